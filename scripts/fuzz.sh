@@ -3,7 +3,8 @@
 # Python, tests/python/test_fuzz_*.py, each of whose tests goes on for as long.
 # Inputs that it finds are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
 # FUZZ_SEED=N makes every run on a commit try the same inputs in the same order, as far as its time reaches: each target
-# begins with the repository's corpus and N alone.
+# begins with the repository's corpus and N alone. libFuzzer remembers comparisons by the address of their code, so that
+# the addresses have to be the same as well. mapped_file is the exception: it maps files where the kernel has room.
 source "$(dirname "$0")/common.sh"
 
 seconds=${FUZZ_SECONDS:-60}
@@ -18,12 +19,17 @@ shopt -s nullglob
 targets=(build/fuzz/tests/fuzz/fuzz_*)
 ((${#targets[@]} > 0)) || die "no fuzz target was built: tests/fuzz holds no *.cpp"
 fuzz() {
-  local target=$1 name found folders options=()
+  local target=$1 name found folders options=() same_addresses=()
   name=$(basename "$target")
   name=${name#fuzz_}
   found=build/fuzz-corpus/$name
   if [[ -n ${FUZZ_SEED:-} ]]; then
-    options=(-seed="$FUZZ_SEED")
+    options=(-seed="$FUZZ_SEED" -reload=0)
+    if setarch -R true 2>/dev/null; then
+      same_addresses=(setarch -R)
+    else
+      say "fuzz: $name: addresses cannot be kept the same here (setarch -R is refused), so inputs differ from run to run"
+    fi
     found=build/fuzz-corpus-$FUZZ_SEED/$name
     rm -rf "$found"
   fi
@@ -31,7 +37,7 @@ fuzz() {
   folders=("$found")
   [[ ! -d tests/fuzz/corpus/$name ]] || folders+=("tests/fuzz/corpus/$name")
   [[ ! -f tests/fuzz/$name.dict ]] || options+=(-dict="tests/fuzz/$name.dict")
-  "$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+  "${same_addresses[@]}" "$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="build/$name-" "${options[@]}" "${folders[@]}" >"build/fuzz-$name.log" 2>&1 || {
     cat "build/fuzz-$name.log" >&2
     die "fuzz: $name FAILED"

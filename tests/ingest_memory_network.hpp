@@ -71,7 +71,7 @@ class MemoryNetwork final : public SlotSource<Source> {
   }
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     Reply reply;
-    reply.length = static_cast<std::uint32_t>(packet.size());
+    reply.length = static_cast<std::uint16_t>(packet.size());
     std::memcpy(reply.bytes, packet.data(), packet.size());
     const Answer answer = read_answer(reply);
     for (const auto& sender : senders_) {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fetch/budget.hpp"
+#include "base/budget.hpp"
 #include "fetch/chunk_cache.hpp"
 #include "fetch/host_chunk.hpp"
 #include "fetch/lane.hpp"

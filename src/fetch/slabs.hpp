@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "fetch/budget.hpp"
+#include "base/budget.hpp"
 #include "headrace/device/buffer.hpp"
 
 namespace headrace::fetch {

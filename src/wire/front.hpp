@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "base/budget.hpp"
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
 #include "wire/loop.hpp"
-#include "wire/memory_budget.hpp"
 #include "wire/served_model.hpp"
 
 namespace headrace::wire {
@@ -21,7 +21,7 @@ struct Shared {
 
   const ServerConfig config;
   const Models models;
-  MemoryBudget memory;
+  Budget memory;
   std::atomic<bool> draining{false};
   std::atomic<bool> stopping{false};
   std::atomic<std::uint64_t> connections{0};

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "wire/inference.hpp"
-#include "wire/memory_budget.hpp"
+#include "wire/memory_share.hpp"
 
 namespace headrace::wire {
 

@@ -2,17 +2,22 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace headrace::wire {
 
 /// A request that is answered with an error. `status` is HTTP's.
 class RequestError : public std::runtime_error {
  public:
-  RequestError(int status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  /// @param allow  the methods that the path has, where the request's is another
+  RequestError(int status, const std::string& message, std::string_view allow = {})
+      : std::runtime_error(message), status_(status), allow_(allow) {}
   [[nodiscard]] int status() const noexcept { return status_; }
+  [[nodiscard]] std::string_view allow() const noexcept { return allow_; }
 
  private:
   int status_;
+  std::string_view allow_;
 };
 
 constexpr int kBadRequest = 400;

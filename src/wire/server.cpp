@@ -87,7 +87,7 @@ ServerStatistics Server::statistics() const {
           .requests = shared.requests,
           .failed = shared.failed,
           .refused = shared.refused,
-          .memory_bytes = shared.memory.taken()};
+          .memory_bytes = shared.memory.used()};
 }
 
 bool Server::drain(Duration limit) {

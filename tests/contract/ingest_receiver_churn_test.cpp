@@ -90,7 +90,7 @@ class Churn final : public ingest::SlotSource<ingest::Source> {
   }
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     Reply reply;
-    reply.length = static_cast<std::uint32_t>(packet.size());
+    reply.length = static_cast<std::uint16_t>(packet.size());
     std::memcpy(reply.bytes, packet.data(), packet.size());
     const Answer answer = read_answer(reply);
     const auto host = std::to_integer<std::uint8_t>(packet[19]);

@@ -36,7 +36,7 @@ class Wire : public Source {
   [[nodiscard]] bool ended() const noexcept override { return false; }
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     Reply reply;
-    reply.length = static_cast<std::uint32_t>(packet.size());
+    reply.length = static_cast<std::uint16_t>(packet.size());
     std::memcpy(reply.bytes, packet.data(), packet.size());
     answers.push_back(read_answer(reply));
     return {};

@@ -267,6 +267,24 @@ TEST_P(WireServer, WrongRequestsAreExplainedAndTheConnectionGoesOn) {
   expect_light(op, caller.listen(), 3, 3);
 }
 
+TEST_P(WireServer, AWrongMethodIsToldTheRightOnes) {
+  Server server(anywhere(), {model_of(operators::light({.query_bytes = 64}))});
+  Caller caller(server.http_port());
+  const std::pair<std::string, std::string_view> wrong[] = {
+      {request("GET", "/v2/models/light/infer"), "\r\nAllow: POST\r\n"},
+      {request("GET", "/v2/repository/index"), "\r\nAllow: POST\r\n"},
+      {request("POST", "/v2/models/light"), "\r\nAllow: GET, HEAD\r\n"},
+      {request("DELETE", "/v2"), "\r\nAllow: GET, HEAD\r\n"},
+  };
+  for (const auto& [bytes, header] : wrong) {
+    caller.send(bytes);
+    const std::optional<Said> said = caller.listen();
+    ASSERT_TRUE(said.has_value());
+    EXPECT_EQ(said->status, 405);
+    EXPECT_NE(said->head.find(header), std::string::npos) << said->head;
+  }
+}
+
 class WireServerOnTheCpu : public WireServer {};
 INSTANTIATE_TEST_SUITE_P(Devices, WireServerOnTheCpu, ::testing::Values("cpu"), test_name);
 

@@ -23,7 +23,7 @@ void parse(const std::byte* bytes, std::uint32_t length) {
         const Packet packet{.length = length, .segment_bytes = segment_bytes, .checksum_verified = verified};
         if (parse_headers(bytes, packet, layer, headers) != ParseResult::ok) continue;
         require(headers.payload_offset <= length && headers.payload_length <= length - headers.payload_offset);
-        require(headers.link_length <= LinkHeader::kBytesMax && headers.options.window_scale <= 14);
+        require(headers.link_length <= sizeof(LinkHeader::bytes) && headers.options.window_scale <= 14);
       }
     }
   }

@@ -10,7 +10,7 @@
 #include "headrace/operators/light.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/http/routes.hpp"
-#include "wire/memory_budget.hpp"
+#include "wire/memory_share.hpp"
 #include "wire/request_error.hpp"
 
 namespace {
@@ -54,7 +54,7 @@ struct Served {
 
 Served serve_bytes(const Models& served, std::string_view bytes, std::size_t piece) {
   static const std::atomic<bool> draining{false};
-  MemoryBudget budget(kMemory);
+  Budget budget(kMemory);
   Served result;
   {
     MemoryShare memory(budget);
@@ -85,7 +85,7 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
       result.refusal = error.what();
     }
   }
-  if (budget.taken() != 0) __builtin_trap();
+  if (budget.used() != 0) __builtin_trap();
   return result;
 }
 

@@ -92,7 +92,7 @@ def test_command_line(run: Run, tmp_path: Path):
         (("--documents", "1.23456"), "not a whole number"),
         (("--documents", "5G"), "less than 2"),
         (("--documents", "4G", "--length", "400"), "GiB of memory"),
-        (("--length", "501"), "2 to 500"),
+        (("--length", "501"), "less than or equal to 500"),
         (("--surprise",), "No such option"),
     ],
 )

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "fetch/budget.hpp"
+#include "base/budget.hpp"
 #include "fetch/chunk_cache.hpp"
 #include "fetch/slabs.hpp"
 #include "headrace/base/bytes.hpp"

@@ -1,5 +1,6 @@
 #include "headrace/ingest/headers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <set>
@@ -332,24 +333,31 @@ TEST(IngestSiphash, EqualsTheReference) {
   EXPECT_EQ(siphash(key, words, 2), 0x3f2acc7f57c29bdbU);
 }
 
+// With as many tags as packets may have and the longest headers, a reply is full.
 TEST(IngestReply, AnswersThroughTheLinkItCameBy) {
-  const Bytes frame = ethernet({0x8100}, 0x86DD, tcp_packet({.version = 6}, some_segment()));
-  Headers headers;
-  ASSERT_EQ(parse(frame, headers, Layer::ethernet), ParseResult::ok);
-  LinkHeader link;
-  link.answer_to(frame.data(), headers.link_length);
-  TcpReply segment{.sequence = 1, .acknowledgement = 2, .flags = kAck, .window = 3};
-  Reply reply;
-  write_reply(reply, link, headers.flow, segment);
-  const Answer answer = read_answer(reply, Layer::ethernet);
-  EXPECT_EQ(load_be16(reply.bytes + 4), 2);   // to the sender
-  EXPECT_EQ(load_be16(reply.bytes + 10), 1);  // from here
-  EXPECT_EQ(load_be16(reply.bytes + 14), 42);
-  EXPECT_EQ(answer.headers.flow.remote_port, 9000);
-  EXPECT_EQ(answer.headers.flow.local_port, 40000);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(answer.headers.flow.remote[i], headers.flow.local[i]);
-    EXPECT_EQ(answer.headers.flow.local[i], headers.flow.remote[i]);
+  for (std::uint32_t tags = 0; tags <= kVlanTagsMax; ++tags) {
+    SCOPED_TRACE(tags);
+    const Bytes frame =
+        ethernet(std::vector<std::uint32_t>(tags, 0x8100), 0x86DD, tcp_packet({.version = 6}, some_segment()));
+    Headers headers;
+    ASSERT_EQ(parse(frame, headers, Layer::ethernet), ParseResult::ok);
+    LinkHeader link;
+    link.answer_to(frame.data(), headers.link_length);
+    TcpReply segment{.sequence = 1, .acknowledgement = 2, .flags = kAck, .window = 3, .options_length = 40};
+    std::fill_n(segment.options, 40, std::byte{1});
+    Reply reply;
+    write_reply(reply, link, headers.flow, segment);
+    EXPECT_EQ(reply.length, Reply::kBytesMax - 4 * (kVlanTagsMax - tags));
+    const Bytes said(reply.bytes, reply.bytes + headers.link_length);
+    const Bytes swapped = Bytes(frame.begin() + 6, frame.begin() + 12) + Bytes(frame.begin(), frame.begin() + 6);
+    EXPECT_EQ(said, swapped + Bytes(frame.begin() + 12, frame.begin() + headers.link_length));
+    const Answer answer = read_answer(reply, Layer::ethernet);
+    EXPECT_EQ(answer.headers.flow.remote_port, 9000);
+    EXPECT_EQ(answer.headers.flow.local_port, 40000);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(answer.headers.flow.remote[i], headers.flow.local[i]);
+      EXPECT_EQ(answer.headers.flow.local[i], headers.flow.remote[i]);
+    }
   }
 }
 

@@ -8,6 +8,11 @@
 /// What the headers of a packet say.
 namespace headrace::ingest {
 
+/// VLAN tags that a packet may have: one of a customer, and two of providers.
+inline constexpr std::uint32_t kVlanTagsMax = 3;
+/// The longest Ethernet header: two addresses and the type, and four bytes for each tag.
+inline constexpr std::uint32_t kLinkBytesMax = 14 + 4 * kVlanTagsMax;
+
 /// The two ends of a conversation as this side sees it: `local` is where a received packet goes to. Addresses are as
 /// they lie in the packet; one of IPv4 is in the first word.
 struct Flow {
@@ -66,7 +71,7 @@ struct Headers {
   std::uint16_t window = 0;
   Transport transport = Transport::tcp;
   std::uint8_t flags = 0;
-  std::uint8_t link_length = 0;  ///< Bytes of the Ethernet header with its VLAN tags; 0 where there is none.
+  std::uint8_t link_length = 0;  ///< Bytes of the Ethernet header with its VLAN tags, kLinkBytesMax at most; 0: none.
 };
 
 /// What became of a packet: `ok`, or the reason why it was refused. Parsing gives the reasons up to `udp_checksum`;

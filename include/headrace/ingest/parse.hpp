@@ -19,8 +19,6 @@ inline constexpr std::uint32_t kProtocolUdp = 17;
 inline constexpr std::uint32_t kTypeIpv4 = 0x0800;
 inline constexpr std::uint32_t kTypeIpv6 = 0x86DD;
 inline constexpr std::uint32_t kTypeArp = 0x0806;
-/// VLAN tags that a packet may have: one of a customer, and two of providers.
-inline constexpr std::uint32_t kVlanTagsMax = 3;
 inline constexpr std::uint32_t kExtensionsMax = 8;
 
 /// The part of a packet that is left to read.

@@ -12,19 +12,18 @@ namespace headrace::ingest {
 
 /// A packet to send, of the layer that the source delivers.
 struct Reply {
-  static constexpr std::uint32_t kBytesMax = 124;  ///< Ethernet with two tags 22, IPv6 40, TCP 60, and 2 left over.
-  std::uint32_t length = 0;
+  static constexpr std::uint32_t kBytesMax = kLinkBytesMax + 40 + 60;  ///< Behind the Ethernet header IPv6 and TCP.
+  std::uint16_t length = 0;
   std::byte bytes[kBytesMax];
 };
 static_assert(sizeof(Reply) == 128);
 
 /// What lies before the IP header of replies: the Ethernet header of a received packet with its addresses swapped.
 struct LinkHeader {
-  static constexpr std::uint32_t kBytesMax = 22;
-  std::byte bytes[kBytesMax] = {};
+  std::byte bytes[kLinkBytesMax] = {};
   std::uint8_t length = 0;
 
-  /// Takes it from the packet that begins at `packet`.
+  /// Takes it from the packet that begins at `packet`. Requires: parse_headers() gave `link_length`.
   HEADRACE_HD void answer_to(const std::byte* packet, std::uint8_t link_length) {
     constexpr std::uint32_t kAddress = 6;
     length = link_length;
@@ -100,7 +99,7 @@ HEADRACE_HD inline std::uint32_t write_ip(std::byte* to, const Flow& flow, std::
   sum = checksum_add(sum, 6U);
   sum = checksum_add(sum, length);
   store_be16(tcp + 16, checksum_of(checksum_add(sum, tcp, length)));
-  reply.length = link.length + ip_length + length;
+  reply.length = static_cast<std::uint16_t>(link.length + ip_length + length);
 }
 
 }  // namespace headrace::ingest

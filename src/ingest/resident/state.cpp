@@ -21,7 +21,7 @@ namespace {
 /// 256 KiB under way with four lines a thread, some times what a link holds. More only make a queue, in which the reads
 /// of the other roles wait too: with 64 blocks an H100 came to 285 Gb/s, with 12 to 24 to 370 and more.
 constexpr std::uint32_t kBuildBlocks = 16;
-constexpr std::uint32_t kPacketBytesMax = 0xFFFF + LinkHeader::kBytesMax;
+constexpr std::uint32_t kPacketBytesMax = 0xFFFF + kLinkBytesMax;
 constexpr std::size_t kBurst = 1024;
 
 [[nodiscard]] std::uint32_t build_blocks(Device device, const ResidentOptions& options) {

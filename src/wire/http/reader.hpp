@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/memory_budget.hpp"
+#include "wire/memory_share.hpp"
 
 namespace headrace::wire::http {
 

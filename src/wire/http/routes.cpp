@@ -63,7 +63,8 @@ Reply health_reply(bool holds) {
 
 void require_method(const Message& message, std::string_view method) {
   if (message.method == method || (method == "GET" && message.method == "HEAD")) return;
-  throw RequestError(kMethodNotAllowed, fmt::format("this path takes {}, not {}", method, message.method));
+  throw RequestError(kMethodNotAllowed, fmt::format("this path takes {}, not {}", method, message.method),
+                     method == "GET" ? "GET, HEAD" : method);
 }
 
 std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, MemoryShare& memory) {
@@ -161,10 +162,7 @@ Outcome route(const Service& service, const Message& message, MemoryShare& memor
     return route_path(service, message, path_of(message.target), memory);
   } catch (const RequestError& error) {
     Outcome outcome{.reply = error_reply(error.status(), error.what())};
-    if (error.status() == kMethodNotAllowed) {
-      const std::string_view what = error.what();
-      outcome.reply.allow = what.find("takes POST") != std::string_view::npos ? "POST" : "GET, HEAD";
-    }
+    outcome.reply.allow = error.allow();
     return outcome;
   } catch (const std::bad_alloc&) {
     return {.reply = error_reply(kUnavailable, "the server has no memory left for this request; try again later")};

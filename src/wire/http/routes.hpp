@@ -8,7 +8,7 @@
 
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
-#include "wire/memory_budget.hpp"
+#include "wire/memory_share.hpp"
 
 namespace headrace::wire::http {
 

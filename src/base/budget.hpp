@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace headrace::fetch {
+namespace headrace {
 
 /// Bytes that may be taken, and how many are. Safe to use from any thread.
 class Budget {
@@ -35,4 +35,4 @@ class Budget {
   std::atomic<std::size_t> most_{0};
 };
 
-}  // namespace headrace::fetch
+}  // namespace headrace
