@@ -41,9 +41,13 @@ class Connection : public Watched, public Turn {
   [[nodiscard]] virtual bool reads() const noexcept = 0;
   /// Whether a client waits for an answer of an engine.
   [[nodiscard]] virtual bool asks() const noexcept = 0;
+  /// Some of what waited for the client has gone.
+  virtual void moved() noexcept = 0;
   /// Everything has been written. May write more.
   virtual void written() = 0;
-  /// Ends what takes too long.
+  /// Does what was put off until the turn that want_turn() asked for.
+  virtual void resume() {}
+  /// Ends what takes too long, and what is idle where the server drains.
   virtual void check_time(Time now) = 0;
   /// The connection is over: nobody waits for inferences any more.
   virtual void abandon() noexcept = 0;
@@ -54,11 +58,16 @@ class Connection : public Watched, public Turn {
   void note_move() noexcept { moved_at_ = SteadyClock::now(); }
   /// Bytes that wait for the client.
   [[nodiscard]] std::size_t unwritten() const noexcept { return out_.size() - out_at_; }
-  [[nodiscard]] bool has_unread() const noexcept { return !rest_.empty(); }
-  /// Writes `bytes` behind what waits.
-  void write(std::string_view bytes);
+  /// Whether bytes may still come and go: it is not about to end.
+  [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
+  /// Puts `bytes` behind what waits, and sends nothing yet.
+  void put(std::string_view bytes) { out_ += bytes; }
+  /// Sends as much as there is room for.
+  void flush();
   /// There is more to read() than what comes: bytes that it left before.
   void read_again() noexcept { unread_ = !rest_.empty(); }
+  /// Has resume() called soon.
+  void want_turn();
   /// Closes it once everything has been written, and the client has had time to read it.
   void end() noexcept;
   /// Calls `act`, and closes the connection where it throws: for want of memory.
@@ -83,17 +92,16 @@ class Connection : public Watched, public Turn {
 
   void receive();
   void linger();
-  void flush();
   void keep(std::string_view unread);
 
   Front& front_;
   FileDescriptor socket_;
   State state_ = State::open;
-  bool readable_ = true;  ///< The socket may have bytes.
-  bool unread_ = false;   ///< `rest_` may be read again without more behind it.
-  bool queued_ = false;   ///< It has asked for a turn.
-  std::string rest_;      ///< What has come and is not read.
-  std::string out_;       ///< What is to be written,
+  bool readable_ = true;    ///< The socket may have bytes.
+  bool unread_ = false;     ///< `rest_` may be read again without more behind it.
+  bool queued_ = false;     ///< It has asked for a turn.
+  std::string rest_;        ///< What has come and is not read.
+  std::string out_;         ///< What is to be written,
   std::size_t out_at_ = 0;  ///< from here on.
   Time moved_at_;
 };

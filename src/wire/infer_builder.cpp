@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "wire/request_error.hpp"
@@ -38,8 +39,7 @@ std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, 
 
 }  // namespace
 
-InferBuilder::InferBuilder(ServedModel& served, MemoryShare& memory)
-    : memory_(memory), inference_(std::make_shared<Inference>()) {
+InferBuilder::InferBuilder(ServedModel& served, Budget& budget) : inference_(std::make_shared<Inference>(budget)) {
   inference_->served = &served;
 }
 
@@ -61,12 +61,14 @@ const Tensor& InferBuilder::add_input(std::string_view name, std::string_view ty
   return tensor;
 }
 
+void InferBuilder::require_bytes(std::uint64_t bytes) const {
+  if (bytes == input_bytes()) return;
+  refuse(fmt::format("input \"{}\" has {} bytes, where its shape takes {}", seen_.back()->name, bytes, input_bytes()));
+}
+
 void InferBuilder::add_elements(std::span<const std::byte> elements) {
   const Tensor& tensor = *seen_.back();
-  if (elements.size() != input_bytes()) {
-    refuse(fmt::format("input \"{}\" has {} bytes, where its shape takes {}", tensor.name, elements.size(),
-                       input_bytes()));
-  }
+  require_bytes(elements.size());
   if (tensor.type == DataType::boolean &&
       std::ranges::any_of(elements, [](std::byte element) { return element > std::byte{1}; })) {
     refuse(fmt::format("input \"{}\" has a BOOL that is neither 0 nor 1", tensor.name));
@@ -106,9 +108,17 @@ std::shared_ptr<Inference> InferBuilder::finish(bool binary) {
   return std::move(inference_);
 }
 
+void check_parameter(std::string_view name) {
+  for (const std::string_view extension :
+       {"shared_memory_region", "sequence_id", "sequence_start", "sequence_end", "classification"}) {
+    if (name != extension) continue;
+    refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
+  }
+}
+
 void InferBuilder::make_room(std::size_t batch) {
   const serve::Operator& op = inference_->served->model.engine->op();
-  if (!memory_.resize(memory_.bytes() + batch * (op.query_bytes + op.answer_bytes))) {
+  if (!inference_->memory.resize(batch * (op.query_bytes + op.answer_bytes))) {
     throw RequestError(kUnavailable, "the server has no memory left for this request; try again later");
   }
   inference_->batch = batch;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "wire/inference.hpp"
-#include "wire/memory_budget.hpp"
+#include "wire/memory_share.hpp"
 
 namespace headrace::wire {
 
@@ -18,14 +18,16 @@ namespace headrace::wire {
 /// the request cannot be answered.
 class InferBuilder {
  public:
-  /// @param memory  grows by the queries and answers
-  InferBuilder(ServedModel& served, MemoryShare& memory);
+  /// @param budget  of the queries and answers
+  InferBuilder(ServedModel& served, Budget& budget);
 
   /// An input: the tensor that it is. What it holds comes next, by add_elements().
   /// @param shape  with the dimension of the batch in front; those that no shape can have are -1
   const Tensor& add_input(std::string_view name, std::string_view type, std::span<const std::int64_t> shape);
   /// Bytes of the input that was added last.
   [[nodiscard]] std::size_t input_bytes() const noexcept { return inference_->batch * seen_.back()->bytes(); }
+  /// Refuses another number of bytes than the input that was added last has.
+  void require_bytes(std::uint64_t bytes) const;
   /// What the input that was added last holds.
   void add_elements(std::span<const std::byte> elements);
   void add_output(std::string_view name, bool binary);
@@ -40,9 +42,12 @@ class InferBuilder {
  private:
   void make_room(std::size_t batch);
 
-  MemoryShare& memory_;
   std::shared_ptr<Inference> inference_;
   std::vector<const Tensor*> seen_;  ///< Inputs that have been added.
 };
+
+/// Throws RequestError for a parameter, of a request or a tensor, by which clients ask for an extension of the protocol
+/// that the server does not offer.
+void check_parameter(std::string_view name);
 
 }  // namespace headrace::wire

@@ -70,10 +70,7 @@ const json& parameters_of(const json& object) {
   const json* parameters = member(object, "parameters");
   if (parameters == nullptr) return kNone;
   if (!parameters->is_object()) refuse("\"parameters\" is no object");
-  for (const char* name : {"shared_memory_region", "sequence_id", "sequence_start", "sequence_end", "classification"}) {
-    if (parameters->contains(name))
-      refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
-  }
+  for (const auto& parameter : parameters->items()) check_parameter(parameter.key());
   return *parameters;
 }
 
@@ -110,6 +107,7 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
     builder.add_elements(elements);
     return tensors;
   }
+  builder.require_bytes(*binary);
   if (*binary > tensors.size()) refuse(fmt::format("the request ends in the middle of input \"{}\"", name));
   builder.add_elements(tensors.first(*binary));
   return tensors.subspan(*binary);
@@ -127,10 +125,10 @@ void read_outputs(const json& request, InferBuilder& builder, bool binary) {
 }  // namespace
 
 std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view text,
-                                              std::span<const std::byte> tensors, MemoryShare& memory) {
+                                              std::span<const std::byte> tensors, Budget& budget) {
   const json request = parse(text);
   if (!request.is_object()) refuse("the request is no JSON object");
-  InferBuilder builder(served, memory);
+  InferBuilder builder(served, budget);
   if (const json* id = member(request, "id")) {
     if (!id->is_string()) refuse("\"id\" is no text");
     builder.set_id(id->get_ref<const std::string&>());
