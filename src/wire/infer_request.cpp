@@ -80,12 +80,15 @@ const json& array_member(const json& object, const char* name) {
   return *array;
 }
 
-/// A shape; -1 for what is no dimension.
-std::vector<std::int64_t> read_shape(const json& input) {
+std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   std::vector<std::int64_t> shape;
   for (const json& dimension : array_member(input, "shape")) {
     if (shape.size() == kDimensionsMax) refuse("an input has too many dimensions");
-    shape.push_back(dimension.is_number_integer() ? dimension.get<std::int64_t>() : -1);
+    if (!dimension.is_number_integer()) {
+      refuse(fmt::format("input \"{}\" has the shape [{}{}], where every dimension is a whole number", name,
+                         shape.empty() ? "" : fmt::format("{}, ", fmt::join(shape, ", ")), shown(dimension)));
+    }
+    shape.push_back(dimension.get<std::int64_t>());
   }
   return shape;
 }
@@ -95,7 +98,7 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
   if (!input.is_object()) refuse("an input is no object");
   const std::string name = text_member(input, "name", "an input");
   const std::string type = text_member(input, "datatype", fmt::format("input \"{}\"", name));
-  const Tensor& tensor = builder.add_input(name, type, read_shape(input));
+  const Tensor& tensor = builder.add_input(name, type, read_shape(input, name));
   const std::optional<std::uint64_t> binary = count_member(parameters_of(input), "binary_data_size");
   const json* data = member(input, "data");
   if (binary.has_value() == (data != nullptr)) {

@@ -35,7 +35,7 @@ struct Inference {
   explicit Inference(Budget& budget) noexcept : memory(budget) {}
 
   ServedModel* served = nullptr;
-  MemoryShare memory;              ///< Of queries and answers, which may outlive the client's connection.
+  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
   std::string id;                  ///< The client's own; comes back.
   std::size_t batch = 0;           ///< Queries.
   std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.

@@ -90,7 +90,7 @@ class Stream final : public InferenceOwner {
   StreamOwner& owner_;
   Session& session_;
   std::int32_t id_;
-  MemoryShare memory_;  ///< Of the message that comes.
+  MemoryShare memory_;  ///< Held by the message that comes.
   MemoryShare held_memory_;
   MessageReader reader_;
   std::optional<Method> method_;
