@@ -173,8 +173,10 @@ def test_streams_that_are_reset_as_fast_as_they_open_end_the_connection():
 
 
 def test_streams_that_the_server_has_to_reset_end_the_connection():
-    """A WINDOW_UPDATE of 0 has the server reset the stream, which no limit of resets by clients counts."""
-    attack = b"".join(call(i, "ModelInfer", None) + frame(h2.WINDOW_UPDATE, 0, i, bytes(4)) for i in range(1, 4_001, 2))
+    """A window of more than 2 GiB has the server reset the stream, which no limit of resets by clients counts."""
+    attack = b"".join(
+        call(i, "ModelInfer", None) + frame(h2.WINDOW_UPDATE, 0, i, b"\x7f\xff\xff\xff") for i in range(1, 4_001, 2)
+    )
     with serving(third(), grpc_port=0) as (server, _):
         with connect(server) as peer:
             with contextlib.suppress(ConnectionError):

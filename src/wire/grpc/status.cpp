@@ -52,11 +52,11 @@ std::string encode_message(std::string_view message) {
 std::optional<Duration> parse_timeout(std::string_view text) noexcept {
   constexpr std::size_t kDigitsMax = 8;
   if (text.size() < 2 || text.size() > kDigitsMax + 1) return {};
-  const char* const unit = text.data() + text.size() - 1;
+  const std::string_view digits = text.substr(0, text.size() - 1);
   std::uint32_t count = 0;
-  const auto [end, failure] = std::from_chars(text.data(), unit, count);
-  if (failure != std::errc{} || end != unit) return {};
-  switch (*unit) {
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (failure != std::errc{} || end != digits.data() + digits.size()) return {};
+  switch (text.back()) {
     // 8 digits of hours are more than a Duration of nanoseconds holds.
     case 'H': return std::chrono::hours(std::min<std::uint32_t>(count, 1'000'000));
     case 'M': return std::chrono::minutes(count);

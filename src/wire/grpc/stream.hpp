@@ -35,7 +35,7 @@ class Stream final : public InferenceOwner {
  public:
   /// @param owner, session  outlive the stream
   Stream(Front& front, StreamOwner& owner, Session& session, std::int32_t id);
-  ~Stream();
+  virtual ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
