@@ -7,7 +7,7 @@
 source "$(dirname "$0")/common.sh"
 
 purpose=${1:-run}
-packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libicu-dev libstemmer-dev libboost-dev nlohmann-json3-dev libtbb-dev libxdp-dev libbpf-dev zlib1g-dev libzstd-dev)
+packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libicu-dev libstemmer-dev libboost-dev nlohmann-json3-dev libnghttp2-dev libtbb-dev libxdp-dev libbpf-dev zlib1g-dev libzstd-dev)
 locks=(run)
 case $purpose in
   run) packages+=(wordnet-base) ;;

@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -149,18 +150,21 @@ void bind_statistics(nb::module_& module) {
       .def_ro("connections_refused", &ServerStatistics::connections_refused,
               "Closed since `connections_max` were open: those whose clients had been silent for longest, or else new "
               "ones.")
-      .def_ro("requests", &ServerStatistics::requests, "Answered, with whatever status.")
-      .def_ro("failed", &ServerStatistics::failed, "Those among them with a status of 400 or above.")
-      .def_ro("refused", &ServerStatistics::refused, "Those among them for which there was no room (429, 503).")
+      .def_ro("requests", &ServerStatistics::requests,
+              "Answered, with whatever status; of a stream of gRPC, each message.")
+      .def_ro("failed", &ServerStatistics::failed, "Those among them with an error.")
+      .def_ro("refused", &ServerStatistics::refused,
+              "Those among them for which there was no room (429, 503; in gRPC, too).")
       .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.");
 }
 
 void init_server(ServerHandle* self, std::vector<Model> models, std::string address, std::uint16_t http_port,
-                 std::uint32_t threads, std::uint32_t connections_max, std::size_t head_bytes_max,
-                 std::size_t body_bytes_max, std::size_t memory_max, std::uint32_t waiting_max, double request_max,
-                 double idle_max) {
+                 std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
+                 std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
+                 std::uint32_t waiting_max, double request_max, double idle_max) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
+                           .grpc_port = grpc_port,
                            .threads = threads,
                            .connections_max = connections_max,
                            .head_bytes_max = head_bytes_max,
@@ -174,25 +178,34 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
 
 void bind_server(nb::module_& module) {
   const ServerConfig usual;
-  nb::class_<ServerHandle>(module, "Server",
-                           "Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, "
-                           "with JSON and binary tensors, as Triton's clients speak it. It listens and answers from "
-                           "when it is made until stop(), or the end of a with block.")
+  nb::class_<ServerHandle>(
+      module, "Server",
+      "Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, "
+      "with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from "
+      "when it is made until stop(), or the end of a with block.")
       .def("__init__", &init_server, "models"_a, nb::kw_only(), "address"_a = usual.address,
-           "http_port"_a = usual.http_port, "threads"_a = usual.threads, "connections_max"_a = usual.connections_max,
-           "head_bytes_max"_a = usual.head_bytes_max, "body_bytes_max"_a = usual.body_bytes_max,
-           "memory_max"_a = usual.memory_max, "waiting_max"_a = usual.waiting_max,
-           "request_max"_a = to_seconds(usual.request_max), "idle_max"_a = to_seconds(usual.idle_max),
-           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. Each "
+           "http_port"_a = usual.http_port, "grpc_port"_a = usual.grpc_port, "threads"_a = usual.threads,
+           "connections_max"_a = usual.connections_max, "head_bytes_max"_a = usual.head_bytes_max,
+           "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
+           "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
+           "idle_max"_a = to_seconds(usual.idle_max),
+           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
+           "is spoken "
+           "where `grpc_port` is given, usually 8001. Each "
            "of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line "
-           "and headers of a request, `body_bytes_max` its tensors and JSON, `memory_max` all requests and replies "
+           "and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all "
+           "requests and replies "
            "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
            "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
            "of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose "
-           "Plan.clients_max is below `threads`), SystemError where the address or the port cannot be had.")
+           "Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error "
+           "with Errc.not_supported for gRPC in a build without it.")
       .def_prop_ro(
           "http_port", [](const ServerHandle& self) { return self.server().http_port(); },
           "The port that is listened to.")
+      .def_prop_ro(
+          "grpc_port", [](const ServerHandle& self) { return self.server().grpc_port(); },
+          "The port for gRPC; None where it is not spoken.")
       .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
       .def("drain", &ServerHandle::drain, "seconds"_a,
            "Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every "

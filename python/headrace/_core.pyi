@@ -19,6 +19,8 @@ built_with_fetch: bool = ...
 
 built_with_wire: bool = ...
 
+built_with_grpc: bool = ...
+
 built_with_xdp: bool = ...
 
 class OutputFile:
@@ -3956,15 +3958,15 @@ class ServerStatistics:
 
     @property
     def requests(self) -> int:
-        """Answered, with whatever status."""
+        """Answered, with whatever status; of a stream of gRPC, each message."""
 
     @property
     def failed(self) -> int:
-        """Those among them with a status of 400 or above."""
+        """Those among them with an error."""
 
     @property
     def refused(self) -> int:
-        """Those among them for which there was no room (429, 503)."""
+        """Those among them for which there was no room (429, 503; in gRPC, too)."""
 
     @property
     def memory_bytes(self) -> int:
@@ -3972,17 +3974,21 @@ class ServerStatistics:
 
 class Server:
     """
-    Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
+    Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or the port cannot be had.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
         """
 
     @property
     def http_port(self) -> int:
         """The port that is listened to."""
+
+    @property
+    def grpc_port(self) -> int | None:
+        """The port for gRPC; None where it is not spoken."""
 
     def statistics(self) -> ServerStatistics: ...
 

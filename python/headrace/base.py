@@ -8,6 +8,7 @@
 from headrace._core import (
     built_with_cuda,
     built_with_fetch,
+    built_with_grpc,
     built_with_wire,
     built_with_xdp,
     parse_bytes,
@@ -16,6 +17,7 @@ from headrace._core import (
 __all__ = [
     "built_with_cuda",
     "built_with_fetch",
+    "built_with_grpc",
     "built_with_wire",
     "built_with_xdp",
     "parse_bytes",

@@ -77,6 +77,10 @@ void Asker::expire() {
 
 bool Asker::submit(const Entry& entry) {
   Inference& inference = *entry.inference;
+  if (inference.owner == nullptr) {  // nobody waits any more
+    drop_rest(entry, {Errc::cancelled, 0});
+    return true;
+  }
   const std::size_t bytes = inference.queries.size() / inference.batch;
   const std::span<const std::byte> queries(inference.queries);
   while (inference.submitted < inference.batch) {

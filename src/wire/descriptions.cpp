@@ -69,33 +69,30 @@ json statistics_of(const ServedModel& served) {
 
 }  // namespace
 
-std::string describe_server() {
-  return json{{"name", "headrace"},
-              {"version", kVersion},
-              {"extensions", {"binary_tensor_data", "model_configuration", "statistics"}}}
-      .dump();
+json describe_server() {
+  return {{"name", "headrace"},
+          {"version", kVersion},
+          {"extensions", {"binary_tensor_data", "model_configuration", "statistics"}}};
 }
 
-std::string describe_model(const ServedModel& served) {
-  return json{{"name", served.model.name},
-              {"versions", {served.model.version}},
-              {"platform", "headrace"},
-              {"inputs", metadata_of(served.model.inputs)},
-              {"outputs", metadata_of(served.model.outputs)}}
-      .dump();
+json describe_model(const ServedModel& served) {
+  return {{"name", served.model.name},
+          {"versions", {served.model.version}},
+          {"platform", "headrace"},
+          {"inputs", metadata_of(served.model.inputs)},
+          {"outputs", metadata_of(served.model.outputs)}};
 }
 
-std::string describe_config(const ServedModel& served) {
-  return json{{"name", served.model.name},
-              {"platform", "headrace"},
-              {"backend", "headrace"},
-              {"max_batch_size", served.model.batch_max},
-              {"input", config_of(served.model.inputs)},
-              {"output", config_of(served.model.outputs)}}
-      .dump();
+json describe_config(const ServedModel& served) {
+  return {{"name", served.model.name},
+          {"platform", "headrace"},
+          {"backend", "headrace"},
+          {"max_batch_size", served.model.batch_max},
+          {"input", config_of(served.model.inputs)},
+          {"output", config_of(served.model.outputs)}};
 }
 
-std::string describe_repository(const Models& models) {
+json describe_repository(const Models& models) {
   json list = json::array();
   for (const auto& served : models.all()) {
     const bool ready = served->ready();
@@ -104,15 +101,15 @@ std::string describe_repository(const Models& models) {
                     {"state", ready ? "READY" : "UNAVAILABLE"},
                     {"reason", ready ? "" : "its engine has failed"}});
   }
-  return list.dump();
+  return list;
 }
 
-std::string describe_statistics(const Models& models, const ServedModel* served) {
+json describe_statistics(const Models& models, const ServedModel* served) {
   json list = json::array();
   for (const auto& one : models.all()) {
     if (served == nullptr || one.get() == served) list.push_back(statistics_of(*one));
   }
-  return json{{"model_stats", std::move(list)}}.dump();
+  return {{"model_stats", std::move(list)}};
 }
 
 }  // namespace headrace::wire

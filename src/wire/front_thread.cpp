@@ -11,6 +11,10 @@
 #include <exception>
 #include <utility>
 
+#include "headrace/config.hpp"
+#include "wire/grpc/connection.hpp"
+#include "wire/http/connection.hpp"
+
 namespace headrace::wire {
 
 namespace {
@@ -19,19 +23,28 @@ constexpr std::size_t kBufferBytes = 64 << 10;
 constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
 constexpr int kAcceptsMax = 64;  // in one turn
 
+std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protocol protocol) {
+  if constexpr (kBuiltWithGrpc) {
+    if (protocol == Protocol::grpc) return std::make_unique<grpc::Connection>(front, std::move(socket));
+  }
+  return std::make_unique<http::Connection>(front, std::move(socket));
+}
+
 }  // namespace
 
-FrontThread::FrontThread(Shared& shared, FileDescriptor listener)
+FrontThread::FrontThread(Shared& shared, std::vector<Listener> listeners)
     : shared_(shared),
-      listener_(std::move(listener)),
+      listeners_(std::move(listeners)),
       buffer_(kBufferBytes),
       front_{.shared = shared, .loop = loop_, .askers = askers_, .buffer = buffer_} {
   for (const auto& served : shared.models.all()) {
     askers_.emplace_back(*served, shared.config.waiting_max, wake_.get());
   }
-  on_accept_.act = [this] { accept(); };
+  for (const Listener& listener : listeners_) {
+    on_accept_.emplace_back().act = [this, &listener] { accept(listener); };
+  }
   on_wake_.act = [this] { (void)wake_.clear(); };
-  loop_.add(listener_.get(), EPOLLIN, on_accept_);
+  listen(true);
   loop_.add(wake_.get(), EPOLLIN, on_wake_);
 }
 
@@ -68,23 +81,35 @@ void FrontThread::turn(Time until) {
   turns.swap(front_.turns);
   for (Turn* const turn : turns) turn->go_on();
   const Time now = SteadyClock::now();
-  const bool ends = shared_.draining.load(std::memory_order_acquire) && listener_.valid();
+  const bool ends = shared_.draining.load(std::memory_order_acquire) && !listeners_.empty();
   if (ends || now - checked_at_ >= kCheckEvery) check(now);
   bury();
 }
 
 Time FrontThread::next_turn(Time now) const noexcept {
   if (!front_.turns.empty()) return now;
-  Time next = connections_.empty() && listening_ ? Time::max() : now + kCheckEvery;
+  Time next = connections_.empty() && (listening_ || listeners_.empty()) ? Time::max() : now + kCheckEvery;
   for (const Asker& asker : askers_) next = std::min(next, asker.soonest());
   return next;
 }
 
-void FrontThread::accept() {
+void FrontThread::listen(bool on) {
+  if (std::exchange(listening_, on) == on) return;
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const int socket = listeners_[i].socket.get();
+    if (on) {
+      loop_.add(socket, EPOLLIN, on_accept_[i]);
+    } else {
+      loop_.remove(socket);
+    }
+  }
+}
+
+void FrontThread::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptsMax; ++i) {
-    FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) listen(false);  // for a while
       return;
     }
     if (!make_room()) {
@@ -93,9 +118,11 @@ void FrontThread::accept() {
     }
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    connections_.emplace_back();  // first, since a connection that is made may ask for a turn
     try {
-      connections_.push_back(std::make_unique<http::Connection>(front_, std::move(socket)));
+      connections_.back() = connect(front_, std::move(socket), listener.protocol);
     } catch (const std::exception&) {
+      connections_.pop_back();
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       return;
     }
@@ -107,7 +134,7 @@ void FrontThread::accept() {
 bool FrontThread::make_room() noexcept {
   const std::uint64_t open = shared_.connections_open.load(std::memory_order_relaxed) - front_.over;
   if (open < shared_.config.connections_max) return true;
-  http::Connection* oldest = nullptr;
+  Connection* oldest = nullptr;
   for (const auto& connection : connections_) {
     const std::optional<Time> since = connection->silent_since();
     if (since && (oldest == nullptr || *since < *oldest->silent_since())) oldest = connection.get();
@@ -118,22 +145,14 @@ bool FrontThread::make_room() noexcept {
   return true;
 }
 
-void FrontThread::pause_accepting() {
-  loop_.remove(listener_.get());
-  listening_ = false;
-}
-
 void FrontThread::check(Time now) {
   checked_at_ = now;
   if (shared_.draining.load(std::memory_order_acquire)) {
-    if (listener_.valid()) {
-      accept();  // who had connected before is still answered
-      if (listening_) loop_.remove(listener_.get());
-      listener_ = FileDescriptor();
-      listening_ = true;
-    }
-  } else if (!std::exchange(listening_, true)) {
-    loop_.add(listener_.get(), EPOLLIN, on_accept_);
+    for (const Listener& listener : listeners_) accept(listener);  // who had connected before is still answered
+    listen(false);
+    listeners_.clear();
+  } else {
+    listen(true);
   }
   for (const auto& connection : connections_) connection->check(now);
 }

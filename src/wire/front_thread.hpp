@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -9,17 +9,26 @@
 
 #include "base/file_descriptor.hpp"
 #include "headrace/base/event_descriptor.hpp"
+#include "wire/connection.hpp"
 #include "wire/front.hpp"
-#include "wire/http/connection.hpp"
 
 namespace headrace::wire {
 
-/// A thread of a server: a loop, a socket that listens, the connections that it has accepted, and a client of every
+/// What the clients of a port speak.
+enum class Protocol : std::uint8_t { http, grpc };
+
+/// A socket that listens, and what its clients speak.
+struct Listener {
+  FileDescriptor socket;
+  Protocol protocol = Protocol::http;
+};
+
+/// A thread of a server: a loop, sockets that listen, the connections that it has accepted, and a client of every
 /// engine.
 class FrontThread {
  public:
   /// Throws UsageError where an engine has no lane left, SystemError where the system lacks something.
-  FrontThread(Shared& shared, FileDescriptor listener);
+  FrontThread(Shared& shared, std::vector<Listener> listeners);
   /// Shared::stopping has been set before.
   ~FrontThread();
   FrontThread(const FrontThread&) = delete;
@@ -39,28 +48,28 @@ class FrontThread {
 
   void run();
   void turn(Time until);
-  void accept();
+  /// Watches the listeners, or does not.
+  void listen(bool on);
+  void accept(const Listener& listener);
   /// Whether there is room for another connection: where there is none, the one whose client has been silent for
   /// longest gives way, so that silent clients cannot shut others out.
   [[nodiscard]] bool make_room() noexcept;
-  /// Accepts no more for a while, since there is no descriptor left.
-  void pause_accepting();
   void check(Time now);
   void bury();
   [[nodiscard]] Time next_turn(Time now) const noexcept;
 
   Shared& shared_;
   Loop loop_;
-  FileDescriptor listener_;
+  std::vector<Listener> listeners_;  ///< None once the server drains.
   EventDescriptor wake_;
   std::deque<Asker> askers_;
   std::vector<char> buffer_;
   Front front_;
-  std::vector<std::unique_ptr<http::Connection>> connections_;
-  Call on_accept_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::deque<Call> on_accept_;  ///< For each of the listeners.
   Call on_wake_;
   Time checked_at_{};
-  bool listening_ = true;  ///< The loop watches the listener.
+  bool listening_ = false;  ///< The loop watches the listeners.
   std::thread thread_;
 };
 

@@ -18,14 +18,6 @@ using nlohmann::json;
 
 std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// The rows of an output, one behind the other.
-void gather(const Inference& inference, const Tensor& tensor, std::string& bytes) {
-  const std::size_t stride = inference.answers.size() / inference.batch;
-  for (std::size_t i = 0; i < inference.batch; ++i) {
-    bytes.append(reinterpret_cast<const char*>(inference.answers.data()) + i * stride + tensor.offset, tensor.bytes());
-  }
-}
-
 std::string_view reason(Error error) {
   switch (error.code) {
     case Errc::full: return "too many queries wait for this model; try again later";
@@ -39,12 +31,23 @@ std::string_view reason(Error error) {
 
 }  // namespace
 
+void gather(const Inference& inference, const Tensor& tensor, std::string& bytes) {
+  const std::size_t stride = inference.answers.size() / inference.batch;
+  const std::size_t row = tensor.bytes();
+  for (std::size_t i = 0; i < inference.batch; ++i) {
+    bytes.append(reinterpret_cast<const char*>(inference.answers.data()) + i * stride + tensor.offset, row);
+  }
+}
+
+void require_answers(const Inference& inference) {
+  if (inference.status.ok()) return;
+  const Error error = inference.status.error();
+  throw RequestError(http_status(error), fmt::format("model {}: {}", inference.served->model.name, reason(error)));
+}
+
 InferReply write_infer_reply(const Inference& inference) {
   const Model& model = inference.served->model;
-  if (!inference.status.ok()) {
-    const Error error = inference.status.error();
-    throw RequestError(http_status(error), fmt::format("model {}: {}", model.name, reason(error)));
-  }
+  require_answers(inference);
   InferReply reply;
   std::string& text = reply.body;
   text = fmt::format(R"({{"model_name":{},"model_version":{})", json_text(model.name), json_text(model.version));

@@ -18,6 +18,12 @@ struct InferReply {
 /// or where JSON cannot write them.
 [[nodiscard]] InferReply write_infer_reply(const Inference& inference);
 
+/// Appends the rows of an output, one behind the other.
+void gather(const Inference& inference, const Tensor& tensor, std::string& bytes);
+
+/// Throws RequestError where an inference has no answers.
+void require_answers(const Inference& inference);
+
 /// The status of HTTP for a query that came back without an answer.
 [[nodiscard]] int http_status(Error error) noexcept;
 

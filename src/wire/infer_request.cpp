@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "wire/infer_builder.hpp"
 #include "wire/json_elements.hpp"
 #include "wire/request_error.hpp"
 
@@ -18,8 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
-constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
+constexpr std::size_t kDimensionsMax = 16;
 
 [[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
 
@@ -70,10 +70,7 @@ const json& parameters_of(const json& object) {
   const json* parameters = member(object, "parameters");
   if (parameters == nullptr) return kNone;
   if (!parameters->is_object()) refuse("\"parameters\" is no object");
-  for (const char* name : {"shared_memory_region", "sequence_id", "sequence_start", "sequence_end", "classification"}) {
-    if (parameters->contains(name))
-      refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
-  }
+  for (const auto& parameter : parameters->items()) check_parameter(parameter.key());
   return *parameters;
 }
 
@@ -83,143 +80,69 @@ const json& array_member(const json& object, const char* name) {
   return *array;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[N{}{}]", shape.empty() ? "" : ", ", fmt::join(shape, ", "));
-}
-
-const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, std::string_view kind,
-                   const ServedModel& served) {
-  const auto found = std::ranges::find(tensors, name, &Tensor::name);
-  if (found == tensors.end()) refuse(fmt::format("model {} has no {} \"{}\"", served.model.name, kind, name));
-  return *found;
-}
-
-/// Queries that an input's shape says there are.
-std::size_t read_batch(const json& input, const Tensor& tensor, std::size_t batch_max) {
-  const json& shape = array_member(input, "shape");
-  const auto wrong = [&] {
-    std::vector<std::string> dimensions;
-    for (const json& dimension : shape) {
-      if (dimensions.size() < kShownMax) dimensions.push_back(shown(dimension));
+std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
+  std::vector<std::int64_t> shape;
+  for (const json& dimension : array_member(input, "shape")) {
+    if (shape.size() == kDimensionsMax) refuse("an input has too many dimensions");
+    if (!dimension.is_number_integer()) {
+      refuse(fmt::format("input \"{}\" has the shape [{}{}], where every dimension is a whole number", name,
+                         shape.empty() ? "" : fmt::format("{}, ", fmt::join(shape, ", ")), shown(dimension)));
     }
-    if (shape.size() > dimensions.size()) dimensions.emplace_back("...");
-    refuse(fmt::format("input \"{}\" has the shape [{}], where {} is right, with N from 1 to {}", tensor.name,
-                       fmt::join(dimensions, ", "), shape_text(tensor.shape), batch_max));
-  };
-  if (shape.size() != tensor.shape.size() + 1) wrong();
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (!shape[i].is_number_unsigned()) wrong();
-    const auto dimension = shape[i].get<std::uint64_t>();
-    if (i == 0 ? dimension < 1 || dimension > batch_max : std::cmp_not_equal(dimension, tensor.shape[i - 1])) wrong();
+    shape.push_back(dimension.get<std::int64_t>());
   }
-  return shape[0].get<std::size_t>();
-}
-
-/// Copies a tensor's rows, one behind the other in `rows`, to where they lie in queries.
-void scatter(std::span<const std::byte> rows, const Tensor& tensor, Inference& inference) {
-  const std::size_t stride = inference.queries.size() / inference.batch;
-  const std::size_t row = tensor.bytes();
-  for (std::size_t i = 0; i < inference.batch; ++i) {
-    std::memcpy(inference.queries.data() + i * stride + tensor.offset, rows.data() + i * row, row);
-  }
+  return shape;
 }
 
 /// Reads one input; the binary tensors that are left behind it.
-std::span<const std::byte> read_input(const json& input, const Tensor& tensor, Inference& inference,
-                                      std::span<const std::byte> tensors) {
-  const std::size_t bytes = inference.batch * tensor.bytes();
+std::span<const std::byte> read_input(const json& input, InferBuilder& builder, std::span<const std::byte> tensors) {
+  if (!input.is_object()) refuse("an input is no object");
+  const std::string name = text_member(input, "name", "an input");
+  const std::string type = text_member(input, "datatype", fmt::format("input \"{}\"", name));
+  const Tensor& tensor = builder.add_input(name, type, read_shape(input, name));
   const std::optional<std::uint64_t> binary = count_member(parameters_of(input), "binary_data_size");
   const json* data = member(input, "data");
   if (binary.has_value() == (data != nullptr)) {
-    refuse(fmt::format("input \"{}\" needs either \"data\" or the parameter \"binary_data_size\"", tensor.name));
+    refuse(fmt::format("input \"{}\" needs either \"data\" or the parameter \"binary_data_size\"", name));
   }
   if (!binary) {
-    std::vector<std::byte> elements(bytes);
+    std::vector<std::byte> elements(builder.input_bytes());
     read_elements(*data, tensor, elements);
-    scatter(elements, tensor, inference);
+    builder.add_elements(elements);
     return tensors;
   }
-  if (*binary != bytes)
-    refuse(fmt::format("input \"{}\" has {} bytes, where its shape takes {}", tensor.name, *binary, bytes));
-  if (bytes > tensors.size()) refuse(fmt::format("the request ends in the middle of input \"{}\"", tensor.name));
-  scatter(tensors.first(bytes), tensor, inference);
-  return tensors.subspan(bytes);
+  builder.require_bytes(*binary);
+  if (*binary > tensors.size()) refuse(fmt::format("the request ends in the middle of input \"{}\"", name));
+  builder.add_elements(tensors.first(*binary));
+  return tensors.subspan(*binary);
 }
 
-void make_room(Inference& inference, std::size_t batch, MemoryShare& memory) {
-  const serve::Operator& op = inference.served->model.engine->op();
-  if (!memory.resize(memory.bytes() + batch * (op.query_bytes + op.answer_bytes))) {
-    throw RequestError(kUnavailable, "the server has no memory left for this request; try again later");
-  }
-  inference.batch = batch;
-  inference.queries.resize(batch * op.query_bytes);
-  inference.answers.resize(batch * op.answer_bytes);
-}
-
-void read_inputs(const json& request, Inference& inference, std::span<const std::byte> tensors, MemoryShare& memory) {
-  const Model& model = inference.served->model;
-  std::vector<const Tensor*> seen;
-  for (const json& input : array_member(request, "inputs")) {
-    if (!input.is_object()) refuse("an input is no object");
-    const Tensor& tensor = find(model.inputs, text_member(input, "name", "an input"), "input", *inference.served);
-    if (std::ranges::find(seen, &tensor) != seen.end()) refuse(fmt::format("input \"{}\" is there twice", tensor.name));
-    const std::string type = text_member(input, "datatype", fmt::format("input \"{}\"", tensor.name));
-    if (type != to_string(tensor.type)) {
-      refuse(
-          fmt::format("input \"{}\" is of the type {}, where {} is right", tensor.name, type, to_string(tensor.type)));
-    }
-    const std::size_t batch = read_batch(input, tensor, model.batch_max);
-    if (seen.empty()) {
-      make_room(inference, batch, memory);
-    } else if (batch != inference.batch) {
-      refuse(fmt::format("input \"{}\" has {} queries, and another has {}", tensor.name, batch, inference.batch));
-    }
-    tensors = read_input(input, tensor, inference, tensors);
-    seen.push_back(&tensor);
-  }
-  if (!tensors.empty()) refuse(fmt::format("{} bytes are left behind the last binary input", tensors.size()));
-  for (const Tensor& tensor : model.inputs) {
-    if (std::ranges::find(seen, &tensor) == seen.end())
-      refuse(fmt::format("the request has no input \"{}\"", tensor.name));
-  }
-}
-
-void read_outputs(const json& request, Inference& inference) {
-  const Model& model = inference.served->model;
-  const bool binary = flag_member(parameters_of(request), "binary_data_output").value_or(false);
-  const json* outputs = member(request, "outputs");
-  if (outputs == nullptr || outputs->empty()) {
-    for (const Tensor& tensor : model.outputs) inference.outputs.push_back({&tensor, binary});
-    return;
-  }
+void read_outputs(const json& request, InferBuilder& builder, bool binary) {
+  if (member(request, "outputs") == nullptr) return;
   for (const json& output : array_member(request, "outputs")) {
     if (!output.is_object()) refuse("an output is no object");
-    const Tensor& tensor = find(model.outputs, text_member(output, "name", "an output"), "output", *inference.served);
-    if (std::ranges::find(inference.outputs, &tensor, &WantedOutput::tensor) != inference.outputs.end()) {
-      refuse(fmt::format("output \"{}\" is asked for twice", tensor.name));
-    }
-    inference.outputs.push_back({&tensor, flag_member(parameters_of(output), "binary_data").value_or(binary)});
+    builder.add_output(text_member(output, "name", "an output"),
+                       flag_member(parameters_of(output), "binary_data").value_or(binary));
   }
 }
 
 }  // namespace
 
 std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view text,
-                                              std::span<const std::byte> tensors, MemoryShare& memory) {
+                                              std::span<const std::byte> tensors, Budget& budget) {
   const json request = parse(text);
   if (!request.is_object()) refuse("the request is no JSON object");
-  auto inference = std::make_shared<Inference>();
-  inference->served = &served;
+  InferBuilder builder(served, budget);
   if (const json* id = member(request, "id")) {
     if (!id->is_string()) refuse("\"id\" is no text");
-    inference->id = id->get<std::string>();
+    builder.set_id(id->get_ref<const std::string&>());
   }
-  read_inputs(request, *inference, tensors, memory);
-  read_outputs(request, *inference);
-  if (const auto timeout = count_member(parameters_of(request), "timeout"); timeout.value_or(0) > 0) {
-    inference->deadline = SteadyClock::now() + std::chrono::microseconds(std::min(*timeout, kTimeoutMax));
-  }
-  return inference;
+  for (const json& input : array_member(request, "inputs")) tensors = read_input(input, builder, tensors);
+  if (!tensors.empty()) refuse(fmt::format("{} bytes are left behind the last binary input", tensors.size()));
+  const json& parameters = parameters_of(request);
+  const bool binary = flag_member(parameters, "binary_data_output").value_or(false);
+  read_outputs(request, builder, binary);
+  builder.set_timeout(count_member(parameters, "timeout").value_or(0));
+  return builder.finish(binary);
 }
 
 }  // namespace headrace::wire

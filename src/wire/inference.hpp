@@ -6,6 +6,7 @@
 
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
+#include "wire/memory_share.hpp"
 #include "wire/served_model.hpp"
 
 namespace headrace::wire {
@@ -31,7 +32,10 @@ class InferenceOwner {
 
 /// The queries of one request, and their answers, whichever way they came in.
 struct Inference {
+  explicit Inference(Budget& budget) noexcept : memory(budget) {}
+
   ServedModel* served = nullptr;
+  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
   std::string id;                  ///< The client's own; comes back.
   std::size_t batch = 0;           ///< Queries.
   std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.

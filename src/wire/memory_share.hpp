@@ -22,6 +22,7 @@ class MemoryShare {
     return true;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] Budget& budget() const noexcept { return *budget_; }
 
  private:
   Budget* budget_;

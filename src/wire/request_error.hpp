@@ -20,9 +20,11 @@ class RequestError : public std::runtime_error {
   std::string_view allow_;
 };
 
+constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kNotFound = 404;
 constexpr int kMethodNotAllowed = 405;
+constexpr int kRequestTimedOut = 408;
 constexpr int kTooLarge = 413;
 constexpr int kTooManyRequests = 429;
 constexpr int kInternalError = 500;

@@ -6,9 +6,11 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/base/threads.hpp"
+#include "headrace/config.hpp"
 #include "wire/front_thread.hpp"
 #include "wire/listener.hpp"
 
@@ -34,6 +36,9 @@ ServerConfig checked(ServerConfig config) {
   require(config.body_bytes_max >= 1024, "body_bytes_max must be 1 KiB at least");
   require(config.memory_max >= config.body_bytes_max, "memory_max must be at least body_bytes_max");
   require(config.waiting_max >= 1, "waiting_max must be 1 at least");
+  if (config.grpc_port && !kBuiltWithGrpc) {
+    throw Exception(Errc::not_supported, "this build of Headrace has no gRPC: install libnghttp2-dev, and build again");
+  }
   require(config.request_max > Duration::zero() && config.idle_max > Duration::zero(),
           "request_max and idle_max must be more than 0");
   return config;
@@ -43,11 +48,21 @@ ServerConfig checked(ServerConfig config) {
 
 struct Server::State {
   State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config)), std::move(models)) {
-    FileDescriptor first = listen_on(shared.config.address, shared.config.http_port, false);
-    port = port_of(first);
+    const std::string& address = shared.config.address;
+    std::vector<Listener> first(1);
+    first[0].socket = listen_on(address, shared.config.http_port, false);
+    port = port_of(first[0].socket);
+    if (shared.config.grpc_port) {
+      first.push_back({listen_on(address, *shared.config.grpc_port, false), Protocol::grpc});
+      grpc_port = port_of(first[1].socket);
+    }
     threads.emplace_back(shared, std::move(first));
-    while (threads.size() < shared.config.threads)
-      threads.emplace_back(shared, listen_on(shared.config.address, port, true));
+    while (threads.size() < shared.config.threads) {
+      std::vector<Listener> next(1);
+      next[0].socket = listen_on(address, port, true);
+      if (grpc_port) next.push_back({listen_on(address, *grpc_port, true), Protocol::grpc});
+      threads.emplace_back(shared, std::move(next));
+    }
   }
   ~State() { stop(); }
 
@@ -66,6 +81,7 @@ struct Server::State {
 
   Shared shared;
   std::uint16_t port = 0;
+  std::optional<std::uint16_t> grpc_port;
   std::mutex mutex;  ///< Guards `threads` once they have started.
   std::deque<FrontThread> threads;
 };
@@ -78,6 +94,8 @@ Server::Server(ServerConfig config, std::vector<Model> models)
 Server::~Server() = default;
 
 std::uint16_t Server::http_port() const noexcept { return state_->port; }
+
+std::optional<std::uint16_t> Server::grpc_port() const noexcept { return state_->grpc_port; }
 
 ServerStatistics Server::statistics() const {
   const Shared& shared = state_->shared;

@@ -69,7 +69,7 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
           used = reader.read(unread);
           unread.erase(0, used);
           if (!reader.done()) continue;
-          const http::Outcome outcome = http::route({.models = served, .draining = draining}, reader.message(), memory);
+          const http::Outcome outcome = http::route({.models = served, .draining = draining}, reader.message(), budget);
           if (outcome.inference != nullptr) {
             const Inference& inference = *outcome.inference;
             if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();

@@ -24,12 +24,14 @@ if not _core.built_with_wire:
 from operator_files import operator_folder
 from wire_serving import SECONDS, connect, serving, third
 
+PORTS = ("--http", "0", "--grpc", "0" if _core.built_with_grpc else "none")
+
 
 @contextlib.contextmanager
 def command(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
     """The process, and what it serves."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace", "serve", *map(str, arguments), "--http", "0", "--json", "--device", "cpu"],
+        [sys.executable, "-m", "headrace", "serve", *map(str, arguments), *PORTS, "--json", "--device", "cpu"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -71,6 +73,7 @@ def test_every_operator_of_a_folder_is_served_until_a_signal(folder: Path):
         assert said["models"][1]["inputs"] == [{"name": "x", "datatype": "FP32", "shape": []}]
         assert said["models"][3]["from"] == "light"
         assert [one["name"] for one in get(f"{url}/v2/models/light")["inputs"]] == ["query"]
+        assert said["grpc"] is None or said["grpc"].startswith("127.0.0.1:")
         assert infer(url, "double", query=("INT64", [1, 2])) == [[2, 4]]
         assert infer(url, "by_three", x=("FP32", [1.5])) == [[4.5]]
         assert infer(url, "negate", query=("INT64", [7])) == [[-7]]
@@ -84,7 +87,7 @@ def test_every_operator_of_a_folder_is_served_until_a_signal(folder: Path):
 
 def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace", "serve", f"{folder / 'double.py'}:by_three", "--http", "0"],
+        [sys.executable, "-m", "headrace", "serve", f"{folder / 'double.py'}:by_three", *PORTS],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -92,7 +95,7 @@ def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     )
     assert process.stdout is not None
     first = process.stdout.readline()
-    url = first.split(",")[0].removeprefix("Serving on ")
+    url = first.split(",")[0].removeprefix("Serving on ").split(" and ")[0]
     assert infer(url, "by_three", x=("FP32", [1.0])) == [[3.0]]
     process.send_signal(signal.SIGINT)
     out = process.stdout.read()  # communicate() would leave out what readline() has buffered
@@ -123,7 +126,7 @@ def test_a_second_signal_ends_it_at_once():
 
 def test_a_port_that_is_taken_is_one_line(run: Run):
     with serving(third()) as (server, _):
-        done = run("serve", "light", "--device", "cpu", "--http", server.http_port)
+        done = run("serve", "light", "--device", "cpu", "--grpc", "none", "--http", server.http_port)
         with connect(server):
             pass
     assert done.returncode == 1
@@ -138,6 +141,8 @@ def test_a_port_that_is_taken_is_one_line(run: Run):
         (("retrieval",), "needs an index"),
         (("light", "light"), "both have an operator light"),
         (("light", "--http", "70000"), "--http"),
+        (("light", "--grpc", "70000"), "--grpc"),
+        (("light", "--grpc", "any"), "none"),
         (("light", "--address", "nowhere"), "nowhere"),
         (("light", "--body", "0B"), "--body"),
         (("light", "--slots", "3"), "power of two"),

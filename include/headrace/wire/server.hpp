@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,14 @@ namespace headrace::wire {
 
 /// What a server listens to, and what its clients may use.
 struct ServerConfig {
-  std::string address = "127.0.0.1";              ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
-  std::uint16_t http_port = 8000;                 ///< 0: any that is free.
+  std::string address = "127.0.0.1";  ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
+  std::uint16_t http_port = 8000;     ///< 0: any that is free.
+  /// For gRPC, where it is wanted; 0: any that is free. Usually 8001.
+  std::optional<std::uint16_t> grpc_port = {};
   std::uint32_t threads = 1;                      ///< Each has a loop, its connections, and a client of every engine.
   std::uint32_t connections_max = 4096;           ///< Beyond, the client that has been silent for longest is closed.
   std::size_t head_bytes_max = 16 << 10;          ///< A request's line and headers.
-  std::size_t body_bytes_max = 64 << 20;          ///< One request's tensors and JSON.
+  std::size_t body_bytes_max = 64 << 20;          ///< One request's tensors and JSON; a message of gRPC.
   std::size_t memory_max = std::size_t{1} << 30;  ///< All requests and replies together.
   std::uint32_t waiting_max = 4096;  ///< Queries of a model that wait for slots of its engine, for each thread.
   Duration request_max = std::chrono::seconds(30);  ///< From a request's first byte to its last.
@@ -32,21 +35,22 @@ struct ServerStatistics {
   std::uint64_t connections_open = 0;  ///< Now.
   /// Closed since there were connections_max: those whose clients had been silent for longest, or else new ones.
   std::uint64_t connections_refused = 0;
-  std::uint64_t requests = 0;      ///< That were answered, with whatever status.
-  std::uint64_t failed = 0;        ///< Those among them with a status of 400 or above.
-  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503).
+  std::uint64_t requests = 0;      ///< That were answered, with whatever status; of a stream of gRPC, each message.
+  std::uint64_t failed = 0;        ///< Those among them with an error.
+  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503; in gRPC, too).
   std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
 };
 
 /// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary
-/// tensors, as Triton's clients speak it.
+/// tensors, and over gRPC, as Triton's clients speak it.
 ///
 ///   Server server({.http_port = 8000}, {model});
 ///   ... server.drain(std::chrono::seconds(10));
 class Server {
  public:
   /// Listens, and answers from then on. Throws UsageError for models or limits that cannot be served (an engine whose
-  /// Plan::clients_max is below `threads` among them), SystemError where the address or the port cannot be had.
+  /// Plan::clients_max is below `threads` among them), SystemError where the address or a port cannot be had, Exception
+  /// (Errc::not_supported) for gRPC in a build without it.
   Server(ServerConfig config, std::vector<Model> models);
   /// Stops.
   ~Server();
@@ -55,6 +59,8 @@ class Server {
 
   /// The port that is listened to.
   [[nodiscard]] std::uint16_t http_port() const noexcept;
+  /// That for gRPC; nothing where it is not wanted.
+  [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
   [[nodiscard]] ServerStatistics statistics() const;
   /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
   /// that has begun is answered, or `limit` has passed; whether all were answered.

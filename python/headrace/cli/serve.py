@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from headrace import Device, Engine, Operator, Plan, UsageError
+from headrace import Device, Engine, Operator, Plan, UsageError, base
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.1
 _DRAIN_SECONDS = 10.0
+_PORT_MAX = 65535
+_GRPC_PORT = 8001  # as Triton has it
 _SHIPPED = (options.OperatorName.light, options.OperatorName.reference)
 _TOTALS = ("connections", "connections_refused", "requests", "failed", "refused")
 
@@ -43,6 +45,7 @@ class _Served:
     """What is served where."""
 
     url: str
+    grpc: str | None
     device: Device
     plan: Plan
     sources: dict[str, _Source]
@@ -61,13 +64,15 @@ class _Served:
             cells = (model.name, _written(model.inputs), _written(model.outputs), given)
             table.add_row(*(Text(cell) for cell in cells))
         console = show.stdout()
-        title = f"Serving on {self.url}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
+        also = f" and {self.grpc} (gRPC)" if self.grpc is not None else ""
+        title = f"Serving on {self.url}{also}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
         console.print(title, markup=False, soft_wrap=True)
         console.print(table)
 
     def _as_dict(self) -> Json:
         return {
             "url": self.url,
+            "grpc": self.grpc,
             "device": self.device.name,
             "plan": plan_as_dict(self.plan),
             "models": [
@@ -127,11 +132,22 @@ def _address(text: str) -> str:
         raise typer.BadParameter(message) from None
 
 
-def _url(address: str, port: int) -> str:
+def _at(address: str, port: int) -> str:
     """Where programs on this machine reach the server."""
     at = ipaddress.ip_address(address)
     host = "localhost" if at.is_unspecified else f"[{at}]" if isinstance(at, ipaddress.IPv6Address) else str(at)
-    return f"http://{host}:{port}"
+    return f"{host}:{port}"
+
+
+def _grpc_port(text: str | None) -> int | None:
+    """The port that --grpc names; None to do without."""
+    if text is None:
+        return _GRPC_PORT if base.built_with_grpc else None
+    if text == "none":
+        return None
+    if not (text.isdecimal() and text.isascii() and int(text) <= _PORT_MAX):
+        raise typer.BadParameter(f"'{text}' is neither a port, 0 to {_PORT_MAX}, nor none", param_hint="--grpc")
+    return int(text)
 
 
 def _wait_and_drain(server: "Server", stop: Stop, limit: float) -> bool:
@@ -183,6 +199,14 @@ def serve(
     http: Annotated[
         int, typer.Option("--http", min=0, max=65535, metavar="PORT", help="Port for HTTP; 0 takes any that is free.")
     ] = 8000,
+    grpc: Annotated[
+        str | None,
+        typer.Option(
+            "--grpc",
+            metavar="PORT",
+            help="Port for gRPC; 0 takes any that is free, none does without. Default: 8001, where the build has gRPC.",
+        ),
+    ] = None,
     threads: Annotated[
         int, typer.Option("--threads", min=1, max=256, help="Threads that read requests and write replies.")
     ] = 1,
@@ -200,7 +224,9 @@ def serve(
     limits: Limits,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Serve operators to other processes over HTTP: the Open Inference Protocol (KServe v2), as for Triton's clients.
+    """Serve operators to other processes over HTTP and gRPC, by the Open Inference Protocol (KServe v2).
+
+    Clients of Triton work with it unchanged.
 
     Ctrl-C or SIGTERM ends it once all requests that have begun are answered, and a second one at once.
 
@@ -211,6 +237,7 @@ def serve(
     from headrace import wire  # noqa: PLC0415 # only this command needs it
 
     wire.require_wire()
+    grpc_port = _grpc_port(grpc)
     device, plan = options.find_device(engines.device), engines.made(threads)
     sources = _find(operators)
     with ExitStack() as stack:
@@ -219,10 +246,19 @@ def serve(
             engine = stack.enter_context(Engine(device, source.operator, plan))
             models.append(wire.model(engine, name, batch_max=limits.queries))
         server = stack.enter_context(
-            wire.Server(models, address=address, http_port=http, threads=threads, **limits.arguments())  # type: ignore[arg-type]
+            wire.Server(
+                models,
+                address=address,
+                http_port=http,
+                grpc_port=grpc_port,
+                threads=threads,
+                **limits.arguments(),  # type: ignore[arg-type]
+            )
         )
         began = time.monotonic()
-        served = _Served(_url(address, server.http_port), device, plan, sources, models)
+        url = f"http://{_at(address, server.http_port)}"
+        at_grpc = None if server.grpc_port is None else _at(address, server.grpc_port)
+        served = _Served(url, at_grpc, device, plan, sources, models)
         with Stop() as stop:
             served.print(as_json=as_json)
             if not ipaddress.ip_address(address).is_loopback:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <charconv>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
 
@@ -51,7 +52,7 @@ Path path_of(std::string_view target) {
   return path;
 }
 
-Reply json_reply(std::string body) { return {.body = std::move(body)}; }
+Reply json_reply(const nlohmann::json& body) { return {.body = body.dump()}; }
 
 /// Whether something holds: an empty reply of status 200, or one of 503.
 Reply health_reply(bool holds) {
@@ -67,7 +68,7 @@ void require_method(const Message& message, std::string_view method) {
                      method == "GET" ? "GET, HEAD" : method);
 }
 
-std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, MemoryShare& memory) {
+std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, Budget& budget) {
   if (!message.content_encoding.empty() && message.content_encoding != "identity") {
     throw RequestError(415, "compressed requests are not taken");
   }
@@ -77,14 +78,12 @@ std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& me
     throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
-  auto inference = read_infer_request(served, body.substr(0, json_bytes), tensors, memory);
-  inference->began = SteadyClock::now();
-  return inference;
+  return read_infer_request(served, body.substr(0, json_bytes), tensors, budget);
 }
 
 /// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
 Outcome route_model(const Service& service, const Message& message, ServedModel& served,
-                    std::span<const std::string> rest, MemoryShare& memory) {
+                    std::span<const std::string> rest, Budget& budget) {
   if (rest.size() >= 2 && rest[0] == "versions") {
     if (rest[1] != served.model.version) {
       throw RequestError(kNotFound, fmt::format("model {} has no version '{}'", served.model.name, rest[1]));
@@ -99,7 +98,7 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
     if (service.draining.load(std::memory_order_relaxed)) {
       throw RequestError(kUnavailable, "the server is about to stop");
     }
-    return {.inference = read_inference(served, message, memory)};
+    return {.inference = read_inference(served, message, budget)};
   }
   require_method(message, "GET");
   if (what.empty()) return {.reply = json_reply(describe_model(served))};
@@ -110,7 +109,7 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
   not_found();
 }
 
-Outcome route_path(const Service& service, const Message& message, const Path& path, MemoryShare& memory) {
+Outcome route_path(const Service& service, const Message& message, const Path& path, Budget& budget) {
   if (path.empty() || path[0] != "v2") not_found();
   const auto is = [&](std::initializer_list<std::string_view> parts) {
     return std::equal(path.begin() + 1, path.end(), parts.begin(), parts.end());
@@ -122,7 +121,7 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
   if (path.size() >= 3 && path[1] == "models" && !is({"models", "stats"})) {
     ServedModel* const served = service.models.find(path[2]);
     if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", path[2]));
-    return route_model(service, message, *served, std::span(path).subspan(3), memory);
+    return route_model(service, message, *served, std::span(path).subspan(3), budget);
   }
   for (const std::string_view extension :
        {"systemsharedmemory", "cudasharedmemory", "trace", "logging", "repository"}) {
@@ -159,9 +158,9 @@ std::string_view phrase_of(int status) {
 
 }  // namespace
 
-Outcome route(const Service& service, const Message& message, MemoryShare& memory) {
+Outcome route(const Service& service, const Message& message, Budget& budget) {
   try {
-    return route_path(service, message, path_of(message.target), memory);
+    return route_path(service, message, path_of(message.target), budget);
   } catch (const RequestError& error) {
     Outcome outcome{.reply = error_reply(error.status(), error.what())};
     outcome.reply.allow = error.allow();

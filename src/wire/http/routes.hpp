@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/budget.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
-#include "wire/memory_share.hpp"
 
 namespace headrace::wire::http {
 
@@ -34,8 +34,8 @@ struct Service {
 };
 
 /// Finds what a request asks for. Never throws RequestError: such are replies.
-/// @param memory  of the request, which grows by the queries and answers of an inference
-[[nodiscard]] Outcome route(const Service& service, const Message& message, MemoryShare& memory);
+/// @param budget  of the queries and answers of an inference
+[[nodiscard]] Outcome route(const Service& service, const Message& message, Budget& budget);
 
 /// The reply with an inference's answers, or why there are none.
 [[nodiscard]] Reply reply_of(const Inference& inference);

@@ -1,0 +1,110 @@
+#include "wire/grpc/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "wire/descriptions.hpp"
+#include "wire/grpc/described.hpp"
+#include "wire/grpc/infer_messages.hpp"
+#include "wire/grpc/proto_reader.hpp"
+#include "wire/grpc/proto_writer.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire::grpc {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kService = "/inference.GRPCInferenceService/";
+constexpr std::array<std::pair<std::string_view, Method>, 10> kMethods{{
+    {"ServerLive", Method::server_live},
+    {"ServerReady", Method::server_ready},
+    {"ModelReady", Method::model_ready},
+    {"ServerMetadata", Method::server_metadata},
+    {"ModelMetadata", Method::model_metadata},
+    {"ModelConfig", Method::model_config},
+    {"ModelInfer", Method::model_infer},
+    {"ModelStreamInfer", Method::model_stream_infer},
+    {"ModelStatistics", Method::model_statistics},
+    {"RepositoryIndex", Method::repository_index},
+}};
+
+std::string flag_message(bool flag) {
+  std::string message;
+  if (flag) put_number_field(message, 1, 1);
+  return message;
+}
+
+/// The model that a message names by its fields 1 and 2; null where it names none.
+ServedModel* named_model(const Models& models, std::string_view message) {
+  std::string_view name;
+  std::string_view version;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == 1) name = fields.text();
+    if (fields.field() == 2) version = fields.text();
+  }
+  return name.empty() ? nullptr : &find_model(models, name, version);
+}
+
+ServedModel& required_model(const Models& models, std::string_view message) {
+  ServedModel* const served = named_model(models, message);
+  if (served == nullptr) throw RequestError(kBadRequest, "the request names no model");
+  return *served;
+}
+
+std::string index_message(const Models& models, std::string_view message) {
+  bool only_ready = false;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == 2) only_ready = fields.number() != 0;
+  }
+  json list = json::array();
+  for (const json& model : describe_repository(models)) {
+    if (!only_ready || model.at("state") == "READY") list.push_back(model);
+  }
+  return write_described({{"models", std::move(list)}}, kRepositoryIndex);
+}
+
+}  // namespace
+
+Method method_of(std::string_view path) {
+  if (path.starts_with(kService)) {
+    const std::string_view name = path.substr(kService.size());
+    const auto found = std::ranges::find(kMethods, name, &std::pair<std::string_view, Method>::first);
+    if (found != kMethods.end()) return found->second;
+    throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", name));
+  }
+  throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
+}
+
+Outcome call(const Service& service, Method method, std::string_view message, Budget& budget) {
+  const Models& models = service.models;
+  switch (method) {
+    case Method::server_live: return {.message = flag_message(true)};
+    case Method::server_ready: return {.message = flag_message(models.ready() && !service.draining)};
+    case Method::model_ready:
+      return {.message = flag_message(required_model(models, message).ready() && !service.draining)};
+    case Method::server_metadata: return {.message = write_described(describe_server(), kServerMetadata)};
+    case Method::model_metadata:
+      return {.message = write_described(describe_model(required_model(models, message)), kModelMetadata)};
+    case Method::model_config:
+      return {.message = write_described({{"config", describe_config(required_model(models, message))}},
+                                         kModelConfigResponse)};
+    case Method::model_statistics: {
+      const ServedModel* const served = named_model(models, message);
+      return {.message = write_described(describe_statistics(models, served), kModelStatistics)};
+    }
+    case Method::repository_index: return {.message = index_message(models, message)};
+    case Method::model_infer:
+    case Method::model_stream_infer:
+      if (service.draining) throw RequestError(kUnavailable, "the server is about to stop");
+      return {.inference = read_infer_request(models, message, budget)};
+  }
+  return {};
+}
+
+}  // namespace headrace::wire::grpc

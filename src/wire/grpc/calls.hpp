@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/budget.hpp"
+#include "wire/inference.hpp"
+
+namespace headrace::wire::grpc {
+
+/// The methods of inference.GRPCInferenceService that the server offers.
+enum class Method : std::uint8_t {
+  server_live,
+  server_ready,
+  model_ready,
+  server_metadata,
+  model_metadata,
+  model_config,
+  model_infer,
+  model_stream_infer,
+  model_statistics,
+  repository_index,
+};
+
+/// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer". Throws RequestError (501) for others.
+[[nodiscard]] Method method_of(std::string_view path);
+
+/// What all connections of a server share.
+struct Service {
+  const Models& models;
+  bool draining = false;
+};
+
+/// What becomes of a call: a message, or an inference to be asked for.
+struct Outcome {
+  std::string message = {};
+  std::shared_ptr<Inference> inference = {};
+};
+
+/// Does what a call asks for. Throws RequestError where it cannot be done.
+/// @param budget  of the queries and answers of an inference
+[[nodiscard]] Outcome call(const Service& service, Method method, std::string_view message, Budget& budget);
+
+}  // namespace headrace::wire::grpc

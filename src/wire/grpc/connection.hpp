@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "wire/connection.hpp"
+#include "wire/grpc/session.hpp"
+#include "wire/grpc/stream.hpp"
+
+namespace headrace::wire::grpc {
+
+/// A connection of gRPC over HTTP/2, without TLS: many calls at the same time. Used by one thread.
+class Connection final : public wire::Connection, public SessionEvents, public StreamOwner {
+ public:
+  /// @param socket  does not block
+  /// Throws SystemError where it cannot be watched.
+  Connection(Front& front, FileDescriptor socket);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void on_open(std::int32_t id) override;
+  void on_header(std::int32_t id, std::string_view name, std::string_view value) override;
+  void on_head(std::int32_t id) override;
+  void on_data(std::int32_t id, std::string_view bytes) override;
+  void on_end(std::int32_t id) override;
+  void on_close(std::int32_t id) override;
+  Chunk fill(std::int32_t id, std::span<char> frame) override;
+
+  void attend(Stream& stream) override;
+  void give_up() noexcept override { close(); }
+
+ private:
+  [[nodiscard]] std::string_view read(std::string_view bytes) override;
+  [[nodiscard]] bool reads() const noexcept override;
+  [[nodiscard]] bool asks() const noexcept override;
+  void moved() noexcept override { sent_at_ = SteadyClock::now(); }
+  void written() override;
+  void resume() override;
+  void check_time(Time now) override;
+  void abandon() noexcept override;
+
+  /// The stream of a number; null where it is over.
+  [[nodiscard]] Stream* find(std::int32_t id) noexcept;
+  /// Sends what the session has to say, as much as there is room for.
+  void pump();
+  /// Tells the client that the connection is about to end, in the steps of Goodbye, and ends it once no call is left.
+  void say_goodbye();
+
+  /// What the client has been told of the end.
+  enum class Goodbye : std::uint8_t { none, announced, said };
+
+  Session session_;
+  std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;
+  std::vector<std::int32_t> attended_;  ///< Streams whose advance() is to be called.
+  bool pumping_ = false;
+  Goodbye goodbye_ = Goodbye::none;
+  Time sent_at_;  ///< When bytes have gone last, or began to wait.
+};
+
+}  // namespace headrace::wire::grpc

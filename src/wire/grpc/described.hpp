@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headrace::wire::grpc {
+
+struct Field;
+/// The fields of a message that the server writes.
+using Schema = std::span<const Field>;
+
+/// A field of a message, and the member of a JSON object that it has its value from.
+struct Field {
+  std::string_view name;
+  std::uint32_t number = 0;
+  const Schema* message = nullptr;  ///< Those of its own fields, where it is a message.
+  bool is_data_type = false;        ///< An enumeration, whose names in JSON begin with TYPE_.
+};
+
+extern const Schema kServerMetadata;
+extern const Schema kModelMetadata;
+extern const Schema kModelConfigResponse;
+extern const Schema kModelStatistics;
+extern const Schema kRepositoryIndex;
+
+/// Writes a description (wire/descriptions.hpp), which is a JSON object, as a message. Members that the schema does not
+/// have are left out.
+[[nodiscard]] std::string write_described(const nlohmann::json& object, Schema schema);
+
+}  // namespace headrace::wire::grpc

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wire/memory_share.hpp"
+
+namespace headrace::wire::grpc {
+
+/// Bytes before each message: whether it is compressed, and its length.
+inline constexpr std::size_t kPrefixBytes = 5;
+
+/// Reads messages with their prefixes from the bytes of a call, one after the other.
+/// Source: grpc/grpc, doc/PROTOCOL-HTTP2.md.
+class MessageReader {
+ public:
+  /// @param memory  grows by what has come of a message, not by what its prefix announces; outlives the reader
+  MessageReader(std::size_t bytes_max, MemoryShare& memory) : bytes_max_(bytes_max), memory_(memory) {}
+
+  /// Reads on in the present message; how many bytes it has used up, less than all where the message is done. Throws
+  /// RequestError for a message that is compressed, too large or larger than the memory that is left.
+  [[nodiscard]] std::size_t read(std::string_view bytes);
+  [[nodiscard]] bool done() const noexcept { return prefix_used_ == kPrefixBytes && message_.size() == length_; }
+  /// Whether bytes of a message have come.
+  [[nodiscard]] bool began() const noexcept { return prefix_used_ > 0; }
+  [[nodiscard]] std::string_view message() const noexcept { return message_; }
+  /// Forgets the present message, for the next one.
+  void reset() noexcept;
+
+ private:
+  void read_prefix();
+
+  std::size_t bytes_max_;
+  MemoryShare& memory_;
+  std::array<unsigned char, kPrefixBytes> prefix_{};
+  std::size_t prefix_used_ = 0;
+  std::size_t length_ = 0;
+  std::string message_;
+};
+
+/// The prefix of a message of so many bytes.
+[[nodiscard]] std::string prefix_of(std::size_t bytes);
+
+}  // namespace headrace::wire::grpc

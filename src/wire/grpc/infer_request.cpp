@@ -1,0 +1,305 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <concepts>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "wire/grpc/infer_messages.hpp"
+#include "wire/grpc/proto_reader.hpp"
+#include "wire/infer_builder.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire::grpc {
+
+namespace {
+
+constexpr std::size_t kDimensionsMax = 16;
+constexpr std::size_t kIdMax = 1024;  // bytes
+
+// Numbers of fields, from the service definition of the Open Inference Protocol.
+namespace request {
+constexpr std::uint32_t kModelName = 1;
+constexpr std::uint32_t kModelVersion = 2;
+constexpr std::uint32_t kId = 3;
+constexpr std::uint32_t kParameters = 4;
+constexpr std::uint32_t kInputs = 5;
+constexpr std::uint32_t kOutputs = 6;
+constexpr std::uint32_t kRawInputs = 7;
+}  // namespace request
+namespace input {
+constexpr std::uint32_t kName = 1;
+constexpr std::uint32_t kType = 2;
+constexpr std::uint32_t kShape = 3;
+constexpr std::uint32_t kParameters = 4;
+constexpr std::uint32_t kContents = 5;
+}  // namespace input
+namespace output {
+constexpr std::uint32_t kName = 1;
+constexpr std::uint32_t kParameters = 2;
+}  // namespace output
+namespace entry {
+constexpr std::uint32_t kKey = 1;
+constexpr std::uint32_t kValue = 2;
+}  // namespace entry
+namespace parameter {
+constexpr std::uint32_t kInt64 = 2;
+constexpr std::uint32_t kUint64 = 5;
+}  // namespace parameter
+
+[[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
+
+/// The field of InferTensorContents that holds elements of a type; 0 for FP16, which none does.
+std::uint32_t contents_field(DataType type) noexcept {
+  switch (type) {
+    case DataType::boolean: return 1;
+    case DataType::int8:
+    case DataType::int16:
+    case DataType::int32: return 2;
+    case DataType::int64: return 3;
+    case DataType::uint8:
+    case DataType::uint16:
+    case DataType::uint32: return 4;
+    case DataType::uint64: return 5;
+    case DataType::fp32: return 6;
+    case DataType::fp64: return 7;
+    case DataType::fp16: return 0;
+  }
+  return 0;
+}
+
+/// The elements of an input, as `contents` has them: collects those of one tensor.
+class Contents {
+ public:
+  Contents(const Tensor& tensor, std::size_t bytes) : tensor_(tensor), elements_(bytes) {}
+
+  void read(ProtoReader contents) {
+    const std::uint32_t field = contents_field(tensor_.type);
+    while (contents.next()) {
+      if (contents.field() != field) {
+        refuse(fmt::format("input \"{}\" has contents of another type than {}; FP16 has to be in raw_input_contents",
+                           tensor_.name, to_string(tensor_.type)));
+      }
+      read_field(contents);
+    }
+  }
+  [[nodiscard]] std::span<const std::byte> elements() const noexcept { return std::span(elements_).first(used_); }
+
+ private:
+  void read_field(const ProtoReader& contents) {
+    switch (tensor_.type) {
+      case DataType::boolean: return read_numbers<std::uint8_t, bool>(contents);
+      case DataType::int8: return read_numbers<std::int8_t, std::int64_t>(contents);
+      case DataType::int16: return read_numbers<std::int16_t, std::int64_t>(contents);
+      case DataType::int32: return read_numbers<std::int32_t, std::int64_t>(contents);
+      case DataType::int64: return read_numbers<std::int64_t, std::int64_t>(contents);
+      case DataType::uint8: return read_numbers<std::uint8_t, std::uint64_t>(contents);
+      case DataType::uint16: return read_numbers<std::uint16_t, std::uint64_t>(contents);
+      case DataType::uint32: return read_numbers<std::uint32_t, std::uint64_t>(contents);
+      case DataType::uint64: return read_numbers<std::uint64_t, std::uint64_t>(contents);
+      case DataType::fp32:
+      case DataType::fp64: {
+        const std::string_view numbers = contents.fixed_numbers(element_bytes(tensor_.type));
+        return add(numbers.data(), numbers.size());
+      }
+      case DataType::fp16: return;
+    }
+  }
+
+  /// Whole numbers, which are written as `Written` and have to be ones of `Element`.
+  template <class Element, class Written>
+  void read_numbers(const ProtoReader& contents) {
+    contents.each_number([this](std::uint64_t number) {
+      const auto written = static_cast<Written>(number);
+      if constexpr (!std::same_as<Written, bool>) {
+        if (!std::in_range<Element>(written)) {
+          refuse(fmt::format("input \"{}\": {} is no {}", tensor_.name, written, to_string(tensor_.type)));
+        }
+      }
+      const auto element = static_cast<Element>(written);
+      add(&element, sizeof(element));
+    });
+  }
+
+  void add(const void* elements, std::size_t bytes) {
+    if (bytes > elements_.size() - used_) {
+      refuse(fmt::format("input \"{}\" has more contents than its shape says", tensor_.name));
+    }
+    std::memcpy(elements_.data() + used_, elements, bytes);
+    used_ += bytes;
+  }
+
+  const Tensor& tensor_;
+  std::vector<std::byte> elements_;
+  std::size_t used_ = 0;
+};
+
+/// One of a map of parameters.
+struct Parameter {
+  std::string_view name;
+  std::optional<std::uint64_t> count;  ///< Where it is a whole number of 0 or more.
+};
+
+Parameter read_parameter(ProtoReader entry) {
+  Parameter read;
+  while (entry.next()) {
+    if (entry.field() == entry::kKey) {
+      read.name = entry.text();
+    } else if (entry.field() == entry::kValue) {
+      ProtoReader value = entry.message();
+      while (value.next()) {
+        read.count.reset();
+        const bool is_signed = value.field() == parameter::kInt64;
+        if (!is_signed && value.field() != parameter::kUint64) continue;
+        const std::uint64_t number = value.number();
+        if (!is_signed || static_cast<std::int64_t>(number) >= 0) read.count = number;
+      }
+    }
+  }
+  check_parameter(read.name);
+  return read;
+}
+
+/// What a message says before its tensors are looked at.
+struct Head {
+  std::string_view name;
+  std::string_view version;
+  std::string_view id;
+  std::uint64_t timeout = 0;  ///< In microseconds; 0: none.
+  std::size_t raw_inputs = 0;
+};
+
+Head read_head(ProtoReader message) {
+  Head head;
+  while (message.next()) {
+    switch (message.field()) {
+      case request::kModelName: head.name = message.text(); break;
+      case request::kModelVersion: head.version = message.text(); break;
+      case request::kId:
+        head.id = message.text();
+        if (head.id.size() > kIdMax) refuse(fmt::format("the request's id has more than {} bytes", kIdMax));
+        break;
+      case request::kRawInputs:
+        (void)message.bytes();
+        ++head.raw_inputs;
+        break;
+      case request::kParameters: {
+        const Parameter parameter = read_parameter(message.message());
+        if (parameter.name != "timeout") break;
+        if (!parameter.count) refuse("\"timeout\" is not a whole number of 0 or more");
+        head.timeout = *parameter.count;
+        break;
+      }
+      default: break;
+    }
+  }
+  return head;
+}
+
+/// The raw inputs of a message, one after the other.
+class RawInputs {
+ public:
+  explicit RawInputs(ProtoReader message) : message_(message) {}
+  /// There has to be another.
+  [[nodiscard]] std::string_view next() {
+    while (message_.next()) {
+      if (message_.field() == request::kRawInputs) return message_.bytes();
+    }
+    refuse("raw_input_contents has fewer elements than the request has inputs");
+  }
+
+ private:
+  ProtoReader message_;
+};
+
+/// Reads one input, whose elements are in `raw` where that is not null.
+void read_input(ProtoReader message, InferBuilder& builder, RawInputs* raw) {
+  std::string_view name;
+  std::string_view type;
+  std::array<std::int64_t, kDimensionsMax> shape{};
+  std::size_t dimensions = 0;
+  bool has_contents = false;
+  for (ProtoReader fields = message; fields.next();) {
+    switch (fields.field()) {
+      case input::kName: name = fields.text(); break;
+      case input::kType: type = fields.text(); break;
+      case input::kParameters: (void)read_parameter(fields.message()); break;
+      case input::kContents: has_contents = true; break;
+      case input::kShape:
+        fields.each_number([&](std::uint64_t dimension) {
+          if (dimensions == kDimensionsMax) refuse("an input has too many dimensions");
+          shape[dimensions++] = static_cast<std::int64_t>(dimension);
+        });
+        break;
+      default: break;
+    }
+  }
+  const Tensor& tensor = builder.add_input(name, type, std::span(shape).first(dimensions));
+  if (raw != nullptr) {
+    if (has_contents) refuse(fmt::format("input \"{}\" has contents, and the request has raw_input_contents", name));
+    return builder.add_elements(std::as_bytes(std::span(raw->next())));
+  }
+  Contents contents(tensor, builder.input_bytes());
+  for (ProtoReader fields = message; fields.next();) {
+    if (fields.field() == input::kContents) contents.read(fields.message());
+  }
+  builder.add_elements(contents.elements());
+}
+
+void read_output(ProtoReader message, InferBuilder& builder) {
+  std::string_view name;
+  while (message.next()) {
+    if (message.field() == output::kName) name = message.text();
+    if (message.field() == output::kParameters) (void)read_parameter(message.message());
+  }
+  builder.add_output(name, true);
+}
+
+}  // namespace
+
+ServedModel& find_model(const Models& models, std::string_view name, std::string_view version) {
+  ServedModel* const served = models.find(name);
+  if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
+  if (!version.empty() && version != served->model.version) {
+    throw RequestError(kNotFound, fmt::format("model {} has no version '{}'", name, version));
+  }
+  return *served;
+}
+
+std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message, Budget& budget) {
+  const Head head = read_head(ProtoReader(message));
+  InferBuilder builder(find_model(models, head.name, head.version), budget);
+  builder.set_id(head.id);
+  RawInputs raw{ProtoReader(message)};
+  std::size_t inputs = 0;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == request::kInputs) {
+      read_input(fields.message(), builder, head.raw_inputs > 0 ? &raw : nullptr);
+      ++inputs;
+    } else if (fields.field() == request::kOutputs) {
+      read_output(fields.message(), builder);
+    }
+  }
+  if (head.raw_inputs > inputs) {
+    refuse(fmt::format("raw_input_contents has {} elements, and the request has {} inputs", head.raw_inputs, inputs));
+  }
+  builder.set_timeout(head.timeout);
+  return builder.finish(true);
+}
+
+std::string_view id_of(std::string_view message) noexcept {
+  std::string_view id;
+  try {
+    for (ProtoReader fields(message); fields.next();) {
+      if (fields.field() == request::kId) id = fields.text();
+    }
+  } catch (const std::exception&) {  // whoever asks has found out already
+    return {};
+  }
+  return id;
+}
+
+}  // namespace headrace::wire::grpc

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "headrace/base/clock.hpp"
+
+namespace headrace::wire::grpc {
+
+/// The codes of gRPC that the server ends calls with.
+enum class StatusCode : std::uint8_t {
+  ok = 0,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  resource_exhausted = 8,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+};
+
+/// How a call ended.
+struct CallStatus {
+  StatusCode code = StatusCode::ok;
+  std::string message = {};
+};
+
+/// The code that stands for a status of HTTP.
+[[nodiscard]] StatusCode code_of(int http_status) noexcept;
+
+/// A message as the header grpc-message has it, percent-encoded, and cut where it is very long.
+/// Source: grpc/grpc, doc/PROTOCOL-HTTP2.md.
+[[nodiscard]] std::string encode_message(std::string_view message);
+
+/// The header grpc-timeout: at most 8 digits, and H, M, S, m, u or n. Nothing for another text.
+[[nodiscard]] std::optional<Duration> parse_timeout(std::string_view text) noexcept;
+
+}  // namespace headrace::wire::grpc

@@ -1,0 +1,325 @@
+#include "wire/grpc/stream.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "wire/asking.hpp"
+#include "wire/grpc/infer_messages.hpp"
+#include "wire/grpc/proto_writer.hpp"
+#include "wire/infer_reply.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire::grpc {
+
+namespace {
+
+constexpr std::size_t kExchangesMax = 64;    // of a stream, before its client has to wait
+constexpr std::size_t kHeaderOverhead = 32;  // of each, as RFC 9113 counts SETTINGS_MAX_HEADER_LIST_SIZE
+constexpr std::string_view kType = "application/grpc";
+constexpr const char* kNoMemory = "the server has no memory left for this reply; try again later";
+
+// Numbers of fields of ModelStreamInferResponse, and of the id in its infer_response.
+constexpr std::uint32_t kErrorMessage = 1;
+constexpr std::uint32_t kInferResponse = 2;
+constexpr std::uint32_t kResponseId = 3;
+
+/// "application/grpc", "application/grpc+proto", "application/grpc;...".
+bool is_grpc(std::string_view type) {
+  return type.starts_with(kType) &&
+         (type.size() == kType.size() || type[kType.size()] == '+' || type[kType.size()] == ';');
+}
+
+std::string error_response(std::string_view why, std::string_view id) {
+  std::string infer_response;
+  if (!id.empty()) put_bytes(infer_response, kResponseId, id);
+  std::string message;
+  put_bytes(message, kErrorMessage, why);
+  put_bytes(message, kInferResponse, infer_response);
+  return message;
+}
+
+}  // namespace
+
+Stream::Stream(Front& front, StreamOwner& owner, Session& session, std::int32_t id)
+    : front_(front),
+      owner_(owner),
+      session_(session),
+      id_(id),
+      memory_(front.shared.memory),
+      held_memory_(front.shared.memory),
+      reader_(front.shared.config.body_bytes_max, memory_),
+      began_(SteadyClock::now()),
+      moved_at_(began_) {}
+
+Stream::~Stream() { abandon(); }
+
+void Stream::abandon() noexcept {
+  for (Exchange& exchange : exchanges_) {
+    if (exchange.inference != nullptr) exchange.inference->owner = nullptr;
+    exchange.inference.reset();
+  }
+  asking_ = 0;
+}
+
+void Stream::on_header(std::string_view name, std::string_view value) {
+  head_bytes_ += name.size() + value.size() + kHeaderOverhead;
+  if (head_bytes_ > front_.shared.config.head_bytes_max) return;
+  if (name == ":method") {
+    verb_ = value;
+  } else if (name == ":path") {
+    path_ = value;
+  } else if (name == "content-type") {
+    type_ = value;
+  } else if (name == "grpc-encoding") {
+    is_encoded_ = value != "identity";
+  } else if (name == "grpc-timeout") {
+    const std::optional<Duration> timeout = parse_timeout(value);
+    bad_timeout_ = !timeout;
+    if (timeout) deadline_ = *timeout > Time::max() - began_ ? Time::max() : began_ + *timeout;
+  }
+}
+
+void Stream::on_head() {
+  if (verb_ != "POST" || !is_grpc(type_)) {
+    status_.emplace();
+    return session_.refuse_http(id_, verb_ == "POST" ? "415" : "405");
+  }
+  if (head_bytes_ > front_.shared.config.head_bytes_max) {
+    return end(kTooLarge, "the headers of the request are too long");
+  }
+  if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
+  if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
+  try {
+    method_ = method_of(path_);
+  } catch (const RequestError& error) {
+    end(error.status(), error.what());
+  }
+}
+
+bool Stream::is_full() const noexcept { return exchanges_.size() >= kExchangesMax; }
+
+void Stream::on_data(std::string_view bytes) {
+  moved_at_ = SteadyClock::now();
+  if (ended()) return session_.consume(id_, bytes.size());
+  if (held_.empty()) {
+    const std::size_t count = bytes.size();
+    bytes = read(bytes);
+    session_.consume(id_, count - bytes.size());
+  }
+  if (bytes.empty() || ended()) return;
+  if (!held_memory_.resize(held_.size() + bytes.size())) return end(kUnavailable, kNoMemory);
+  held_ += bytes;
+}
+
+std::string_view Stream::read(std::string_view bytes) {
+  try {
+    while (!bytes.empty() && !ended() && !is_full()) {
+      if (!reader_.began()) began_ = SteadyClock::now();
+      bytes.remove_prefix(reader_.read(bytes));
+      if (!reader_.done()) continue;
+      if (!is_stream()) {
+        if (!bytes.empty() && handled_ == 0) throw RequestError(kBadRequest, "the call takes one message");
+        return bytes;
+      }
+      handle(reader_.message());
+      reader_.reset();
+    }
+  } catch (const RequestError& error) {
+    end(error.status(), error.what());
+  }
+  return ended() ? std::string_view() : bytes;
+}
+
+void Stream::on_end() {
+  half_closed_ = true;
+  if (ended()) return;
+  if (is_stream()) return end_if_complete();
+  if (!reader_.done()) return end(kBadRequest, "the request ends in the middle of a message");
+  handle(reader_.message());
+  reader_.reset();
+}
+
+void Stream::handle(std::string_view message) {
+  ++handled_;
+  Exchange& exchange = exchanges_.emplace_back(front_.shared.memory);
+  try {
+    begin(exchange, message);
+  } catch (const RequestError& error) {
+    if (!is_stream()) return end(error.status(), error.what());
+    const std::string response = error_response(error.what(), id_of(message));
+    count_reply(front_.shared, error.status());
+    reply(exchange, response.size(), [&](std::string& out) { out += response; });
+  }
+  show_progress();
+}
+
+void Stream::begin(Exchange& exchange, std::string_view message) {
+  const Service service{.models = front_.shared.models,
+                        .draining = front_.shared.draining.load(std::memory_order_relaxed)};
+  Outcome outcome = call(service, *method_, message, front_.shared.memory);
+  if (outcome.inference == nullptr) {
+    count_reply(front_.shared, kOk);
+    return reply(exchange, outcome.message.size(), [&](std::string& out) { out += outcome.message; });
+  }
+  Inference& inference = *outcome.inference;
+  inference.deadline = std::min(inference.deadline, deadline_);
+  inference.owner = this;
+  if (!ask(front_, outcome.inference)) return reply_inference(exchange, inference);
+  exchange.inference = std::move(outcome.inference);
+  ++asking_;
+}
+
+void Stream::finished(Inference& inference) {
+  count(inference);
+  const auto exchange =
+      std::ranges::find(exchanges_, &inference, [](const Exchange& one) { return one.inference.get(); });
+  exchange->inference.reset();
+  --asking_;
+  try {
+    try {
+      reply_inference(*exchange, inference);
+    } catch (const RequestError& error) {
+      end(error.status(), error.what());
+    }
+    if (!std::exchange(attended_, true)) owner_.attend(*this);
+  } catch (const std::exception&) {
+    owner_.give_up();
+  }
+}
+
+void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
+  try {
+    require_answers(inference);
+    const std::size_t bytes = infer_response_bytes(inference);
+    std::string head;  // of the ModelStreamInferResponse
+    if (is_stream()) put_bytes_head(head, kInferResponse, bytes);
+    reply(exchange, head.size() + bytes, [&](std::string& out) {
+      out += head;
+      put_infer_response(inference, out);
+    });
+    count_reply(front_.shared, kOk);
+  } catch (const RequestError& error) {
+    if (!is_stream()) return end(error.status(), error.what());
+    count_reply(front_.shared, error.status());
+    reply_error(exchange, inference, error.what());
+  }
+}
+
+void Stream::reply_error(Exchange& exchange, const Inference& inference, const std::string& why) {
+  const std::string response = error_response(why, inference.id);
+  reply(exchange, response.size(), [&](std::string& out) { out += response; });
+}
+
+template <class Write>
+void Stream::reply(Exchange& exchange, std::size_t bytes, Write write) {
+  if (!exchange.memory.resize(exchange.memory.bytes() + kPrefixBytes + bytes)) {
+    throw RequestError(kUnavailable, kNoMemory);
+  }
+  exchange.reply.reserve(kPrefixBytes + bytes);
+  exchange.reply = prefix_of(bytes);
+  write(exchange.reply);
+  exchange.is_done = true;
+}
+
+void Stream::advance() {
+  attended_ = false;
+  if (!held_.empty() && !ended() && !is_full()) {
+    const std::string held = std::exchange(held_, {});
+    const std::string_view left = read(held);
+    if (!ended()) held_ = left;
+    (void)held_memory_.resize(held_.size());
+    session_.consume(id_, held.size() - held_.size());
+  }
+  show_progress();
+}
+
+void Stream::show_progress() {
+  end_if_complete();
+  if (replies_) return session_.resume(id_);
+  if (exchanges_.empty() || !exchanges_.front().is_done) return;
+  replies_ = true;
+  session_.begin_reply(id_);
+}
+
+void Stream::end_if_complete() {
+  if (ended() || !half_closed_) return;
+  if (!is_stream()) {
+    if (!exchanges_.empty() && exchanges_.front().is_done) status_.emplace();
+    return;
+  }
+  if (reader_.began() || !held_.empty()) {
+    if (held_.empty()) end(kBadRequest, "the request ends in the middle of a message");
+    return;
+  }
+  if (!exchanges_.empty()) return;
+  status_.emplace();
+  if (replies_) {
+    session_.resume(id_);
+  } else {
+    session_.refuse(id_, *status_);
+  }
+}
+
+void Stream::end(int http_status, const std::string& message) {
+  if (ended()) return;
+  count_reply(front_.shared, http_status);
+  status_ = CallStatus{.code = code_of(http_status), .message = message};
+  abandon();
+  // A reply that has begun to go has to go to its end. All others are dropped.
+  while (exchanges_.size() > (reply_at_ > 0 ? 1 : 0)) exchanges_.pop_back();
+  session_.consume(id_, held_.size());
+  held_.clear();
+  (void)held_memory_.resize(0);
+  reader_.reset();
+  if (replies_) {
+    session_.resume(id_);
+  } else {
+    session_.refuse(id_, *status_);
+  }
+}
+
+Chunk Stream::fill(std::span<char> frame) {
+  Chunk chunk;
+  while (chunk.bytes < frame.size() && !exchanges_.empty() && exchanges_.front().is_done) {
+    const std::string& reply = exchanges_.front().reply;
+    const std::size_t count = std::min(frame.size() - chunk.bytes, reply.size() - reply_at_);
+    std::memcpy(frame.data() + chunk.bytes, reply.data() + reply_at_, count);
+    chunk.bytes += count;
+    reply_at_ += count;
+    if (reply_at_ < reply.size()) break;
+    exchanges_.pop_front();
+    reply_at_ = 0;
+  }
+  moved_at_ = SteadyClock::now();
+  if (exchanges_.empty()) end_if_complete();
+  if (!exchanges_.empty() || !ended()) {
+    if (!held_.empty() && !is_full() && !std::exchange(attended_, true)) owner_.attend(*this);
+    return chunk;
+  }
+  chunk.is_last = true;
+  chunk.status = &*status_;
+  return chunk;
+}
+
+void Stream::check_time(Time now) {
+  const ServerConfig& config = front_.shared.config;
+  if (ended() || asking_ > 0 || !exchanges_.empty()) {
+    // An engine sees to the deadlines of its queries. A client that takes no replies holds their memory.
+    if (asking_ == 0 && now - moved_at_ > config.idle_max) session_.reset(id_);
+    return;
+  }
+  const bool comes = !is_stream() || reader_.began();
+  if (now >= deadline_) {
+    end(kTimedOut, "the request's timeout passed before its answer");
+  } else if (comes && now - began_ > config.request_max) {
+    end(kRequestTimedOut, "the request did not come to its end in time");
+  } else if (!comes && front_.shared.draining.load(std::memory_order_relaxed)) {
+    end(kUnavailable, "the server is about to stop");
+  } else if (!comes && now - moved_at_ > config.idle_max) {
+    end(kUnavailable, "nothing has come for too long");
+  }
+}
+
+}  // namespace headrace::wire::grpc

@@ -1,0 +1,129 @@
+#include "wire/infer_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+
+#include "wire/request_error.hpp"
+
+namespace headrace::wire {
+
+namespace {
+
+constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
+constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
+
+[[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
+
+const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, std::string_view kind,
+                   const ServedModel& served) {
+  const auto found = std::ranges::find(tensors, name, &Tensor::name);
+  if (found == tensors.end()) refuse(fmt::format("model {} has no {} \"{}\"", served.model.name, kind, name));
+  return *found;
+}
+
+/// Queries that an input's shape says there are.
+std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, std::int64_t batch_max) {
+  const bool right = shape.size() == tensor.shape.size() + 1 && shape[0] >= 1 && shape[0] <= batch_max &&
+                     std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin() + 1);
+  if (right) return static_cast<std::size_t>(shape[0]);
+  refuse(fmt::format("input \"{}\" has the shape [{}{}], where [N{}{}] is right, with N from 1 to {}", tensor.name,
+                     fmt::join(shape.first(std::min(shape.size(), kShownMax)), ", "),
+                     shape.size() > kShownMax ? ", ..." : "", tensor.shape.empty() ? "" : ", ",
+                     fmt::join(tensor.shape, ", "), batch_max));
+}
+
+}  // namespace
+
+InferBuilder::InferBuilder(ServedModel& served, Budget& budget) : inference_(std::make_shared<Inference>(budget)) {
+  inference_->served = &served;
+}
+
+const Tensor& InferBuilder::add_input(std::string_view name, std::string_view type,
+                                      std::span<const std::int64_t> shape) {
+  const Model& model = inference_->served->model;
+  const Tensor& tensor = find(model.inputs, name, "input", *inference_->served);
+  if (std::ranges::find(seen_, &tensor) != seen_.end()) refuse(fmt::format("input \"{}\" is there twice", name));
+  if (type != to_string(tensor.type)) {
+    refuse(fmt::format("input \"{}\" is of the type {}, where {} is right", name, type, to_string(tensor.type)));
+  }
+  const std::size_t batch = batch_of(shape, tensor, model.batch_max);
+  if (seen_.empty()) {
+    make_room(batch);
+  } else if (batch != inference_->batch) {
+    refuse(fmt::format("input \"{}\" has {} queries, and another has {}", name, batch, inference_->batch));
+  }
+  seen_.push_back(&tensor);
+  return tensor;
+}
+
+void InferBuilder::require_bytes(std::uint64_t bytes) const {
+  if (bytes == input_bytes()) return;
+  refuse(fmt::format("input \"{}\" has {} bytes, where its shape takes {}", seen_.back()->name, bytes, input_bytes()));
+}
+
+void InferBuilder::add_elements(std::span<const std::byte> elements) {
+  const Tensor& tensor = *seen_.back();
+  require_bytes(elements.size());
+  if (tensor.type == DataType::boolean &&
+      std::ranges::any_of(elements, [](std::byte element) { return element > std::byte{1}; })) {
+    refuse(fmt::format("input \"{}\" has a BOOL that is neither 0 nor 1", tensor.name));
+  }
+  const std::size_t stride = inference_->queries.size() / inference_->batch;
+  const std::size_t row = tensor.bytes();
+  for (std::size_t i = 0; i < inference_->batch; ++i) {
+    std::memcpy(inference_->queries.data() + i * stride + tensor.offset, elements.data() + i * row, row);
+  }
+}
+
+void InferBuilder::add_output(std::string_view name, bool binary) {
+  const Tensor& tensor = find(inference_->served->model.outputs, name, "output", *inference_->served);
+  if (std::ranges::find(inference_->outputs, &tensor, &WantedOutput::tensor) != inference_->outputs.end()) {
+    refuse(fmt::format("output \"{}\" is asked for twice", name));
+  }
+  inference_->outputs.push_back({&tensor, binary});
+}
+
+void InferBuilder::set_timeout(std::uint64_t microseconds) {
+  if (microseconds == 0) return;
+  const auto limit = SteadyClock::now() + std::chrono::microseconds(std::min(microseconds, kTimeoutMax));
+  inference_->deadline = std::min(inference_->deadline, limit);
+}
+
+std::shared_ptr<Inference> InferBuilder::finish(bool binary) {
+  const Model& model = inference_->served->model;
+  for (const Tensor& tensor : model.inputs) {
+    if (std::ranges::find(seen_, &tensor) == seen_.end()) {
+      refuse(fmt::format("the request has no input \"{}\"", tensor.name));
+    }
+  }
+  if (inference_->outputs.empty()) {
+    for (const Tensor& tensor : model.outputs) inference_->outputs.push_back({&tensor, binary});
+  }
+  inference_->began = SteadyClock::now();
+  return std::move(inference_);
+}
+
+void check_parameter(std::string_view name) {
+  for (const std::string_view extension :
+       {"shared_memory_region", "sequence_id", "sequence_start", "sequence_end", "classification"}) {
+    if (name != extension) continue;
+    refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
+  }
+}
+
+void InferBuilder::make_room(std::size_t batch) {
+  const serve::Operator& op = inference_->served->model.engine->op();
+  if (!inference_->memory.resize(batch * (op.query_bytes + op.answer_bytes))) {
+    throw RequestError(kUnavailable, "the server has no memory left for this request; try again later");
+  }
+  inference_->batch = batch;
+  inference_->queries.resize(batch * op.query_bytes);
+  inference_->answers.resize(batch * op.answer_bytes);
+}
+
+}  // namespace headrace::wire

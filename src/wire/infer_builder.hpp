@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "wire/inference.hpp"
+#include "wire/memory_share.hpp"
+
+namespace headrace::wire {
+
+/// Makes an inference out of what a request says, whichever way the request is written: checks names, types, shapes and
+/// sizes, and puts tensors together to queries. Every method throws RequestError, with a message for the client, where
+/// the request cannot be answered.
+class InferBuilder {
+ public:
+  /// @param budget  of the queries and answers
+  InferBuilder(ServedModel& served, Budget& budget);
+
+  /// An input: the tensor that it is. What it holds comes next, by add_elements().
+  /// @param shape  with the dimension of the batch in front; those that no shape can have are -1
+  const Tensor& add_input(std::string_view name, std::string_view type, std::span<const std::int64_t> shape);
+  /// Bytes of the input that was added last.
+  [[nodiscard]] std::size_t input_bytes() const noexcept { return inference_->batch * seen_.back()->bytes(); }
+  /// Refuses another number of bytes than the input that was added last has.
+  void require_bytes(std::uint64_t bytes) const;
+  /// What the input that was added last holds.
+  void add_elements(std::span<const std::byte> elements);
+  void add_output(std::string_view name, bool binary);
+  void set_id(std::string_view id) { inference_->id = id; }
+  /// @param microseconds  from now on; 0: no limit
+  void set_timeout(std::uint64_t microseconds);
+
+  /// The inference, once all inputs have been added. Without an output all are wanted.
+  /// @param binary  how outputs are wanted that have not been added
+  [[nodiscard]] std::shared_ptr<Inference> finish(bool binary);
+
+ private:
+  void make_room(std::size_t batch);
+
+  std::shared_ptr<Inference> inference_;
+  std::vector<const Tensor*> seen_;  ///< Inputs that have been added.
+};
+
+/// Throws RequestError for a parameter, of a request or a tensor, by which clients ask for an extension of the protocol
+/// that the server does not offer.
+void check_parameter(std::string_view name);
+
+}  // namespace headrace::wire

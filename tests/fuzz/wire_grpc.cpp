@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/operators/light.hpp"
+#include "wire/grpc/calls.hpp"
+#include "wire/grpc/framing.hpp"
+#include "wire/grpc/infer_messages.hpp"
+#include "wire/memory_share.hpp"
+#include "wire/request_error.hpp"
+
+namespace {
+
+using namespace headrace;
+using namespace headrace::wire;
+
+constexpr std::size_t kMemory = 4 << 20;
+constexpr std::size_t kMessageMax = 1 << 16;
+constexpr std::uint32_t kQueryBytes = 64;
+
+Models models() {
+  serve::Plan plan;
+  plan.threads = 1;
+  plan.slots = 2;
+  plan.clients_max = 1;
+  const serve::Operator op = operators::light({.query_bytes = kQueryBytes});
+  Model model{.name = "light",
+              .engine = std::make_shared<serve::Engine>(Device::parse("cpu"), op, plan),
+              .inputs = {{.name = "a", .type = DataType::uint8, .shape = {16}},
+                         {.name = "b", .type = DataType::fp32, .shape = {2, 2}, .offset = 16},
+                         {.name = "c", .type = DataType::boolean, .shape = {}, .offset = 32},
+                         {.name = "d", .type = DataType::int64, .shape = {1}, .offset = 40}},
+              .outputs = {{.name = "x", .type = DataType::uint64, .shape = {8}},
+                          {.name = "y", .type = DataType::fp32, .shape = {}, .offset = 0}},
+              .batch_max = 8};
+  std::vector<Model> list;
+  list.push_back(std::move(model));
+  return Models(std::move(list));
+}
+
+/// What becomes of some bytes: the replies to the messages in them, up to the first that cannot be read.
+std::string serve_bytes(const Models& served, grpc::Method method, std::string_view bytes, std::size_t piece) {
+  Budget budget(kMemory);
+  std::string replies;
+  {
+    MemoryShare memory(budget);
+    grpc::MessageReader reader(kMessageMax, memory);
+    try {
+      while (!bytes.empty()) {
+        std::string_view part = bytes.substr(0, piece);
+        bytes.remove_prefix(part.size());
+        while (!part.empty()) {
+          part.remove_prefix(reader.read(part));
+          if (!reader.done()) continue;
+          try {
+            const grpc::Outcome outcome = grpc::call({.models = served}, method, reader.message(), budget);
+            if (outcome.inference != nullptr) {
+              const Inference& inference = *outcome.inference;
+              if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();
+              std::string reply;
+              grpc::put_infer_response(inference, reply);
+              if (reply.size() != grpc::infer_response_bytes(inference)) __builtin_trap();
+              replies += reply;
+            } else {
+              replies += outcome.message;
+            }
+          } catch (const RequestError& error) {
+            replies += error.what();
+            replies += grpc::id_of(reader.message());
+          }
+          reader.reset();
+        }
+      }
+    } catch (const RequestError& error) {
+      replies += error.what();
+    }
+  }
+  if (budget.used() != 0) __builtin_trap();
+  return replies;
+}
+
+}  // namespace
+
+/// Bytes of a call are messages or are refused, however they arrive in pieces. The first byte chooses the method.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Models served = models();
+  if (size == 0) return 0;
+  constexpr int kMethods = 10;
+  const auto method = static_cast<grpc::Method>(*data % kMethods);
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  // The statistics count the time that an engine has been idle, too, and differ from call to call.
+  if (method == grpc::Method::model_statistics) return 0;
+  const std::string whole = serve_bytes(served, method, bytes, std::max<std::size_t>(bytes.size(), 1));
+  if (serve_bytes(served, method, bytes, 1) != whole) __builtin_trap();
+  if (serve_bytes(served, method, bytes, 7) != whole) __builtin_trap();
+  return 0;
+}
