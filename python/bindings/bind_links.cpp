@@ -101,15 +101,30 @@ void bind_curve(nb::module_& module) {
       .def_ro("note", &LinkCurve::note, "Why there are no points, or what is to be said of them.")
       .def("saturation_bytes", &measure::saturation_bytes, "share"_a = 0.9,
            "The smallest size that reaches that share of the best rate; 0 without points.");
+  const auto options_of = [](std::vector<std::size_t> sizes, int samples, std::size_t bytes_per_sample,
+                             std::uint64_t seed) {
+    LinkOptions options;
+    options.sizes = std::move(sizes);
+    options.samples = samples;
+    options.bytes_per_sample = bytes_per_sample;
+    options.seed = seed;
+    return options;
+  };
+  module.def(
+      "links_at_once",
+      [options_of](const std::vector<LinkRoute>& routes, std::vector<std::size_t> sizes, int samples,
+                   std::size_t bytes_per_sample, std::uint64_t seed) {
+        const LinkOptions options = options_of(std::move(sizes), samples, bytes_per_sample, seed);
+        const GilRelease released;
+        return measure::measure_links_at_once(routes, options);
+      },
+      "routes"_a, "sizes"_a, "samples"_a = 5, "bytes_per_sample"_a = LinkOptions{}.bytes_per_sample, "seed"_a = 1,
+      "Measures several routes while all of them are busy: a curve for each. Raises as link does.");
   module.def(
       "link",
-      [](const LinkRoute& route, std::vector<std::size_t> sizes, int samples, std::size_t bytes_per_sample,
-         std::uint64_t seed) {
-        LinkOptions options;
-        options.sizes = std::move(sizes);
-        options.samples = samples;
-        options.bytes_per_sample = bytes_per_sample;
-        options.seed = seed;
+      [options_of](const LinkRoute& route, std::vector<std::size_t> sizes, int samples, std::size_t bytes_per_sample,
+                   std::uint64_t seed) {
+        const LinkOptions options = options_of(std::move(sizes), samples, bytes_per_sample, seed);
         const GilRelease released;
         return measure::measure_link(route, options);
       },

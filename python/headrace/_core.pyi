@@ -1802,6 +1802,11 @@ class LinkCurve:
         The smallest size that reaches that share of the best rate; 0 without points.
         """
 
+def links_at_once(routes: Sequence[LinkRoute], sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> list[LinkCurve]:
+    """
+    Measures several routes while all of them are busy: a curve for each. Raises as link does.
+    """
+
 def link(route: LinkRoute, sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> LinkCurve:
     """
     Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.

@@ -59,6 +59,28 @@ def _curve_rows(curves: list[Json]) -> list[Json]:
     return rows
 
 
+def _together_rows(cases: list[Json]) -> list[Json]:
+    """What the links of each case carry together: the sum of their rates."""
+    made = []
+    for case in cases:
+        points = [point for curve in case["curves"] for point in curve["points"]]
+        if not points:
+            continue
+        rates = [point["rate"] for point in points]
+        about = {
+            "bytes": case["bytes"],
+            "links": len(points),
+            "slowest": min(rates),
+            "quickest": max(rates),
+            "gated": all(curve["gated"] for curve in case["curves"]),
+            "verified": all(point["verified"] for point in points),
+        }
+        identity = "link.together." + _ident(case["name"].replace(",", ""))
+        spread = [sum(point[end] for point in points) for end in ("least", "most")]
+        made.append(_plain_row(identity, sum(rates), "GB/s", points[0]["samples"], about) | {"spread": spread})
+    return made
+
+
 def _chase_rows(chase: Json) -> list[Json]:
     """The largest chain of each place, past L1."""
     rows = []
@@ -115,6 +137,7 @@ def rows(found: Json) -> list[Json]:
     """The rows `link.*`: the best rate of each route, and the figures of the other sections."""
     made = _curve_rows(found.get("curves", []))
     made += _chase_rows(found["chase"]) if "chase" in found else []
+    made += _together_rows(found.get("together", []))
     return made + _other_rows(found)
 
 
@@ -153,6 +176,14 @@ _CASES = tuple(
         ("device_to_device_memcpy_write_{}", "to peer", "memcpy {} GPU(row) -> GPU(column) bandwidth (GB/s)"),
     )
 )
+# Its cases of several GPUs at once that copy engines do, and the name of ours.
+_TOGETHER = (
+    ("host_to_all_memcpy_ce", "all devices and the host, to device", 1),
+    ("all_to_host_memcpy_ce", "all devices and the host, from device", 1),
+    ("host_to_all_bidirectional_memcpy_ce", "all devices and the host, both ways", 2),
+    ("one_to_all_write_ce", "one to all others, to peer", 1),
+    ("all_to_one_write_ce", "all others to one, to peer", 1),
+)
 _LOCAL = _Case("device_local_copy", "within", "device", "engine", "memcpy local GPU(column) bandwidth (GB/s)")
 
 
@@ -186,6 +217,27 @@ def _testcase(curves: list[Json], case: _Case, devices: list[str]) -> Json:
         "status": "Passed" if verified else "Error",
         "bandwidth_description": case.text,
         "bandwidth_matrix": matrix,
+        "sum": sum(values),
+        "min": min(values),
+        "max": max(values),
+        "average": sum(values) / len(values),
+    }
+
+
+def _of_several(found: list[Json], name: str, ours: str, directions: int) -> Json:
+    """A case of several GPUs at once: with the host a figure for each, as there, and between GPUs that of all."""
+    curves = [curve for case in found if case["name"] == ours for curve in case["curves"]]
+    points = [point for curve in curves for point in curve["points"]]
+    if not points:
+        return {"name": name, "status": "Waived"}
+    values = [point["rate"] / directions for point in points]
+    if curves[0]["peer"] is not None:
+        values = [sum(values)]
+    return {
+        "name": name,
+        "status": "Passed" if all(point["verified"] for point in points) else "Error",
+        "bandwidth_description": f"{ours}, each way (GB/s)" if directions > 1 else f"{ours} (GB/s)",
+        "bandwidth_matrix": [[f"{value:.6g}" for value in values]],
         "sum": sum(values),
         "min": min(values),
         "max": max(values),
@@ -237,6 +289,7 @@ def nvbandwidth(found: Json, devices: list[Device]) -> Json:
         "useMean": False,
         "testcases": [
             *(_testcase(curves, case, names) for case in (*_CASES, _LOCAL)),
+            *(_of_several(found["together"], *case) for case in _TOGETHER if "together" in found),
             *(_latency(found["chase"], name, memory, names) for name, memory in _LATENCIES if "chase" in found),
         ],
     }

@@ -12,6 +12,7 @@ from headrace.units import GIB, GIGA, MIB
 
 _STRIDES = (8, 32, 128, 512, 2048)
 _CURVES = {"bandwidth", "latency"}
+_HOST_PATHS = ("to device", "from device", "both ways")
 
 
 def cores_as_text(cores: list[int]) -> str:
@@ -126,6 +127,38 @@ def _curves(settings: Settings, step: Callable[[], None], found: list[Json]) -> 
     for route in _routes(settings):
         curve = headrace.measure.link(route, settings.link_sizes, settings.samples, per_sample)
         found.append(curve_as_dict(curve))
+        step()
+
+
+def _routes_at_once(settings: Settings) -> dict[str, list[LinkRoute]]:
+    """What is measured together, by name: every device with the host, one device with all others, and all with all."""
+    devices, pairs = settings.devices, settings.pairs
+    if not pairs:
+        return {}
+    first = devices[0]
+    ends = {
+        **{("all devices and the host", path): [(device, None) for device in devices] for path in _HOST_PATHS},
+        ("one to all others", "to peer"): [(a, b) for a, b in pairs if a == first],
+        ("all others to one", "to peer"): [(a, b) for a, b in pairs if b == first],
+        ("each to every other", "to peer"): pairs,
+    }
+    return {
+        f"{name}, {path}": [
+            route
+            for a, b in between
+            for route in headrace.measure.link_routes(a, b)
+            if (route.path, route.memory, route.means) == (path, "device" if b else "pinned", "engine")
+        ]
+        for (name, path), between in ends.items()
+    }
+
+
+def _together(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
+    size = max(settings.link_sizes)
+    for name, routes in _routes_at_once(settings).items():
+        curves = headrace.measure.links_at_once(routes, [size], settings.samples, 4 * size)
+        made = [curve_as_dict(curve) for curve in curves]
+        found.append({"name": name, "path": made[0]["path"], "bytes": size, "curves": made})
         step()
 
 
@@ -302,6 +335,7 @@ def _steps(settings: Settings) -> int:
     """About how many steps the progress has."""
     devices, pairs = len(settings.devices), len(settings.pairs)
     counts = {
+        "together": len(_routes_at_once(settings)),
         "batched": devices,
         "chase": 2 * devices + pairs,
         "atomics": 1,
@@ -340,6 +374,7 @@ def measure(settings: Settings, found: Json, progress: Progress = lambda _: None
     if _CURVES & set(settings.sections):
         _curves(settings, step, found.setdefault("curves", []))
     parts: dict[str, Callable[[Settings, Callable[[], None], Any], None]] = {
+        "together": _together,
         "batched": _batched,
         "chase": lambda settings, step, chase: _chase(settings, step, chase["chases"], chase["owners"]),
         "atomics": _atomics,

@@ -8,8 +8,19 @@ from headrace._core import Device
 from headrace.errors import UsageError
 from headrace.units import GIB, KIB, MIB
 
-SECTIONS = ("topology", "bandwidth", "latency", "batched", "chase", "atomics", "hiding", "peer", "counters")
-_NEED_PAIR = {"peer", "counters"}
+SECTIONS = (
+    "topology",
+    "bandwidth",
+    "latency",
+    "together",
+    "batched",
+    "chase",
+    "atomics",
+    "hiding",
+    "peer",
+    "counters",
+)
+_NEED_PAIR = {"together", "peer", "counters"}
 
 _QUICK_SIZES = (1 * KIB, 64 * MIB, 4)
 _FULL_SIZES = (1 * KIB, 1 * GIB, 2)

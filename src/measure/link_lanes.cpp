@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <utility>
 
 #include "measure/link_kernels.hpp"
 
@@ -46,9 +47,20 @@ LinkEnd far_end(const LinkRoute& route, std::size_t bytes) {
   return {route.device, owner, route.memory, on_host, bytes};
 }
 
-std::optional<PeerAccess> access_of(const LinkRoute& route) {
-  if (!route.peer || !route.peer_access || route.memory == LinkMemory::span) return {};
-  return PeerAccess(route.device, *route.peer);
+bool needs_access(const LinkRoute& route) noexcept {
+  return route.peer && route.peer_access && route.memory != LinkMemory::span;
+}
+
+/// What each route took, from what each lane took.
+std::vector<Duration> slowest_lanes(const std::vector<Duration>& lanes, const std::vector<std::size_t>& ends) {
+  std::vector<Duration> slowest;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    slowest.push_back(*std::max_element(lanes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                        lanes.begin() + static_cast<std::ptrdiff_t>(end)));
+    begin = end;
+  }
+  return slowest;
 }
 
 }  // namespace
@@ -93,14 +105,25 @@ Status LinkLane::enqueue_timed(std::size_t bytes, std::size_t count) const {
   return status;
 }
 
-LinkLanes::LinkLanes(const LinkRoute& route, std::size_t most_bytes, const LinkOptions& options)
-    : access_(access_of(route)), gate_(route.device, options.gate_bound), gated_(copies_asynchronously(route)) {
-  const Directions ways = directions(route.path);
-  if (ways.in) lanes_.emplace_back(route, far_end(route, most_bytes), near_end(route, most_bytes), options.seed);
-  if (ways.out) lanes_.emplace_back(route, near_end(route, most_bytes), far_end(route, most_bytes), ~options.seed);
+LinkLanes::LinkLanes(std::span<const LinkRoute> routes, std::size_t most_bytes, const LinkOptions& options)
+    : gate_(routes.front().device, options.gate_bound),
+      gated_(std::all_of(routes.begin(), routes.end(), copies_asynchronously)) {
+  for (std::size_t i = 0; i < routes.size(); ++i) add(routes[i], most_bytes, options.seed + i);
 }
 
-std::optional<Duration> LinkLanes::time_gated(std::size_t bytes, std::size_t count) {
+void LinkLanes::add(const LinkRoute& route, std::size_t most_bytes, std::uint64_t seed) {
+  if (needs_access(route)) access_.emplace_back(route.device, *route.peer);
+  const Directions ways = directions(route.path);
+  if (ways.in) lanes_.emplace_back(route, far_end(route, most_bytes), near_end(route, most_bytes), seed);
+  if (ways.out) lanes_.emplace_back(route, near_end(route, most_bytes), far_end(route, most_bytes), ~seed);
+  ends_.push_back(lanes_.size());
+}
+
+std::size_t LinkLanes::count(std::size_t route) const noexcept {
+  return ends_[route] - (route == 0 ? 0 : ends_[route - 1]);
+}
+
+std::optional<std::vector<Duration>> LinkLanes::time_gated(std::size_t bytes, std::size_t count) {
   gate_.next();
   Status status;
   for (const LinkLane& lane : lanes_) {
@@ -114,35 +137,34 @@ std::optional<Duration> LinkLanes::time_gated(std::size_t bytes, std::size_t cou
   }
   status.or_throw("measuring a link");
   if (gate_.expired()) return {};
-  Duration slowest{};
-  for (const LinkLane& lane : lanes_) slowest = std::max(slowest, lane.time().or_throw("timing a link"));
-  return slowest;
+  std::vector<Duration> times;
+  for (const LinkLane& lane : lanes_) times.push_back(lane.time().or_throw("timing a link"));
+  return slowest_lanes(times, ends_);
 }
 
-Duration LinkLanes::time_by_host(std::size_t bytes, std::size_t count) const {
-  const auto run = [bytes, count](const LinkLane& lane) {
+std::vector<Duration> LinkLanes::time_by_host(std::size_t bytes, std::size_t count) const {
+  const Time start = SteadyClock::now();
+  const auto run = [bytes, count, start](const LinkLane& lane) -> Result<Duration> {
     const Status enqueued = lane.enqueue(bytes, count);
     const Status waited = lane.stream().wait();
-    return enqueued ? waited : enqueued;
+    if (!enqueued) return enqueued.error();
+    if (!waited) return waited.error();
+    return Duration(SteadyClock::now() - start);
   };
-  const Time start = SteadyClock::now();
-  std::vector<std::future<Status>> others;  // a call that waits for its copy would hold up the other direction
+  std::vector<std::future<Result<Duration>>> others;  // a call that waits for its copy would hold up the other lanes
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     others.push_back(std::async(std::launch::async, run, std::cref(lanes_[i])));
   }
-  Status status = run(lanes_.front());
-  for (auto& other : others) {
-    const Status done = other.get();
-    if (status) status = done;
-  }
-  const Duration taken = SteadyClock::now() - start;
-  status.or_throw("measuring a link");
-  return taken;
+  std::vector<Result<Duration>> taken{run(lanes_.front())};
+  for (auto& other : others) taken.push_back(other.get());
+  std::vector<Duration> times;
+  for (auto& one : taken) times.push_back(std::move(one).or_throw("measuring a link"));
+  return slowest_lanes(times, ends_);
 }
 
-Duration LinkLanes::time(std::size_t bytes, std::size_t count) {
+std::vector<Duration> LinkLanes::time(std::size_t bytes, std::size_t count) {
   if (gated_) {
-    if (const auto taken = time_gated(bytes, count)) return *taken;
+    if (auto taken = time_gated(bytes, count)) return *std::move(taken);
     expired_ = true;
     gated_ = false;
   }
@@ -153,8 +175,9 @@ void LinkLanes::spoil(std::size_t bytes, std::size_t count) const {
   for (const LinkLane& lane : lanes_) lane.spoil(bytes, count);
 }
 
-bool LinkLanes::arrived(std::size_t bytes, std::size_t count) const {
-  return std::all_of(lanes_.begin(), lanes_.end(),
+bool LinkLanes::arrived(std::size_t route, std::size_t bytes, std::size_t count) const {
+  const auto end = lanes_.begin() + static_cast<std::ptrdiff_t>(ends_[route]);
+  return std::all_of(end - static_cast<std::ptrdiff_t>(this->count(route)), end,
                      [bytes, count](const LinkLane& lane) { return lane.arrived(bytes, count); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "headrace/device/kernel.hpp"
@@ -44,20 +45,22 @@ class LinkLane {
   Event end_;
 };
 
-/// The lanes of a route, and how they are timed.
+/// The lanes of one or several routes, and how they are timed.
 class LinkLanes {
  public:
-  /// Throws DeviceError.
-  LinkLanes(const LinkRoute& route, std::size_t most_bytes, const LinkOptions& options);
+  /// Throws DeviceError. There is at least one route.
+  LinkLanes(std::span<const LinkRoute> routes, std::size_t most_bytes, const LinkOptions& options);
 
-  /// The time of `count` transfers of `bytes` bytes in every lane at once: that of the slowest lane.
-  [[nodiscard]] Duration time(std::size_t bytes, std::size_t count);
+  /// The time of `count` transfers of `bytes` bytes in every lane at once: for each route that of its slowest lane.
+  [[nodiscard]] std::vector<Duration> time(std::size_t bytes, std::size_t count);
   /// The same without a gate and without a figure: what is done at a first call, such as loading a kernel, is done
   /// then.
   void warm_up(std::size_t bytes, std::size_t count) const { static_cast<void>(time_by_host(bytes, count)); }
   void spoil(std::size_t bytes, std::size_t count) const;
-  [[nodiscard]] bool arrived(std::size_t bytes, std::size_t count) const;
-  [[nodiscard]] std::size_t count() const noexcept { return lanes_.size(); }
+  /// Whether all bytes of a route arrived.
+  [[nodiscard]] bool arrived(std::size_t route, std::size_t bytes, std::size_t count) const;
+  /// The lanes of a route: its directions.
+  [[nodiscard]] std::size_t count(std::size_t route) const noexcept;
   /// See LinkCurve::gated.
   [[nodiscard]] bool gated() const noexcept { return gated_; }
   /// Whether a gate's bound passed, so that gates were given up.
@@ -65,14 +68,16 @@ class LinkLanes {
 
  private:
   /// Empty when a gate's bound passed.
-  [[nodiscard]] std::optional<Duration> time_gated(std::size_t bytes, std::size_t count);
-  [[nodiscard]] Duration time_by_host(std::size_t bytes, std::size_t count) const;
+  [[nodiscard]] std::optional<std::vector<Duration>> time_gated(std::size_t bytes, std::size_t count);
+  [[nodiscard]] std::vector<Duration> time_by_host(std::size_t bytes, std::size_t count) const;
+  void add(const LinkRoute& route, std::size_t most_bytes, std::uint64_t seed);
 
-  std::optional<PeerAccess> access_;
+  std::vector<PeerAccess> access_;
   Gate gate_;
   bool gated_;
   bool expired_ = false;
   std::vector<LinkLane> lanes_;
+  std::vector<std::size_t> ends_;  ///< For each route, the lane after its last.
 };
 
 }  // namespace headrace::measure

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/host_memory.hpp"
@@ -31,37 +32,58 @@ void check(const LinkOptions& options) {
   }
 }
 
-/// The sizes that there is room for.
-std::vector<std::size_t> fitting(const LinkRoute& route, const std::vector<std::size_t>& sizes) {
-  std::size_t free = std::min(route.device.memory().free_bytes, host_memory().free_bytes);
-  if (route.peer) free = std::min(free, route.peer->memory().free_bytes);
+/// The sizes that there is room for, when every route has its own ends.
+std::vector<std::size_t> fitting(std::span<const LinkRoute> routes, const std::vector<std::size_t>& sizes) {
+  std::size_t free = host_memory().free_bytes;
+  for (const LinkRoute& route : routes) {
+    free = std::min(free, route.device.memory().free_bytes);
+    if (route.peer) free = std::min(free, route.peer->memory().free_bytes);
+  }
   std::vector<std::size_t> found;
   for (const std::size_t size : sizes) {
-    if (size <= free / kShareOfFree) found.push_back(size);
+    if (size <= free / (kShareOfFree * routes.size())) found.push_back(size);
   }
   return found;
 }
 
-LinkPoint measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& options) {
-  const std::size_t count = std::clamp<std::size_t>(options.bytes_per_sample / bytes, 1, kTransfersMax);
-  lanes.spoil(bytes, count);
-  lanes.warm_up(bytes, count);
+/// A route's samples at one size: of several transfers queued, and of one by itself.
+struct Samples {
   std::vector<Duration> many;
   std::vector<Duration> single;
-  for (int sample = 0; sample < options.samples; ++sample) {
-    many.push_back(lanes.time(bytes, count));
-    single.push_back(count == 1 ? many.back() : lanes.time(bytes, 1));
-  }
-  const double moved = static_cast<double>(bytes) * static_cast<double>(count) * static_cast<double>(lanes.count());
+};
+
+LinkPoint point_of(Samples samples, std::size_t bytes, double moved) {
   const auto rate = [moved](Duration taken) {
     return moved / std::chrono::duration<double>(std::max(taken, Duration{1})).count();
   };
-  const auto [shortest, longest] = std::minmax_element(many.begin(), many.end());
-  LinkPoint point{.bytes = bytes, .least = rate(*longest), .most = rate(*shortest), .samples = options.samples};
-  point.rate = rate(median(many));
-  point.alone = std::max(median(single), Duration{1});
-  point.verified = lanes.arrived(bytes, count);
+  const auto [shortest, longest] = std::minmax_element(samples.many.begin(), samples.many.end());
+  LinkPoint point{.bytes = bytes, .least = rate(*longest), .most = rate(*shortest)};
+  point.samples = static_cast<int>(samples.many.size());
+  point.rate = rate(median(samples.many));
+  point.alone = std::max(median(samples.single), Duration{1});
   return point;
+}
+
+/// Adds a point to the curve of each route.
+void measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& options, std::vector<LinkCurve>& curves) {
+  const std::size_t count = std::clamp<std::size_t>(options.bytes_per_sample / bytes, 1, kTransfersMax);
+  lanes.spoil(bytes, count);
+  lanes.warm_up(bytes, count);
+  std::vector<Samples> samples(curves.size());
+  for (int sample = 0; sample < options.samples; ++sample) {
+    const auto many = lanes.time(bytes, count);
+    const auto single = count == 1 ? many : lanes.time(bytes, 1);
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      samples[i].many.push_back(many[i]);
+      samples[i].single.push_back(single[i]);
+    }
+  }
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const double moved = static_cast<double>(bytes) * static_cast<double>(count) * static_cast<double>(lanes.count(i));
+    LinkPoint point = point_of(std::move(samples[i]), bytes, moved);
+    point.verified = lanes.arrived(i, bytes, count);
+    curves[i].points.push_back(point);
+  }
 }
 
 /// What the machine has not or has no room for: a note and no failure.
@@ -70,28 +92,43 @@ bool is_lack(const Exception& error) noexcept {
          error.code() == Errc::no_permission;
 }
 
+/// The curves without points, each with the same note.
+std::vector<LinkCurve> without_points(std::span<const LinkRoute> routes, const std::string& note) {
+  std::vector<LinkCurve> curves;
+  for (const LinkRoute& route : routes) {
+    curves.push_back({.route = route, .points = {}, .gated = false, .note = note});
+  }
+  return curves;
+}
+
 }  // namespace
 
-LinkCurve measure_link(const LinkRoute& route, const LinkOptions& options) {
+std::vector<LinkCurve> measure_links_at_once(std::span<const LinkRoute> routes, const LinkOptions& options) {
   check(options);
-  LinkCurve curve{.route = route, .points = {}, .gated = false, .note = why_not(route)};
-  if (!curve.note.empty()) return curve;
-  const auto sizes = fitting(route, options.sizes);
-  if (sizes.empty()) {
-    curve.note = "no room for the smallest size";
-    return curve;
+  if (routes.empty()) throw UsageError("measuring links at once needs a route");
+  for (const LinkRoute& route : routes) {
+    const std::string reason = why_not(route);
+    if (!reason.empty()) return without_points(routes, reason);
   }
+  const auto sizes = fitting(routes, options.sizes);
+  if (sizes.empty()) return without_points(routes, "no room for the smallest size");
   try {
-    LinkLanes lanes(route, sizes.back(), options);
-    for (const std::size_t size : sizes) curve.points.push_back(measure_size(lanes, size, options));
-    curve.gated = lanes.gated();
-    if (lanes.expired()) curve.note = "enqueueing took longer than the gate waits, so the host's clock timed it";
+    LinkLanes lanes(routes, sizes.back(), options);
+    std::vector<LinkCurve> curves = without_points(routes, "");
+    for (const std::size_t size : sizes) measure_size(lanes, size, options, curves);
+    for (LinkCurve& curve : curves) {
+      curve.gated = lanes.gated();
+      if (lanes.expired()) curve.note = "enqueueing took longer than the gate waits, so the host's clock timed it";
+    }
+    return curves;
   } catch (const Exception& error) {
     if (!is_lack(error)) throw;
-    curve.points.clear();
-    curve.note = error.what();
+    return without_points(routes, error.what());
   }
-  return curve;
+}
+
+LinkCurve measure_link(const LinkRoute& route, const LinkOptions& options) {
+  return measure_links_at_once({&route, 1}, options).front();
 }
 
 }  // namespace headrace::measure

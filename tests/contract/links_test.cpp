@@ -90,6 +90,38 @@ TEST_P(LinksTest, SizesThatDoNotFitDropOut) {
   EXPECT_NE(none.note, "");
 }
 
+TEST_P(LinksTest, RoutesAreMeasuredWhileAllOfThemAreBusy) {
+  std::vector<LinkRoute> routes{{.device = device(), .path = LinkPath::to_device, .peer = {}},
+                                {.device = device(), .path = LinkPath::both_ways, .peer = {}}};
+  if (const auto other = peer()) {
+    routes.push_back({.device = *other, .path = LinkPath::from_device, .peer = {}});
+    routes.push_back({.device = *other, .path = LinkPath::to_peer, .memory = LinkMemory::device, .peer = device()});
+  }
+  const auto curves = measure::measure_links_at_once(routes, kSmall);
+  ASSERT_EQ(curves.size(), routes.size());
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    EXPECT_EQ(curves[i].route.path, routes[i].path);
+    EXPECT_TRUE(curves[i].gated) << curves[i].note;
+    ASSERT_EQ(curves[i].points.size(), 2U) << curves[i].note;
+    for (const auto& point : curves[i].points) {
+      EXPECT_TRUE(point.verified);
+      EXPECT_LE(point.least, point.rate);
+      EXPECT_LE(point.rate, point.most);
+    }
+  }
+}
+
+TEST_P(LinksTest, OneRouteThatCannotBeLeavesNoneAFigure) {
+  const std::vector<LinkRoute> routes{
+      {.device = device(), .peer = {}},
+      {.device = device(), .path = LinkPath::to_device, .memory = LinkMemory::device, .peer = {}}};
+  for (const auto& curve : measure::measure_links_at_once(routes, kSmall)) {
+    EXPECT_TRUE(curve.points.empty());
+    EXPECT_EQ(curve.note, measure::why_not(routes[1]));
+  }
+  EXPECT_THROW(static_cast<void>(measure::measure_links_at_once({}, kSmall)), UsageError);
+}
+
 TEST(Links, WhatTheProcessMayNotDoIsANoteAndAFaultIsNot) {
   FaultyDevice faulty;
   const LinkRoute route{.device = faulty.device(), .memory = LinkMemory::registered, .peer = {}};

@@ -52,9 +52,38 @@ def test_nvbandwidth_names(run: Run):
     assert content["bufferSize"] == 65536 / (1 << 20)
 
 
+def test_links_together(run: Run):
+    three = [part for i in range(3) for part in ("--device", f"cpu:{i}")]
+    done = run("link", *three, "--section", "together", "--sizes", "64KiB", "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    rows = {row["id"]: row for row in content["rows"]}
+    links = {
+        "all_devices_and_the_host_to_device": 3,
+        "all_devices_and_the_host_from_device": 3,
+        "all_devices_and_the_host_both_ways": 3,
+        "one_to_all_others_to_peer": 2,
+        "all_others_to_one_to_peer": 2,
+        "each_to_every_other_to_peer": 6,
+    }
+    assert {name: rows[f"link.together.{name}"]["conditions"]["links"] for name in links} == links
+    for row in rows.values():
+        about = row["conditions"]
+        assert about["verified"]
+        assert 0 < about["slowest"] <= about["quickest"] < row["value"]
+        assert row["spread"][0] <= row["value"] <= row["spread"][1]
+    cases = {case["name"]: case for case in content["nvbandwidth"]["testcases"]}
+    both = cases["host_to_all_bidirectional_memcpy_ce"]
+    whole = rows["link.together.all_devices_and_the_host_both_ways"]["value"]
+    assert both["sum"] == pytest.approx(whole / 2)
+    assert len(both["bandwidth_matrix"][0]) == 3
+    assert len(cases["one_to_all_write_ce"]["bandwidth_matrix"][0]) == 1
+    assert run("link", "--device", "cpu", "--section", "together").returncode == 2
+
+
 def test_every_section_is_shown(run: Run):
     done = run(
-        "link", "--device", "cpu:0", "--device", "cpu:1", *SMALL, "--section", "topology,bandwidth,latency,batched"
+        "link", "--device", "cpu:0", "--device", "cpu:1", *SMALL, "--section", "topology,bandwidth,latency,together,batched"
     )
     assert done.returncode == 0, done.stderr
     for text in (
@@ -63,6 +92,7 @@ def test_every_section_is_shown(run: Run):
         "sat.",
         "One transfer alone, us",
         "512 x 1K",
+        "each to every other, to peer",
         "row reads from column",
     ):
         assert text in done.stdout, text

@@ -116,6 +116,27 @@ def test_a_call_may_come_byte_by_byte():
     assert np.array([1.0, 2.0]).tobytes() in b"".join(one.payload for one in found if one.kind == h2.DATA)
 
 
+def test_a_stream_may_send_all_its_messages_and_its_end_at_once():
+    """More messages than the server answers at a time wait behind the end of the stream."""
+    count = 200
+    messages = [infer_message(3.0 * i) for i in range(count)]
+    content = b"".join(struct.pack(">BI", 0, len(message)) + message for message in messages)
+    with serving(third(), grpc_port=0) as (server, _), connect(server) as peer:
+        middle = len(content) // 2 - 3
+        peer.sendall(
+            OPEN
+            + call(1, "ModelStreamInfer", None)
+            + frame(h2.DATA, 0, 1, content[:middle])
+            + frame(h2.DATA, h2.END_STREAM, 1, content[middle:])
+        )
+        found = until_end_of(1, peer)
+    answers = b"".join(one.payload for one in found if one.kind == h2.DATA)
+    place = 0
+    for i in range(count):
+        place = answers.find(struct.pack("<d", 1.0 * i), place) + 1
+        assert place > 0, f"no answer to message {i} behind the one before"
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

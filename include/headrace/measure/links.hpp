@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,13 @@ struct LinkCurve {
 /// Measures one route. Throws UsageError (no sizes, or 0, descending, no multiple of 16; samples < 1; see why_not) or
 /// DeviceError when the device fails; what the machine has not or has no room for is a note.
 [[nodiscard]] LinkCurve measure_link(const LinkRoute& route, const LinkOptions& options);
+
+/// Measures several routes while all of them are busy, such as every device with the host: a curve for each route, in
+/// order. They begin together, and each is timed until its own end, so the sum of the rates is what the links carry
+/// together as long as the rates are alike. When one route cannot be measured, none has points, and each note says
+/// which and why. Throws as measure_link does, and UsageError without a route.
+[[nodiscard]] std::vector<LinkCurve> measure_links_at_once(std::span<const LinkRoute> routes,
+                                                           const LinkOptions& options);
 
 /// The smallest size that reaches `share` of the curve's best rate; 0 of a curve without points.
 [[nodiscard]] std::size_t saturation_bytes(const LinkCurve& curve, double share = 0.9);

@@ -172,6 +172,21 @@ def show_topology(console: Console, topology: Json) -> None:
         console.print(made)
 
 
+def show_together(console: Console, cases: list[Json]) -> None:
+    """What links carry while all of them are busy: together, and the slowest and the quickest of them."""
+    console.print("Links together, GB/s", style="bold")
+    made = table(["", "size", "links", "all", "slowest", "quickest"])
+    for case in cases:
+        rates = [curve["best"] for curve in case["curves"]]
+        if None in rates:
+            made.add_row(case["name"], size(case["bytes"]), str(len(rates)), NONE, NONE, NONE)
+            continue
+        shown = [gigabytes(rate) for rate in (sum(rates), min(rates), max(rates))]
+        made.add_row(case["name"], size(case["bytes"]), str(len(rates)), *shown)
+    console.print(made)
+    show_notes(console, [curve for case in cases for curve in case["curves"]])
+
+
 def show_batched(console: Console, sends: list[Json]) -> None:
     """The batched-send experiment."""
     for one in sends:
@@ -286,6 +301,7 @@ def show(console: Console, found: Json, sections: tuple[str, ...]) -> None:
         "topology": ("topology", show_topology),
         "bandwidth": ("curves", show_bandwidth),  # type: ignore[dict-item]
         "latency": ("curves", show_latency),  # type: ignore[dict-item]
+        "together": ("together", show_together),  # type: ignore[dict-item]
         "batched": ("batched", show_batched),  # type: ignore[dict-item]
         "chase": ("chase", show_chase),
         "atomics": ("atomics", show_atomics),  # type: ignore[dict-item]

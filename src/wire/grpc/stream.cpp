@@ -108,9 +108,10 @@ void Stream::on_data(std::string_view bytes) {
     bytes = read(bytes);
     session_.consume(id_, count - bytes.size());
   }
-  if (bytes.empty() || ended()) return;
+  if (ended()) return;
   if (!held_memory_.resize(held_.size() + bytes.size())) return end(kUnavailable, kNoMemory);
   held_ += bytes;
+  show_progress();
 }
 
 std::string_view Stream::read(std::string_view bytes) {
@@ -139,6 +140,7 @@ void Stream::on_end() {
   if (!reader_.done()) return end(kBadRequest, "the request ends in the middle of a message");
   handle(reader_.message());
   reader_.reset();
+  if (!ended()) show_progress();
 }
 
 void Stream::handle(std::string_view message) {
@@ -152,7 +154,6 @@ void Stream::handle(std::string_view message) {
     count_reply(front_.shared, error.status());
     reply(exchange, response.size(), [&](std::string& out) { out += response; });
   }
-  show_progress();
 }
 
 void Stream::begin(Exchange& exchange, std::string_view message) {
