@@ -48,8 +48,8 @@ class Scale:
     redundants: tuple[int, ...] = (1, 2, 4, 8)
     small_redundants: tuple[int, ...] = (1, 2, 4, 8, 16)
     # As many steps are done in a pass over memory.
-    blocked_redundants: tuple[int, ...] = (2, 4)
-    jacobi_redundants: tuple[int, ...] = (1, 2, 4, 8)
+    blocked_redundants: tuple[int, ...] = (2, 4, 8, 16)
+    jacobi_redundants: tuple[int, ...] = (1, 2, 4, 8, 16)
     pushes: tuple[str, ...] = ("store", "copy")
 
     @staticmethod
@@ -148,7 +148,10 @@ class Bench:
         whole = (*shape[:-1], shape[-1] * count) if grows else shape
         make = self._make(kind, shape)
         one = choose(make, replace(self._on(1), passes=passes), redundants, ("automatic",), self.say)
-        all_of_them = choose(self._make(kind, whole), several, redundants, self.scale.pushes, self.say)
+        # Slabs along the last axis push longer rows than parts of the least surface, which "best" makes.
+        slabs = (*(1 for _ in shape[:-1]), count)
+        cuts = ("best", slabs) if several.cut == "best" and count > _PAIR else (several.cut,)
+        all_of_them = choose(self._make(kind, whole), several, redundants, self.scale.pushes, self.say, cuts)
         cases = [Case(make, one, shape), Case(self._make(kind, whole), all_of_them, whole)]
         alone, together = timed_in_turn(cases, self.scale.steps, self.scale.samples)
         for found, case in ((alone, cases[0]), (together, cases[1])):

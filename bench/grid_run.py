@@ -1,5 +1,6 @@
 """How grids are run to be timed: on which devices, how they exchange, and how long it takes."""
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,14 +61,16 @@ class Settings:
         """A domain of zeros."""
         return Jacobi(shape, **self._options())
 
-    def random(self, shape: Shape) -> NDArray[Any]:
-        """Values between -0.5 and 0.5 for every cell: zeros would be computed faster than others.
 
-        They come again after some millions, whose number has no factor in common with a row's.
-        """
-        values = np.random.default_rng(_SEED).random(_RANDOM_VALUES, dtype=np.float32)
-        values -= np.float32(0.5)
-        return np.resize(values, int(np.prod(shape, dtype=np.int64))).reshape(shape, order="F")
+@functools.lru_cache(maxsize=1)
+def _random(shape: Shape) -> NDArray[Any]:
+    """Values between -0.5 and 0.5 for every cell: zeros would be computed faster than others.
+
+    They come again after some millions, whose number has no factor in common with a row's.
+    """
+    values = np.random.default_rng(_SEED).random(_RANDOM_VALUES, dtype=np.float32)
+    values -= np.float32(0.5)
+    return np.resize(values, int(np.prod(shape, dtype=np.int64))).reshape(shape, order="F")
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Work:
 def fdtd_work(settings: Settings, shape: Shape, layers: int) -> Work:
     """Maxwell's equations from random fields."""
     run = settings.fdtd(shape, layers)
-    run.set_field("ez", settings.random(shape))
+    run.set_field("ez", _random(shape))
     about = {"cpml": layers, "cut": "; ".join(cells for _, cells in run.parts), "push": run.push}
     return Work(run.step, run.moved_bytes, about)
 
@@ -90,7 +93,7 @@ def fdtd_work(settings: Settings, shape: Shape, layers: int) -> Work:
 def jacobi_work(settings: Settings, shape: Shape) -> Work:
     """Jacobi's iteration for a random source, with the norms of the residual after each."""
     run = settings.jacobi(shape)
-    run.set_source(settings.random(shape))
+    run.set_source(_random(shape))
 
     def advance(count: int) -> None:
         run.step_with_residuals(count)
@@ -201,14 +204,22 @@ def choose(
     redundants: Sequence[int],
     pushes: Sequence[str],
     say: Callable[[str], None],
+    cuts: Sequence[str | Shape] = (),
 ) -> Settings:
-    """The settings with the shortest step among so many redundant layers and ways to push; one device has no pushes.
+    """The settings with the shortest step among redundant layers, ways to push and cuts; one device is not cut.
 
     Raises:
         NoFigureError: none of them can be.
     """
-    ways = pushes if len(settings.devices) > 1 else ("automatic",)
-    tried = [replace(settings, redundant=count, push=push) for count in redundants for push in ways]
+    several = len(settings.devices) > 1
+    ways = pushes if several else ("automatic",)
+    shapes = cuts if several and cuts else (settings.cut,)
+    tried = [
+        replace(settings, redundant=count, push=push, cut=cut)
+        for count in redundants
+        for push in ways
+        for cut in shapes
+    ]
     if len(tried) == 1:
         return tried[0]
     found: list[tuple[float, int]] = []
