@@ -1,17 +1,17 @@
-// A server of ModelInfer in gRPC C++, to be measured beside `headrace serve` by bench/wire_speed.py: it takes each query's
-// first 64 bytes for its answer, which costs nothing. Prints its port, and ends with standard input.
+// A server of ModelInfer in gRPC C++, to be measured beside `headrace serve` by bench/wire_speed.py: it takes each
+// query's first 64 bytes for its answer, which costs nothing. Prints its port, and ends with standard input.
 //
 //   peer cq|callback
 
 #include <grpcpp/grpcpp.h>
+#include <infer.grpc.pb.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
-
-#include "infer.grpc.pb.h"
 
 namespace {
 
@@ -30,8 +30,7 @@ void answer(const inference::ModelInferRequest& query, inference::ModelInferResp
 }
 
 class Callbacks final : public inference::GRPCInferenceService::CallbackService {
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const inference::ModelInferRequest* query,
+  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const inference::ModelInferRequest* query,
                                        inference::ModelInferResponse* reply) override {
     answer(*query, *reply);
     auto* reactor = context->DefaultReactor();
@@ -44,8 +43,7 @@ using Async = inference::GRPCInferenceService::AsyncService;
 
 class Call {
  public:
-  Call(Async& service, grpc::ServerCompletionQueue& queue)
-      : service_(service), queue_(queue), responder_(&context_) {
+  Call(Async& service, grpc::ServerCompletionQueue& queue) : service_(service), queue_(queue), responder_(&context_) {
     service_.RequestModelInfer(&context_, &query_, &responder_, &queue_, &queue_, this);
   }
   void proceed() {
