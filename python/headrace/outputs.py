@@ -113,6 +113,8 @@ def write(path: Path, content: str | bytes | memoryview) -> None:
 
 def _reason(error: OSError) -> str:
     """Why writing failed, without the name under which the bytes were kept."""
+    if error.errno is not None:
+        return os.strerror(error.errno)  # which is less than Arrow's own words, and what others say
     if error.strerror is not None:
         return error.strerror
     found = (re.search(cause, str(error)) for cause in _CAUSES)
