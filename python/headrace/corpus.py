@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from headrace import free_memory
 from headrace._core import Index, IndexBuilder
 from headrace.errors import DataError, Errc, MissingFileError, UsageError
 from headrace.text import READ_BYTES_MAX, parse_json, too_long
@@ -16,6 +17,9 @@ WORDNET = Path("/usr/share/wordnet")
 _WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _BATCH = 4096
 _GZIP = b"\x1f\x8b"
+_DOCUMENTS_BETWEEN = 1 << 16  # looks at memory, some 20 ms of short documents
+_BYTES_BETWEEN = 16 << 20
+_SPARE_BYTES = 64 << 20
 
 Document = str | bytes
 #: Called now and then with how much of the whole has been read, 0 to 1.
@@ -155,6 +159,32 @@ def documents(
     return readers[form]()
 
 
+def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
+    """The documents, as long as an index of them fits memory: a pipe has no end that could be known before.
+
+    What is held so far is needed once more: for the index that is made of it at the end, or when a table grows.
+
+    Raises:
+        DataError: naming the corpus, once less than that is left.
+    """
+    began = free_memory.resident_bytes()
+    since = 0
+    for number, document in enumerate(made, start=1):
+        yield document
+        since += len(document)
+        if number % _DOCUMENTS_BETWEEN != 0 and since < _BYTES_BETWEEN:
+            continue
+        since = 0
+        held = max(free_memory.resident_bytes() - began, 0)
+        left = free_memory.free_bytes()
+        if left is not None and left < held + _SPARE_BYTES:
+            raise DataError(
+                f"{path}: an index of it takes more memory than there is: {number:,} documents hold "
+                f"{held >> 20:,} MiB, as much again is needed to build it, and {left >> 20:,} MiB are left",
+                Errc.out_of_memory,
+            )
+
+
 @contextmanager
 def _placed(path: Path, builder: IndexBuilder) -> Iterator[None]:
     """Says where in the corpus a document is that the builder refuses."""
@@ -183,12 +213,13 @@ def build_index(
     one of Index.stem_languages(), words become their stems.
 
     Raises:
-        DataError: for a corpus that is empty, or naming the line that is not UTF-8.
+        DataError: for a corpus that is empty, whose index takes more memory than there is, or naming the line that is
+            not UTF-8.
         UsageError: for a language that is not there.
     """
     builder = IndexBuilder(fold_diacritics=fold_diacritics, frequencies=frequencies, stem=stem)
     with _placed(path, builder):
-        builder.add_many(documents(path, form, field, progress))
+        builder.add_many(_within_memory(documents(path, form, field, progress), path))
     if builder.document_count == 0:
         raise DataError(f"{path} is empty: an index needs at least one document")
     return builder.build()

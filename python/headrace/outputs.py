@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,18 +11,49 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headrace._core import OutputFile
-from headrace.errors import DataError, Error, SystemError  # noqa: A004
+from headrace.errors import DataError, Error, SystemError, UsageError  # noqa: A004
 
+_NULL = os.makedev(1, 3)
 _CAUSES = (r"\berrno = (\d+)", r"\[[Ee]rrno (\d+)\]")  # as HDF5 and Arrow write it
+
+
+class _Reserved:
+    """Whether standard output is for JSON alone, so that no file may be written there."""
+
+    value = False
+
+
+def reserve_standard_output(wanted: bool) -> None:
+    """From now on refuses standard output as a file, because JSON goes there; or allows it again."""
+    _Reserved.value = wanted
+
+
+def is_stream(path: Path, *numbers: int) -> bool:
+    """Whether a path is what one of these standard streams writes to. /dev/null is not: it takes all."""
+    for number in numbers:
+        try:
+            file, stream = path.stat(), os.fstat(number)
+        except OSError:  # what is wrong with either is said where it is written
+            continue
+        null = stat.S_ISCHR(stream.st_mode) and stream.st_rdev == _NULL
+        if (file.st_dev, file.st_ino) == (stream.st_dev, stream.st_ino) and not null:
+            return True
+    return False
+
+
+def _check_apart(path: Path) -> None:
+    if _Reserved.value and is_stream(path, 1):
+        raise UsageError(f"{path} is standard output, where --json prints: give another file")
 
 
 def check(path: Path) -> None:
     """Finds out whether a file can be written there, before the work for it is done.
 
     Raises:
-        UsageError: when it is a folder.
+        UsageError: when it is a folder, or standard output where JSON goes.
         SystemError: naming it, when its folder is missing or nothing can be written there.
     """
+    _check_apart(path)
     OutputFile(path)
 
 
@@ -33,8 +65,10 @@ def replacing(path: Path) -> Iterator[Path]:
     ending, so a library that goes by endings must be told the format.
 
     Raises:
+        UsageError: as check() does.
         SystemError: naming `path`, when it cannot be written or the block fails to write.
     """
+    _check_apart(path)
     file = OutputFile(path)
     try:
         yield Path(file.staging)
@@ -79,6 +113,8 @@ def write(path: Path, content: str | bytes | memoryview) -> None:
 
 def _reason(error: OSError) -> str:
     """Why writing failed, without the name under which the bytes were kept."""
+    if error.errno is not None:
+        return os.strerror(error.errno)  # which is less than Arrow's own words, and what others say
     if error.strerror is not None:
         return error.strerror
     found = (re.search(cause, str(error)) for cause in _CAUSES)

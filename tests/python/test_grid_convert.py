@@ -1,6 +1,9 @@
 """gprMax's input files become scenes, and what is not covered is refused by line and name."""
 
+import errno
+import os
 import platform
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -451,6 +454,21 @@ def test_blocks_of_python_are_run_where_they_are_trusted():
 def test_blocks_can_do_little(code: str, says: str):
     with pytest.raises(Error, match=says):
         trusted(f"#python:\nsize = 1\n{code}\n#end_python:\n", seconds=2)
+
+
+def test_blocks_without_a_file_descriptor_to_spare_are_an_error_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def none_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", none_left)
+    monkeypatch.setattr(os, "open", none_left)  # with which folders are removed that have something in them
+    with pytest.raises(Error, match=r"cylinder\.in: its blocks of Python need a process .*: Too many open files"):
+        trusted(PYTHON)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", ["os.truncate(path, 0)", "os.remove(path)", "open(path, 'w')", "os.mkdir(path + 'x')"])

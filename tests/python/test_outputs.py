@@ -171,6 +171,15 @@ def test_standard_output_is_written_into(corpus: Path, tmp_path: Path):
     assert (tmp_path / "stdout").read_bytes().startswith(whole)  # and the figures behind it
 
 
+def test_the_cause_is_the_system_s_whatever_a_library_adds(tmp_path: Path):
+    path = tmp_path / "a.arrow"
+    said = "Error writing bytes to file. Detail: [errno 28] No space left on device"
+    with pytest.raises(SystemError) as caught, outputs.replacing(path):
+        raise OSError(28, said)
+    assert str(caught.value) == f"writing {path}: No space left on device"
+    assert caught.value.native == 28
+
+
 def test_a_full_device_is_an_error_that_names_it(run: Run, tmp_path: Path, corpus: Path):
     full = node(tmp_path / "full", 7)
     done = run("index", "build", corpus, full)

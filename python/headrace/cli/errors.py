@@ -1,5 +1,6 @@
 """How the command line fails: one line on stderr, no traceback, and a status that a script can act on."""
 
+import errno
 import os
 import re
 import resource
@@ -18,6 +19,7 @@ STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
 _MANY_DIGITS = re.compile(r"[0-9]{10}")  # 2^32 and beyond
 _NO_THREAD = "can't start new thread"  # as Python's threads say it
+_NO_DETAIL = {"", "std::bad_alloc"}  # what a MemoryError says that does not say what the memory was for
 
 
 def report(message: str) -> None:
@@ -30,8 +32,8 @@ def finish(attempts: Attempts, status: int = 0) -> None:
 
     It is called last, so that a failed file suppresses neither the figures nor another file.
     """
-    for failure in attempts.failures:
-        report(str(failure))
+    for failure in dict.fromkeys(map(str, attempts.failures)):  # a checkpoint fails each time alike
+        report(failure)
     if status or attempts.failures:
         raise typer.Exit(status or STATUS_FAILURE)
 
@@ -61,21 +63,46 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _drop_unwritten() -> None:
-    """Keeps the interpreter from failing once more at its end with what standard output could not take."""
+def _drop_unwritten() -> int | None:
+    """Keeps the interpreter from failing once more at its end with what standard output could not take.
+
+    Returns:
+        The errno with which standard output fails; None where it takes all.
+    """
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         _silence_stdout()
+        return error.errno
+    return None
+
+
+def _system_message(error: OSError) -> str:
+    """The file and the cause of a failed call, as C++ words it, without Python's number and quotes."""
+    if isinstance(error, Error) or error.strerror is None:
+        return str(error) or type(error).__name__
+    if isinstance(error.filename, str | bytes):
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if error.errno == _drop_unwritten():  # what was printed could not be written
+        return f"writing standard output: {error.strerror}"
+    if error.errno == errno.EAGAIN:
+        return _no_more("process")
+    return error.strerror
+
+
+def _no_more(what: str) -> str:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    return f"no {what} could be started: raise the limit on processes (ulimit -u, {limit} here)"
 
 
 def _message(error: Exception) -> str | None:
     """What to say of a failure; None of one that nobody expected."""
+    if isinstance(error, OSError):
+        return _system_message(error)
+    if isinstance(error, MemoryError) and str(error) in _NO_DETAIL:
+        return "there is not enough memory"
     if isinstance(error, RuntimeError) and not isinstance(error, Error):
-        if str(error) != _NO_THREAD:
-            return None
-        limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-        return f"no thread could be started: raise the limit on processes (ulimit -u, {limit} here)"
+        return _no_more("thread") if str(error) == _NO_THREAD else None
     return str(error) or type(error).__name__
 
 
@@ -111,7 +138,7 @@ def guarded(  # noqa: PLR0911 - a kind of failure each
     except BrokenPipeError:
         _silence_stdout()
         return STATUS_FAILURE
-    except (Error, OSError, MemoryError, RuntimeError) as error:
+    except (Error, OSError, MemoryError, RuntimeError, ImportError) as error:  # a library may be loaded late
         message = _message(error)
         if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise

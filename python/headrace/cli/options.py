@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headrace import Device, Index, Operator, UsageError, light, retrieval
+from headrace import Device, Index, Operator, UsageError, light, outputs, retrieval
 from headrace.operators import files, reference
 from headrace.text import printable, shortened
 
@@ -74,7 +74,17 @@ class Arrivals(StrEnum):
 DeviceOption = Annotated[
     str, typer.Option("--device", help="Device: cpu, cuda:0, ...; best is the first in the list of headrace devices.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+def _reserve_stdout(wanted: bool) -> bool:
+    """Keeps files that a command writes out of the JSON that it prints."""
+    outputs.reserve_standard_output(wanted)
+    return wanted
+
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", callback=_reserve_stdout, help="Print JSON, and nothing else, on stdout.")
+]
 OperatorOption = Annotated[
     str,
     typer.Option(

@@ -224,7 +224,7 @@ class Runner:
                     guard=self._guard,
                 )
         except OSError as error:
-            outcome.reason = str(error)
+            outcome.reason = error.strerror or str(error)
             self._end_attempt(outcome, Ending.not_started, slot)
             return
         self._running[child.pid] = (child, outcome, slot)

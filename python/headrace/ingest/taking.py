@@ -10,7 +10,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from headrace import outputs
 from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
+from headrace.errors import MissingFileError, SystemError, UsageError  # noqa: A004
 from headrace.ingest.body import Body
 from headrace.ingest.gaps import present
 
@@ -26,6 +28,25 @@ Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
 class _QuotaError(OSError):
     """More files or bytes than there may be."""
+
+
+def _first_file(path: Path) -> BinaryIO:
+    """The file of the first stream, open.
+
+    Raises:
+        UsageError: for a folder, and for standard output and error: what a command prints would be within the data.
+        SystemError: naming it, when it cannot be written.
+    """
+    if outputs.is_stream(path, 1, 2):
+        raise UsageError(f"{path} is where the figures are printed: give a file or a FIFO for the data")
+    try:
+        return path.open("wb")
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder, not a file to write") from None
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no folder {path.resolve().parent} to write {path.name} to") from None
+    except OSError as error:
+        raise SystemError(f"writing {path}: {error.strerror}", native=error.errno or 0) from error
 
 
 @dataclass(slots=True)
@@ -155,7 +176,7 @@ class Taker:
         self._open_now: dict[int, TakenStream] = {}
         """Streams whose file is open, the one that was written to last at the end."""
         # What cannot be written is known before anything is received. It stays open, for the reader of a FIFO.
-        self._first = None if out is None else out.open("wb")
+        self._first = None if out is None else _first_file(out)
 
     def take(self, delivery: Delivery) -> None:
         """Does what is to be done with it, and lets go of it."""

@@ -2,14 +2,16 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import UsageError
+from headrace.errors import SystemError, UsageError  # noqa: A004
 
 SECONDS = 60  # of computing, and a little more by the clock
 _MEMORY = 2 << 30  # bytes
@@ -41,9 +43,22 @@ def runner(path: Path, count: int, seconds: int = SECONDS) -> Callable[[list[tup
     return run
 
 
+@contextmanager
+def _empty_folder() -> Iterator[Path]:
+    """A folder for the blocks to be in, which goes afterwards; without a file descriptor, for there may be none."""
+    folder = Path(tempfile.mkdtemp(prefix="headrace-"))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        try:
+            folder.rmdir()
+        except OSError:  # it is not empty
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
+    with _empty_folder() as folder:
         command = [sys.executable, "-I", "-S", "-B", str(_CHILD), *_packages()]
         try:
             # The child ends itself after its share of the processor; this is for one that only waits.
@@ -59,6 +74,11 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
             )
         except subprocess.TimeoutExpired:
             raise UsageError(f"{path}: its blocks of Python did not end within {seconds + 30} s") from None
+        except OSError as error:
+            cause = error.strerror or error
+            raise SystemError(
+                f"{path}: its blocks of Python need a process of their own: {cause}", native=error.errno or 0
+            ) from error
     try:
         answer = json.loads(done.stdout)
     except ValueError:
