@@ -13,6 +13,9 @@ import headrace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+# Tests fork after others have used gRPC, whose own handlers end a child whose parent has calls under way.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 # Programs inherit what is ignored. Tests that were started in the background, or by nohup, ignore signals that some
 # tests send.
 for _number, _usual in (
