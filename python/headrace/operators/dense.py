@@ -76,7 +76,7 @@ def mlp(
     if weights is None:
         if biases is not None:
             raise UsageError("mlp: biases come with weights, and there are none")
-        weights, biases = _random_layers(_MLP_SIZES if sizes is None else sizes, seed)
+        weights, biases = random_layers(_MLP_SIZES if sizes is None else sizes, seed)
     elif sizes is not None:
         raise UsageError("mlp: sizes are those of random weights: leave them out where weights are given")
     elif biases is None:
@@ -96,7 +96,7 @@ def mlp(
     return made
 
 
-def _random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[Floats]]:
+def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[Floats]]:
     """Weights under which activations keep their size (He et al. 2015), and small biases."""
     if len(sizes) < 2 or any(size < 1 for size in sizes):  # noqa: PLR2004
         raise UsageError(f"mlp: sizes are the inputs and the outputs of one layer or more, not {list(sizes)}")
@@ -160,7 +160,7 @@ def topk(
     array([[0, 2]], dtype=uint32)
     """
     if matrix is None:
-        matrix = _random_matrix(_TOPK_SHAPE if shape is None else shape, seed)
+        matrix = random_matrix(_TOPK_SHAPE if shape is None else shape, seed)
     elif shape is not None:
         raise UsageError("topk: shape is that of a random matrix: leave it out where a matrix is given")
     array = np.asarray(matrix) if hasattr(matrix, "dtype") else None
@@ -172,7 +172,8 @@ def topk(
     return made
 
 
-def _random_matrix(shape: Sequence[int], seed: int) -> Floats:
+def random_matrix(shape: Sequence[int], seed: int) -> Floats:
+    """Rows of normal numbers, those of topk() by default."""
     if len(shape) != 2 or min(shape) < 1:  # noqa: PLR2004
         raise UsageError(f"topk: shape is rows and columns, 1 or more of each, not {tuple(shape)}")
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
