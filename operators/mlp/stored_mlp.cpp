@@ -44,15 +44,16 @@ std::vector<std::size_t> begins(const std::vector<MlpLayer>& layers, Size size) 
   return first;
 }
 
-const std::vector<MlpLayer>& checked(const std::vector<MlpLayer>& layers) {
+/// Where each layer's weights begin. Throws as mlp() does, before anything has a size.
+std::vector<std::size_t> weight_begins(const std::vector<MlpLayer>& layers) {
   require_sound(layers);
-  return layers;
+  return begins(layers, stored_weights);
 }
 
 }  // namespace
 
 StoredMlp::StoredMlp(const std::vector<MlpLayer>& layers, const MlpOptions& options)
-    : first_weights_(begins(checked(layers), stored_weights)),
+    : first_weights_(weight_begins(layers)),
       first_biases_(begins(layers, [](const MlpLayer& layer) { return std::size_t{whole_units(layer.outputs)}; })),
       weights_(options.element, first_weights_.back()),
       biases_(ElementType::float32, first_biases_.back()) {

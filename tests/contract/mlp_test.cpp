@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -95,6 +96,7 @@ TEST_P(MlpOnDevice, EveryRungAndBatchAnswersBitForBitLikeTheHost) {
         if (batch > 1 && !rung.many_batches) continue;
         SCOPED_TRACE(::testing::Message() << rung.id << " batch " << batch << " " << to_string(element));
         Plan plan = rung.plan;
+        plan.hang_after = std::chrono::hours(1);  // the machine may be busy
         plan.slots = 32;
         plan.batch_max = batch;
         Engine engine(device(), op, plan);
@@ -116,6 +118,7 @@ TEST_P(MlpOnDevice, AnyNumberOfThreadsAndBlocksAndInlineAnswersGiveTheSameBits) 
     ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 20));
   }
   Plan plan = serve::find_rung("dispatched").plan;
+  plan.hang_after = std::chrono::hours(1);  // the machine may be busy
   plan.answer_inline = true;
   Engine engine(device(), op, plan);
   Client client = engine.connect();

@@ -102,7 +102,24 @@ HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float
   }
 }
 
-/// Adds the products of unit number `number` of a matrix and eight values to eight sums, one fused multiply-add each.
+namespace detail {
+
+/// Eight floats at an address that 16 divides, by two loads.
+HEADRACE_HD inline void load_eight(const float* from, float (&to)[kUnit]) {
+#if defined(__CUDA_ARCH__)
+  const float4 low = reinterpret_cast<const float4*>(from)[0];
+  const float4 high = reinterpret_cast<const float4*>(from)[1];
+  memcpy(to, &low, sizeof(low));
+  memcpy(to + kUnit / 2, &high, sizeof(high));
+#else
+  memcpy(to, from, sizeof(to));
+#endif
+}
+
+}  // namespace detail
+
+/// Adds the products of unit number `number` of a matrix and eight values, at an address that 16 divides, to eight
+/// sums: one fused multiply-add each.
 template <ElementType Type>
 HEADRACE_HD void add_products(const std::byte* matrix, std::size_t number, const float* with, float (&sums)[kUnit]) {
 #if defined(VECTORS_OF_A_UNIT)
@@ -110,8 +127,10 @@ HEADRACE_HD void add_products(const std::byte* matrix, std::size_t number, const
   _mm256_storeu_ps(sums, _mm256_fmadd_ps(unit, _mm256_loadu_ps(with), _mm256_loadu_ps(sums)));
 #else
   float unit[kUnit];
+  float values[kUnit];
   load_unit_of<Type>(matrix, number, unit);
-  for (std::uint32_t i = 0; i < kUnit; ++i) sums[i] = fmaf(unit[i], with[i], sums[i]);
+  detail::load_eight(with, values);
+  for (std::uint32_t i = 0; i < kUnit; ++i) sums[i] = fmaf(unit[i], values[i], sums[i]);
 #endif
 }
 
@@ -123,9 +142,11 @@ HEADRACE_HD void add_squares(const std::byte* matrix, std::size_t number, const 
   _mm256_storeu_ps(sums, _mm256_fmadd_ps(difference, difference, _mm256_loadu_ps(sums)));
 #else
   float unit[kUnit];
+  float values[kUnit];
   load_unit_of<Type>(matrix, number, unit);
+  detail::load_eight(from, values);
   for (std::uint32_t i = 0; i < kUnit; ++i) {
-    const float difference = unit[i] - from[i];
+    const float difference = unit[i] - values[i];
     sums[i] = fmaf(difference, difference, sums[i]);
   }
 #endif

@@ -119,26 +119,26 @@ struct Topk {
     std::uint32_t start;
   };
 
-  /// The scores of `kRows` neighbouring rows of one tile.
-  template <ElementType Type, Metric kMetric, std::uint32_t kRows>
+  /// The scores of `Rows` neighbouring rows of one tile.
+  template <ElementType Type, Metric Better, std::uint32_t Rows>
   HEADRACE_HD static void find_scores(const State& state, const float* query, std::uint64_t row,
-                                      float (&scores)[kRows]) {
+                                      float (&scores)[Rows]) {
     const std::size_t first = row / kTopkTileRows * kTopkTileRows * state.units + row % kTopkTileRows;
-    float sums[kRows][kUnit] = {};
+    float sums[Rows][kUnit] = {};
 #if defined(__CUDA_ARCH__)
 #pragma unroll 8
 #endif
     for (std::uint32_t unit = 0; unit < state.units; ++unit) {
-      for (std::uint32_t r = 0; r < kRows; ++r) {
+      for (std::uint32_t r = 0; r < Rows; ++r) {
         const std::size_t number = first + std::size_t{unit} * kTopkTileRows + r;
-        if constexpr (kMetric == Metric::dot) {
+        if constexpr (Better == Metric::dot) {
           add_products<Type>(state.tiles, number, query + unit * kUnit, sums[r]);
         } else {
           add_squares<Type>(state.tiles, number, query + unit * kUnit, sums[r]);
         }
       }
     }
-    for (std::uint32_t r = 0; r < kRows; ++r) scores[r] = sum_of_unit(sums[r]);
+    for (std::uint32_t r = 0; r < Rows; ++r) scores[r] = sum_of_unit(sums[r]);
   }
 
   /// Looks at every row; which of the two lists holds the best.
