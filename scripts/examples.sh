@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the library that scripts/test.sh built to a folder of its own, then builds and runs the programs in examples/ and
-# the examples of the README, the tutorials, docs/wire.md and docs/operator-libraries.md against that copy, as a user would.
+# the examples of the README, the tutorials, docs/wire.md, docs/operator-libraries.md and docs/shipped-operators.md
+# against that copy, as a user would.
 source "$(dirname "$0")/common.sh"
 
 [[ -f build/test/build.ninja ]] || die "run scripts/test.sh first: the library it builds is what is installed"
@@ -20,4 +21,5 @@ for program in "${programs[@]}"; do
   say "$(basename "$program")"
   "$program"
 done
-.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/operator-libraries.md
+.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/operator-libraries.md \
+  docs/shipped-operators.md

@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_index_pages(module);
   headrace::python::bind_index(module);
   headrace::python::bind_operators(module);
+  headrace::python::bind_dense(module);
   headrace::python::bind_plan(module);
   headrace::python::bind_async_client(module);
   headrace::python::bind_client(module);

@@ -682,6 +682,14 @@ def function_kernels(compute_capability: int) -> bytes:
     The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for 9.0. Raises DeviceError in a build without CUDA and for GPUs older than those it was built for.
     """
 
+def mlp_operator(layers: list[tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32] | None]], activation: str, dtype: str, threads: int) -> Operator:
+    """
+    A dense network: for each layer its weights (outputs x inputs) and its biases or None. See operators.mlp().
+    """
+
+def topk_operator(matrix: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float16], k: int, metric: str, dtype: str, threads: int) -> Operator:
+    """The best rows of a matrix of float32 or float16. See operators.topk()."""
+
 class Plan:
     """
     Every choice that an engine makes. Choices are names; UsageError lists them for one that is none. What cannot work on a device is refused by Engine.

@@ -50,6 +50,7 @@ INTERNAL = {
     *("MachineActivity", "MachineWatch", "OutputFile"),  # the commands
     "function_kernels",  # what operators in Python are linked with
     "function_operator",  # operators.operator()
+    *("mlp_operator", "topk_operator"),  # operators.mlp() and operators.topk()
     "version",  # headrace.__version__
 }
 

@@ -21,13 +21,15 @@ class ThreadGroup {
     explicit Block(std::uint32_t threads) : barrier(threads), values(threads) {}
     std::barrier<> barrier;
     std::vector<std::uint64_t> values;
-    alignas(64) std::byte memory[4096];
+    alignas(64) std::byte memory[1 << 15];
   };
 
   ThreadGroup(Block& block, std::uint32_t rank) : block_(&block), rank_(rank) {}
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(block_->values.size()); }
+  [[nodiscard]] static std::uint32_t block() { return 0; }
+  [[nodiscard]] static std::uint32_t block_count() { return 1; }
   void sync() const { block_->barrier.arrive_and_wait(); }
 
   template <class T>

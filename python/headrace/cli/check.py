@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from headrace.cli import options
-from headrace.operators import files
+from headrace.cli.dense_options import Dense
+from headrace.cli.grouped import grouped
 from headrace.operators.check import Checked, Difference, check, require_sample
+from headrace.operators.dense import reference_of
 from headrace.operators.python_operator import function_of
 from headrace.text import printable
 
@@ -44,25 +46,32 @@ def _as_json(operator: str, device: str, found: list[Checked]) -> str:
     return json.dumps({"operator": operator, "device": device, "plans": plans}, indent=2)
 
 
+@grouped
 def check_operator(
     operator: Annotated[
-        str, typer.Argument(help="FILE.py, FILE.py:NAME where there are several, or FILE.so.", metavar="FILE")
+        str,
+        typer.Argument(
+            help="FILE.py, FILE.py:NAME where there are several, FILE.so, or the name of one that ships with Headrace.",
+            metavar="FILE",
+        ),
     ],
     device: options.DeviceOption = "cpu",
     queries: Annotated[int, typer.Option("--queries", min=1, help="Sample queries that are asked of each plan.")] = 200,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Relative, of numbers with a fraction against the reference.")
     ] = 1e-5,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Compare the answers of an operator in a file under every schedule with its reference.
 
-    For a shared object, that is what the host answers. The first query whose answer is another one is shown. Exit
-    status: 0 where all are equal, else 1.
+    For mlp and topk, that is NumPy in float64; for a shared object, what the host answers. The first query whose
+    answer is another one is shown. Exit status: 0 where all are equal, else 1.
 
     Example: headrace check my_operator.py
     """
-    op = files.load_operator(operator)
+    op = options.make_operator(operator, dense=dense)
     require_sample(op)
     at = options.find_device(device)
     found = list(check(op, at, queries, tolerance))
@@ -77,7 +86,7 @@ def check_operator(
         console.print(table)
         for one in wrong[:1]:
             assert one.difference is not None
-            reference = "the host" if function_of(op) is None else "the reference"
+            reference = "the host" if function_of(op) is None and reference_of(op) is None else "the reference"
             against = reference if one is found[0] else "one query at a time"
             console.print(f"{one.plan}, query {one.difference.number}:", markup=False)
             console.print(f"  expected by {against}: {_shown(one.difference.expected)}", markup=False)

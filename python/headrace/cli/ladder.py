@@ -8,7 +8,9 @@ import typer
 import headrace
 from headrace import Device, Error, Operator, UsageError, climbing, outputs, report, results
 from headrace.cli import options, show
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED, finish
+from headrace.cli.grouped import grouped
 from headrace.climbing import Climbs, Settings
 from headrace.profiles import Json, profile
 from headrace.tables import latency
@@ -79,6 +81,7 @@ def _print(device: Device, operator: Operator, settings: Settings, climbs: list[
                 console.print(f"batch {batch['batch_max']}: {batch['note']}", markup=False)
 
 
+@grouped
 def ladder(
     operator: options.OperatorOption = options.OperatorName.light,
     index: options.IndexOption = None,
@@ -119,6 +122,8 @@ def ladder(
     answer_bytes: options.AnswerBytesOption = None,
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the highest rate that each rung sustains with p99 within the bound, and verify the answers.
@@ -134,6 +139,7 @@ def ladder(
         answer_bytes=answer_bytes,
         blocks=blocks,
         block_threads=block_threads,
+        dense=dense,
     )
     topic = results.topic_of(save, chosen) if save else "ladder"
     if report_to:

@@ -10,7 +10,9 @@ import typer
 import headrace
 from headrace import Plan, UsageError, tables
 from headrace.cli import options, show
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.cli.grouped import grouped
 from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
 from headrace.serve import PlanLoad
 
@@ -66,6 +68,7 @@ def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int
     return {"window": seconds / count, "windows_max": count, "stable_windows": count}
 
 
+@grouped
 def load(
     rate: Annotated[
         float | None,
@@ -157,6 +160,8 @@ def load(
     answer_bytes: options.AnswerBytesOption = None,
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run one load on one plan: arrivals, answers and latency.
@@ -197,6 +202,7 @@ def load(
         answer_bytes=answer_bytes,
         blocks=blocks,
         block_threads=block_threads,
+        dense=dense,
     )
     windows = _windows(duration, rate)
     with show.progress_bar(f"{tables.rate(rate)} queries/s" if rate else f"Trace {trace}") as bar:

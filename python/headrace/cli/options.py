@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from headrace import Device, Index, Operator, UsageError, light, outputs, retrieval
+from headrace.cli.dense_options import Dense
 from headrace.operators import files, reference
 from headrace.text import printable, shortened
 
@@ -62,6 +63,8 @@ class OperatorName(StrEnum):
     light = "light"
     reference = "reference"
     retrieval = "retrieval"
+    mlp = "mlp"
+    topk = "topk"
 
 
 class Arrivals(StrEnum):
@@ -90,7 +93,8 @@ OperatorOption = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME",
-        help="What the kernel does with a query: light, reference, retrieval, FILE.py:NAME (Python), or FILE.so (C++).",
+        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, FILE.py:NAME (Python), or "
+        "FILE.so (C++).",
     ),
 ]
 ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
@@ -146,6 +150,7 @@ def make_operator(
     answer_bytes: int | None = None,
     blocks: int | None = None,
     block_threads: int | None = None,
+    dense: Dense | None = None,
 ) -> Operator:
     """The operator with the parameters that were given.
 
@@ -161,8 +166,9 @@ def make_operator(
         "threads": block_threads,
     }
     values = {parameter: value for parameter, value in given.items() if value is not None}
+    of_dense = Dense() if dense is None else dense
     if files.is_file(name):
-        if values or index is not None:
+        if values or index is not None or of_dense != Dense():
             raise UsageError(f"operator {name} has its parameters in its file: leave out the options that set them")
         return files.load_operator(name)
     if name not in set(OperatorName):
@@ -173,10 +179,13 @@ def make_operator(
         OperatorName.light: {"steps", "query_bytes", "threads"},
         OperatorName.reference: set(given),
         OperatorName.retrieval: {"threads"},
+        OperatorName.mlp: {"threads"},
+        OperatorName.topk: {"threads"},
     }[OperatorName(name)]
     for parameter in sorted(values.keys() - has):
         option = "block-threads" if parameter == "threads" else parameter.replace("_", "-")
         raise UsageError(f"operator {name} has no --{option}")
+    of_dense.require_none_but(name)
     if name != OperatorName.retrieval and index is not None:
         raise UsageError(f"operator {name} has no --index: that is for --operator retrieval")
     if any(value < 0 for value in values.values()):
@@ -185,6 +194,8 @@ def make_operator(
         return light(**values)
     if name == OperatorName.reference:
         return reference(**values)
+    if name in {OperatorName.mlp, OperatorName.topk}:
+        return of_dense.make(name, values.get("threads"))
     if index is None:
         raise UsageError("operator retrieval needs --index FILE, made by: headrace index build SOURCE FILE")
     return retrieval(Index.load(index), threads=values.get("threads", _BLOCK_THREADS))

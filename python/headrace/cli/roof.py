@@ -9,7 +9,9 @@ from rich.console import Console
 import headrace
 from headrace import Device, Operator, UsageError, quiet
 from headrace.cli import options, show, stopping
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.cli.grouped import grouped
 from headrace.device import GpuLimits
 from headrace.measure import Roofs
 from headrace.profiles import roofs_as_dict
@@ -22,6 +24,8 @@ _PER_QUERY = {
     options.OperatorName.light: 1,
     options.OperatorName.reference: _REFERENCE_BLOCKS,
     options.OperatorName.retrieval: 1,
+    options.OperatorName.mlp: 1,
+    options.OperatorName.topk: 1,
 }
 
 
@@ -122,6 +126,7 @@ def _roofs(
     return max(first, second, key=lambda roofs: roofs.lowest), False
 
 
+@grouped
 def roof(
     operator: options.ShippedOption = options.OperatorName.reference,
     index: options.IndexOption = None,
@@ -159,6 +164,8 @@ def roof(
         int, typer.Option("--host-threads", min=1, max=1024, help="Largest number of host threads in the combinations.")
     ] = 10,
     generators: options.GeneratorsOption = 1,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show how many queries a device holds at once, for which threads and streams, and its roofs.
@@ -170,7 +177,7 @@ def roof(
     here = options.find_device(device) if gpu is None else None
     op = None
     if here is not None:
-        op = options.make_operator(operator, index, block_threads=block_threads, **own_blocks)
+        op = options.make_operator(operator, index, block_threads=block_threads, **own_blocks, dense=dense)
     limits: GpuLimits | None
     if gpu is not None:
         limits = headrace.device.find_gpu(gpu)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from headrace import Device, Engine, Operator, Plan, UsageError, base
 from headrace.cli import options, show
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
 from headrace.cli.serve_options import Engines, Limits
@@ -28,7 +29,7 @@ _LOOK_SECONDS = 0.1
 _DRAIN_SECONDS = 10.0
 _PORT_MAX = 65535
 _GRPC_PORT = 8001  # as Triton has it
-_SHIPPED = (options.OperatorName.light, options.OperatorName.reference)
+_SHIPPED = tuple(name for name in options.OperatorName if name != options.OperatorName.retrieval)
 _TOTALS = ("connections", "connections_refused", "requests", "failed", "refused")
 
 
@@ -96,10 +97,10 @@ def _as_list(tensors: "list[Tensor]") -> list[Json]:
     return [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in tensors]
 
 
-def _of_word(word: str) -> dict[str, Operator]:
+def _of_word(word: str, dense: Dense) -> dict[str, Operator]:
     """The operators that a word of the command line stands for, by name."""
     if word in _SHIPPED:
-        return {word: options.make_operator(word)}
+        return {word: options.make_operator(word, dense=dense.of(word))}
     if files.is_file(word) or Path(word).is_dir():
         return files.find_operators(word)
     if word == options.OperatorName.retrieval:
@@ -113,10 +114,11 @@ def _of_word(word: str) -> dict[str, Operator]:
     )
 
 
-def _find(words: list[str]) -> dict[str, _Source]:
+def _find(words: list[str], dense: Dense) -> dict[str, _Source]:
     found: dict[str, _Source] = {}
+    dense.require_some_of(words)
     for word in words:
-        for name, operator in _of_word(word).items():
+        for name, operator in _of_word(word, dense).items():
             if name in found:
                 first = printable(found[name].given)
                 raise UsageError(f"{first} and {printable(word)} both have an operator {name}: give one of them alone")
@@ -186,8 +188,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="OPERATOR",
-            help="light, reference, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a folder for those of "
-            "its *.py and *.so.",
+            help="light, reference, mlp, topk, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a folder "
+            "for those of its *.py and *.so.",
         ),
     ],
     address: Annotated[
@@ -222,6 +224,7 @@ def serve(
     *,
     engines: Engines,
     limits: Limits,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Serve operators to other processes over HTTP and gRPC, by the Open Inference Protocol (KServe v2).
@@ -239,7 +242,7 @@ def serve(
     wire.require_wire()
     grpc_port = _grpc_port(grpc)
     device, plan = options.find_device(engines.device), engines.made(threads)
-    sources = _find(operators)
+    sources = _find(operators, dense)
     with ExitStack() as stack:
         models = []
         for name, source in sources.items():

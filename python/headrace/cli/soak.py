@@ -16,7 +16,9 @@ import typer
 import headrace
 from headrace import Error, Plan, results, tables
 from headrace.cli import options, show
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.cli.grouped import grouped
 from headrace.measure import LoadResult
 from headrace.quiet import Watch
 from headrace.serve import LoadSession
@@ -170,6 +172,7 @@ def _print(report: Report, faults: list[str], watch: Watch) -> None:
     show.print_quiet(show.stdout(), watch.stop())
 
 
+@grouped
 def soak(
     minutes: Annotated[float, typer.Option("--minutes", min=0.01, help="Duration in minutes.")] = 10.0,
     share: Annotated[
@@ -189,6 +192,8 @@ def soak(
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
     generators: options.GeneratorsOption = 1,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Load one rung for minutes: every query returns once, memory stays flat, threads end.
@@ -196,7 +201,7 @@ def soak(
     Example: headrace soak --minutes 10 --share 0.8
     """
     chosen = options.find_device(device)
-    op = options.make_operator(operator, index)
+    op = options.make_operator(operator, index, dense=dense)
     plan = headrace.serve.find_rung(rung).plan
     if rate is None:
         peak = find_peak(chosen, op, rung, generators)

@@ -13,7 +13,9 @@ from rich.text import Text
 import headrace
 from headrace import Device, Operator, outputs, quiet, report, results, tuning
 from headrace.cli import options, show
+from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
+from headrace.cli.grouped import grouped
 from headrace.profiles import roofs_as_dict
 from headrace.serve import TunedPlan, TunerProgress
 from headrace.tables import latency, rate
@@ -82,6 +84,7 @@ def _print(console: Console, found: TunedPlan, sweep: TunedPlan | None) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
+@grouped
 def tune(
     operator: options.OperatorOption = options.OperatorName.light,
     index: options.IndexOption = None,
@@ -111,6 +114,8 @@ def tune(
     answer_bytes: options.AnswerBytesOption = None,
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
+    *,
+    dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the plan that sustains the highest rate with p99 within the bound, and verify the answers.
@@ -126,6 +131,7 @@ def tune(
         answer_bytes=answer_bytes,
         blocks=blocks,
         block_threads=block_threads,
+        dense=dense,
     )
     topic = results.topic_of(save, chosen) if save else "tuned"
     if report_to:

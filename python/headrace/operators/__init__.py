@@ -1,4 +1,4 @@
-"""Operators: those that ship with Headrace (retrieval, sparse matrices, light), functions of Python, shared objects.
+"""Operators: those that ship with Headrace (retrieval, mlp, topk, light, ...), functions of Python, shared objects.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
@@ -33,6 +33,7 @@ from headrace._core import (
     retrieval,
 )
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
+from headrace.operators.dense import mlp, topk
 from headrace.operators.group import Group
 from headrace.operators.python_operator import PythonOperator, operator
 
@@ -51,8 +52,10 @@ __all__ = [
     "answer_dtype",
     "light",
     "load_library",
+    "mlp",
     "operator",
     "reference",
     "retrieval",
+    "topk",
     "typed_answers",
 ]

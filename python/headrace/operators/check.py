@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Device, DeviceKind, Engine, Operator, Plan, rungs
-from headrace.dtypes import answer_dtype_of
+from headrace.dtypes import answer_dtype_of, read_dtype
 from headrace.errors import Errc, UsageError
+from headrace.operators.dense import reference_of
 from headrace.operators.python_operator import function_of
 
 
@@ -50,22 +51,29 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
     engines answer, bit by bit, with that. Batches begin and end anywhere in the queries. On a GPU it is an engine there
     that calls the function once a query: its threads may add up in another order than a CPU device's one.
 
-    An operator that was not made by @operator has no reference but itself: the first result compares what an engine
-    answers to one query at a time with what the host answers. On a CPU device this is the same code.
+    mlp() and topk() are compared with NumPy in float64, and `tolerance` does not matter: each has a bound of the error
+    that float32 may make. Any other operator that was not made by @operator has no reference but itself: the first
+    result compares what an engine answers to one query at a time with what the host answers. On a CPU device this is
+    the same code.
 
     Raises:
         UsageError: for an operator that has no sample queries.
     """
     at = Device.parse(device) if isinstance(device, str) else device
     made = function_of(operator)
-    if made is None:
+    reference = reference_of(operator)
+    if reference is not None:
+        query = read_dtype(operator.query_type)
+        asked = operator.sample(queries).view(query.base).reshape(-1, *query.shape)
+        expected = reference.expected(asked)
+    elif made is None:
         asked = operator.sample(queries)
         expected = _typed(operator, operator.answer_on_host(asked))
     else:
         maker, state = made
         asked = operator.sample(queries).view(maker.query.base).reshape(-1, *maker.query.shape)
         expected = maker.expected(asked, **state)
-    if made is not None and at.kind is DeviceKind.cpu:
+    if (made is not None or reference is not None) and at.kind is DeviceKind.cpu:
         answers = _typed(operator, operator.answer_on_host(asked))
     else:
         answers, status = _one_by_one(operator, at, asked)
@@ -74,7 +82,12 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
             why = str(Errc.of_status(int(status[number])))
             yield Checked("one query at a time", queries, Difference(number, expected[number], why))
             return
-    yield Checked("one query at a time", queries, _first(expected, answers, tolerance))
+    if reference is None:
+        first = _first(expected, answers, tolerance)
+    else:
+        wrong = reference.differs(asked, answers)
+        first = None if wrong is None else Difference(wrong, expected[wrong], answers[wrong])
+    yield Checked("one query at a time", queries, first)
     for plan, name in _plans(inline=operator.answers_inline):
         yield Checked(name, queries, _asked(operator, device, plan, asked, answers))
 

@@ -1,0 +1,203 @@
+"""What mlp and topk answer: operators.mlp.qps, operators.topk.share, their roofs, and NumPy and PyTorch beside them.
+
+    python bench/shipped.py [--device cuda:0] [--rows 1000000] [--save docs/results/shipped.<machine>.json]
+
+- operators.mlp.qps: 256-256-256-16, the highest rate of the chosen rung with p99 within --bound.
+- operators.topk.qps and operators.topk.batch64.qps: the best 10 of --rows x 128, single queries (rung --rung) and
+  batches of 64 (rung batched), p99 within --scan-bound; operators.topk.share is the first over the second.
+- operators.<name>.numpy.qps and .torch.qps: one query after the other, by the same arrays in float32, in the same run.
+  NumPy runs on the processor, PyTorch (where it is installed) on the device.
+
+Arrivals are a Poisson process that does not wait for answers. Engines' answers are verified against the host's, and the
+host's first ones with NumPy in float64.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import row_by_row
+from headrace import Device, Operator, Plan, measure, operators, results
+from headrace.cli.options import duration
+from headrace.operators.dense import random_layers, random_matrix, reference_of
+from headrace.profiles import Json
+from headrace.serve import find_rung, search_plan
+
+_SIZES = (256, 256, 256, 16)
+_COLUMNS, _BEST = 128, 10
+_CHECKED = 20  # answers of the host that are compared with NumPy
+_BATCH = 64
+
+Call = Callable[[Any], object]
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
+    parser.add_argument("--rung", default="dispatched", help="that answers single queries, by number or id")
+    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="of stored matrices")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of topk's matrix")
+    parser.add_argument("--bound", type=duration, default=0.2e-3, help="on p99, of mlp")
+    parser.add_argument("--scan-bound", type=duration, default=0.1, help="on p99, of topk")
+    parser.add_argument("--generators", type=int, default=1, help="threads that generate load")
+    parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
+    parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
+    parser.add_argument("--save", type=Path, help="write the results file shipped.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    return parser.parse_args()
+
+
+def _agrees(operator: Operator) -> bool:
+    """Whether the host's answers are those of NumPy in float64, as far as rounding lets them."""
+    reference = reference_of(operator)
+    assert reference is not None
+    queries = operator.sample(_CHECKED).view(np.float32)
+    return reference.differs(queries, operator.answer_on_host(queries)) is None
+
+
+def _rate(
+    identity: str, operator: Operator, plan: Plan, bound: float, device: Device, given: argparse.Namespace
+) -> Iterator[Json]:
+    """The row of the highest rate, where there is one."""
+    row_by_row.say(f"{identity} ...")
+    found = search_plan(
+        device,
+        operator,
+        plan,
+        bound=bound,
+        generators=given.generators,
+        confirmations=given.samples,
+        window=given.window,
+    )
+    if not found.confirmed:
+        row_by_row.say(f"  left out: {found.note}")
+        return
+    roofs = measure.roofs(device, operator, given.generators)
+    shared = {"dtype": given.dtype, "bound_us": bound * 1e6, "arrivals": "poisson"}
+    about = results.conditions(found.plan, found.confirmed[0], found.generators, shared)
+    right = all(load.wrong == load.failed == 0 < load.answered for load in found.confirmed)
+    about["verified"] = right and _agrees(operator)
+    rates = [load.measured_per_second for load in found.confirmed]
+    yield results.row(identity, rates, "queries/s", (roofs.lowest, roofs.lowest_name), about)
+
+
+def _one_by_one(identity: str, queries: list[Any], call: Call, samples: int, about: Json) -> Json:
+    """The row of a library that is asked one query after the other, each waited for."""
+    rates = []
+    for query in queries:
+        call(query)
+    for _ in range(samples):
+        began = time.perf_counter()
+        for query in queries:
+            call(query)
+        rates.append(len(queries) / (time.perf_counter() - began))
+    return results.row(identity, rates, "queries/s", None, {"arrivals": "one after the other", **about})
+
+
+def _network_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
+    weights, biases = random_layers(_SIZES, 1)
+    network = operators.mlp(weights, biases, dtype=given.dtype)
+    yield from _rate("operators.mlp.qps", network, find_rung(given.rung).plan, given.bound, device, given)
+
+    def by_numpy(values: Any) -> Any:  # noqa: ANN401
+        for number, (matrix, vector) in enumerate(zip(weights, biases, strict=True)):
+            values = matrix @ values + vector
+            if number + 1 < len(weights):
+                values = np.maximum(values, 0)
+        return values
+
+    queries = list(network.sample(1000).view(np.float32))
+    right = np.allclose(by_numpy(queries[0]), network.answer_on_host(queries[0])[0], rtol=0.02, atol=0.02)
+    about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
+    yield _one_by_one("operators.mlp.numpy.qps", queries, by_numpy, given.samples, about)
+    torch = _torch()
+    if torch is None:
+        return
+    where = "cuda" if device.kind.name == "cuda" else "cpu"
+    layers = [
+        (torch.tensor(w, device=where), torch.tensor(b, device=where)) for w, b in zip(weights, biases, strict=True)
+    ]
+
+    def by_torch(query: Any) -> Any:  # noqa: ANN401
+        values = torch.from_numpy(query).to(where)
+        for number, (matrix, vector) in enumerate(layers):
+            values = torch.addmv(vector, matrix, values)
+            if number + 1 < len(layers):
+                values = torch.relu(values)
+        return values.cpu().numpy()  # waits
+
+    right = np.allclose(by_torch(queries[0]), by_numpy(queries[0]), rtol=1e-2, atol=1e-2)
+    about = {"verified": bool(right), "dtype": "float32", "on": where}
+    yield _one_by_one("operators.mlp.torch.qps", queries, by_torch, given.samples, about)
+
+
+def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
+    matrix = random_matrix((given.rows, _COLUMNS), 1)
+    best = operators.topk(matrix, _BEST, dtype=given.dtype)
+    batched = find_rung("batched").plan
+    batched.batch_max = _BATCH
+    rows = []
+    for identity, plan in (
+        ("operators.topk.qps", find_rung(given.rung).plan),
+        ("operators.topk.batch64.qps", batched),
+    ):
+        rows += list(_rate(identity, best, plan, given.scan_bound, device, given))
+    yield from rows
+    if len(rows) == 2:  # noqa: PLR2004
+        single, batches = rows
+        about = dict(single["conditions"])
+        about["verified"] = about["verified"] and batches["conditions"]["verified"]
+        yield results.row("operators.topk.share", [single["value"] / batches["value"]], "fraction", None, about)
+
+    def by_numpy(query: Any) -> Any:  # noqa: ANN401
+        scores = matrix @ query
+        found = np.argpartition(-scores, _BEST)[:_BEST]
+        return found[np.argsort(-scores[found])]
+
+    queries = list(best.sample(10).view(np.float32))
+    right = np.array_equal(
+        by_numpy(queries[0]), operators.topk(matrix, _BEST, dtype="float32").answer_on_host(queries[0])["rows"][0]
+    )
+    about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
+    yield _one_by_one("operators.topk.numpy.qps", queries, by_numpy, given.samples, about)
+    torch = _torch()
+    if torch is None:
+        return
+    where = "cuda" if device.kind.name == "cuda" else "cpu"
+    stored = torch.tensor(matrix, device=where)
+
+    def by_torch(query: Any) -> Any:  # noqa: ANN401
+        return torch.topk(stored @ torch.from_numpy(query).to(where), _BEST).indices.cpu().numpy()
+
+    right = np.array_equal(by_torch(queries[0]), by_numpy(queries[0]))
+    about = {"verified": bool(right), "dtype": "float32", "on": where}
+    yield _one_by_one("operators.topk.torch.qps", queries, by_torch, given.samples, about)
+
+
+def _torch() -> Any:  # noqa: ANN401
+    try:
+        import torch  # noqa: PLC0415
+    except ImportError:
+        row_by_row.say("PyTorch is not installed, so its rows are left out")
+        return None
+    return torch
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+
+    def both(device: Device) -> Iterator[Json]:
+        yield from _network_rows(device, given)
+        yield from _search_rows(device, given)
+
+    return row_by_row.run("shipped", given, both)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

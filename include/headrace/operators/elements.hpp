@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "headrace/device/group.hpp"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+/// What the operators over dense matrices share: the types of elements, and how kernels read them.
+namespace headrace::operators {
+
+/// How a matrix is stored. Kernels calculate in float32 either way.
+enum class ElementType : std::uint8_t { float32, float16 };
+
+[[nodiscard]] std::string_view to_string(ElementType type) noexcept;
+/// Throws UsageError that lists the names: "float32", "float16".
+[[nodiscard]] ElementType parse_element_type(std::string_view text);
+
+/// The bits of the float16 (IEEE 754 binary16) nearest to `value`, ties to even; infinity from 65,520 on.
+[[nodiscard]] std::uint16_t to_float16(float value) noexcept;
+
+/// The value of the bits of a float16, which float32 holds exactly.
+[[nodiscard]] HEADRACE_HD inline float from_float16(std::uint16_t bits) {
+  float value;
+#if defined(__CUDA_ARCH__)
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+#else
+  // The exponent of float32 has a bias that is larger by 112. Finite numbers are scaled by that, subnormal ones too.
+  const std::uint32_t magnitude = std::uint32_t{bits & 0x7FFFU} << 13;
+  memcpy(&value, &magnitude, sizeof(value));
+  value *= 0x1p112F;
+  std::uint32_t scaled;
+  memcpy(&scaled, &value, sizeof(scaled));
+  scaled |= (bits & 0x7C00U) == 0x7C00U ? 0x7F800000U | magnitude : 0U;  // infinities and NaN
+  scaled |= std::uint32_t{bits & 0x8000U} << 16;
+  memcpy(&value, &scaled, sizeof(value));
+#endif
+  return value;
+}
+
+/// Kernels read matrices in units of eight elements of a row: one load of 16 bytes of float16, two of float32.
+inline constexpr std::uint32_t kUnit = 8;
+
+/// The elements that are a whole number of units and hold `count`.
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t whole_units(std::uint32_t count) {
+  return (count + kUnit - 1) / kUnit * kUnit;
+}
+
+namespace detail {
+
+struct alignas(16) SixteenBytes {
+  std::uint32_t words[4];
+};
+
+[[nodiscard]] HEADRACE_HD inline SixteenBytes load_sixteen(const std::byte* from) {
+#if defined(__CUDA_ARCH__)
+  const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from));  // nobody writes there while kernels run
+  return {{loaded.x, loaded.y, loaded.z, loaded.w}};
+#else
+  SixteenBytes loaded;
+  memcpy(&loaded, from, sizeof(loaded));
+  return loaded;
+#endif
+}
+
+// A compiler makes scalar code of loops over eight elements whose sums stay, so the host's are written out.
+#if !defined(__CUDA_ARCH__) && defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define VECTORS_OF_A_UNIT
+template <ElementType Type>
+[[nodiscard]] inline __m256 load_vector(const std::byte* matrix, std::size_t number) {
+  if constexpr (Type == ElementType::float32) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(matrix) + number * kUnit);
+  } else {
+    const std::byte* from = matrix + number * kUnit * sizeof(std::uint16_t);
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+}
+#endif
+
+}  // namespace detail
+
+/// Unit number `number` of a matrix that is stored as `Type`, at an address that 16 divides.
+template <ElementType Type>
+HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float (&to)[kUnit]) {
+  if constexpr (Type == ElementType::float32) {
+    const std::byte* from = matrix + number * kUnit * sizeof(float);
+    const detail::SixteenBytes low = detail::load_sixteen(from);
+    const detail::SixteenBytes high = detail::load_sixteen(from + sizeof(low));
+    memcpy(to, &low, sizeof(low));
+    memcpy(to + kUnit / 2, &high, sizeof(high));
+  } else {
+    const detail::SixteenBytes all = detail::load_sixteen(matrix + number * kUnit * sizeof(std::uint16_t));
+    for (std::uint32_t i = 0; i < kUnit; ++i) {
+      to[i] = from_float16(static_cast<std::uint16_t>(all.words[i / 2] >> (16 * (i % 2))));
+    }
+  }
+}
+
+namespace detail {
+
+/// Eight floats at an address that 16 divides, by two loads.
+HEADRACE_HD inline void load_eight(const float* from, float (&to)[kUnit]) {
+#if defined(__CUDA_ARCH__)
+  const float4 low = reinterpret_cast<const float4*>(from)[0];
+  const float4 high = reinterpret_cast<const float4*>(from)[1];
+  memcpy(to, &low, sizeof(low));
+  memcpy(to + kUnit / 2, &high, sizeof(high));
+#else
+  memcpy(to, from, sizeof(to));
+#endif
+}
+
+}  // namespace detail
+
+/// Adds the products of unit number `number` of a matrix and eight values, at an address that 16 divides, to eight
+/// sums: one fused multiply-add each.
+template <ElementType Type>
+HEADRACE_HD void add_products(const std::byte* matrix, std::size_t number, const float* with, float (&sums)[kUnit]) {
+#if defined(VECTORS_OF_A_UNIT)
+  const __m256 unit = detail::load_vector<Type>(matrix, number);
+  _mm256_storeu_ps(sums, _mm256_fmadd_ps(unit, _mm256_loadu_ps(with), _mm256_loadu_ps(sums)));
+#else
+  float unit[kUnit];
+  float values[kUnit];
+  load_unit_of<Type>(matrix, number, unit);
+  detail::load_eight(with, values);
+  for (std::uint32_t i = 0; i < kUnit; ++i) sums[i] = fmaf(unit[i], values[i], sums[i]);
+#endif
+}
+
+/// Adds the squares of the differences from eight values instead. A difference is rounded before it is squared.
+template <ElementType Type>
+HEADRACE_HD void add_squares(const std::byte* matrix, std::size_t number, const float* from, float (&sums)[kUnit]) {
+#if defined(VECTORS_OF_A_UNIT)
+  const __m256 difference = _mm256_sub_ps(detail::load_vector<Type>(matrix, number), _mm256_loadu_ps(from));
+  _mm256_storeu_ps(sums, _mm256_fmadd_ps(difference, difference, _mm256_loadu_ps(sums)));
+#else
+  float unit[kUnit];
+  float values[kUnit];
+  load_unit_of<Type>(matrix, number, unit);
+  detail::load_eight(from, values);
+  for (std::uint32_t i = 0; i < kUnit; ++i) {
+    const float difference = unit[i] - values[i];
+    sums[i] = fmaf(difference, difference, sums[i]);
+  }
+#endif
+}
+
+/// The sum of a unit's eight partial sums, always in this order.
+[[nodiscard]] HEADRACE_HD inline float sum_of_unit(const float (&parts)[kUnit]) {
+  return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+}
+
+}  // namespace headrace::operators
+
+#undef VECTORS_OF_A_UNIT

@@ -1,0 +1,240 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "headrace/operators/elements.hpp"
+#include "headrace/serve/operator.hpp"
+
+namespace headrace::operators {
+
+/// What makes a row better than another.
+enum class Metric : std::uint8_t {
+  dot,  ///< A larger dot product with the query.
+  l2,   ///< A smaller squared Euclidean distance from it.
+};
+
+/// Throws UsageError that lists the names: "dot", "l2".
+[[nodiscard]] Metric parse_metric(std::string_view text);
+
+inline constexpr std::uint32_t kTopkMost = 256;
+inline constexpr std::uint32_t kTopkColumnsMost = 4096;
+/// Rows are stored in tiles of so many. Unit u of row r of a tile is number u * kTopkTileRows + r of it, so that
+/// threads which take neighbouring rows read neighbouring units.
+inline constexpr std::uint32_t kTopkTileRows = 32;
+
+struct TopkState {
+  const std::byte* tiles;
+  std::uint32_t* cursor;  ///< The row that some block reads now.
+  std::uint64_t row_count;
+  std::uint32_t columns;
+  std::uint32_t units;  ///< In a row, padded by zeros.
+  std::uint32_t k;
+  ElementType element;
+  Metric metric;
+};
+
+namespace detail {
+
+/// A row and its score as one number. Smaller is better: by score, then by row. NaN is worse than any number.
+[[nodiscard]] HEADRACE_HD inline std::uint64_t topk_key(float score, std::uint32_t row, Metric metric) {
+  const float cleaned = score + 0.0F;  // -0 becomes 0
+  std::uint32_t bits;
+  memcpy(&bits, &cleaned, sizeof(bits));
+  bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;  // in the order of the numbers
+  if (metric == Metric::dot) bits = ~bits;
+  if (score != score) bits = 0xFFFFFFFFU;
+  return std::uint64_t{bits} << 32 | row;
+}
+
+/// The score of a key; a quiet NaN for every NaN.
+[[nodiscard]] HEADRACE_HD inline float topk_score(std::uint64_t key, Metric metric) {
+  auto bits = static_cast<std::uint32_t>(key >> 32);
+  if (bits == 0xFFFFFFFFU) {
+    bits = 0x7FC00000U;
+  } else {
+    if (metric == Metric::dot) bits = ~bits;
+    bits = (bits & 0x80000000U) != 0 ? bits & 0x7FFFFFFFU : ~bits;
+  }
+  float score;
+  memcpy(&score, &bits, sizeof(score));
+  return score;
+}
+
+}  // namespace detail
+
+/// The k rows of a matrix that are best for a vector, best first, exactly: every row is looked at. A query is a float32
+/// for each column. An answer is k row numbers (std::uint32_t), then their k scores (float): the dot product, or the
+/// squared distance. Equal scores come in the order of their rows; a row whose score is NaN comes after all others.
+///
+/// A score is a float32 sum, each step of it one fused multiply-add, in an order that the number of columns alone
+/// decides: column 8u + i is added to sum number i in the order of u, and the eight sums by sum_of_unit(). Answers are
+/// bit-equal on every device, under every schedule and for any number of threads.
+///
+/// One block answers a query. It begins where another block is reading, and goes around: blocks that run at the same
+/// time then share what they read through the device's cache.
+struct Topk {
+  static constexpr const char* kName = "topk";
+  static constexpr bool kAnswersInline = true;
+
+  using Query = float;
+  using Answer = std::uint32_t;
+  using State = TopkState;
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
+    if (group.block() != 0) return;
+    Memory& memory = group.template shared<Memory>();
+    for (std::uint32_t i = group.rank(); i < state.units * kUnit; i += group.size()) {
+      memory.query[i] = i < state.columns ? query[i] : 0.0F;
+    }
+    for (std::uint32_t i = group.rank(); i < state.k; i += group.size()) memory.best[0][i] = kNone;
+    if (group.rank() == 0) memory.start = group.load_relaxed(*state.cursor);
+    group.sync();
+    std::uint32_t now = 0;  // which of the two lists holds the best so far
+    if (state.element == ElementType::float16) {
+      now = search<ElementType::float16>(group, state, memory);
+    } else {
+      now = search<ElementType::float32>(group, state, memory);
+    }
+    for (std::uint32_t i = group.rank(); i < state.k; i += group.size()) {
+      const std::uint64_t key = memory.best[now][i];
+      const float score = detail::topk_score(key, state.metric);
+      answer[i] = static_cast<std::uint32_t>(key);
+      memcpy(answer + state.k + i, &score, sizeof(score));
+    }
+    group.sync();
+  }
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  ///< Worse than any row's key.
+  static constexpr std::uint32_t kThreadsMost = 1024;
+
+  struct Memory {
+    alignas(16) float query[kTopkColumnsMost];
+    std::uint64_t best[2][kTopkMost];
+    std::uint64_t fresh[kThreadsMost];  ///< Better than the worst of the best; not in order.
+    std::uint32_t start;
+  };
+
+  /// The scores of `Rows` neighbouring rows of one tile.
+  template <ElementType Type, Metric Better, std::uint32_t Rows>
+  HEADRACE_HD static void find_scores(const State& state, const float* query, std::uint64_t row,
+                                      float (&scores)[Rows]) {
+    const std::size_t first = row / kTopkTileRows * kTopkTileRows * state.units + row % kTopkTileRows;
+    float sums[Rows][kUnit] = {};
+#if defined(__CUDA_ARCH__)
+#pragma unroll 8
+#endif
+    for (std::uint32_t unit = 0; unit < state.units; ++unit) {
+      for (std::uint32_t r = 0; r < Rows; ++r) {
+        const std::size_t number = first + std::size_t{unit} * kTopkTileRows + r;
+        if constexpr (Better == Metric::dot) {
+          add_products<Type>(state.tiles, number, query + unit * kUnit, sums[r]);
+        } else {
+          add_squares<Type>(state.tiles, number, query + unit * kUnit, sums[r]);
+        }
+      }
+    }
+    for (std::uint32_t r = 0; r < Rows; ++r) scores[r] = sum_of_unit(sums[r]);
+  }
+
+  /// Looks at every row; which of the two lists holds the best.
+  template <ElementType Type, class Group>
+  [[nodiscard]] HEADRACE_HD static std::uint32_t search(Group group, const State& state, Memory& memory) {
+    constexpr std::uint32_t kRows = Group::kLanes > 1 ? kUnit : 1;
+    constexpr std::uint32_t kRoundsACursor = 16;
+    const std::uint64_t stored = (state.row_count + kTopkTileRows - 1) / kTopkTileRows * kTopkTileRows;
+    std::uint32_t now = 0;
+    std::uint32_t round = 0;
+    for (std::uint64_t base = 0; base < stored; base += std::uint64_t{group.size()} * kRows, ++round) {
+      const std::uint64_t worst = memory.best[now][state.k - 1];
+      std::uint64_t row = base + group.rank() * kRows;
+      std::uint64_t keys[kRows];
+      std::uint32_t passed = 0;
+      if (row < stored) {
+        row = row + memory.start < stored ? row + memory.start : row + memory.start - stored;
+        float scores[kRows];
+        if (state.metric == Metric::dot) {
+          find_scores<Type, Metric::dot>(state, memory.query, row, scores);
+        } else {
+          find_scores<Type, Metric::l2>(state, memory.query, row, scores);
+        }
+        for (std::uint32_t r = 0; r < kRows; ++r) {
+          const bool there = row + r < state.row_count;
+          keys[r] = there ? detail::topk_key(scores[r], static_cast<std::uint32_t>(row + r), state.metric) : kNone;
+          passed += keys[r] < worst ? 1 : 0;
+        }
+        if (group.rank() == 0 && round % kRoundsACursor == 0) {
+          // Whoever begins now begins here. Which block wrote last does not matter.
+          group.store_relaxed_on_device(*state.cursor, static_cast<std::uint32_t>(row / kTopkTileRows * kTopkTileRows));
+        }
+      }
+      if (!group.any(passed > 0)) continue;
+      std::uint32_t fresh = 0;
+      std::uint32_t place = group.sum_before(passed, fresh);
+      for (std::uint32_t r = 0; passed > 0 && r < kRows; ++r) {
+        if (keys[r] < worst) memory.fresh[place++] = keys[r];
+      }
+      group.sync();
+      merge(group, memory, now, fresh, state.k);
+      now = 1 - now;
+      group.sync();
+    }
+    return now;
+  }
+
+  /// Writes the k best of list `now` and of the fresh keys to the other list, in order. No two keys are equal, but for
+  /// kNone, which is only in lists.
+  template <class Group>
+  HEADRACE_HD static void merge(Group group, Memory& memory, std::uint32_t now, std::uint32_t fresh, std::uint32_t k) {
+    const std::uint64_t* best = memory.best[now];
+    for (std::uint32_t i = group.rank(); i < k + fresh; i += group.size()) {
+      const std::uint64_t key = i < k ? best[i] : memory.fresh[i - k];
+      std::uint32_t place = i < k ? i : count_below(best, k, key);
+      for (std::uint32_t j = 0; j < fresh; ++j) place += memory.fresh[j] < key ? 1 : 0;
+      if (place < k) memory.best[1 - now][place] = key;
+    }
+  }
+
+  /// How many of `count` keys in order are below one.
+  [[nodiscard]] HEADRACE_HD static std::uint32_t count_below(const std::uint64_t* keys, std::uint32_t count,
+                                                             std::uint64_t key) {
+    std::uint32_t below = 0;
+    while (below < count) {
+      const std::uint32_t middle = below + (count - below) / 2;
+      if (keys[middle] < key) {
+        below = middle + 1;
+      } else {
+        count = middle;
+      }
+    }
+    return below;
+  }
+};
+
+struct TopkOptions {
+  std::uint32_t k = 10;  ///< 1 to kTopkMost, and at most the rows.
+  Metric metric = Metric::dot;
+  /// How the matrix is stored; float16 rounds each element to the nearest.
+  ElementType element = ElementType::float16;
+  std::uint32_t threads = 256;  ///< The one block that answers a query has 1 to 1024.
+};
+
+/// A matrix in host memory, row after row, which topk() copies. Its elements are finite, also as they are stored.
+struct TopkMatrix {
+  const void* data = nullptr;
+  ElementType element = ElementType::float32;
+  std::uint64_t row_count = 0;     ///< 1 to 2^32 - kTopkTileRows.
+  std::uint32_t column_count = 0;  ///< 1 to kTopkColumnsMost.
+};
+
+/// The operator that finds the best rows of `matrix`. Its samples are uniform in [-1, 1). It keeps the matrix in host
+/// memory as it is stored, with columns padded to a multiple of 8 and rows to one of 32; CUDA devices get a copy.
+/// Throws UsageError that names what is out of range or the first element that is not finite, SystemError
+/// (Errc::out_of_memory) that says how many bytes are needed.
+[[nodiscard]] serve::Operator topk(const TopkMatrix& matrix, const TopkOptions& options = {});
+
+}  // namespace headrace::operators

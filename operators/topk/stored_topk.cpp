@@ -1,0 +1,118 @@
+#include "operators/topk/stored_topk.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/uploads.hpp"
+#include "operators/sample.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+constexpr std::uint64_t kRowsMost = (std::uint64_t{1} << 32) - kTopkTileRows;
+
+std::size_t bytes_of(ElementType type) { return type == ElementType::float16 ? sizeof(std::uint16_t) : sizeof(float); }
+
+std::uint64_t whole_tiles(std::uint64_t rows) { return (rows + kTopkTileRows - 1) / kTopkTileRows * kTopkTileRows; }
+
+void require_sound(const TopkMatrix& matrix, const TopkOptions& options) {
+  require_in_range("topk: rows of the matrix", matrix.row_count, 1, kRowsMost);
+  require_in_range("topk: columns of the matrix", matrix.column_count, 1, kTopkColumnsMost);
+  require_in_range("topk: k", options.k, 1, kTopkMost);
+  require_in_range("topk: threads", options.threads, 1, 1024);
+  if (matrix.data == nullptr) throw UsageError("topk: a matrix is needed");
+  if (options.k > matrix.row_count) {
+    throw UsageError(fmt::format("topk: k is {}, and the matrix has {} rows", options.k, matrix.row_count));
+  }
+}
+
+/// Room for the matrix as it is stored, all 0.
+StoredElements room_for(const TopkMatrix& matrix, const TopkOptions& options) {
+  require_sound(matrix, options);
+  const std::uint64_t elements = whole_tiles(matrix.row_count) * whole_units(matrix.column_count);
+  try {
+    return {options.element, elements};
+  } catch (const std::bad_alloc&) {
+    throw SystemError(
+        Errc::out_of_memory,
+        fmt::format("topk: {} rows of {} columns as {} take {} bytes of host memory", matrix.row_count,
+                    matrix.column_count, to_string(options.element), elements * bytes_of(options.element)));
+  }
+}
+
+float element_of(const TopkMatrix& matrix, std::uint64_t index) {
+  const auto* const from = static_cast<const std::byte*>(matrix.data) + index * bytes_of(matrix.element);
+  if (matrix.element == ElementType::float32) {
+    float value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  return from_float16(bits);
+}
+
+}  // namespace
+
+StoredTopk::StoredTopk(const TopkMatrix& matrix, const TopkOptions& options) : tiles_(room_for(matrix, options)) {
+  state_.row_count = matrix.row_count;
+  state_.columns = matrix.column_count;
+  state_.units = whole_units(matrix.column_count) / kUnit;
+  state_.k = options.k;
+  state_.element = options.element;
+  state_.metric = options.metric;
+  store(matrix);
+}
+
+void StoredTopk::store(const TopkMatrix& matrix) {
+  for (std::uint64_t row = 0; row < matrix.row_count; ++row) {
+    const std::uint64_t first = row / kTopkTileRows * kTopkTileRows * state_.units + row % kTopkTileRows;
+    for (std::uint32_t column = 0; column < matrix.column_count; ++column) {
+      const float value = element_of(matrix, row * matrix.column_count + column);
+      const std::uint64_t unit = first + std::uint64_t{column / kUnit} * kTopkTileRows;
+      if (tiles_.set(unit * kUnit + column % kUnit, value)) continue;
+      throw UsageError(fmt::format("topk: element ({}, {}) of the matrix is {}, which is not finite as {}", row, column,
+                                   value, to_string(tiles_.type())));
+    }
+  }
+}
+
+serve::LoadedState StoredTopk::load(std::shared_ptr<const StoredTopk> self, Device device) const {
+  struct Owners {
+    std::shared_ptr<const StoredTopk> matrix;
+    Placed tiles;
+    Buffer cursor;
+  };
+  auto owners = std::make_shared<Owners>();
+  owners->matrix = std::move(self);
+  owners->tiles = place_on(device, tiles_.bytes(), "copying the matrix of topk to a device");
+  const std::vector<std::uint32_t> start{0};
+  Uploads uploads(device, "copying the matrix of topk to a device");
+  uploads.add(start);
+  owners->cursor = std::move(uploads.finish().front());
+  TopkState state = state_;
+  state.tiles = owners->tiles.data;
+  state.cursor = owners->cursor.as<std::uint32_t>();
+  return serve::make_state(state, owners);
+}
+
+std::string StoredTopk::query_type() const { return fmt::format("('<f4', ({},))", state_.columns); }
+
+std::string StoredTopk::answer_type() const {
+  return fmt::format("([('rows', '<u4', ({0},)), ('scores', '<f4', ({0},))], ())", state_.k);
+}
+
+Metric parse_metric(std::string_view text) {
+  if (text == "dot") return Metric::dot;
+  if (text == "l2") return Metric::l2;
+  throw UsageError(fmt::format("a metric is dot or l2, not '{}'", text));
+}
+
+}  // namespace headrace::operators
