@@ -152,7 +152,7 @@ struct Topk {
     for (std::uint64_t base = 0; base < stored; base += std::uint64_t{group.size()} * kRows, ++round) {
       const std::uint64_t worst = memory.best[now][state.k - 1];
       std::uint64_t row = base + group.rank() * kRows;
-      std::uint64_t keys[kRows];
+      std::uint64_t keys[kRows] = {};
       std::uint32_t passed = 0;
       if (row < stored) {
         row = row + memory.start < stored ? row + memory.start : row + memory.start - stored;
