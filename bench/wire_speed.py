@@ -88,7 +88,7 @@ class Serving:
     http_port: int | None = None
 
     def cpu_seconds(self) -> float:
-        """Of all its threads so far."""
+        """What all its threads have taken so far."""
         tasks = Path(f"/proc/{self.process.pid}/task")
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 

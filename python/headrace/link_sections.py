@@ -132,25 +132,29 @@ def _curves(settings: Settings, step: Callable[[], None], found: list[Json]) -> 
 
 def _routes_at_once(settings: Settings) -> dict[str, list[LinkRoute]]:
     """What is measured together, by name: every device with the host, one device with all others, and all with all."""
-    devices, pairs = settings.devices, settings.pairs
+    pairs = settings.pairs
     if not pairs:
         return {}
-    first = devices[0]
-    ends = {
-        **{("all devices and the host", path): [(device, None) for device in devices] for path in _HOST_PATHS},
-        ("one to all others", "to peer"): [(a, b) for a, b in pairs if a == first],
-        ("all others to one", "to peer"): [(a, b) for a, b in pairs if b == first],
-        ("each to every other", "to peer"): pairs,
+    first = settings.devices[0]
+    between = {
+        "one to all others": [(a, b) for a, b in pairs if a == first],
+        "all others to one": [(a, b) for a, b in pairs if b == first],
+        "each to every other": pairs,
     }
-    return {
-        f"{name}, {path}": [
-            route
-            for a, b in between
-            for route in headrace.measure.link_routes(a, b)
-            if (route.path, route.memory, route.means) == (path, "device" if b else "pinned", "engine")
-        ]
-        for (name, path), between in ends.items()
-    }
+    made = {}
+    for path in _HOST_PATHS:
+        routes = [_route(path, "pinned", device) for device in settings.devices]
+        made[f"all devices and the host, {path}"] = routes
+    for name, ends in between.items():
+        made[f"{name}, to peer"] = [_route("to peer", "device", a, b) for a, b in ends]
+    return made
+
+
+def _route(path: str, memory: str, device: Device, peer: Device | None = None) -> LinkRoute:
+    """The route that a copy engine takes."""
+    wanted = (path, memory, "engine")
+    routes = headrace.measure.link_routes(device, peer)
+    return next(route for route in routes if (route.path, route.memory, route.means) == wanted)
 
 
 def _together(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:

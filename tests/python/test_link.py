@@ -83,7 +83,14 @@ def test_links_together(run: Run):
 
 def test_every_section_is_shown(run: Run):
     done = run(
-        "link", "--device", "cpu:0", "--device", "cpu:1", *SMALL, "--section", "topology,bandwidth,latency,together,batched"
+        "link",
+        "--device",
+        "cpu:0",
+        "--device",
+        "cpu:1",
+        *SMALL,
+        "--section",
+        "topology,bandwidth,latency,together,batched",
     )
     assert done.returncode == 0, done.stderr
     for text in (
