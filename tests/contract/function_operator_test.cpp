@@ -11,8 +11,7 @@
 #include "headrace/device/code.hpp"
 #include "headrace/operators/function.hpp"
 #include "headrace/serve/engine.hpp"
-#include "headrace/serve/rungs.hpp"
-#include "tests/contract/exchange.hpp"
+#include "tests/contract/every_plan.hpp"
 
 /// Operators that are a C function: each schedule of a CPU device calls it, and none delivers what it could not answer.
 namespace headrace::testing {
@@ -59,38 +58,13 @@ Operator mixing(std::shared_ptr<const std::uint64_t> refused = std::make_shared<
                               .sample = &sample});
 }
 
-/// The plan of every rung, and what changes how an operator is called beside it.
-std::vector<Plan> plans() {
-  std::vector<Plan> all;
-  for (const serve::Rung& rung : serve::rungs()) {
-    if (rung.plan.schedule == Schedule::none) continue;  // it calls no operator
-    all.push_back(rung.plan);
-    if (rung.plan.schedule == Schedule::dispatched) all.emplace_back(rung.plan).answer_inline ^= true;
-    if (rung.many_batches) all.emplace_back(rung.plan).batch_max = 8;
-  }
-  for (Plan& plan : all) plan.slots = 32;
-  return all;
-}
-
-std::string says_of(const Plan& plan) {
-  return plan.name + (plan.answer_inline ? ", inline" : "") + ", batches of " + std::to_string(plan.batch_max);
-}
-
 TEST(FunctionOperator, IsCalledUnderEverySchedule) {
-  const Operator op = mixing();
-  for (const Plan& plan : plans()) {
-    SCOPED_TRACE(says_of(plan));
-    Engine engine(Device::parse("cpu:0"), op, plan);
-    Client client = engine.connect();
-    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
-    EXPECT_EQ(engine.statistics().answered, 300U);
-    EXPECT_FALSE(engine.fault().has_value());
-  }
+  ASSERT_NO_FATAL_FAILURE(exchange_under_every_plan(Device::parse("cpu:0"), mixing(), 300));
 }
 
 TEST(FunctionOperator, WhatItCannotAnswerIsNeverDelivered) {
   const Operator op = mixing();
-  for (const Plan& plan : plans()) {
+  for (const Plan& plan : every_plan()) {
     SCOPED_TRACE(says_of(plan));
     Engine engine(Device::parse("cpu:0"), op, plan);
     {

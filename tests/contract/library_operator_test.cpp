@@ -13,8 +13,7 @@
 #include "headrace/config.hpp"
 #include "headrace/operators/load_library.hpp"
 #include "headrace/serve/engine.hpp"
-#include "headrace/serve/rungs.hpp"
-#include "tests/contract/exchange.hpp"
+#include "tests/contract/every_plan.hpp"
 #include "tests/temporary_folder.hpp"
 
 /// Operators in shared objects: every schedule runs their kernels, and a file that is not one of this Headrace's is
@@ -93,21 +92,9 @@ TEST(LibraryOperator, AnswersUnderEverySchedule) {
   EXPECT_THAT(columns, ::testing::ElementsAre(1120U, 1048U, 1249U));
   EXPECT_EQ(answer[24], std::byte{0}) << "139 is odd";
 
-  for (const serve::Rung& rung : serve::rungs()) {
-    if (rung.plan.schedule == serve::Schedule::none) continue;  // it calls no operator
-    for (const bool inline_too : {false, true}) {
-      if (inline_too && rung.plan.schedule != serve::Schedule::dispatched) continue;
-      SCOPED_TRACE(rung.plan.name);
-      serve::Plan plan = rung.plan;
-      plan.slots = 32;
-      if (inline_too) plan.answer_inline ^= true;
-      for (const Device device : Device::list()) {
-        if (!op.kernel.runs_on(device.kind())) continue;
-        serve::Engine engine(device, op, plan);
-        serve::Client client = engine.connect();
-        ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
-      }
-    }
+  for (const Device device : Device::list()) {
+    if (!op.kernel.runs_on(device.kind())) continue;
+    ASSERT_NO_FATAL_FAILURE(exchange_under_every_plan(device, op, 300));
   }
 }
 

@@ -12,7 +12,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/serve/rungs.hpp"
-#include "tests/contract/exchange.hpp"
+#include "tests/contract/every_plan.hpp"
 
 namespace headrace::testing {
 namespace {
@@ -88,22 +88,11 @@ std::string message_of(const std::vector<MlpLayer>& layers, const MlpOptions& op
 class MlpOnDevice : public DeviceTest {};
 HEADRACE_ON_EVERY_DEVICE(MlpOnDevice);
 
-TEST_P(MlpOnDevice, EveryRungAndBatchAnswersBitForBitLikeTheHost) {
+TEST_P(MlpOnDevice, EveryPlanAnswersBitForBitLikeTheHost) {
   for (const ElementType element : {ElementType::float16, ElementType::float32}) {
     const Operator op = mlp(random_layers({37, 64, 50, 5}), {.element = element});
-    for (const serve::Rung& rung : serve::rungs()) {
-      for (const std::uint32_t batch : {1U, 3U, 16U}) {
-        if (batch > 1 && !rung.many_batches) continue;
-        SCOPED_TRACE(::testing::Message() << rung.id << " batch " << batch << " " << to_string(element));
-        Plan plan = rung.plan;
-        plan.hang_after = std::chrono::hours(1);  // the machine may be busy
-        plan.slots = 32;
-        plan.batch_max = batch;
-        Engine engine(device(), op, plan);
-        Client client = engine.connect();
-        ASSERT_NO_FATAL_FAILURE(exchange(client, op, 5, 60));
-      }
-    }
+    SCOPED_TRACE(to_string(element));
+    ASSERT_NO_FATAL_FAILURE(exchange_under_every_plan(device(), op, 60));
   }
 }
 

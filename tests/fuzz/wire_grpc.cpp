@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "headrace/operators/light.hpp"
+#include "tests/fuzz/served_models.hpp"
 #include "wire/grpc/calls.hpp"
 #include "wire/grpc/framing.hpp"
 #include "wire/grpc/infer_messages.hpp"
@@ -20,27 +18,6 @@ using namespace headrace::wire;
 
 constexpr std::size_t kMemory = 4 << 20;
 constexpr std::size_t kMessageMax = 1 << 16;
-constexpr std::uint32_t kQueryBytes = 64;
-
-Models models() {
-  serve::Plan plan;
-  plan.threads = 1;
-  plan.slots = 2;
-  plan.clients_max = 1;
-  const serve::Operator op = operators::light({.query_bytes = kQueryBytes});
-  Model model{.name = "light",
-              .engine = std::make_shared<serve::Engine>(Device::parse("cpu"), op, plan),
-              .inputs = {{.name = "a", .type = DataType::uint8, .shape = {16}},
-                         {.name = "b", .type = DataType::fp32, .shape = {2, 2}, .offset = 16},
-                         {.name = "c", .type = DataType::boolean, .shape = {}, .offset = 32},
-                         {.name = "d", .type = DataType::int64, .shape = {1}, .offset = 40}},
-              .outputs = {{.name = "x", .type = DataType::uint64, .shape = {8}},
-                          {.name = "y", .type = DataType::fp32, .shape = {}, .offset = 0}},
-              .batch_max = 8};
-  std::vector<Model> list;
-  list.push_back(std::move(model));
-  return Models(std::move(list));
-}
 
 /// What becomes of some bytes: the replies to the messages in them, up to the first that cannot be read.
 std::string serve_bytes(const Models& served, grpc::Method method, std::string_view bytes, std::size_t piece) {

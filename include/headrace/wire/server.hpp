@@ -59,7 +59,7 @@ class Server {
 
   /// The port that is listened to.
   [[nodiscard]] std::uint16_t http_port() const noexcept;
-  /// That for gRPC; nothing where it is not wanted.
+  /// The port for gRPC; empty where gRPC is not spoken.
   [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
   [[nodiscard]] ServerStatistics statistics() const;
   /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
