@@ -87,7 +87,11 @@ if(HEADRACE_CUDA_ENABLED)
     set(CMAKE_CUDA_COMPILER ${nvcc})
   endif()
   if(NOT CMAKE_CUDA_ARCHITECTURES)
+    # CMake reads the variable as well, but only where it configures a folder for the first time.
     set(CMAKE_CUDA_ARCHITECTURES 90-real 80-virtual)
+    if(DEFINED ENV{CUDAARCHS})
+      set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
+    endif()
   endif()
   enable_language(CUDA)
   # CMake 3.25 does not know that nvcc has C++20.

@@ -3,14 +3,13 @@
 #include <exception>
 #include <iostream>
 
-#include "headrace/base/bytes.hpp"
 #include "headrace/device/device.hpp"
 
 int main() try {
   for (const headrace::Device device : headrace::Device::list()) {
     const headrace::DeviceProperties& properties = device.properties();
     std::cout << device.name() << ": " << properties.name << ", " << properties.multiprocessor_count
-              << " multiprocessors, " << headrace::format_bytes(properties.memory_bytes) << '\n';
+              << " multiprocessors, " << (properties.memory_bytes >> 30) << " GiB\n";
   }
   return 0;
 } catch (const std::exception& error) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/threads.hpp"
 
 namespace headrace::operators {
 

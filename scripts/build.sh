@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the Python package into .venv, editable and incrementally (build/python). HEADRACE_CUDA=AUTO|ON|OFF.
+# HEADRACE_UNITY=0 where you change C++: a build after a change then compiles that file alone.
 source "$(dirname "$0")/common.sh"
 
 stamp=.venv/.headrace-built
 # With a library that was installed since, such as MPI, the package has more in it.
-choice="$HEADRACE_CUDA $HEADRACE_WERROR $(installed | sha256sum)"
+choice="$HEADRACE_CUDA $HEADRACE_WERROR $HEADRACE_UNITY $(installed | sha256sum)"
 newer=$(find src include operators python cmake CMakeLists.txt pyproject.toml VERSION \
   -name __pycache__ -prune -o -newer "$stamp" -print -quit 2>/dev/null || echo none)
 if [[ -z $newer && $(cat "$stamp" 2>/dev/null) == "$choice" ]]; then
@@ -33,7 +34,8 @@ log=build/python.log
 : >"$log"
 .venv/bin/python -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable . \
   --config-settings=build-dir=build/python \
-  --config-settings=cmake.define.HEADRACE_WERROR="$HEADRACE_WERROR" 2>&1 | show_progress || {
+  --config-settings=cmake.define.HEADRACE_WERROR="$HEADRACE_WERROR" \
+  --config-settings=cmake.define.HEADRACE_UNITY="$HEADRACE_UNITY" 2>&1 | show_progress || {
   grep -E -A 20 'error:|FAILED|CMake Error' "$log" | head -n 60 >&2 || tail -n 40 "$log" >&2
   rm -f "$started"
   die "the build failed; $log has all that it said"

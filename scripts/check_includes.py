@@ -1,11 +1,12 @@
 """Checks that includes point one way, as docs/decisions/0001 lays down.
 
 base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
-Public headers include no private ones, and no module includes the private headers of another; those of base are for
-all, and those of a module's benchmarks for the bindings. Inside a module, folders do not include each other in a
-circle; the module's own folder, above them, is exempt. CUDA's own headers are included where device code or the CUDA
-host API lives. Only the device module and the bindings name a kind of device; other code asks DeviceProperties what a
-device can do (docs/decisions/0077).
+Public headers and their details include no private ones, and no module includes the private headers of another; those
+of base are for all, and the bindings, which are compiled in this tree, may include any. Examples are compiled against
+an installed library as its users are: they include public headers alone (docs/decisions/0086). Inside a module, folders
+do not include each other in a circle; the module's own folder, above them, is exempt. CUDA's own headers are included
+where device code or the CUDA host API lives. Only the device module and the bindings name a kind of device; other code
+asks DeviceProperties what a device can do (docs/decisions/0077).
 """
 
 import re
@@ -24,7 +25,8 @@ ALLOWED["python"] = set(ALLOWED)
 ALLOWED["bench"] = set(ALLOWED) - {"python"}
 
 # Headers at the top of include/headrace, by the module that they belong to.
-TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device"}
+TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device"} | {f"{name}.hpp": name for name in ("device", *FEEDERS)}
+TOP_HEADERS |= {"operators.hpp": "operators", "wire.hpp": "wire"}
 GENERATED = {"headrace/config.hpp"}
 
 ROOTS = ("include", "src", ".")
@@ -75,9 +77,18 @@ def direction_complaint(here: str, there: str) -> str | None:
     return f"'{here}' may not include '{there}', only {', '.join(sorted(ALLOWED[here])) or 'itself'}"
 
 
-def is_measured_by_python(path: Path, target: Path) -> bool:
-    """Whether a binding includes a module's benchmarks, which users call from Python alone: they are not installed."""
-    return path.parts[:2] == ("python", "bindings") and "bench" in target.parts[2:-1]
+def is_detail(path: Path) -> bool:
+    """Whether a header is installed because others need it, and not for users to include by name."""
+    return path.parts[:2] == ("include", "headrace") and "detail" in path.parts
+
+
+def outsider_complaint(path: Path, target: Path) -> str | None:
+    """Why an installed header or an example may not include a file, or None."""
+    if target.parts[0] not in ("include", "examples"):
+        return f"a public header or an example includes the private {target}"
+    if path.parts[0] == "examples" and is_detail(target):
+        return f"{target} is not for users to include: name the public header that includes it"
+    return None
 
 
 def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
@@ -87,12 +98,12 @@ def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
     target = resolve(root, path, name)
     if target is None:
         return "there is no such file in this repository" if quoted and name not in GENERATED else None
-    if path.parts[0] in ("include", "examples") and target.parts[0] not in ("include", "examples"):
-        return f"a public header or an example includes the private {target}"
+    if path.parts[0] in ("include", "examples") and (why := outsider_complaint(path, target)):
+        return why
     here, there = module_of(path), module_of(target)
     if here is None or there is None:
         return None
-    if target.parts[0] == "src" and there not in (here, "base") and not is_measured_by_python(path, target):
+    if target.parts[0] == "src" and there not in (here, "base") and here != "python":
         return f"'{here}' includes {target}, which is private to '{there}'"
     return direction_complaint(here, there)
 

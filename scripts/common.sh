@@ -7,13 +7,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 HEADRACE_CUDA=${HEADRACE_CUDA:-AUTO}
 # ON turns warnings into errors, as CI does; a newer compiler than ours may warn about more.
 HEADRACE_WERROR=${HEADRACE_WERROR:-OFF}
-export HEADRACE_CUDA HEADRACE_WERROR
+# ON compiles the C++ files of a folder as one: sooner done from nothing on few processors, later after a change.
+HEADRACE_UNITY=${HEADRACE_UNITY:-$(($(nproc) <= 8 ? 1 : 0))}
+export HEADRACE_CUDA HEADRACE_WERROR HEADRACE_UNITY
 # One name for the compiler: ccache tells g++ and c++ apart, and would compile the library twice.
 export CXX=${CXX:-g++}
 # What one checkout compiled serves every other: paths below the repository are relative to ccache.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
-# Without these two ccache caches nothing that uses a precompiled header, and so no test.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+# Without the first two ccache caches nothing that uses a precompiled header, and so no test. Without the third a shell
+# with another LANG compiles everything again, for messages that are English in either.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,locale}
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 
@@ -26,7 +29,8 @@ die() {
 configure() {
   local folder=$1
   shift
-  cmake -S . -B "$folder" -G Ninja -DHEADRACE_WERROR="$HEADRACE_WERROR" "$@" >"$folder.log" 2>&1 || {
+  cmake -S . -B "$folder" -G Ninja -DHEADRACE_WERROR="$HEADRACE_WERROR" \
+    -DHEADRACE_UNITY="$HEADRACE_UNITY" "$@" >"$folder.log" 2>&1 || {
     cat "$folder.log" >&2
     die "configuring $folder failed"
   }

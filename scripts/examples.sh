@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs the library that scripts/test.sh built to a folder of its own, then builds and runs the programs in examples/ and
-# the examples of the README, the tutorials, docs/wire.md, docs/operator-libraries.md and docs/shipped-operators.md
-# against that copy, as a user would.
+# the examples of the README, the tutorials, docs/wire.md, docs/source-operators.md, docs/operator-libraries.md and docs/shipped-operators.md
+# against that copy, as a user would. Compiles the examples that open its public headers, too.
 source "$(dirname "$0")/common.sh"
 
 [[ -f build/test/build.ninja ]] || die "run scripts/test.sh first: the library it builds is what is installed"
 prefix=$PWD/build/installed
 rm -rf "$prefix" build/examples
 cmake --install build/test --prefix "$prefix" >build/install.log || die "cmake --install failed; see build/install.log"
+.venv/bin/python scripts/header_examples.py "$prefix/include"
 for mpi in ON OFF; do
   cmake -S tests/package -B "build/package-$mpi" --fresh -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DMPI="$mpi" --log-level=WARNING
   cmake --build "build/package-$mpi"
@@ -21,5 +22,5 @@ for program in "${programs[@]}"; do
   say "$(basename "$program")"
   "$program"
 done
-.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/operator-libraries.md \
+.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/source-operators.md docs/operator-libraries.md \
   docs/shipped-operators.md

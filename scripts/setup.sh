@@ -13,6 +13,8 @@ case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
     packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl netcat-openbsd)
+    # A browser for tests of pages. Ubuntu has it as a snap alone, and the tests are skipped there.
+    ! grep -qs '^ID=debian$' /etc/os-release || packages+=(chromium-headless-shell)
     locks+=(test)
     ;;
   lint)

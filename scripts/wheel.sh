@@ -79,6 +79,7 @@ build() {
     "wheel.py-api=cp312"
     "cmake.define.HEADRACE_CUDA=$HEADRACE_CUDA"
     "cmake.define.HEADRACE_WERROR=$HEADRACE_WERROR"
+    "cmake.define.HEADRACE_UNITY=$HEADRACE_UNITY"
     "cmake.define.HEADRACE_MPI=OFF"
     "cmake.define.HEADRACE_XDP=OFF"
     "cmake.define.HEADRACE_BUNDLED_LICENSES=$work/licenses"

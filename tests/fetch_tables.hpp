@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/fetch/arrow_c.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/arrow_c.hpp"
+#include "headrace/fetch/detail/column.hpp"
 #include "headrace/fetch/source.hpp"
 
 /// Tables made in memory, of which every value can be said: what the tests of fetch share.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grid/layout.hpp"
-#include "headrace/grid/sweep_kernel.hpp"
+#include "headrace/grid/detail/sweep_kernel.hpp"
 
 /// Passes by teams of threads, as CUDA does them: here a team is a few host threads.
 namespace headrace::grid {
@@ -87,6 +87,13 @@ class TeamThread {
   std::uint32_t blocks_;
 };
 
+/// As CUDA compiles a pass: code of its own for each row of the window.
+class FixedRowThread : public TeamThread {
+ public:
+  static constexpr bool kFixedRows = true;
+  using TeamThread::TeamThread;
+};
+
 /// A domain of one part, and as many fields again for what passes store.
 template <class Stencil>
 class Memory {
@@ -142,12 +149,12 @@ class Memory {
 };
 
 /// Calls `body(thread)` in every thread of a team, which is such a block of so many.
-template <class Body>
+template <class Thread = TeamThread, class Body>
 void run_team(const Body& body, std::uint32_t block = 0, std::uint32_t blocks = 1) {
   TeamThread::Team team;
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
-    threads.emplace_back([&team, &body, rank, block, blocks] { body(TeamThread(team, rank, block, blocks)); });
+    threads.emplace_back([&team, &body, rank, block, blocks] { body(Thread(team, rank, block, blocks)); });
   }
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "tests/ingest_peer.hpp"
 
 /// A sender of TCP in memory: for tests of what receives.

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/ingest/source.hpp"
 #include "ingest/checksum.hpp"
 

@@ -1,5 +1,16 @@
 #pragma once
 
+// Other CUDA code works beside Headrace through this header, which gives the native handles behind Headrace's values
+// and takes streams that others made. It needs the CUDA toolkit's headers and a Headrace that was built with CUDA.
+//
+//     headrace::Device device = headrace::Device::parse("cuda:0");
+//     headrace::Stream ours(device);
+//     cudaStream_t native = headrace::cuda::native_stream(ours);  // for kernels and libraries of your own
+//     cudaStream_t theirs = nullptr;
+//     cudaSetDevice(headrace::cuda::native_ordinal(device));
+//     cudaStreamCreate(&theirs);
+//     headrace::cuda::BorrowedStream borrowed(device, theirs);  // borrowed.ref() goes wherever a StreamRef does
+
 #include <cuda_runtime_api.h>
 
 #include <memory>
@@ -7,8 +18,6 @@
 #include "headrace/device/device.hpp"
 #include "headrace/device/stream.hpp"
 
-/// Headrace beside other CUDA code: the native handles behind its values. Needs the CUDA toolkit's headers and a
-/// Headrace that was built with CUDA.
 namespace headrace::cuda {
 
 /// CUDA's number of `device`. Throws UsageError when it is not a CUDA device.

@@ -1,4 +1,4 @@
-#include "headrace/operators/elements.hpp"
+#include "headrace/operators/detail/elements.hpp"
 
 #include <fmt/format.h>
 

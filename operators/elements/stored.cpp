@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "operators/sample.hpp"
 
 namespace headrace::operators {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/device/device.hpp"
-#include "headrace/operators/elements.hpp"
+#include "headrace/operators/detail/elements.hpp"
 
 namespace headrace::operators {
 

@@ -14,7 +14,7 @@ namespace headrace::operators {
 namespace {
 
 /// What an engine keeps of a function.
-struct Loaded {
+struct LoadedFunction {
   std::shared_ptr<const void> owner;
   std::atomic<std::uint32_t> failed{0};
 };
@@ -55,7 +55,7 @@ serve::LoadedState load_on_host(const FunctionOptions& options) {
                       fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on a CPU device",
                                   options.name, array.name, *array.cuda));
   }
-  const auto loaded = std::make_shared<Loaded>();
+  const auto loaded = std::make_shared<LoadedFunction>();
   loaded->owner = options.owner;
   serve::LoadedState made =
       serve::make_state(FunctionState{options.function, options.state, &loaded->failed, {}}, loaded);

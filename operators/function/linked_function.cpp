@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "operators/function/function_state.hpp"
 #include "operators/function/linked_code.hpp"
 
@@ -30,8 +30,8 @@ constexpr std::array<Named, 6> kKernels{Named{&serve::Operator::kernel, "headrac
                                         Named{&serve::Operator::persistent_barrier, "headrace_persistent_barrier"}};
 
 /// What one engine keeps.
-struct Loaded {
-  explicit Loaded(Device device) : failed_word(device, MemoryKind::mapped, sizeof(std::atomic<std::uint32_t>)) {
+struct LoadedCode {
+  explicit LoadedCode(Device device) : failed_word(device, MemoryKind::mapped, sizeof(std::atomic<std::uint32_t>)) {
     failed = new (failed_word.data()) std::atomic<std::uint32_t>(0);
   }
 
@@ -109,7 +109,7 @@ std::shared_ptr<const LinkedFunction::Arrays> LinkedFunction::arrays_on(Device d
 
 serve::LoadedState LinkedFunction::load(Device device, std::shared_ptr<const void> owner) {
   const std::shared_ptr<const Arrays> arrays = arrays_on(device);
-  const auto loaded = std::make_shared<Loaded>(device);
+  const auto loaded = std::make_shared<LoadedCode>(device);
   loaded->arrays = arrays;
   loaded->owner = std::move(owner);
   FunctionState state{nullptr, nullptr, loaded->failed, {}};

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/device/code.hpp"
+#include "headrace/device/detail/code.hpp"
 #include "headrace/operators/function.hpp"
 
 namespace headrace::operators {

@@ -1,4 +1,4 @@
-#include "headrace/device/group.cuh"
+#include "headrace/device/detail/group.cuh"
 #include "headrace/serve/operator.hpp"
 #include "operators/function/function_state.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "headrace/operators/library_abi.hpp"
+#include "headrace/operators/detail/library_abi.hpp"
 
 namespace headrace::operators {
 

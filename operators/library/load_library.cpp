@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/file_descriptor.hpp"
+#include "headrace/base/detail/file_identity.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/file_identity.hpp"
 #include "operators/library/elf_file.hpp"
 #include "operators/library/library_check.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/operators/brute_force.hpp"
+#include "operators/retrieval/brute_force.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "headrace/operators/retrieval_query.hpp"
+#include "headrace/operators/detail/retrieval_query.hpp"
 #include "operators/retrieval/query_parser.hpp"
 
 namespace headrace::operators {

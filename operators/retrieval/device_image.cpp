@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "operators/parallel.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 using boolean::TermEntry;
 using boolean::Vector;
 
-constexpr std::uint64_t kPostingsAThread = 1U << 20;
+constexpr std::uint64_t kCopiedPostingsAThread = 1U << 20;
 
 std::uint32_t bitmap_vectors(std::uint32_t document_count) noexcept {
   const std::uint64_t needed = (std::uint64_t{document_count} + Vector::kBits - 1) / Vector::kBits;
@@ -56,7 +56,7 @@ DeviceImage make_device_image(const Index& index) {
   DeviceImage image;
   lay_out(index, image);
   const std::size_t stride = bitmap_vectors(index.document_count());
-  const std::uint32_t threads = thread_count(index.posting_count(), kPostingsAThread);
+  const std::uint32_t threads = thread_count(index.posting_count(), kCopiedPostingsAThread);
   in_parallel(threads, [&](std::uint32_t thread) {
     // Terms are dealt out in turn: the frequent ones may be neighbours.
     for (std::uint32_t term = thread; term < index.term_count(); term += threads) {

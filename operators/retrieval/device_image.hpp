@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "headrace/operators/detail/retrieval_postings.hpp"
 #include "headrace/operators/index.hpp"
-#include "headrace/operators/retrieval_postings.hpp"
 
 namespace headrace::operators {
 

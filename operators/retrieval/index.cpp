@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.hpp"
+#include "headrace/base/detail/guarded_range.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/guarded_range.hpp"
-#include "headrace/base/output_file.hpp"
 #include "operators/parallel.hpp"
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/file.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/operators/index.hpp"
 #include "operators/retrieval/checksum.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "headrace/operators/detail/text_rules.hpp"
 #include "headrace/operators/index.hpp"
-#include "headrace/operators/text_rules.hpp"
 
 /// The bytes of an index file, all little-endian:
 ///   IndexHeader     as many of its bytes as the version has

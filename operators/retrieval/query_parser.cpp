@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "headrace/base/error.hpp"
-#include "headrace/operators/retrieval_query.hpp"
+#include "headrace/operators/detail/retrieval_query.hpp"
 #include "operators/retrieval/query_lexer.hpp"
 #include "operators/retrieval/tokenizer.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/operators/text_rules.hpp"
+#include "headrace/operators/detail/text_rules.hpp"
 
 namespace headrace::operators {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "headrace/operators/retrieval_postings.hpp"
+#include "headrace/operators/detail/retrieval_postings.hpp"
 
 namespace headrace::operators {
 

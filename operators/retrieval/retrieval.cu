@@ -6,7 +6,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "operators/retrieval/device_image.hpp"
 #include "operators/sample.hpp"
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kSampleTermsMax = 4;
 constexpr int kTriesMax = 64;
-constexpr std::uint64_t kPostingsAThread = 1U << 20;
+constexpr std::uint64_t kSampledPostingsAThread = 1U << 20;
 
 /// How the terms of a sample are joined.
 enum class Form : std::uint8_t { conjunction, disjunction, exclusion, grouped };
@@ -57,7 +57,7 @@ struct RetrievalSampler::Forward {
 
   /// Counting sort, for a range of documents in each thread.
   explicit Forward(const Index& index) : begins(std::size_t{index.document_count()} + 1) {
-    const std::uint32_t threads = thread_count(index.posting_count(), kPostingsAThread);
+    const std::uint32_t threads = thread_count(index.posting_count(), kSampledPostingsAThread);
     const auto ids_of = [&](std::uint32_t thread, std::uint32_t term) {
       const Part documents(index.document_count(), thread, threads);
       const auto ids = index.postings(term);

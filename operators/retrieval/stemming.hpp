@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "headrace/operators/text_rules.hpp"
+#include "headrace/operators/detail/text_rules.hpp"
 
 /// Words to their stems, by the algorithms of Snowball (https://snowballstem.org) as libstemmer has them.
 namespace headrace::operators {

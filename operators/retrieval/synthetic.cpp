@@ -1,18 +1,17 @@
-#include "headrace/operators/synthetic.hpp"
+#include "operators/retrieval/synthetic.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 #include "operators/parallel.hpp"
 #include "operators/retrieval/index_format.hpp"
 #include "operators/retrieval/synthetic_documents.hpp"
@@ -23,25 +22,15 @@ namespace {
 
 constexpr std::uint64_t kBatch = 8192;  ///< Documents between looks at the stop token.
 
-/// What the kernel could give to programs without swapping; none where it does not say.
-std::optional<std::uint64_t> available_memory_bytes() {
-  std::ifstream facts("/proc/meminfo");
-  std::string name;
-  for (std::uint64_t kib; facts >> name >> kib; facts.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
-    if (name == "MemAvailable:") return kib * 1024;
-  }
-  return std::nullopt;
-}
-
 /// Memory that is promised and not there would have the process killed later.
 void require_memory(std::uint64_t bytes) {
-  const auto available = available_memory_bytes();
-  if (!available || bytes <= *available) return;
+  const std::size_t available = host_memory().free_bytes;
+  if (bytes <= available) return;
   constexpr double kGib = 1 << 30;
   throw SystemError(Errc::out_of_memory,
                     fmt::format("a synthetic index of this size takes {:.1f} GiB of memory, of which {:.1f} are "
                                 "available: ask for fewer documents, or shorter ones",
-                                static_cast<double>(bytes) / kGib, static_cast<double>(*available) / kGib));
+                                static_cast<double>(bytes) / kGib, static_cast<double>(available) / kGib));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/operators/synthetic.hpp"
+#include "operators/retrieval/synthetic.hpp"
 #include "operators/retrieval/zipf.hpp"
 
 namespace headrace::operators {

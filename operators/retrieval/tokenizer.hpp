@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/operators/text_rules.hpp"
+#include "headrace/operators/detail/text_rules.hpp"
 #include "operators/retrieval/plain_letters.hpp"
 
 /// What a term is, for documents and for queries alike.

@@ -1,7 +1,7 @@
 #include "operators/spmv/crew.hpp"
 
-#include "headrace/base/threads.hpp"
-#include "headrace/device/host_thread.hpp"
+#include "headrace/base/detail/threads.hpp"
+#include "headrace/device/detail/host_thread.hpp"
 #include "operators/spmv/kernels.hpp"
 
 namespace headrace::operators {

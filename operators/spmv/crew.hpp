@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/first_error.hpp"
-#include "headrace/base/parking.hpp"
+#include "base/first_error.hpp"
+#include "headrace/base/detail/parking.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/operators/spmv.hpp"
+#include "operators/spmv/spmv.hpp"
 
 namespace headrace::operators {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/names.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
 #include "operators/spmv/csr_check.hpp"
 #include "operators/spmv/layout.hpp"
 #include "operators/spmv/store.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "headrace/device/stream.hpp"
-#include "headrace/operators/spmv.hpp"
+#include "operators/spmv/spmv.hpp"
 
 namespace headrace::operators {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/device/placement.hpp"
-#include "headrace/operators/spmv.hpp"
+#include "operators/spmv/spmv.hpp"
 
 /// How a matrix is cut: rows over devices, entries over blocks, pages over places.
 namespace headrace::operators {

@@ -1,4 +1,4 @@
-#include "headrace/operators/spmv_roofs.hpp"
+#include "operators/spmv/roofs.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <chrono>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "operators/spmv/kernels.hpp"
 #include "operators/spmv/store.hpp"

@@ -9,7 +9,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "operators/sample.hpp"
 
 namespace headrace::operators {

@@ -14,7 +14,7 @@
 #include "convert.hpp"
 #include "gil.hpp"
 #include "headrace/device/advice.hpp"
-#include "headrace/measure/memory_rates.hpp"
+#include "measure/memory_rates.hpp"
 #include "span_handle.hpp"
 
 namespace nb = nanobind;

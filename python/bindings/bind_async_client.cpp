@@ -26,14 +26,15 @@ int clear(PyObject* self) {
   return 0;
 }
 
-std::array<PyType_Slot, 3> slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                                 PyType_Slot{Py_tp_clear, reinterpret_cast<void*>(clear)}, PyType_Slot{0, nullptr}};
+std::array<PyType_Slot, 3> client_slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                                        PyType_Slot{Py_tp_clear, reinterpret_cast<void*>(clear)},
+                                        PyType_Slot{0, nullptr}};
 
 }  // namespace
 
 void bind_async_client(nb::module_& module) {
   nb::class_<AsyncClientHandle>(
-      module, "AsyncClient", nb::type_slots(slots.data()), nb::is_weak_referenceable(),
+      module, "AsyncClient", nb::type_slots(client_slots.data()), nb::is_weak_referenceable(),
       "A coroutine's way into an engine, made by Engine.connect_async(). All coroutines of one event loop may share "
       "it; "
       "the first call says which loop it belongs to. Answers have the operator's type. A call that is cancelled, as "

@@ -31,7 +31,7 @@ using serve::EngineStatistics;
 using serve::StageSample;
 using serve::StageTimes;
 
-void bind_statistics(nb::module_& module) {
+void bind_client_statistics(nb::module_& module) {
   nb::class_<StageTimes> stages(module, "StageTimes",
                                 "Mean seconds of the sampled queries in each stage; 0 for a stage that a plan lacks.");
   stages.def_ro("samples", &StageTimes::samples);
@@ -212,7 +212,7 @@ void bind_client_class(nb::module_& module) {
 }  // namespace
 
 void bind_client(nb::module_& module) {
-  bind_statistics(module);
+  bind_client_statistics(module);
   bind_completions(module);
   bind_client_class(module);
   bind_engine(module);

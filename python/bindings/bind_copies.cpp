@@ -6,9 +6,9 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/measure/copies.hpp"
-#include "headrace/measure/host_ways.hpp"
 #include "interrupt.hpp"
+#include "measure/copies.hpp"
+#include "measure/host_ways.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,7 +30,7 @@ std::vector<double> all_seconds(const std::vector<Duration>& times) {
 
 std::vector<double> seconds_of(const CopyRuns& runs) { return all_seconds(runs.times); }
 
-void bind_results(nb::module_& module) {
+void bind_copies_results(nb::module_& module) {
   nb::class_<CopyRuns>(module, "CopyRuns", "What a case of copies took, run by run.")
       .def_prop_ro("seconds", &seconds_of, "Of each run, from the first add to the end of the wait.")
       .def_ro("bytes", &CopyRuns::bytes, "That each run moves.")
@@ -81,7 +81,7 @@ CopyRuns measure_batch(const DeviceOrName& device, std::size_t copy_bytes, std::
 }  // namespace
 
 void bind_copies(nb::module_& module) {
-  bind_results(module);
+  bind_copies_results(module);
   module.def(
       "copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB, "count"_a = 65536,
       "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic", "threads"_a = 0,

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "bindings.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 #include "headrace/device/device.hpp"
 
 namespace nb = nanobind;
@@ -41,9 +42,12 @@ void bind_properties(nb::module_& module) {
       .def_ro("virtual_memory_management", &Properties::virtual_memory_management)
       .def_ro("host_native_atomics", &Properties::host_native_atomics)
       .def_ro("pageable_memory_access", &Properties::pageable_memory_access);
-  nb::class_<MemoryInfo>(module, "MemoryInfo", "Memory of a device at one moment.")
+  nb::class_<MemoryInfo>(module, "MemoryInfo", "Memory of a device or of the host at one moment.")
       .def_ro("free_bytes", &MemoryInfo::free_bytes)
       .def_ro("total_bytes", &MemoryInfo::total_bytes);
+  module.def("host_memory", &host_memory,
+             "The host's memory that this process may use: the least of what the machine and each control group above "
+             "the process allow and have left. Swap does not count.");
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/threads.hpp"
 
 namespace nb = nanobind;
 

@@ -4,8 +4,8 @@
 
 #include "bindings.hpp"
 #include "gil.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
 
 namespace nb = nanobind;
 

@@ -14,7 +14,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/grid/fdtd_tune.hpp"
+#include "grid/fdtd_tune.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,11 +28,12 @@ using Cuts = std::array<std::size_t, 3>;
 using Grading = std::array<double, 6>;  // order, sigma, kappa, kappa_order, alpha, alpha_order
 using Trial = std::tuple<int, std::string_view, std::optional<double>, std::string>;
 
-void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
-          std::optional<double> time_step, const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut,
-          int redundant, const std::string& push, const std::string& mode, const std::string& passes, int pass_steps,
-          double wait_limit, std::int64_t cpml, const std::string& precision, std::shared_ptr<grid::Ranks> ranks,
-          bool averaging, const std::optional<Grading>& grading, bool per_component) {
+void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
+                  std::optional<double> time_step, const std::vector<DeviceOrName>& devices,
+                  const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& mode,
+                  const std::string& passes, int pass_steps, double wait_limit, std::int64_t cpml,
+                  const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
+                  const std::optional<Grading>& grading, bool per_component) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -99,9 +100,9 @@ void weigh(FdtdOptions& self, const std::vector<double>& speeds) {
 
 void bind_fdtd_options(nb::module_& module) {
   nb::class_<FdtdOptions>(module, "FdtdOptions", "What an FdtdCore is made of; cells have three indices.")
-      .def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a, "precision"_a,
-           "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
+      .def("__init__", &make_options, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a,
+           "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
+           "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
            "per_component"_a = false)
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(

@@ -14,11 +14,11 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "fetch/parquet_footer.hpp"
 #include "fetch_handle.hpp"
 #include "gil.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/levels.hpp"
-#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -282,11 +282,11 @@ void bind_chunks(nb::module_& module) {
            "Values and validity, copied.");
 }
 
-using Span = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, double, double>;
+using FetchedSpan = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, double, double>;
 
-std::pair<std::vector<Span>, std::size_t> timeline_of(const FetchHandle& fetch) {
+std::pair<std::vector<FetchedSpan>, std::size_t> timeline_of(const FetchHandle& fetch) {
   const fetch::FetchTimeline timeline = fetch.fetch().timeline();
-  std::vector<Span> spans;
+  std::vector<FetchedSpan> spans;
   for (const fetch::StepSpan& span : timeline.spans) {
     spans.emplace_back(span.chunk.fragment, span.chunk.column, span.thread, std::string(to_string(span.step)),
                        to_seconds(span.begin), to_seconds(span.end));

@@ -13,7 +13,7 @@
 #include "convert.hpp"
 #include "frame_handle.hpp"
 #include "gil.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/ingest/builder.hpp"
 
 namespace nb = nanobind;
@@ -204,7 +204,7 @@ void bind_frame(nb::module_& module) {
   bind_arrays(made);
 }
 
-void bind_part(nb::module_& module) {
+void bind_frames_part(nb::module_& module) {
   nb::class_<PartHandle> made(
       module, "FramePart", nb::type_slots(buffer_slots<PartHandle>()),
       "What has come so far of a frame that is not full, for which Receiver.peek() asked. The "
@@ -342,7 +342,7 @@ void bind_builder(nb::module_& module) {
 
 void bind_frames(nb::module_& module) {
   bind_frame(module);
-  bind_part(module);
+  bind_frames_part(module);
   bind_builder(module);
 }
 

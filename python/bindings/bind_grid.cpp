@@ -37,7 +37,7 @@ using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::c
   return {numbers.data(), numbers.shape(0)};
 }
 
-void make(Fdtd* self, const grid::FdtdOptions& options) {
+void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
   const GilRelease released;
   new (self) Fdtd(options);
 }
@@ -53,7 +53,7 @@ void make(Fdtd* self, const grid::FdtdOptions& options) {
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(steps) / redundant, 1) * redundant;
 }
 
-void step(Fdtd& self, std::uint64_t count, std::uint64_t check_every) {
+void step_fdtd(Fdtd& self, std::uint64_t count, std::uint64_t check_every) {
   Interruptible interruptible;
   const bool finished = interruptible.run([&, token = interruptible.token()] {
     const std::uint64_t chunk = chunk_of(self);
@@ -89,12 +89,12 @@ nb::object copied(Fdtd& self, const std::string& field) {
   return nb::cast(to_numpy<Value>(std::move(values), cells));
 }
 
-nb::object get(Fdtd& self, const std::string& field) {
+nb::object get_field(Fdtd& self, const std::string& field) {
   return self.options().precision == grid::Precision::fp32 ? copied<float>(self, field) : copied<double>(self, field);
 }
 
 template <class Value>
-void set(Fdtd& self, const std::string& field, const Values<Value>& values) {
+void set_field(Fdtd& self, const std::string& field, const Values<Value>& values) {
   const GilRelease released;
   self.set(field, std::span<const Value>(values.data(), values.shape(0)));
 }
@@ -130,10 +130,10 @@ void add_sources(Fdtd& self, const std::string& field, const Cells& cells, const
   self.add_sources(field, all, span_of(samples));
 }
 
-using Span = std::tuple<std::size_t, std::size_t, std::string_view, double, double>;
+using StepSpan = std::tuple<std::size_t, std::size_t, std::string_view, double, double>;
 
-[[nodiscard]] std::vector<Span> timeline(const Fdtd& self) {
-  std::vector<Span> made;
+[[nodiscard]] std::vector<StepSpan> timeline(const Fdtd& self) {
+  std::vector<StepSpan> made;
   for (const grid::WorkSpan& span : self.simulation().timeline()) {
     const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
     made.emplace_back(span.part, span.cycle, grid::to_string(span.work), seconds(span.begin), seconds(span.end));
@@ -181,13 +181,13 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
 void bind_grid(nb::module_& module) {
   auto fdtd = nb::class_<Fdtd>(
       module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
-  fdtd.def("__init__", &make, "options"_a)
-      .def("step", &step, "count"_a, "check_every"_a = 0,
+  fdtd.def("__init__", &make_fdtd, "options"_a)
+      .def("step", &step_fdtd, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<GilRelease>())
-      .def("get", &get, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
-      .def("set", &set<float>, "field"_a, "values"_a)
-      .def("set", &set<double>, "field"_a, "values"_a)
+      .def("get", &get_field, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
+      .def("set", &set_field<float>, "field"_a, "values"_a)
+      .def("set", &set_field<double>, "field"_a, "values"_a)
       .def("resume", &resume, "steps"_a, "traces"_a)
       .def("record_timeline", &Fdtd::record_timeline, "cycles"_a)
       .def("timeline", &timeline, "Of each piece of work its part, cycle and name, and when it began and ended, in s.")

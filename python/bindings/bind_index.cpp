@@ -20,12 +20,12 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/operators/brute_force.hpp"
 #include "headrace/operators/retrieval.hpp"
-#include "headrace/operators/synthetic.hpp"
 #include "headrace/serve/engine.hpp"
 #include "index_pages.hpp"
 #include "interrupt.hpp"
+#include "operators/retrieval/brute_force.hpp"
+#include "operators/retrieval/synthetic.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -63,7 +63,7 @@ std::uint32_t to_count(std::string_view name, std::uint64_t count) {
   throw UsageError(fmt::format("synthetic corpus: {} must be less than 2^32, not {}", name, count));
 }
 
-std::uint32_t add(IndexBuilder& builder, nb::handle document) {
+std::uint32_t add_document(IndexBuilder& builder, nb::handle document) {
   std::string_view text;
   try {
     text = text_of(document);
@@ -74,7 +74,7 @@ std::uint32_t add(IndexBuilder& builder, nb::handle document) {
 }
 
 void add_many(IndexBuilder& builder, const nb::iterable& documents) {
-  for (const nb::handle document : documents) add(builder, document);
+  for (const nb::handle document : documents) add_document(builder, document);
 }
 
 /// A query's text.
@@ -295,7 +295,7 @@ void bind_helpers(nb::module_& module) {
             new (self) IndexBuilder(rules_of(fold_diacritics, std::move(stem)), contents_of(frequencies));
           },
           nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false, "stem"_a = nb::none())
-      .def("add", &add, "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
+      .def("add", &add_document, "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
            "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
            "nothing.")
       .def("add_many", &add_many, "documents"_a,

@@ -7,7 +7,7 @@
 #include "convert.hpp"
 #include "gil.hpp"
 #include "headrace/ingest/sender.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,7 +26,7 @@ nb::bytes stream_bytes(std::uint64_t seed, std::uint64_t offset, std::size_t cou
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-void bind_report(nb::module_& module) {
+void bind_sent_report(nb::module_& module) {
   nb::class_<SendReport>(module, "SendReport", "What has been sent.")
       .def_ro("bytes", &SendReport::bytes, "Of the stream.")
       .def_ro("units", &SendReport::units, "Chunks whose wait is over (TCP), datagrams (UDP).")
@@ -119,7 +119,7 @@ void bind_udp(nb::module_& module) {
 void bind_ingest(nb::module_& module) {
   module.def("stream_bytes", &stream_bytes, "seed"_a, "offset"_a, "count"_a,
              "Part of the endless stream that follows from a seed: what senders send.");
-  bind_report(module);
+  bind_sent_report(module);
   bind_tcp(module);
   bind_udp(module);
 }

@@ -26,7 +26,7 @@ std::vector<double> to_all_seconds(const std::vector<Duration>& times) {
   return seconds;
 }
 
-void bind_results(nb::module_& module) {
+void bind_ingest_build_results(nb::module_& module) {
   nb::class_<BuildRuns>(module, "BuildRuns", "What placing packets into frames took, run by run.")
       .def_prop_ro(
           "seconds", [](const BuildRuns& runs) { return to_all_seconds(runs.times); }, "Of each run.")
@@ -102,7 +102,7 @@ BuildRuns measure_resident(const DeviceOrName& device, std::uint32_t payload_byt
 }  // namespace
 
 void bind_ingest_build(nb::module_& module) {
-  bind_results(module);
+  bind_ingest_build_results(module);
   module.def("copy_ways", &copy_ways, "The ways to copy payloads into frames.");
   module.def("device_build", &measure_device, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
              "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54, "slot_bytes"_a = 0,

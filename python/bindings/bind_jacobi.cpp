@@ -37,9 +37,9 @@ struct JacobiCore {
   grid::Precision precision;
 };
 
-void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<DeviceOrName>& names,
-          const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& passes,
-          int pass_steps, const std::string& precision) {
+void make_jacobi(JacobiCore* self, const grid::Offsets& shape, const std::vector<DeviceOrName>& names,
+                 const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& passes,
+                 int pass_steps, const std::string& precision) {
   const grid::Extent extent{shape[0], shape[1], shape[2]};
   std::vector<Device> devices;
   for (const DeviceOrName& name : names) devices.push_back(to_device(name));
@@ -69,7 +69,7 @@ nb::object copied(JacobiCore& self) {
 }
 
 template <class Value, int Field>
-void set(JacobiCore& self, const Values<Value>& values) {
+void set_values(JacobiCore& self, const Values<Value>& values) {
   const GilRelease released;
   self.simulation.set(Field, std::span<const Value>(values.data(), values.shape(0)));
 }
@@ -78,7 +78,7 @@ void set(JacobiCore& self, const Values<Value>& values) {
 
 void bind_jacobi(nb::module_& module) {
   nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
-      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
+      .def("__init__", &make_jacobi, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
            "pass_steps"_a, "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,
@@ -106,10 +106,10 @@ void bind_jacobi(nb::module_& module) {
             return self.precision == grid::Precision::fp32 ? copied<float>(self) : copied<double>(self);
           },
           nb::sig("def get_solution(self) -> numpy.typing.NDArray[Any]"))
-      .def("set_solution", &set<float, grid::kJacobiSolution>, "values"_a)
-      .def("set_solution", &set<double, grid::kJacobiSolution>, "values"_a)
-      .def("set_source", &set<float, grid::kJacobiSource>, "values"_a)
-      .def("set_source", &set<double, grid::kJacobiSource>, "values"_a)
+      .def("set_solution", &set_values<float, grid::kJacobiSolution>, "values"_a)
+      .def("set_solution", &set_values<double, grid::kJacobiSolution>, "values"_a)
+      .def("set_source", &set_values<float, grid::kJacobiSource>, "values"_a)
+      .def("set_source", &set_values<double, grid::kJacobiSource>, "values"_a)
       .def_prop_ro("steps_done", [](const JacobiCore& self) { return self.simulation.steps_done(); })
       .def_prop_ro("push", [](const JacobiCore& self) { return grid::to_string(self.simulation.options().push); })
       .def_prop_ro("passes", [](const JacobiCore& self) { return self.simulation.passes_alone(); })

@@ -11,11 +11,12 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/serve/ladder.hpp"
-#include "headrace/serve/load_session.hpp"
-#include "headrace/serve/search_plan.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 #include "interrupt.hpp"
+#include "load_options.hpp"
 #include "search_options.hpp"
+#include "serve/load_session.hpp"
+#include "serve/search_plan.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,7 +25,6 @@ namespace headrace::python {
 
 namespace {
 
-using measure::ArrivalKind;
 using measure::LoadOptions;
 using measure::LoadResult;
 using serve::Capacity;
@@ -35,32 +35,6 @@ using serve::PlanLoad;
 using serve::PlanSearch;
 using serve::Roofs;
 using serve::RungResult;
-
-using WindowCallback = std::function<void(int, double, double)>;
-
-LoadOptions load_options(std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
-                         const std::vector<double>& trace, double warm_up, double window, int windows_max,
-                         int stable_windows, double stable_within, std::uint64_t samples) {
-  LoadOptions options;
-  options.arrivals = measure::parse_arrival_kind(arrivals);
-  if (options.arrivals != ArrivalKind::trace && !rate) throw UsageError("a load needs a rate, in queries/s");
-  options.rate_per_second = rate.value_or(0);
-  options.seed = seed;
-  for (const double at : trace) options.trace.push_back(to_duration("an arrival of the trace", at));
-  options.warm_up = to_duration("warm_up", warm_up);
-  options.window = to_duration("window", window);
-  options.windows_max = windows_max;
-  options.stable_windows = stable_windows;
-  options.stable_within = stable_within;
-  options.samples = samples;
-  return options;
-}
-
-void report_to(LoadOptions& options, Interruptible& interruptible, const std::function<void(int, double, double)>& to) {
-  options.stop = interruptible.token();
-  if (!to) return;
-  options.progress = [&to](int window, double measured, Duration p99) { to(window, measured, to_seconds(p99)); };
-}
 
 void bind_roofs(nb::module_& module) {
   nb::class_<Roofs>(module, "Roofs",
@@ -83,7 +57,7 @@ void bind_roofs(nb::module_& module) {
       "device"_a, "operator"_a, "generators"_a = 1, "Measures all roofs, in about half a second.");
 }
 
-void bind_results(nb::module_& module) {
+void bind_ladder_results(nb::module_& module) {
   nb::class_<LadderProgress>(module, "LadderProgress", "What a climb is doing.")
       .def_ro("rung", &LadderProgress::rung, "0 while roofs are measured.")
       .def_ro("threads", &LadderProgress::threads)
@@ -244,7 +218,7 @@ void bind_session(nb::module_& module) {
 
 void bind_ladder(nb::module_& module) {
   bind_roofs(module);
-  bind_results(module);
+  bind_ladder_results(module);
   bind_functions(module);
   bind_session(module);
 }

@@ -8,8 +8,8 @@
 #include "convert.hpp"
 #include "gil.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/measure/link_costs.hpp"
-#include "headrace/measure/link_latency.hpp"
+#include "measure/link_costs.hpp"
+#include "measure/link_latency.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -8,8 +8,8 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/device/health.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/health.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/measure/links.hpp"
 
 namespace nb = nanobind;

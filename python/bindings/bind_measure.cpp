@@ -9,9 +9,9 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/measure/load.hpp"
-#include "headrace/measure/machine_watch.hpp"
-#include "headrace/measure/roofs.hpp"
+#include "headrace/measure/detail/load.hpp"
+#include "headrace/measure/detail/machine_watch.hpp"
+#include "headrace/measure/detail/roofs.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -81,10 +81,14 @@ void bind_load_result(nb::module_& module) {
           "measured_for", [](const LoadResult& result) { return to_seconds(result.measured_for); },
           "Seconds that the windows that count are long.")
       .def_prop_ro("lateness_max", [](const LoadResult& result) { return to_seconds(result.lateness_max); })
-      .def_ro("refused", &LoadResult::refused, "Offered and not admitted. Over the whole run, as are the next three.")
+      .def_ro("refused", &LoadResult::refused,
+              "Offered and not admitted. Over the whole run, as are the counts that follow.")
+      .def_ro("late", &LoadResult::late, "Their deadline passed before the answer; of loads on a server.")
+      .def_ro("lost", &LoadResult::lost, "Sent, and not heard of again; of loads on a server.")
+      .def_ro("unsent", &LoadResult::unsent, "Not sent before the load ended; of loads on a server.")
       .def_ro("failed", &LoadResult::failed, "Answered with an error.")
       .def_ro("wrong", &LoadResult::wrong, "Answered, but not with the answer expected.")
-      .def_ro("answered", &LoadResult::answered, "All that came back.")
+      .def_ro("answered", &LoadResult::answered, "All that came back with an answer, right or not.")
       .def_ro("windows", &LoadResult::windows, "Windows run.")
       .def_ro("stable", &LoadResult::stable, "The windows' rates agree, and nothing was refused.")
       .def_ro("complete", &LoadResult::complete, "Everything scheduled in the windows was offered and answered.")
@@ -93,13 +97,15 @@ void bind_load_result(nb::module_& module) {
           "disturbed", [](const LoadResult& result) { return measure::why_disturbed(result); },
           "Why the figures may not be this machine's own; empty when it was quiet.")
       .def_ro("refused_counted", &LoadResult::refused_counted, "Refused, of the arrivals in the windows that count.")
+      .def_ro("unanswered_counted", &LoadResult::unanswered_counted,
+              "Got no answer for any reason, of the same arrivals; the refused as well.")
       .def_prop_ro(
           "p99_offered",
           [](const LoadResult& result) {
             return result.p99_offered == Duration::max() ? std::numeric_limits<double>::infinity()
                                                          : to_seconds(result.p99_offered);
           },
-          "p99 with each refused query later than any answer; inf where it falls among these.")
+          "p99 with each query that got no answer later than any answer; inf where it falls among these.")
       .def_ro("gave_up", &LoadResult::gave_up, "Hopeless, and ended early: the figures are of a part of a window.")
       .def_ro("interrupted", &LoadResult::interrupted, "Ctrl-C ended it early.")
       .def("__repr__", [](const LoadResult& result) {

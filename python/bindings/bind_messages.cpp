@@ -5,13 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "frame_handle.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/messages.hpp"
+#include "ingest/http_chunks.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -36,7 +39,7 @@ struct MessageHandle {
   ingest::FramedMessage framed;
 };
 
-void add(MessagesHandle& self, const FrameHandle& frame) {
+void add_frame(MessagesHandle& self, const FrameHandle& frame) {
   if (!frame.held) throw UsageError("the frame has been released");
   if (!self.reader) {
     self.reader.emplace(self.prefix, frame.held->ring());
@@ -46,11 +49,24 @@ void add(MessagesHandle& self, const FrameHandle& frame) {
   self.reader->add(frame.held);
 }
 
-std::optional<MessageHandle> next(MessagesHandle& self) {
+std::optional<MessageHandle> next_message(MessagesHandle& self) {
   if (!self.reader) return {};
   auto framed = self.reader->next();
   if (!framed) return {};
   return MessageHandle{self.stream, self.peer, *std::move(framed)};
+}
+
+[[nodiscard]] Array1d<std::uint64_t> array_of_places(const std::vector<std::uint64_t>& places) {
+  auto values = make_values<std::uint64_t>(places.size());
+  std::ranges::copy(places, values.get());
+  return to_numpy(std::move(values), places.size());
+}
+
+nb::tuple http_chunks(nb::handle text, std::uint64_t offset) {
+  const BytesView view(text, "text");
+  const auto bytes = view.bytes();
+  const auto found = ingest::find_http_chunks({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, offset);
+  return nb::make_tuple(found.bytes, array_of_places(found.begins), array_of_places(found.ends));
 }
 
 std::vector<std::tuple<FrameHandle, std::size_t, std::size_t>> parts_of(const MessageHandle& self) {
@@ -99,13 +115,13 @@ void bind_messages(nb::module_& module) {
           "counts_header"_a = false, "body_max"_a = std::uint64_t{1} << 30,
           "A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many "
           "bytes follow, or with `counts_header` how many there are in all.")
-      .def("add", &add, "frame"_a,
+      .def("add", &add_frame, "frame"_a,
            "The stream's next frame, or a part of one: bytes that were added before are left out. Raises UsageError "
            "where "
            "bytes are missing between.")
       .def(
-          "add", [](MessagesHandle& self, const PartHandle& part) { add(self, part.frame); }, "part"_a)
-      .def("next", &next,
+          "add", [](MessagesHandle& self, const PartHandle& part) { add_frame(self, part.frame); }, "part"_a)
+      .def("next", &next_message,
            "The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than "
            "all frames of the stream but one.")
       .def_prop_ro(
@@ -120,6 +136,13 @@ void bind_messages(nb::module_& module) {
       .def_prop_ro(
           "rest", [](const MessagesHandle& self) { return self.reader ? self.reader->rest() : 0; },
           "Bytes at the end that are no whole message.");
+  module.def(
+      "http_chunks", &http_chunks, "text"_a, "offset"_a,
+      nb::sig("def http_chunks(text: bytes | bytearray | memoryview, offset: int) -> tuple[int, "
+              "numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]"),
+      "The chunks of an HTTP body that `text` begins with, from byte `offset` of its stream on: the bytes that "
+      "they take, and where the data of each begins and ends. Up to the first that has not come whole, is empty, "
+      "or has a head of anything but 1 to 4 digits.");
 }
 
 }  // namespace headrace::python

@@ -10,7 +10,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
-#include "headrace/device/occupancy.hpp"
+#include "device/occupancy.hpp"
 #include "headrace/serve/operator.hpp"
 
 namespace nb = nanobind;
@@ -20,7 +20,7 @@ namespace headrace::python {
 
 namespace {
 
-void bind_types(nb::module_& module) {
+void bind_occupancy_types(nb::module_& module) {
   nb::class_<GpuLimits>(module, "GpuLimits", "What a GPU has, as far as it decides how many blocks it holds.")
       .def_prop_ro("name", [](const GpuLimits& gpu) { return gpu.name; })
       .def_ro("compute_capability", &GpuLimits::compute_capability, "89 for 8.9.")
@@ -88,7 +88,7 @@ void bind_calculation(nb::module_& module) {
 }  // namespace
 
 void bind_occupancy(nb::module_& module) {
-  bind_types(module);
+  bind_occupancy_types(module);
   bind_calculation(module);
   module.def(
       "kernel_resources",

@@ -1,9 +1,9 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
+#include "base/output_file.hpp"
 #include "bindings.hpp"
 #include "gil.hpp"
-#include "headrace/base/output_file.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;

@@ -14,8 +14,8 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
-#include "headrace/measure/oversubscription.hpp"
 #include "interrupt.hpp"
+#include "measure/oversubscription.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -68,7 +68,7 @@ void bind_cell(nb::module_& module) {
       });
 }
 
-void bind_results(nb::module_& module) {
+void bind_oversubscription_results(nb::module_& module) {
   nb::class_<AccessRoofs>(module, "AccessRoofs",
                           "Bytes per second at which a kernel goes through memory in order, with one operation.")
       .def_prop_ro("operation", [](const AccessRoofs& roofs) { return to_string(roofs.operation); })
@@ -141,7 +141,7 @@ OversubscriptionReport oversubscribe(const DeviceOrName& device, const std::opti
 
 void bind_oversubscription(nb::module_& module) {
   bind_cell(module);
-  bind_results(module);
+  bind_oversubscription_results(module);
   module.def(
       "access_patterns", [] { return named(OversubscriptionOptions{}.patterns); }, "The names of access patterns.");
   module.def(

@@ -9,8 +9,8 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/serve/plan_json.hpp"
-#include "headrace/serve/rungs.hpp"
+#include "headrace/serve/detail/rungs.hpp"
+#include "serve/plan_json.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

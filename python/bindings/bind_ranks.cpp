@@ -11,7 +11,7 @@
 
 #include "bindings.hpp"
 #include "gil.hpp"
-#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/detail/ranks.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

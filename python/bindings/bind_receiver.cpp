@@ -10,7 +10,7 @@
 #include "convert.hpp"
 #include "frame_handle.hpp"
 #include "gil.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "receiver_handle.hpp"
 
 namespace nb = nanobind;

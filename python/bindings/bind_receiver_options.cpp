@@ -3,7 +3,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "receiver_handle.hpp"
 
 /// What the functions of bind_reception.cpp are told of packets and frames.
@@ -16,7 +16,7 @@ namespace {
 
 using ingest::DatagramConfig;
 
-[[nodiscard]] constexpr double to_seconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+[[nodiscard]] constexpr double seconds_of(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 void bind_faults(nb::module_& module) {
   nb::class_<ingest::Faults>(module, "Faults", "What happens to packets on their way, each by its probability.")
@@ -94,7 +94,7 @@ void bind_layout(nb::module_& module) {
           },
           "payload_bytes"_a, "frame_packets"_a, nb::kw_only(), "port"_a = 0, "raw_offset"_a.none() = nb::none(),
           "number_offset"_a = 0, "number_width"_a = 8, "big_endian"_a = true, "header_bytes"_a.none() = nb::none(),
-          "window_frames"_a = 2, "timeout"_a = to_seconds(DatagramConfig{}.timeout), "forward_packets"_a = 0,
+          "window_frames"_a = 2, "timeout"_a = seconds_of(DatagramConfig{}.timeout), "forward_packets"_a = 0,
           "backward_packets"_a = 0, "part_offset"_a = 0, "part_width"_a = 0, "group_bytes"_a = 0,
           "A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to "
           "`payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first "

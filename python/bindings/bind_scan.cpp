@@ -18,7 +18,7 @@ namespace {
 
 nb::bytes to_bytes(const auto& memory) { return nb::bytes(memory.data(), memory.size()); }
 
-void bind_types(nb::module_& module) {
+void bind_scan_types(nb::module_& module) {
   nb::enum_<fetch::Type>(module, "TypeId", "The types that scans take, as in Arrow.")
       .value("boolean", fetch::Type::boolean)
       .value("int8", fetch::Type::int8)
@@ -91,7 +91,7 @@ void bind_expressions(nb::module_& module) {
       .def_static("cast", &fetch::Expression::cast, "value"_a, "type"_a);
 }
 
-void bind_results(nb::module_& module) {
+void bind_scan_results(nb::module_& module) {
   nb::class_<fetch::ResultColumn>(module, "ResultColumn", "A column of a scan's result, in Arrow's layout.")
       .def_ro("type", &fetch::ResultColumn::type)
       .def_ro("length", &fetch::ResultColumn::length)
@@ -111,9 +111,9 @@ void bind_results(nb::module_& module) {
 }  // namespace
 
 void bind_scan(nb::module_& module) {
-  bind_types(module);
+  bind_scan_types(module);
   bind_expressions(module);
-  bind_results(module);
+  bind_scan_results(module);
 }
 
 }  // namespace headrace::python

@@ -12,7 +12,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "span_handle.hpp"
 
 namespace nb = nanobind;
@@ -90,7 +90,7 @@ void bind_placement(nb::module_& module) {
            "Where each page of a span of so many pages goes.");
 }
 
-void bind_statistics(nb::module_& module) {
+void bind_span_statistics(nb::module_& module) {
   nb::enum_<Right>(module, "Right", "What a device, or the host, may do with a page.")
       .value("none", Right::none)
       .value("read", Right::read)
@@ -195,7 +195,7 @@ void bind_moves(nb::class_<SpanHandle>& span) {
 void bind_span(nb::module_& module) {
   bind_place(module);
   bind_placement(module);
-  bind_statistics(module);
+  bind_span_statistics(module);
   module.attr("PAGE_BYTES") = kPageBytes;
   module.attr("SPARE_PAGES") = kSparePages;
   nb::class_<SpanHandle> span(module, "Span", nb::type_slots(span_buffer_slots()),

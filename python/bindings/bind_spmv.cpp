@@ -9,7 +9,7 @@
 #include "convert.hpp"
 #include "csr_handle.hpp"
 #include "gil.hpp"
-#include "headrace/operators/spmv_roofs.hpp"
+#include "operators/spmv/roofs.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -46,7 +46,7 @@ CsrHandle from_scipy(const Devices& devices, const nb::object& matrix, const std
           operators::parse_vector_reads(reads)};
 }
 
-void bind_part(nb::module_& module) {
+void bind_spmv_part(nb::module_& module) {
   nb::class_<CsrPartUse>(module, "CsrPart", "What one device has of a sparse matrix.")
       .def_ro("device", &CsrPartUse::device)
       .def_ro("first_row", &CsrPartUse::first_row)
@@ -68,7 +68,7 @@ void bind_part(nb::module_& module) {
 }  // namespace
 
 void bind_spmv(nb::module_& module) {
-  bind_part(module);
+  bind_spmv_part(module);
   module.def(
       "gather",
       [](const DeviceOrName& reader, const DeviceOrName& owner) {

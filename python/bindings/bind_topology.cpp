@@ -6,7 +6,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/measure/core_round_trips.hpp"
+#include "measure/core_round_trips.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

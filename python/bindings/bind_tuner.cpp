@@ -35,11 +35,11 @@ CacheUse parse_cache(std::string_view text) {
   throw UsageError(fmt::format("'{}' is no use of a cache: use, refresh, ignore", text));
 }
 
-TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,
-               const std::vector<std::string>& schedules, std::string_view arrivals, std::uint64_t seed,
-               std::uint32_t generators, bool single_thread, std::uint32_t threads_max, double window,
-               double rank_tolerance, std::string_view cache, const std::string& cache_file, bool measure_cached,
-               bool exhaustive, const std::optional<std::function<void(TunerProgress)>>& progress) {
+TunedPlan tune_plan(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,
+                    const std::vector<std::string>& schedules, std::string_view arrivals, std::uint64_t seed,
+                    std::uint32_t generators, bool single_thread, std::uint32_t threads_max, double window,
+                    double rank_tolerance, std::string_view cache, const std::string& cache_file, bool measure_cached,
+                    bool exhaustive, const std::optional<std::function<void(TunerProgress)>>& progress) {
   Interruptible interruptible;
   TunerOptions options;
   set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
@@ -84,7 +84,7 @@ void bind_tuner(nb::module_& module) {
       .def_ro("cached", &TunedPlan::cached)
       .def_ro("interrupted", &TunedPlan::interrupted, "Ctrl-C ended it early.")
       .def_ro("note", &TunedPlan::note, "Why there is no plan.");
-  module.def("tune", &tune, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3, "budget"_a = 60.0,
+  module.def("tune", &tune_plan, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3, "budget"_a = 60.0,
              "schedules"_a = std::vector<std::string>{}, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1,
              "single_thread"_a = false, "threads_max"_a = 0, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
              "cache"_a = "use", "cache_file"_a = "", "measure_cached"_a = true, "exhaustive"_a = false,

@@ -25,7 +25,11 @@ namespace headrace::python {
 namespace {
 
 using wire::DataType;
+using wire::DurationHistogram;
 using wire::Model;
+using wire::ModelStatistics;
+using wire::Outcomes;
+using wire::ProtocolStatistics;
 using wire::ServerConfig;
 using wire::ServerStatistics;
 using wire::Tensor;
@@ -143,7 +147,60 @@ void bind_model(nb::module_& module) {
       });
 }
 
-void bind_statistics(nb::module_& module) {
+void bind_outcomes(nb::module_& module) {
+  nb::class_<Outcomes>(module, "Outcomes", "Requests, or queries of requests, by how they ended.")
+      .def_ro("answered", &Outcomes::answered)
+      .def_ro("invalid", &Outcomes::invalid,
+              "The client's mistake: a wrong name, shape or size, or a feature the server lacks.")
+      .def_ro("refused", &Outcomes::refused,
+              "The server had no room, was about to stop, or its engine had failed (429, 503).")
+      .def_ro("late", &Outcomes::late, "The deadline passed first, or the request took too long to arrive (408, 504).")
+      .def_ro("cancelled", &Outcomes::cancelled,
+              "The client left, or its call ended, before the answer. Counted for models only.")
+      .def_ro("failed", &Outcomes::failed, "Any other error of the server (500).");
+}
+
+std::vector<double> bucket_bounds(const DurationHistogram& /*histogram*/) {
+  std::vector<double> bounds;
+  for (const Duration bound : DurationHistogram::kBounds) bounds.push_back(to_seconds(bound));
+  return bounds;
+}
+
+void bind_model_statistics(nb::module_& module) {
+  nb::class_<DurationHistogram>(module, "DurationHistogram", "Counts durations between fixed bounds, in seconds.")
+      .def_prop_ro("bounds", &bucket_bounds, "1, 2 and 5 times each power of ten, from 1 us to 10 s.")
+      .def_prop_ro(
+          "counts",
+          [](const DurationHistogram& self) {
+            return std::vector<std::uint64_t>(self.counts.begin(), self.counts.end());
+          },
+          "counts[i] has the durations that are at most bounds[i] and above the bound before it; the last one has the "
+          "rest.")
+      .def_prop_ro("count", &DurationHistogram::count)
+      .def_prop_ro("sum", [](const DurationHistogram& self) { return to_seconds(self.sum); });
+  nb::class_<ProtocolStatistics>(module, "ProtocolStatistics",
+                                 "The requests for inference that a model received over one protocol.")
+      .def_ro("requests", &ProtocolStatistics::requests)
+      .def_ro("queries", &ProtocolStatistics::queries,
+              "Queries share the outcome of their request. Invalid requests count none.")
+      .def_ro("durations", &ProtocolStatistics::durations,
+              "Answered requests: from the request being read to its reply being ready to send.")
+      .def_prop_ro(
+          "unanswered", [](const ProtocolStatistics& self) { return to_seconds(self.unanswered); },
+          "Sum of the same durations of all other requests, without invalid ones.");
+  nb::class_<ModelStatistics>(module, "ModelStatistics", "What a server's model has done since the server began.")
+      .def_ro("name", &ModelStatistics::name)
+      .def_ro("version", &ModelStatistics::version)
+      .def_ro("ready", &ModelStatistics::ready, "Its engine has not failed.")
+      .def_ro("http", &ModelStatistics::http)
+      .def_ro("grpc", &ModelStatistics::grpc)
+      .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
+      .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
+      .def_ro("last_inference", &ModelStatistics::last_inference,
+              "When it answered last, in milliseconds since 1970; 0: never.");
+}
+
+void bind_wire_statistics(nb::module_& module) {
   nb::class_<ServerStatistics>(module, "ServerStatistics", "What a server has done since it began.")
       .def_ro("connections", &ServerStatistics::connections, "Accepted.")
       .def_ro("connections_open", &ServerStatistics::connections_open, "Open now.")
@@ -155,13 +212,17 @@ void bind_statistics(nb::module_& module) {
       .def_ro("failed", &ServerStatistics::failed, "Those among them with an error.")
       .def_ro("refused", &ServerStatistics::refused,
               "Those among them for which there was no room (429, 503; in gRPC, too).")
-      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.");
+      .def_ro("http", &ServerStatistics::http, "Those over HTTP, by outcome.")
+      .def_ro("grpc", &ServerStatistics::grpc, "Those over gRPC, by outcome.")
+      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.")
+      .def_ro("memory_limit_bytes", &ServerStatistics::memory_limit_bytes, "The server's `memory_max`.");
 }
 
 void init_server(ServerHandle* self, std::vector<Model> models, std::string address, std::uint16_t http_port,
                  std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
                  std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
-                 std::uint32_t waiting_max, double request_max, double idle_max) {
+                 std::uint32_t waiting_max, double request_max, double idle_max, bool page, bool shared_memory,
+                 std::uint64_t shared_memory_max) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
                            .grpc_port = grpc_port,
@@ -172,7 +233,10 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .memory_max = memory_max,
                            .waiting_max = waiting_max,
                            .request_max = to_duration("request_max", request_max),
-                           .idle_max = to_duration("idle_max", idle_max)},
+                           .idle_max = to_duration("idle_max", idle_max),
+                           .page = page,
+                           .shared_memory = shared_memory,
+                           .shared_memory_max = shared_memory_max},
                           std::move(models));
 }
 
@@ -188,7 +252,8 @@ void bind_server(nb::module_& module) {
            "connections_max"_a = usual.connections_max, "head_bytes_max"_a = usual.head_bytes_max,
            "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
            "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
-           "idle_max"_a = to_seconds(usual.idle_max),
+           "idle_max"_a = to_seconds(usual.idle_max), "page"_a = usual.page, "shared_memory"_a = usual.shared_memory,
+           "shared_memory_max"_a = usual.shared_memory_max,
            "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
            "is spoken "
            "where `grpc_port` is given, usually 8001. Each "
@@ -197,7 +262,10 @@ void bind_server(nb::module_& module) {
            "requests and replies "
            "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
            "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
-           "of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose "
+           "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
+           "`shared_memory` clients may register POSIX shared memory for their tensors, "
+           "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
+           "process may open. Raises UsageError for models or limits that cannot be served (such as an engine whose "
            "Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error "
            "with Errc.not_supported for gRPC in a build without it.")
       .def_prop_ro(
@@ -207,6 +275,9 @@ void bind_server(nb::module_& module) {
           "grpc_port", [](const ServerHandle& self) { return self.server().grpc_port(); },
           "The port for gRPC; None where it is not spoken.")
       .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
+      .def(
+          "model_statistics", [](const ServerHandle& self) { return self.server().model_statistics(); },
+          "One for each model, in the order in which they were given. Any thread may ask, after stop() as well.")
       .def("drain", &ServerHandle::drain, "seconds"_a,
            "Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every "
            "request that has begun is answered, or `seconds` have passed; whether all were answered.")
@@ -227,7 +298,9 @@ void bind_server(nb::module_& module) {
 void bind_wire(nb::module_& module) {
   bind_tensor(module);
   bind_model(module);
-  bind_statistics(module);
+  bind_outcomes(module);
+  bind_model_statistics(module);
+  bind_wire_statistics(module);
   bind_server(module);
 }
 

@@ -43,5 +43,6 @@ void bind_receiver(nanobind::module_& module);
 void bind_reception(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
 void bind_wire(nanobind::module_& module);
+void bind_wire_client(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/device.hpp"
 

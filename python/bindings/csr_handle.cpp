@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "arrays.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 
 namespace nb = nanobind;

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/event_descriptor.hpp"
 #include "convert.hpp"
-#include "headrace/base/event_descriptor.hpp"
 
 namespace nb = nanobind;
 

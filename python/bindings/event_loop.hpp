@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace {
 class EventDescriptor;

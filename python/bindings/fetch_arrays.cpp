@@ -68,13 +68,13 @@ nb::object as_array(const ChunkArray& array, int device, int ordinal) {
   return nb::cast(made);
 }
 
-nb::object dlpack(const ChunkArray& array, const nb::kwargs& options) {
+nb::object chunk_dlpack(const ChunkArray& array, const nb::kwargs& options) {
   const int device = on_host(array) ? nb::device::cpu::value : nb::device::cuda::value;
   const int ordinal = on_host(array) ? 0 : array.fetch->device().ordinal();
   return as_array<nb::array_api>(array, device, ordinal).attr("__dlpack__")(**options);
 }
 
-nb::object numpy_of(const ChunkArray& array) {
+nb::object chunk_numpy(const ChunkArray& array) {
   if (!on_host(array)) throw UsageError("the chunk is on the device: use __dlpack__, or copy it with to_arrow()");
   return as_array<nb::numpy>(array, nb::device::cpu::value, 0);
 }
@@ -99,9 +99,9 @@ void bind_chunk_array(nb::module_& module) {
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
           "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "As NumPy writes it.")
-      .def("numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
+      .def("numpy", &chunk_numpy, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
            "Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
-      .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
+      .def("__dlpack__", &chunk_dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");

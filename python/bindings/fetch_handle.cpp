@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "fetch/parquet_footer.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
 #include "headrace/fetch/expression.hpp"
-#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "fetch/parquet_footer.hpp"
 #include "headrace/fetch/fetch.hpp"
-#include "headrace/fetch/parquet_footer.hpp"
 #include "headrace/fetch/scan.hpp"
 #include "headrace/fetch/source.hpp"
 

@@ -43,7 +43,7 @@ fetch::Watch make_watch(const nb::object& watch) {
   };
 }
 
-void bind_report(nb::module_& module) {
+void bind_table_report(nb::module_& module) {
   using fetch::TableReport;
   nb::class_<TableReport>(module, "TableReport", "How a table answered a query.")
       .def_prop_ro("groups", [](const TableReport& report) { return report.scan.groups; })
@@ -74,7 +74,7 @@ void bind_report(nb::module_& module) {
 }  // namespace
 
 void bind_fetch_table(nb::module_& module) {
-  bind_report(module);
+  bind_table_report(module);
   nb::class_<fetch::Table>(module, "FetchTable", "A table that is scanned on the device of its levels.")
       .def(nb::init<fetch::Levels, std::shared_ptr<fetch::Source>, fetch::FetchOptions>(), "levels"_a, "source"_a,
            "options"_a = fetch::FetchOptions{})

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "headrace/ingest/held_frame.hpp"
+#include "headrace/ingest/detail/held_frame.hpp"
 
 /// Frames as Python has them: whoever looks at one keeps its buffer from being filled anew.
 namespace headrace::python {

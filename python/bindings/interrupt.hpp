@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gil.hpp"
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/threads.hpp"
 
 namespace headrace::python {
 

@@ -58,5 +58,6 @@ NB_MODULE(_core, module) {
   headrace::python::bind_reception(module);
   headrace::python::bind_messages(module);
   headrace::python::bind_wire(module);
+  if constexpr (headrace::kBuiltWithWire) headrace::python::bind_wire_client(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

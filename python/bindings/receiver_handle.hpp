@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/receiver.hpp"
+#include "ingest/faulty_source.hpp"
 
 /// Receivers as Python has them: each owns its ring and its source.
 namespace headrace::python {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "convert.hpp"
-#include "headrace/serve/rate_search.hpp"
+#include "headrace/serve/detail/rate_search.hpp"
 
 namespace headrace::python {
 

@@ -34,7 +34,7 @@ nb::capsule make_view(nb::handle_t<SpanHandle> self, SpanHandle& handle, bool by
   return owner;
 }
 
-nb::object numpy_of(nb::handle_t<SpanHandle> self) {
+nb::object span_numpy(nb::handle_t<SpanHandle> self) {
   auto& handle = nb::cast<SpanHandle&>(self);
   const bool writable = handle.require_host_readable();
   auto* const data = reinterpret_cast<std::uint8_t*>(handle.span().data());
@@ -45,7 +45,7 @@ nb::object numpy_of(nb::handle_t<SpanHandle> self) {
 }
 
 nb::object array_of(nb::handle_t<SpanHandle> self, nb::handle dtype, nb::handle shape, std::size_t offset) {
-  const nb::object bytes = numpy_of(self);
+  const nb::object bytes = span_numpy(self);
   const nb::module_ numpy = nb::module_::import_("numpy");
   const nb::object type = numpy.attr("dtype")(dtype);
   const auto item_bytes = nb::cast<std::size_t>(type.attr("itemsize"));
@@ -68,13 +68,13 @@ nb::object array_of(nb::handle_t<SpanHandle> self, nb::handle dtype, nb::handle 
   return shape.is_none() ? typed : nb::object(typed.attr("reshape")(shape));
 }
 
-nb::tuple dlpack_device(const SpanHandle& handle) {
+nb::tuple span_dlpack_device(const SpanHandle& handle) {
   const Device device = handle.span().device();
   if (device.properties().host_memory) return nb::make_tuple(int{nb::device::cpu::value}, 0);
   return nb::make_tuple(int{nb::device::cuda::value}, device.ordinal());
 }
 
-nb::object dlpack(nb::handle_t<SpanHandle> self, const nb::kwargs& options) {
+nb::object span_dlpack(nb::handle_t<SpanHandle> self, const nb::kwargs& options) {
   auto& handle = nb::cast<SpanHandle&>(self);
   const bool on_cpu = handle.span().device().properties().host_memory;
   const bool writable = on_cpu ? handle.require_host_readable() : handle.require_device_readable();
@@ -92,7 +92,7 @@ nb::object dlpack(nb::handle_t<SpanHandle> self, const nb::kwargs& options) {
       data, {bytes}, owner, {}, nb::dtype<std::uint8_t>(), type, ordinal));
 }
 
-nb::dict cuda_array_interface(const SpanHandle& handle) {
+nb::dict span_cuda_array(const SpanHandle& handle) {
   if (handle.span().device().kind() != DeviceKind::cuda) {
     throw nb::attribute_error("a span of a CPU device has no __cuda_array_interface__");
   }
@@ -107,7 +107,7 @@ nb::dict cuda_array_interface(const SpanHandle& handle) {
   return array;
 }
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+int get_span_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
     auto& handle = nb::cast<SpanHandle&>(nb::handle(self));
@@ -124,21 +124,21 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
 }
 
-void release_buffer(PyObject* self, Py_buffer* /*view*/) noexcept {
+void release_span_buffer(PyObject* self, Py_buffer* /*view*/) noexcept {
   nb::inst_ptr<SpanHandle>(nb::handle(self))->host_view_ends();
 }
 
 }  // namespace
 
 PyType_Slot* span_buffer_slots() noexcept {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
-                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_span_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_span_buffer)},
                                 {0, nullptr}};
   return slots;
 }
 
 void bind_span_arrays(nb::class_<SpanHandle>& span) {
-  span.def("numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[numpy.uint8]"),
+  span.def("numpy", &span_numpy, nb::sig("def numpy(self) -> NDArray[numpy.uint8]"),
            "The bytes as an array, not copied, read-only where the host may only read. Raises UsageError when the host "
            "may not read a page, which on CUDA is so for pages on a device.")
       .def("array", &array_of, "dtype"_a, "shape"_a = nb::none(), "offset"_a = 0,
@@ -146,11 +146,11 @@ void bind_span_arrays(nb::class_<SpanHandle>& span) {
                "def array(self, dtype: typing.Any, shape: int | collections.abc.Sequence[int] | None = None, offset: "
                "int = 0) -> NDArray[typing.Any]"),
            "The same as items of a type, from byte `offset`; as many as there are where `shape` is None.")
-      .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"),
+      .def("__dlpack__", &span_dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"),
            "The bytes for torch.from_dlpack() and its like, not copied. Raises UsageError when the device may not read "
            "a page.")
-      .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
+      .def("__dlpack_device__", &span_dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro("__cuda_array_interface__", &span_cuda_array,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
                    "For CuPy, Numba and PyTorch; on CUDA devices alone.");
 }

@@ -108,13 +108,18 @@ class DeviceProperties:
     def pageable_memory_access(self) -> bool: ...
 
 class MemoryInfo:
-    """Memory of a device at one moment."""
+    """Memory of a device or of the host at one moment."""
 
     @property
     def free_bytes(self) -> int: ...
 
     @property
     def total_bytes(self) -> int: ...
+
+def host_memory() -> MemoryInfo:
+    """
+    The host's memory that this process may use: the least of what the machine and each control group above the process allow and have left. Swap does not count.
+    """
 
 class DeviceKind(enum.Enum):
     """What drives a device."""
@@ -267,7 +272,21 @@ class LoadResult:
 
     @property
     def refused(self) -> int:
-        """Offered and not admitted. Over the whole run, as are the next three."""
+        """
+        Offered and not admitted. Over the whole run, as are the counts that follow.
+        """
+
+    @property
+    def late(self) -> int:
+        """Their deadline passed before the answer; of loads on a server."""
+
+    @property
+    def lost(self) -> int:
+        """Sent, and not heard of again; of loads on a server."""
+
+    @property
+    def unsent(self) -> int:
+        """Not sent before the load ended; of loads on a server."""
 
     @property
     def failed(self) -> int:
@@ -279,7 +298,7 @@ class LoadResult:
 
     @property
     def answered(self) -> int:
-        """All that came back."""
+        """All that came back with an answer, right or not."""
 
     @property
     def windows(self) -> int:
@@ -308,9 +327,15 @@ class LoadResult:
         """Refused, of the arrivals in the windows that count."""
 
     @property
+    def unanswered_counted(self) -> int:
+        """
+        Got no answer for any reason, of the same arrivals; the refused as well.
+        """
+
+    @property
     def p99_offered(self) -> float:
         """
-        p99 with each refused query later than any answer; inf where it falls among these.
+        p99 with each query that got no answer later than any answer; inf where it falls among these.
         """
 
     @property
@@ -3856,6 +3881,11 @@ class MessageReader:
     def rest(self) -> int:
         """Bytes at the end that are no whole message."""
 
+def http_chunks(text: bytes | bytearray | memoryview, offset: int) -> tuple[int, numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]:
+    """
+    The chunks of an HTTP body that `text` begins with, from byte `offset` of its stream on: the bytes that they take, and where the data of each begins and ends. Up to the first that has not come whole, is empty, or has a head of anything but 1 to 4 digits.
+    """
+
 class DataType(enum.Enum):
     """
     The types of a tensor's elements, as the Open Inference Protocol has them.
@@ -3952,6 +3982,112 @@ class Model:
 
     def __repr__(self) -> str: ...
 
+class Outcomes:
+    """Requests, or queries of requests, by how they ended."""
+
+    @property
+    def answered(self) -> int: ...
+
+    @property
+    def invalid(self) -> int:
+        """
+        The client's mistake: a wrong name, shape or size, or a feature the server lacks.
+        """
+
+    @property
+    def refused(self) -> int:
+        """
+        The server had no room, was about to stop, or its engine had failed (429, 503).
+        """
+
+    @property
+    def late(self) -> int:
+        """
+        The deadline passed first, or the request took too long to arrive (408, 504).
+        """
+
+    @property
+    def cancelled(self) -> int:
+        """
+        The client left, or its call ended, before the answer. Counted for models only.
+        """
+
+    @property
+    def failed(self) -> int:
+        """Any other error of the server (500)."""
+
+class DurationHistogram:
+    """Counts durations between fixed bounds, in seconds."""
+
+    @property
+    def bounds(self) -> list[float]:
+        """1, 2 and 5 times each power of ten, from 1 us to 10 s."""
+
+    @property
+    def counts(self) -> list[int]:
+        """
+        counts[i] has the durations that are at most bounds[i] and above the bound before it; the last one has the rest.
+        """
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def sum(self) -> float: ...
+
+class ProtocolStatistics:
+    """The requests for inference that a model received over one protocol."""
+
+    @property
+    def requests(self) -> Outcomes: ...
+
+    @property
+    def queries(self) -> Outcomes:
+        """
+        Queries share the outcome of their request. Invalid requests count none.
+        """
+
+    @property
+    def durations(self) -> DurationHistogram:
+        """
+        Answered requests: from the request being read to its reply being ready to send.
+        """
+
+    @property
+    def unanswered(self) -> float:
+        """Sum of the same durations of all other requests, without invalid ones."""
+
+class ModelStatistics:
+    """What a server's model has done since the server began."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def ready(self) -> bool:
+        """Its engine has not failed."""
+
+    @property
+    def http(self) -> ProtocolStatistics: ...
+
+    @property
+    def grpc(self) -> ProtocolStatistics: ...
+
+    @property
+    def queries_waiting(self) -> int:
+        """Queries that wait for a slot of the engine now."""
+
+    @property
+    def queries_in_flight(self) -> int:
+        """Queries that the engine has now."""
+
+    @property
+    def last_inference(self) -> int:
+        """When it answered last, in milliseconds since 1970; 0: never."""
+
 class ServerStatistics:
     """What a server has done since it began."""
 
@@ -3982,17 +4118,29 @@ class ServerStatistics:
         """Those among them for which there was no room (429, 503; in gRPC, too)."""
 
     @property
+    def http(self) -> Outcomes:
+        """Those over HTTP, by outcome."""
+
+    @property
+    def grpc(self) -> Outcomes:
+        """Those over gRPC, by outcome."""
+
+    @property
     def memory_bytes(self) -> int:
         """Taken by requests and replies now."""
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """The server's `memory_max`."""
 
 class Server:
     """
     Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
         """
 
     @property
@@ -4004,6 +4152,11 @@ class Server:
         """The port for gRPC; None where it is not spoken."""
 
     def statistics(self) -> ServerStatistics: ...
+
+    def model_statistics(self) -> list[ModelStatistics]:
+        """
+        One for each model, in the order in which they were given. Any thread may ask, after stop() as well.
+        """
 
     def drain(self, seconds: float) -> bool:
         """
@@ -4020,6 +4173,61 @@ class Server:
     def __exit__(self, *exception: object) -> None: ...
 
     def __repr__(self) -> str: ...
+
+class ServerEndpoint:
+    """A model of a server of the Open Inference Protocol."""
+
+    def __init__(self, *, grpc: bool, address: str, port: int, authority: str, model: str, patience: float = ...) -> None:
+        """
+        `address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long the server may take to accept connections, to come back after it has closed them, and to send anything while it has requests, in seconds.
+        """
+
+class ModelInput:
+    """An input of a model, as its server describes it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def datatype(self) -> str: ...
+
+    @property
+    def shape(self) -> list[int]:
+        """A dimension of any size is below 0."""
+
+    def __repr__(self) -> str: ...
+
+class InputTensor:
+    """An input of a request."""
+
+    def __init__(self, name: str, datatype: str, shape: Sequence[int], content: bytes) -> None: ...
+
+class ServerLoad:
+    """What a load on a server did; each arrival is a request."""
+
+    @property
+    def load(self) -> LoadResult: ...
+
+    @property
+    def connections_lost(self) -> int: ...
+
+    @property
+    def failure(self) -> str:
+        """What the server said of the first request that failed."""
+
+    @property
+    def refusal(self) -> str:
+        """What the server said of the first request that it refused."""
+
+def describe_model(endpoint: ServerEndpoint) -> list[ModelInput]:
+    """
+    The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it cannot be reached or does not answer.
+    """
+
+def load_server(endpoint: ServerEndpoint, requests: Sequence[Sequence[InputTensor]], *, connections: int = ..., streams: int = ..., deadline: float | None = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
+    """
+    Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, goes away, or goes silent for longer than the endpoint's patience.
+    """
 
 class StringDictionary:
     """What the indices of a column of strings stand for."""

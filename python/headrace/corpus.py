@@ -1,5 +1,6 @@
 """Documents from files: text lines, JSON Lines, Parquet, WordNet."""
 
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -7,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headrace import free_memory
-from headrace._core import Index, IndexBuilder
+from headrace._core import Index, IndexBuilder, host_memory
 from headrace.errors import DataError, Errc, MissingFileError, UsageError
 from headrace.text import READ_BYTES_MAX, parse_json, too_long
 
@@ -159,6 +159,11 @@ def documents(
     return readers[form]()
 
 
+def _resident_bytes() -> int:
+    """The memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+
 def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
     """The documents, as long as an index of them fits memory: a pipe has no end that could be known before.
 
@@ -167,7 +172,7 @@ def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
     Raises:
         DataError: naming the corpus, once less than that is left.
     """
-    began = free_memory.resident_bytes()
+    began = _resident_bytes()
     since = 0
     for number, document in enumerate(made, start=1):
         yield document
@@ -175,9 +180,9 @@ def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
         if number % _DOCUMENTS_BETWEEN != 0 and since < _BYTES_BETWEEN:
             continue
         since = 0
-        held = max(free_memory.resident_bytes() - began, 0)
-        left = free_memory.free_bytes()
-        if left is not None and left < held + _SPARE_BYTES:
+        held = max(_resident_bytes() - began, 0)
+        left = host_memory().free_bytes
+        if left < held + _SPARE_BYTES:
             raise DataError(
                 f"{path}: an index of it takes more memory than there is: {number:,} documents hold "
                 f"{held >> 20:,} MiB, as much again is needed to build it, and {left >> 20:,} MiB are left",

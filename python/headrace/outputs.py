@@ -46,6 +46,14 @@ def _check_apart(path: Path) -> None:
         raise UsageError(f"{path} is standard output, where --json prints: give another file")
 
 
+def shown_folder(path: Path) -> Path:
+    """The folder of a path, for a message: whole, unless the working directory that it starts from was deleted."""
+    try:
+        return path.resolve().parent
+    except OSError:
+        return path.parent
+
+
 def check(path: Path) -> None:
     """Finds out whether a file can be written there, before the work for it is done.
 

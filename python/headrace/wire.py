@@ -17,13 +17,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from headrace._core import DataType, Model, Server, ServerStatistics, Tensor, built_with_wire
+from headrace._core import (
+    DataType,
+    DurationHistogram,
+    Model,
+    ModelStatistics,
+    Outcomes,
+    ProtocolStatistics,
+    Server,
+    ServerStatistics,
+    Tensor,
+    built_with_wire,
+)
 from headrace.dtypes import answer_dtype_of, read_dtype
 from headrace.errors import Errc, UsageError
-from headrace.operators.python_operator import function_of
+from headrace.operators.compiled_operator import maker_of
 from headrace.serve import Engine, Operator
 
-__all__ = ["DataType", "Model", "Server", "ServerStatistics", "Tensor", "model"]
+__all__ = [
+    "DataType",
+    "DurationHistogram",
+    "Model",
+    "ModelStatistics",
+    "Outcomes",
+    "ProtocolStatistics",
+    "Server",
+    "ServerStatistics",
+    "Tensor",
+    "model",
+]
 
 _BATCH_MAX = 1024
 
@@ -94,7 +116,7 @@ def model(
 
 def query_dtype(operator: Operator) -> np.dtype[Any]:
     """The type of a whole query: bytes for an operator whose queries have none."""
-    made = function_of(operator)
+    made = maker_of(operator)
     if made is not None:
         return made[0].query
     if operator.query_type:

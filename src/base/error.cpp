@@ -4,8 +4,8 @@
 
 #include <system_error>
 
-#include "headrace/base/process.hpp"
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/process.hpp"
+#include "headrace/base/detail/threads.hpp"
 
 namespace headrace {
 

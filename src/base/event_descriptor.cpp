@@ -1,4 +1,4 @@
-#include "headrace/base/event_descriptor.hpp"
+#include "base/event_descriptor.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "headrace/base/file_identity.hpp"
+#include "headrace/base/detail/file_identity.hpp"
 
 #include <sys/stat.h>
 

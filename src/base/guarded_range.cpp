@@ -1,4 +1,4 @@
-#include "headrace/base/guarded_range.hpp"
+#include "headrace/base/detail/guarded_range.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

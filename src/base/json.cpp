@@ -1,4 +1,4 @@
-#include "headrace/base/json.hpp"
+#include "base/json.hpp"
 
 #include <fmt/format.h>
 

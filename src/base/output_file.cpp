@@ -1,4 +1,4 @@
-#include "headrace/base/output_file.hpp"
+#include "base/output_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -127,7 +127,8 @@ OutputFile::OutputFile(const std::filesystem::path& path) : shown_(path.string()
     return;
   }
   struct stat status{};
-  if (::stat(target_.folder.c_str(), &status) != 0 && errno == ENOENT) {
+  const bool found = ::stat(target_.folder.c_str(), &status) == 0;
+  if (found ? status.st_nlink == 0 : errno == ENOENT) {  // a folder without a link was deleted; it may still be "."
     const auto name = std::filesystem::path(target_.path).filename().string();
     throw SystemError(Errc::not_found, fmt::format("there is no folder {} to write {} to", target_.folder, name),
                       ENOENT);

@@ -1,8 +1,8 @@
-#include "headrace/base/parking.hpp"
+#include "headrace/base/detail/parking.hpp"
 
 #include <utility>
 
-#include "headrace/base/event_descriptor.hpp"
+#include "base/event_descriptor.hpp"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/threads.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

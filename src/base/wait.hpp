@@ -6,7 +6,7 @@
 #include <ctime>
 #include <span>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace {

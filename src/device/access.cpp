@@ -1,4 +1,4 @@
-#include "headrace/device/access.hpp"
+#include "headrace/device/detail/access.hpp"
 
 #include "base/names.hpp"
 

@@ -6,15 +6,15 @@
 #include <span>
 
 #include "device/known_range.hpp"
+#include "device/occupancy.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
+#include "headrace/device/detail/health.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/graph.hpp"
-#include "headrace/device/health.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/device/occupancy.hpp"
-#include "headrace/device/peer.hpp"
 #include "headrace/device/stream.hpp"
 
 /// What a kind of device implements. The public classes are thin views of these; their comments give the contracts.

@@ -1,4 +1,4 @@
-#include "headrace/device/barrier_mailbox.hpp"
+#include "headrace/device/detail/barrier_mailbox.hpp"
 
 #include <fmt/format.h>
 

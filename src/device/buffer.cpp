@@ -5,7 +5,7 @@
 #include "base/names.hpp"
 #include "device/backend.hpp"
 #include "device/span/span_spares.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/device/code.hpp"
+#include "headrace/device/detail/code.hpp"
 
 #include <fmt/format.h>
 

@@ -1,28 +1,21 @@
-#include "headrace/device/host_memory.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 
 #include <unistd.h>
 
-#include <fstream>
-#include <limits>
-#include <string>
+#include <algorithm>
 
-#include "headrace/base/bytes.hpp"
+#include "device/host_memory_files.hpp"
 
 namespace headrace {
 
 MemoryInfo host_memory() {
+  MemoryInfo info = detail::host_memory_of("/proc", "/sys/fs/cgroup");
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page_bytes = sysconf(_SC_PAGESIZE);
-  MemoryInfo info;
-  info.total_bytes = pages > 0 && page_bytes > 0
-                         ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes)
-                         : std::numeric_limits<std::size_t>::max() / 2;
-  info.free_bytes = info.total_bytes;
-  std::ifstream file("/proc/meminfo");
-  for (std::string key; file >> key;) {
-    std::size_t kib = 0;
-    if (key == "MemAvailable:" && file >> kib) info.free_bytes = kib * kKiB;
-    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  if (pages > 0 && page_bytes > 0) {  // also where /proc is not there
+    const std::size_t installed = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes);
+    info.total_bytes = std::min(info.total_bytes, installed);
+    info.free_bytes = std::min(info.free_bytes, installed);
   }
   return info;
 }

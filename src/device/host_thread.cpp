@@ -1,4 +1,4 @@
-#include "headrace/device/host_thread.hpp"
+#include "headrace/device/detail/host_thread.hpp"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "headrace/device/managed.hpp"
+#include "headrace/device/detail/managed.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/device/memory_rates.hpp"
+#include "headrace/device/detail/memory_rates.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <array>
 #include <cctype>
 
-#include "headrace/base/bytes.hpp"
+#include "base/nearest.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/nearest.hpp"
 
 namespace headrace {
 

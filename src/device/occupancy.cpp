@@ -1,4 +1,4 @@
-#include "headrace/device/occupancy.hpp"
+#include "device/occupancy.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "base/nearest.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/nearest.hpp"
 
 namespace headrace {
 

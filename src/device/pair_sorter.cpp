@@ -1,4 +1,4 @@
-#include "headrace/device/pair_sorter.hpp"
+#include "headrace/device/detail/pair_sorter.hpp"
 
 #include <fmt/format.h>
 

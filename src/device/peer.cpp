@@ -1,4 +1,4 @@
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/peer.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/names.hpp"
 #include "device/backend.hpp"
-#include "headrace/device/health.hpp"
+#include "headrace/device/detail/health.hpp"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 
 #include "device/backend.hpp"
 #include "device/span/span_places.hpp"
-#include "headrace/device/listed_copies.hpp"
+#include "headrace/device/detail/listed_copies.hpp"
 
 namespace headrace {
 

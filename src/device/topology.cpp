@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "base/names.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

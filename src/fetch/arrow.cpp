@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "fetch/query/typing.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/expression.hpp"
 
@@ -58,8 +59,6 @@ std::optional<DataType> parse_decimal(std::string_view format) noexcept {
                   .precision = static_cast<std::uint8_t>(precision),
                   .scale = static_cast<std::int8_t>(scale)};
 }
-
-bool is_integer(Type type) noexcept { return type >= Type::int8 && type <= Type::uint64; }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "headrace/fetch/dictionary.hpp"
+#include "headrace/fetch/detail/dictionary.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <numeric>
 #include <utility>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 namespace headrace::fetch {
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "headrace/fetch/dictionary.hpp"
+#include "headrace/fetch/detail/dictionary.hpp"
 
 namespace headrace::fetch {
 

@@ -13,9 +13,9 @@
 #include "fetch/materialise.hpp"
 #include "fetch/recorder.hpp"
 #include "fetch/request.hpp"
+#include "headrace/base/detail/process.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
-#include "headrace/base/threads.hpp"
 
 namespace headrace::fetch {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <limits>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
-#include "headrace/fetch/mapped_file.hpp"
+#include "headrace/fetch/detail/mapped_file.hpp"
 
 namespace headrace::fetch {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fetch/slabs.hpp"
-#include "headrace/fetch/arrow_c.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/arrow_c.hpp"
+#include "headrace/fetch/detail/column.hpp"
 #include "headrace/fetch/source.hpp"
 
 namespace headrace::fetch {

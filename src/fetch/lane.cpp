@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::fetch {
 

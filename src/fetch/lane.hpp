@@ -12,7 +12,7 @@
 #include "fetch/host_chunk.hpp"
 #include "fetch/recorder.hpp"
 #include "fetch/slabs.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "headrace/device/stream.hpp"
 

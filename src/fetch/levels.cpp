@@ -7,10 +7,10 @@
 
 #include "base/names.hpp"
 #include "fetch/levels_state.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
-#include "headrace/device/host_memory.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 
 namespace headrace::fetch {
 

@@ -12,7 +12,7 @@
 #include "fetch/lane.hpp"
 #include "fetch/query_gate.hpp"
 #include "fetch/slabs.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/fetch/levels.hpp"
 #include "headrace/fetch/source.hpp"
 

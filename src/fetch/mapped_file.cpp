@@ -1,4 +1,4 @@
-#include "headrace/fetch/mapped_file.hpp"
+#include "headrace/fetch/detail/mapped_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -11,7 +11,7 @@
 #include "fetch/lane.hpp"
 #include "fetch/levels_state.hpp"
 #include "fetch/recorder.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/fetch/fetch.hpp"
 #include "headrace/fetch/source.hpp"
 

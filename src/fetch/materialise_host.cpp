@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "fetch/materialise.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 // What a thread of a fetch does down to the CPU level.
@@ -12,7 +12,7 @@ namespace headrace::fetch {
 namespace {
 
 /// Read at once: a disk that is slow does not keep a fetch that is to end waiting for a second.
-constexpr std::size_t kPopulateBytes = 16 * kMiB;
+constexpr std::size_t kPopulateAtOnce = 16 * kMiB;
 
 std::size_t bytes_of(const std::vector<FileRange>& ranges) noexcept {
   std::size_t bytes = 0;
@@ -46,9 +46,9 @@ void Materialiser::populate(Chunk chunk, std::vector<FileRange> ranges, std::siz
   pin->charged = bytes;
   const Time started = SteadyClock::now();
   for (const FileRange& range : ranges) {
-    for (std::size_t done = 0; done < range.bytes; done += kPopulateBytes) {
+    for (std::size_t done = 0; done < range.bytes; done += kPopulateAtOnce) {
       check_stop();
-      range.file->populate(range.offset + done, std::min(range.bytes - done, kPopulateBytes));
+      range.file->populate(range.offset + done, std::min(range.bytes - done, kPopulateAtOnce));
     }
   }
   pin->ranges = std::move(ranges);

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
+#include "fetch/parquet_footer.hpp"
 #include "fetch/program/rows.hpp"
 #include "fetch/query/typing.hpp"
-#include "headrace/fetch/parquet_footer.hpp"
 
 namespace headrace::fetch {
 

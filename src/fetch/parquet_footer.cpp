@@ -1,4 +1,4 @@
-#include "headrace/fetch/parquet_footer.hpp"
+#include "fetch/parquet_footer.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "fetch/thrift.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 namespace headrace::fetch {
 

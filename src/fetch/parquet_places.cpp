@@ -2,7 +2,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "headrace/fetch/parquet_footer.hpp"
+#include "fetch/parquet_footer.hpp"
 
 namespace headrace::fetch {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "headrace/fetch/timeline.hpp"
+#include "headrace/fetch/detail/timeline.hpp"
 
 namespace headrace::fetch {
 

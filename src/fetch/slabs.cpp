@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::fetch {
 

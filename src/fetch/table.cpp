@@ -19,7 +19,7 @@
 #include "fetch/query/slices.hpp"
 #include "fetch/scan/merge.hpp"
 #include "fetch/windows.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

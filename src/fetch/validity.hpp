@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "headrace/fetch/arrow_c.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/arrow_c.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 /// Where a column of strings has values, as a column of booleans.
 namespace headrace::fetch {

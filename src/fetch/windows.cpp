@@ -6,7 +6,7 @@
 
 #include "fetch/host_chunk.hpp"
 #include "fetch/slabs.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -1,4 +1,4 @@
-#include "headrace/grid/box.hpp"
+#include "headrace/grid/detail/box.hpp"
 
 #include <fmt/format.h>
 

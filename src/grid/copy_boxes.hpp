@@ -4,7 +4,7 @@
 #include <span>
 
 #include "headrace/device/stream.hpp"
-#include "headrace/grid/box_copy.hpp"
+#include "headrace/grid/detail/box_copy.hpp"
 
 namespace headrace::grid {
 

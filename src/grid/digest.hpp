@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/grid/box.hpp"
+#include "headrace/grid/detail/box.hpp"
 
 namespace headrace::grid {
 

@@ -9,7 +9,7 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr int kTag = 0;
+constexpr int kGatherTag = 0;
 constexpr std::int64_t kMessageBytes = 32 << 20;
 
 /// Rows of a box, in an array of the domain and one behind the other in a message.
@@ -45,7 +45,7 @@ class BoxRows {
       std::memcpy(message.data() + static_cast<std::size_t>(row - first) * row_bytes, rows.row(row), row_bytes);
     }
     const RankMessage one{.rank = sends ? 0 : from,
-                          .tag = kTag,
+                          .tag = kGatherTag,
                           .data = message.data(),
                           .bytes = static_cast<std::size_t>(end - first) * row_bytes};
     const std::span<const RankMessage> it(&one, 1);

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/grid/box.hpp"
-#include "headrace/grid/region.hpp"
+#include "headrace/grid/detail/box.hpp"
+#include "headrace/grid/detail/region.hpp"
 
 namespace headrace::grid {
 

@@ -11,8 +11,8 @@
 #include "grid/layout.hpp"
 #include "grid/share.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/peer.hpp"
-#include "headrace/grid/decomposition.hpp"
+#include "headrace/device/detail/peer.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

@@ -1,8 +1,8 @@
 #include "base/names.hpp"
 
+#include "headrace/grid/detail/timeline.hpp"
 #include "headrace/grid/fdtd.hpp"
 #include "headrace/grid/simulation.hpp"
-#include "headrace/grid/timeline.hpp"
 
 /// The names of this module's enumerations.
 namespace headrace::grid {

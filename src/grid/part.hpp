@@ -16,8 +16,8 @@
 #include "grid/whole_sum.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
+#include "headrace/grid/detail/sweep_chain.hpp"
 #include "headrace/grid/stencil.hpp"
-#include "headrace/grid/sweep_chain.hpp"
 
 namespace headrace::grid {
 

@@ -15,7 +15,7 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kPhaseThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
@@ -203,11 +203,11 @@ class Planner {
     for (const Box& box : boxes) {
       const auto across = (static_cast<std::uint64_t>(units(box.size(0))) + (1U << lanes_log2) - 1) >> lanes_log2;
       const auto rows = static_cast<std::uint64_t>(box.size(1) * box.size(2));
-      const std::uint64_t rows_at_once = kThreads >> lanes_log2;
+      const std::uint64_t rows_at_once = kPhaseThreads >> lanes_log2;
       blocks = std::max(blocks, across * ((rows + rows_at_once - 1) / rows_at_once));
     }
     made.shape = {.blocks = static_cast<std::uint32_t>(std::min(blocks, kBlocksMax)),
-                  .threads = kThreads,
+                  .threads = kPhaseThreads,
                   .items = static_cast<std::uint32_t>(boxes.size())};
     return made;
   }

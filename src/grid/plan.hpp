@@ -9,7 +9,7 @@
 #include "grid/runs.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
 
 namespace headrace::grid {
 

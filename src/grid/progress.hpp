@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/parking.hpp"
+#include "headrace/base/detail/parking.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace::grid {

@@ -1,4 +1,4 @@
-#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/detail/ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr int kTag = 0;  // links between parts have those from 1 on
+constexpr int kExchangeTag = 0;  // links between parts have those from 1 on
 
 }  // namespace
 
@@ -32,8 +32,8 @@ Result<std::vector<std::byte>> gather_on_all(Ranks& ranks, std::span<const std::
       continue;
     }
     const int other = static_cast<int>(rank);
-    sends.push_back({.rank = other, .tag = kTag, .data = sent.data(), .bytes = sent.size()});
-    receives.push_back({.rank = other, .tag = kTag, .data = place, .bytes = own.size()});
+    sends.push_back({.rank = other, .tag = kExchangeTag, .data = sent.data(), .bytes = sent.size()});
+    receives.push_back({.rank = other, .tag = kExchangeTag, .data = place, .bytes = own.size()});
   }
   const Status exchanged = ranks.exchange(sends, receives);
   if (!exchanged) return exchanged.error();

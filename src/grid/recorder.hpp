@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/device/stream.hpp"
-#include "headrace/grid/timeline.hpp"
+#include "headrace/grid/detail/timeline.hpp"
 
 namespace headrace::grid {
 

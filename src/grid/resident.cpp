@@ -14,12 +14,12 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kResidentThreads = 256;
 constexpr Duration kNapMost = std::chrono::milliseconds(1);
 
 /// Blocks of a CPU device are threads that spin while they wait: few, and at least two, so that they do meet.
 [[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
-  const std::uint32_t fitting = part.device().resident_blocks_max(program.resident, kThreads);
+  const std::uint32_t fitting = part.device().resident_blocks_max(program.resident, kResidentThreads);
   if (fitting == 0) {
     throw UsageError(fmt::format("mode 'resident': no block of stencil {} can be resident on {}: use mode 'streams'",
                                  program.name, part.device().name()),
@@ -168,7 +168,8 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
   const StreamRef stream = part_.stream();
   Status status = stream.fill(counters_.data(), 0, counters_.bytes());
-  if (status) status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kThreads}, arguments);
+  if (status)
+    status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kResidentThreads}, arguments);
   if (status) status = wait_for_kernel();
   // Pairs with the store of ResidentWait::must_leave().
   if (status && std::atomic_ref(words.gave_up).load(std::memory_order_acquire) != 0) status = Errc::hung;

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "grid/part.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/peer.hpp"
-#include "headrace/grid/decomposition.hpp"
-#include "headrace/grid/resident_kernel.hpp"
+#include "headrace/device/detail/peer.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
+#include "headrace/grid/detail/resident_kernel.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "headrace/grid/sweep_tasks.hpp"
+#include "headrace/grid/detail/sweep_tasks.hpp"
 
 namespace headrace::grid {
 

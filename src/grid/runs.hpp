@@ -6,7 +6,7 @@
 
 #include "grid/layout.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/grid/sweep_region.hpp"
+#include "headrace/grid/detail/sweep_region.hpp"
 
 /// How the boxes of a pass are cut into tasks: strips of columns, and runs of rows.
 namespace headrace::grid {

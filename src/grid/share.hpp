@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "headrace/device/device.hpp"
-#include "headrace/grid/decomposition.hpp"
-#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
+#include "headrace/grid/detail/ranks.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

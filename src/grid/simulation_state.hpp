@@ -11,7 +11,7 @@
 #include "grid/resident.hpp"
 #include "grid/share.hpp"
 #include "grid/team.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

@@ -1,7 +1,7 @@
 #include "grid/team.hpp"
 
-#include "headrace/base/threads.hpp"
-#include "headrace/device/host_thread.hpp"
+#include "headrace/base/detail/threads.hpp"
+#include "headrace/device/detail/host_thread.hpp"
 
 namespace headrace::grid {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/parking.hpp"
+#include "headrace/base/detail/parking.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace::grid {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 
 /// The Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
 namespace headrace::ingest {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace::ingest {
 

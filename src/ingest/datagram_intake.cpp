@@ -14,7 +14,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr std::uint32_t kPieces = 4096;
+constexpr std::uint32_t kDatagramPieces = 4096;
 constexpr std::uint32_t kFrames = 256;
 /// So long datagrams may wait to be copied, where they fill no frame.
 constexpr Duration kGather = std::chrono::milliseconds(1);
@@ -33,11 +33,11 @@ class DatagramIntake final : public HostIntake {
         idle_ns_(static_cast<std::uint64_t>(std::max(datagrams.idle, Duration{}).count())),
         from_(datagrams.from),
         frame_count_(frame_count),
-        pieces_(kPieces),
+        pieces_(kDatagramPieces),
         frames_(kFrames),
         by_place_(parts.streams.places().size()) {
     output_.pieces = pieces_.data();
-    output_.pieces_max = kPieces;
+    output_.pieces_max = kDatagramPieces;
     output_.frames = frames_.data();
     output_.frames_max = kFrames;
   }

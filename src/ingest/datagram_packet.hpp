@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 #include "ingest/datagram_state.hpp"
 #include "ingest/parse.hpp"
 

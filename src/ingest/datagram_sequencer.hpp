@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/piece.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/piece.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/datagram_state.hpp"
 
 namespace headrace::ingest {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "ingest/require.hpp"
 
 namespace headrace::ingest {
@@ -16,7 +16,7 @@ namespace {
 static_assert(std::is_trivially_copyable_v<DatagramShared> && std::is_trivially_copyable_v<DatagramFrame>);
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::uint32_t kFramesMax = 1 << 20;
+constexpr std::uint32_t kWindowFramesMax = 1 << 20;
 constexpr std::uint64_t kGroupBytesMost = std::uint64_t{1} << 40;
 
 /// Where each part of the state begins, in bytes.
@@ -69,8 +69,8 @@ DatagramConfig checked(const DatagramConfig& config) {
           "1 to 65,535: set it to the bytes that a datagram has behind its header");
   require(config.frame_packets >= 1, kWhat, "frame_packets", config.frame_packets,
           "1 or more: set it to the datagrams that make a frame");
-  require(config.window_frames >= 1 && config.window_frames <= kFramesMax, kWhat, "window_frames", config.window_frames,
-          "1 to 1,048,576");
+  require(config.window_frames >= 1 && config.window_frames <= kWindowFramesMax, kWhat, "window_frames",
+          config.window_frames, "1 to 1,048,576");
   // Half of all numbers, or an early one could not be told from a late one.
   const std::uint64_t half = std::uint64_t{1} << (8 * config.place_width() - 1);
   const std::uint64_t window = std::uint64_t{config.window_frames} * config.frame_packets;
@@ -128,8 +128,8 @@ DatagramView datagram_view(void* memory, const DatagramConfig& config, std::uint
 
 DatagramView make_datagram_state(void* memory, const DatagramConfig& config, std::uint32_t presence_frames) {
   const DatagramConfig whole = checked(config);
-  require(presence_frames > config.window_frames && presence_frames <= 2 * kFramesMax, "datagrams", "presence_frames",
-          presence_frames, "more than window_frames, at most 2,097,152");
+  require(presence_frames > config.window_frames && presence_frames <= 2 * kWindowFramesMax, "datagrams",
+          "presence_frames", presence_frames, "more than window_frames, at most 2,097,152");
   const DatagramView view = datagram_view(memory, config, presence_frames);
   std::construct_at(view.shared)->config = whole;
   for (std::uint32_t i = 0; i < config.window_frames; ++i) std::construct_at(view.frames + i);

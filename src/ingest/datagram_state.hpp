@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/datagrams.hpp"
+#include "headrace/ingest/detail/datagrams.hpp"
 
 /// What a DatagramSequencer keeps of one sender. Like the state of a TcpSequencer it is one block of memory that holds
 /// no pointer.

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "headrace/ingest/siphash.hpp"
+#include "headrace/ingest/detail/siphash.hpp"
 #include "ingest/datagram_stream.hpp"
 
 namespace headrace::ingest {

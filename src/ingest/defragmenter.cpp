@@ -4,8 +4,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/checksum.hpp"
 #include "ingest/parse.hpp"
 
@@ -172,15 +172,16 @@ Defragmenter::Datagram& Defragmenter::datagram_of(const Fragment& fragment, std:
 void Defragmenter::add(Datagram& datagram, const Fragment& fragment, const std::byte* bytes) {
   const std::uint32_t end = fragment.begin + fragment.length;
   auto& parts = datagram.parts;
-  const auto above =
-      std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.end > fragment.begin; });
-  if (above != parts.end() && above->begin == fragment.begin && above->end == end) {
+  const auto end_of = [](const auto& part) { return part.first + static_cast<std::uint32_t>(part.second.size()); };
+  auto above = parts.lower_bound(fragment.begin);
+  if (above != parts.end() && above->first == fragment.begin && end_of(*above) == end) {
     ++counters_.duplicates;
     return;
   }
-  const bool overlaps = above != parts.end() && above->begin < end;
+  if (above != parts.begin() && end_of(*std::prev(above)) > fragment.begin) --above;
+  const bool overlaps = above != parts.end() && above->first < end;
   const bool beyond = datagram.end && (end > *datagram.end || !fragment.more);
-  const bool short_end = !fragment.more && !parts.empty() && parts.back().end > end;
+  const bool short_end = !fragment.more && !parts.empty() && end_of(*parts.rbegin()) > end;
   if (overlaps || beyond || short_end) return refuse(datagram);
   if (!fragment.more) datagram.end = end;
   if (fragment.begin == 0) {
@@ -188,7 +189,7 @@ void Defragmenter::add(Datagram& datagram, const Fragment& fragment, const std::
     datagram.headers.assign(bytes, bytes + fragment.header_bytes);
   }
   const std::byte* const payload = bytes + fragment.header_end;
-  parts.insert(above, {.begin = fragment.begin, .end = end, .bytes = Bytes(payload, payload + fragment.length)});
+  parts.try_emplace(above, fragment.begin, payload, payload + fragment.length);
   datagram.bytes += fragment.length;
 }
 
@@ -215,7 +216,7 @@ bool Defragmenter::write(const Datagram& datagram, Packet& packet, const Ring& r
   std::byte* const to = ring.buffer().data() + packet.ring_offset;
   std::copy(datagram.headers.begin(), datagram.headers.end(), to);
   std::byte* payload = to + datagram.headers.size();
-  for (const Part& part : datagram.parts) payload = std::copy(part.bytes.begin(), part.bytes.end(), payload);
+  for (const auto& [begin, bytes] : datagram.parts) payload = std::copy(bytes.begin(), bytes.end(), payload);
   std::byte* const ip = to + first.link_bytes;
   if (first.four) {
     store_be16(ip + 2, static_cast<std::uint32_t>(said));

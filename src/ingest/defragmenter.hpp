@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "headrace/device/ring.hpp"
-#include "headrace/ingest/fragments.hpp"
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/fragments.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 
 namespace headrace::ingest {
 
@@ -45,11 +45,6 @@ class Defragmenter {
     bool more = false;
     bool four = true;
   };
-  struct Part {
-    std::uint32_t begin;
-    std::uint32_t end;
-    Bytes bytes;
-  };
   struct Datagram {
     Key key;
     std::uint64_t begun_ns = 0;
@@ -58,8 +53,8 @@ class Defragmenter {
     bool refused = false;  ///< Fragments overlap: those that follow are dropped.
     Fragment first{};      ///< The fragment whose headers these are; known once `headers` are there.
     Bytes headers;
-    std::vector<Part> parts;  ///< In order.
-    std::uint32_t bytes = 0;  ///< In the parts.
+    std::map<std::uint32_t, Bytes> parts;  ///< By where they begin: a sender may make thousands, in any order.
+    std::uint32_t bytes = 0;               ///< In the parts.
     std::optional<std::uint32_t> end;
   };
   using Datagrams = std::list<Datagram>;

@@ -1,9 +1,9 @@
-#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/detail/frames.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/builder/build_stream.hpp"
 

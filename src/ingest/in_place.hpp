@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/detail/packet.hpp"
+#include "headrace/ingest/detail/piece.hpp"
 #include "headrace/ingest/source.hpp"
 #include "ingest/stream_table.hpp"
 #include "ingest/tcp/state.hpp"

@@ -7,12 +7,15 @@
 #include <span>
 #include <string_view>
 
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/stream_requests.hpp"
 #include "ingest/stream_table.hpp"
 
 namespace headrace::ingest {
+
+/// A time of the steady clock, or a duration, in nanoseconds.
+[[nodiscard]] inline std::uint64_t to_ns(Duration time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
 /// What all intakes work with.
 struct IntakeParts {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/device/copy_part.hpp"
+#include "headrace/device/detail/copy_part.hpp"
 #include "headrace/device/group.hpp"
 
 /// Parts, and the lines of 16 bytes that they are copied in: loaded and stored whole, cut out of two at any byte,

@@ -2,8 +2,8 @@
 
 #include "base/names.hpp"
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/conversion.hpp"
-#include "headrace/ingest/copy_way.hpp"
+#include "headrace/ingest/detail/conversion.hpp"
+#include "headrace/ingest/detail/copy_way.hpp"
 #include "headrace/ingest/receiver.hpp"
 
 namespace headrace::ingest {

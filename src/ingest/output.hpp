@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/piece.hpp"
 #include "ingest/tcp/reply.hpp"
 
 namespace headrace::ingest {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/packet.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/checksum.hpp"
 
 /// Reads headers layer by layer, each step told how many bytes there are.

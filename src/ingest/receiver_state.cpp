@@ -8,8 +8,8 @@
 #include <chrono>
 #include <utility>
 
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/threads.hpp"
 #include "ingest/require.hpp"
 
 namespace headrace::ingest {
@@ -28,8 +28,6 @@ constexpr Duration kStopLook = milliseconds(20);
 constexpr Duration kCountersAge = milliseconds(50);
 /// A source that gives fewer packets at once, where more were asked for, has no more.
 constexpr std::size_t kSourceBurst = 64;
-
-std::uint64_t to_ns(Time time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",

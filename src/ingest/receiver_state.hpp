@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/coalescing.hpp"
 #include "ingest/defragmenter.hpp"

@@ -22,8 +22,6 @@ constexpr Duration kTimerLook = std::chrono::milliseconds(5);
 constexpr std::uint32_t kPacketsMin = 256;
 constexpr std::uint32_t kPacketsMax = 1U << 16;
 
-std::uint64_t to_ns(Duration duration) noexcept { return static_cast<std::uint64_t>(duration.count()); }
-
 ResidentOptions options_of(const IntakeParts& parts, const TcpReception& tcp, const ReceiverOptions& options) {
   ResidentOptions made;
   made.tcp = completed(tcp.config, parts.streams.space_bytes());

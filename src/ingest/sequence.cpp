@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 
 namespace headrace::ingest {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 
 namespace headrace::ingest {
 

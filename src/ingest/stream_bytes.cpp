@@ -1,4 +1,4 @@
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::ingest {

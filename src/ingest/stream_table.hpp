@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/intervals.hpp"
+#include "headrace/ingest/detail/intervals.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/deliveries.hpp"
 #include "ingest/output.hpp"

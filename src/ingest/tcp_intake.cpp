@@ -14,7 +14,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr std::uint32_t kPieces = 4096;
+constexpr std::uint32_t kTcpPieces = 4096;
 constexpr std::uint32_t kReplies = 1024;
 constexpr std::uint32_t kEvents = 256;
 /// What a packet gives out at most: a piece for each gap between intervals, and one behind them.
@@ -33,7 +33,7 @@ class TcpIntake final : public HostIntake {
       : HostIntake(parts),
         memory_(Device::parse("cpu"), MemoryKind::pageable, tcp_state_bytes(tcp_connections(tcp), tcp.config)),
         view_(make_tcp_state(memory_.data(), tcp_connections(tcp), completed(tcp.config, parts.streams.space_bytes()))),
-        pieces_(kPieces),
+        pieces_(kTcpPieces),
         replies_(kReplies),
         events_(kEvents),
         answers_(parts.answer_bytes),
@@ -41,7 +41,7 @@ class TcpIntake final : public HostIntake {
     output_.pieces = pieces_.data();
     output_.replies = replies_.data();
     output_.events = events_.data();
-    output_.pieces_max = kPieces;
+    output_.pieces_max = kTcpPieces;
     output_.replies_max = kReplies;
     output_.events_max = kEvents;
   }
@@ -55,7 +55,7 @@ class TcpIntake final : public HostIntake {
     const TcpShared& shared = *view_.shared;
     bool places = true;
     for (const Packet& packet : packets) {
-      if (!output_.has_room() || output_.piece_count + kPiecesOfPacket > kPieces) drain(before);
+      if (!output_.has_room() || output_.piece_count + kPiecesOfPacket > kTcpPieces) drain(before);
       sequencer.receive(packet, layer);
       if (places && shared.places_now() == 0) places = grant(sequencer);
     }

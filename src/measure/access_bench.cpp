@@ -6,16 +6,16 @@
 #include <numeric>
 
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/device/uploads.hpp"
 
 namespace headrace::measure {
 
 namespace {
 
-constexpr std::uint32_t kBlocksMax = 1U << 16;
+constexpr std::uint32_t kAccessBlocksMax = 1U << 16;
 constexpr std::uint64_t kHotPasses = 10;  // of the hot tenth, beside the sweep of everything
-constexpr std::string_view kDoing = "measuring an access pattern";
+constexpr std::string_view kMeasuringAccess = "measuring an access pattern";
 
 Kernel kernel_of(const AccessWork& work) {
   switch (work.pattern) {
@@ -46,12 +46,12 @@ AccessBench::AccessBench(Device device)
     : stream_(device, {.run_in_waiter = true}),
       start_(device, EventTiming::on),
       stop_(device, EventTiming::on),
-      sums_(device, MemoryKind::device, kBlocksMax * sizeof(std::uint64_t)),
-      sums_on_host_(device, MemoryKind::pinned, kBlocksMax * sizeof(std::uint64_t)) {}
+      sums_(device, MemoryKind::device, kAccessBlocksMax * sizeof(std::uint64_t)),
+      sums_on_host_(device, MemoryKind::pinned, kAccessBlocksMax * sizeof(std::uint64_t)) {}
 
 template <class... Wanted, class... Given>
 void AccessBench::run(const TypedKernel<Wanted...>& kernel, LaunchShape shape, const Given&... arguments) {
-  launch(stream_, kernel, shape, arguments...).or_throw(kDoing);
+  launch(stream_, kernel, shape, arguments...).or_throw(kMeasuringAccess);
   last_blocks_ = shape.blocks;
 }
 
@@ -68,7 +68,7 @@ LaunchShape AccessBench::shape(const Kernel& kernel, std::uint32_t threads,
     const auto multiprocessors = static_cast<std::uint32_t>(device().properties().multiprocessor_count);
     blocks = std::min(blocks, blocks_per_multiprocessor * multiprocessors);
   }
-  return {.blocks = std::clamp(blocks, 1U, kBlocksMax), .threads = threads};
+  return {.blocks = std::clamp(blocks, 1U, kAccessBlocksMax), .threads = threads};
 }
 
 std::uint32_t AccessBench::blocks(const AccessWork& work) const {
@@ -78,7 +78,7 @@ std::uint32_t AccessBench::blocks(const AccessWork& work) const {
 void AccessBench::fill(std::byte* data, std::size_t page_count) {
   const auto kernel = fill_access_kernel();
   run(kernel, plain_shape(kernel), of(data, page_count));
-  stream_.wait().or_throw(kDoing);
+  stream_.wait().or_throw(kMeasuringAccess);
 }
 
 void AccessBench::launch_work(const AccessWork& work, const AccessData& data) {
@@ -102,17 +102,17 @@ Duration AccessBench::time(const AccessWork& work, std::byte* data, std::size_t 
   if (work.operation != AccessOperation::read) to.sums = nullptr;
   to.run = run_number;
   to.synchronised = work.synchronised;
-  stream_.record(start_).or_throw(kDoing);
+  stream_.record(start_).or_throw(kMeasuringAccess);
   launch_work(work, to);
-  stream_.record(stop_).or_throw(kDoing);
-  stream_.wait().or_throw(kDoing);
+  stream_.record(stop_).or_throw(kMeasuringAccess);
+  stream_.wait().or_throw(kMeasuringAccess);
   if (work.operation == AccessOperation::read) sum_ = sum_of(last_blocks_);
-  return stop_.since(start_).or_throw(kDoing);
+  return stop_.since(start_).or_throw(kMeasuringAccess);
 }
 
 std::uint64_t AccessBench::sum_of(std::uint32_t blocks) {
-  stream_.copy(sums_on_host_.data(), sums_.data(), blocks * sizeof(std::uint64_t)).or_throw(kDoing);
-  stream_.wait().or_throw(kDoing);
+  stream_.copy(sums_on_host_.data(), sums_.data(), blocks * sizeof(std::uint64_t)).or_throw(kMeasuringAccess);
+  stream_.wait().or_throw(kMeasuringAccess);
   const auto* const sums = sums_on_host_.as<std::uint64_t>();
   return std::accumulate(sums, sums + blocks, std::uint64_t{0});
 }
@@ -158,16 +158,16 @@ AccessBench::Drawn AccessBench::count(const AccessWork& work, std::size_t page_c
   const Buffer counts(device(), MemoryKind::device, granules * sizeof(std::uint32_t));
   drawn.pages.resize(granules);
   const WaitAtEnd settled(stream_);
-  stream_.fill(counts.data(), 0, counts.bytes()).or_throw(kDoing);
-  stream_.fill(drawn.rows.data(), 0, drawn.rows.bytes()).or_throw(kDoing);
+  stream_.fill(counts.data(), 0, counts.bytes()).or_throw(kMeasuringAccess);
+  stream_.fill(drawn.rows.data(), 0, drawn.rows.bytes()).or_throw(kMeasuringAccess);
   const auto kernel = count_kernel();
   run(kernel, plain_shape(kernel),
       DrawCounts{.pages = counts.as<std::uint32_t>(),
                  .page_rows = granule_bytes / ZipfRows::kBytes,
                  .rows = drawn.rows.as<std::uint8_t>()},
       draws);
-  stream_.copy(drawn.pages.data(), counts.data(), counts.bytes()).or_throw(kDoing);
-  stream_.wait().or_throw(kDoing);
+  stream_.copy(drawn.pages.data(), counts.data(), counts.bytes()).or_throw(kMeasuringAccess);
+  stream_.wait().or_throw(kMeasuringAccess);
   return drawn;
 }
 

@@ -7,9 +7,9 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/measure/access_kernels.hpp"
-#include "headrace/measure/oversubscription.hpp"
+#include "measure/access_kernels.hpp"
 #include "measure/access_launch.hpp"
+#include "measure/oversubscription.hpp"
 
 namespace headrace::measure {
 

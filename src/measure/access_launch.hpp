@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "headrace/device/access.hpp"
+#include "headrace/device/detail/access.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/measure/access_kernels.hpp"
+#include "measure/access_kernels.hpp"
 
 /// The kernels of the access patterns, and those that fill data, count what is drawn and check what was left. Those
 /// that check share only the draws with those that are checked.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "measure/access_bench.hpp"
 
@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kDeviceBytes = kGiB;  // far beyond any cache
 constexpr std::size_t kLinkBytes = 256 * kMiB;
 constexpr std::size_t kCpuBytes = 64 * kMiB;  // one thread goes through it
-constexpr int kRuns = 5;
-constexpr std::array<std::uint32_t, 3> kThreads{256, 512, 1024};
+constexpr int kAccessRuns = 5;
+constexpr std::array<std::uint32_t, 3> kThreadCounts{256, 512, 1024};
 
 std::size_t pages_of(std::size_t bytes) noexcept { return std::max<std::size_t>(1, bytes / kPageBytes); }
 
@@ -26,14 +26,14 @@ double rate(AccessBench& bench, AccessOperation operation, MemoryKind kind, std:
   std::uint32_t run = 0;
   double best = 0;
   for (const AccessPattern pattern : {AccessPattern::grid_stride, AccessPattern::block_stride}) {
-    for (const std::uint32_t threads : kThreads) {
-      if (on_cpu && (threads != kThreads.front() || pattern != AccessPattern::grid_stride)) continue;
+    for (const std::uint32_t threads : kThreadCounts) {
+      if (on_cpu && (threads != kThreadCounts.front() || pattern != AccessPattern::grid_stride)) continue;
       const AccessWork work{.pattern = pattern, .operation = operation, .threads = threads};
-      std::array<Duration, kRuns> times{};
+      std::array<Duration, kAccessRuns> times{};
       static_cast<void>(bench.time(work, data.data(), page_count, ++run));
       for (Duration& time : times) time = bench.time(work, data.data(), page_count, ++run);
-      std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-      const double seconds = std::chrono::duration<double>(times[kRuns / 2]).count();
+      std::nth_element(times.begin(), times.begin() + kAccessRuns / 2, times.end());
+      const double seconds = std::chrono::duration<double>(times[kAccessRuns / 2]).count();
       if (seconds > 0) best = std::max(best, static_cast<double>(bytes) / seconds);
     }
   }

@@ -1,4 +1,4 @@
-#include "headrace/measure/copies.hpp"
+#include "measure/copies.hpp"
 
 #include <fmt/format.h>
 

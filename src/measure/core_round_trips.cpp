@@ -1,4 +1,4 @@
-#include "headrace/measure/core_round_trips.hpp"
+#include "measure/core_round_trips.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +8,14 @@
 #include <system_error>
 #include <thread>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::measure {
 
 namespace {
 
-constexpr std::uint32_t kRounds = 1000;
-constexpr std::size_t kRuns = 9;
+constexpr std::uint32_t kRoundTrips = 1000;
+constexpr std::size_t kRoundTripRuns = 9;
 
 /// The word that goes to and fro: odd from the caller, even from the answerer.
 struct Ball {
@@ -33,21 +33,21 @@ void answer(Ball& ball) noexcept {
   }
 }
 
-/// The median time of a round, over runs of kRounds.
+/// The median time of a round, over runs of kRoundTrips.
 Duration call(Ball& ball) noexcept {
-  std::array<Duration, kRuns> runs{};
+  std::array<Duration, kRoundTripRuns> runs{};
   std::uint32_t word = 0;
   for (Duration& run : runs) {
     const Time start = SteadyClock::now();
-    for (std::uint32_t round = 0; round < kRounds; ++round, word += 2) {
+    for (std::uint32_t round = 0; round < kRoundTrips; ++round, word += 2) {
       ball.word.store(word + 1, std::memory_order_release);  // pairs with the answerer's acquire
       while (ball.word.load(std::memory_order_acquire) != word + 2) {
       }
     }
-    run = (SteadyClock::now() - start) / kRounds;
+    run = (SteadyClock::now() - start) / kRoundTrips;
   }
-  std::ranges::nth_element(runs, runs.begin() + kRuns / 2);
-  return runs[kRuns / 2];
+  std::ranges::nth_element(runs, runs.begin() + kRoundTripRuns / 2);
+  return runs[kRoundTripRuns / 2];
 }
 
 }  // namespace

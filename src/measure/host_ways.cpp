@@ -1,4 +1,4 @@
-#include "headrace/measure/host_ways.hpp"
+#include "measure/host_ways.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/names.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"
@@ -17,7 +17,7 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr const char* kDoing = "measuring ways of host memory";
+constexpr const char* kMeasuringHostMemory = "measuring ways of host memory";
 constexpr auto kWays = names_of<HostWay>("a way of host memory", {{HostWay::pageable, "pageable"},
                                                                   {HostWay::staged, "staged"},
                                                                   {HostWay::pool, "pool"},
@@ -32,7 +32,7 @@ using Pages = std::unique_ptr<std::byte[], Freed>;
 /// Pages that have been written to, in the system's ordinary memory.
 Pages make_pages(std::size_t bytes) {
   Pages pages(static_cast<std::byte*>(std::aligned_alloc(RegisteredMemory::kAlignment, bytes)));
-  if (pages == nullptr) throw SystemError(Errc::out_of_memory, kDoing);
+  if (pages == nullptr) throw SystemError(Errc::out_of_memory, kMeasuringHostMemory);
   for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
     const std::uint64_t word = i * 0x9E37'79B9'7F4A'7C15;
     std::memcpy(pages.get() + i, &word, sizeof(word));
@@ -74,14 +74,14 @@ class Ways {
 
  private:
   void clear() {
-    stream_.fill(target_.data(), 0, bytes_).or_throw(kDoing);
-    stream_.wait().or_throw(kDoing);
+    stream_.fill(target_.data(), 0, bytes_).or_throw(kMeasuringHostMemory);
+    stream_.wait().or_throw(kMeasuringHostMemory);
   }
   [[nodiscard]] bool arrived() {
     const Pages back = make_pages(bytes_);
     std::memset(back.get(), 0, bytes_);
-    stream_.copy(back.get(), target_.data(), bytes_).or_throw(kDoing);
-    stream_.wait().or_throw(kDoing);
+    stream_.copy(back.get(), target_.data(), bytes_).or_throw(kMeasuringHostMemory);
+    stream_.wait().or_throw(kMeasuringHostMemory);
     return std::memcmp(back.get(), pages_.get(), bytes_) == 0;
   }
 
@@ -91,8 +91,8 @@ class Ways {
         cost.fill.push_back(timed([&] { std::memcpy(const_cast<std::byte*>(from), pages_.get(), bytes_); }));
       }
       cost.transfer.push_back(timed([&] {
-        stream_.copy(target_.data(), from, bytes_).or_throw(kDoing);
-        stream_.wait().or_throw(kDoing);
+        stream_.copy(target_.data(), from, bytes_).or_throw(kMeasuringHostMemory);
+        stream_.wait().or_throw(kMeasuringHostMemory);
       }));
     }
   }
@@ -101,8 +101,8 @@ class Ways {
     cost.once = timed([&] { batch.emplace(stream_); });
     for (std::size_t pass = 0; pass < passes_; ++pass) {
       cost.transfer.push_back(timed([&] {
-        batch->add(target_.data(), pages_.get(), bytes_, CopySource::pageable).or_throw(kDoing);
-        batch->wait().or_throw(kDoing);
+        batch->add(target_.data(), pages_.get(), bytes_, CopySource::pageable).or_throw(kMeasuringHostMemory);
+        batch->wait().or_throw(kMeasuringHostMemory);
       }));
     }
     cost.back = timed([&] { batch.reset(); });
@@ -127,7 +127,7 @@ class Ways {
       for (std::size_t pass = 0; pass < passes_; ++pass) {
         cost.transfer.push_back(timed([&] {
           enqueue_read(pages_.get());
-          stream_.wait().or_throw(kDoing);
+          stream_.wait().or_throw(kMeasuringHostMemory);
         }));
       }
     }
@@ -136,7 +136,7 @@ class Ways {
   void enqueue_read(const std::byte* from) {
     launch(stream_, copy_kernel(), copy_shape(device_, bytes_), target_.as<Quad>(), reinterpret_cast<const Quad*>(from),
            std::uint64_t{bytes_ / sizeof(Quad)})
-        .or_throw(kDoing);
+        .or_throw(kMeasuringHostMemory);
   }
 
   Device device_;

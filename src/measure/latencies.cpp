@@ -1,4 +1,4 @@
-#include "headrace/measure/latencies.hpp"
+#include "headrace/measure/detail/latencies.hpp"
 
 #include <algorithm>
 #include <cmath>

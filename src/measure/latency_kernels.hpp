@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "headrace/device/kernel.hpp"
-#include "headrace/measure/link_latency.hpp"
 #include "measure/link_intrinsics.hpp"
+#include "measure/link_latency.hpp"
 
 /// The kernels of link_latency.hpp, and the types of their arguments in order.
 namespace headrace::measure {

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/peer.hpp"
-#include "headrace/measure/link_latency.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "measure/link_chain.hpp"
 #include "measure/link_gate.hpp"
+#include "measure/link_latency.hpp"
 #include "measure/median.hpp"
 
 namespace headrace::measure {
@@ -15,8 +15,8 @@ namespace headrace::measure {
 namespace {
 
 constexpr std::uint32_t kWords = 256;
-constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
-constexpr std::uint32_t kThreads = 256;
+constexpr std::size_t kWordBytes = kWords * sizeof(std::uint32_t);
+constexpr std::uint32_t kAtomicThreads = 256;
 constexpr std::uint32_t kCpuRounds = 256 * kWords;  // where one thread does it all
 constexpr Duration kGateBound = std::chrono::seconds(1);
 
@@ -26,7 +26,7 @@ class Adder {
   explicit Adder(Device device)
       : on_cpu_(device.properties().host_cores),
         shape_{.blocks = on_cpu_ ? 1U : static_cast<std::uint32_t>(device.properties().multiprocessor_count),
-               .threads = on_cpu_ ? 1U : kThreads},
+               .threads = on_cpu_ ? 1U : kAtomicThreads},
         stream_(device),
         start_(device, EventTiming::on),
         end_(device, EventTiming::on) {}
@@ -95,20 +95,20 @@ class PeerAtomics {
   PeerAtomics(Device owner, Device other)
       : access_(other, owner),
         gate_(owner, kGateBound),
-        words_(owner, MemoryKind::device, kBytes),
-        back_(owner, MemoryKind::pinned, kBytes),
+        words_(owner, MemoryKind::device, kWordBytes),
+        back_(owner, MemoryKind::pinned, kWordBytes),
         owner_(owner),
         other_(other) {}
 
   /// Adds per second of these at once. Empty when the host was too slow for the gate.
   [[nodiscard]] std::optional<double> rate(const std::vector<const Adder*>& adders) {
-    owner_.stream().fill(words_.data(), 0, kBytes).or_throw("clearing words");
+    owner_.stream().fill(words_.data(), 0, kWordBytes).or_throw("clearing words");
     owner_.stream().wait().or_throw("clearing words");
     const auto seconds = seconds_of(gate_, adders, words_.as<std::uint32_t>());
     if (!seconds) return {};
     std::uint32_t each = 0;
     for (const Adder* adder : adders) each += adder->each();
-    owner_.stream().copy(back_.data(), words_.data(), kBytes).or_throw("reading words");
+    owner_.stream().copy(back_.data(), words_.data(), kWordBytes).or_throw("reading words");
     owner_.stream().wait().or_throw("reading words");
     exact_ = exact_ && all_are(back_.as<std::uint32_t>(), each);
     return total(each) / *seconds;
@@ -172,7 +172,7 @@ AtomicsResult measure_host_atomics(Device device, int samples) {
     return result;
   }
   Gate gate(device, kGateBound);
-  const Buffer words(device, MemoryKind::mapped, kBytes);
+  const Buffer words(device, MemoryKind::mapped, kWordBytes);
   auto* const data = words.as<std::uint32_t>();
   const Adder adder(device);
   std::vector<double> host;
@@ -181,7 +181,7 @@ AtomicsResult measure_host_atomics(Device device, int samples) {
   bool exact = true;
   constexpr std::uint32_t kHostRounds = 1024;
   for (int sample = 0; sample < samples; ++sample) {
-    std::memset(data, 0, kBytes);
+    std::memset(data, 0, kWordBytes);
     host.push_back(total(kHostRounds) / host_adds(data, kHostRounds));
     const auto alone = seconds_of(gate, {&adder}, data);
     auto hosts = std::async(std::launch::async, host_adds, data, kHostRounds);

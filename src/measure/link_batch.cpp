@@ -6,7 +6,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"
-#include "headrace/measure/link_costs.hpp"
+#include "measure/link_costs.hpp"
 #include "measure/link_kernels.hpp"
 #include "measure/link_memory.hpp"
 #include "measure/median.hpp"

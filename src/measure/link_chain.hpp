@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/measure/link_latency.hpp"
 #include "measure/latency_kernels.hpp"
+#include "measure/link_latency.hpp"
 
 namespace headrace::measure {
 

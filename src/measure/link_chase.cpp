@@ -1,17 +1,17 @@
 #include <algorithm>
 
 #include "base/names.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/measure/link_latency.hpp"
 #include "measure/link_chain.hpp"
+#include "measure/link_latency.hpp"
 #include "measure/median.hpp"
 
 namespace headrace::measure {
 
 namespace {
 
-constexpr auto kMemories = names_of<FarMemory>(
+constexpr auto kFarMemories = names_of<FarMemory>(
     "a kind of memory to chase", {{FarMemory::local, "local"}, {FarMemory::peer, "peer"}, {FarMemory::host, "host"}});
 
 /// More lines than an L1 has; the larger caches are filled by a sweep.
@@ -62,8 +62,8 @@ class OwnerCacheTrial {
 
 }  // namespace
 
-std::string_view to_string(FarMemory memory) noexcept { return kMemories.of(memory); }
-FarMemory parse_far_memory(std::string_view text) { return kMemories.parse(text); }
+std::string_view to_string(FarMemory memory) noexcept { return kFarMemories.of(memory); }
+FarMemory parse_far_memory(std::string_view text) { return kFarMemories.parse(text); }
 
 ChaseResult measure_chase(Device device, const ChaseOptions& options) {
   if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs a sample and a step");

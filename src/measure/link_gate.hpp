@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/kernel.hpp"
 

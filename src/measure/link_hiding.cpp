@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/measure/link_latency.hpp"
 #include "measure/link_chain.hpp"
 #include "measure/link_kernels.hpp"
+#include "measure/link_latency.hpp"
 #include "measure/link_pattern.hpp"
 #include "measure/median.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t kFarBytes = 4 * kMiB;
 constexpr std::size_t kFarStride = 128;
 constexpr std::size_t kNearBytes = 8 * kMiB;  // more than an L1, less than an L2
 constexpr std::uint32_t kNearCount = kNearBytes / sizeof(std::uint32_t);
-constexpr std::uint32_t kRounds = 2048;
+constexpr std::uint32_t kHidingRounds = 2048;
 constexpr std::uint64_t kSeed = 3;
 constexpr std::array<std::uint32_t, 8> kArithmetic{0, 16, 64, 256, 512, 1024, 2048, 4096};
 
@@ -59,13 +59,13 @@ class HidingTrial {
                           .near = near_.as<std::uint32_t>(),
                           .near_count = kNearCount,
                           .count = count,
-                          .rounds = kRounds};
+                          .rounds = kHidingRounds};
     const auto kernel = loads ? hide_loads_kernel(count) : hide_arithmetic_kernel();
     std::vector<double> times;
     for (int sample = 0; sample < samples_; ++sample) {
       const auto report = bench_.run(kernel, task);
-      times.push_back(static_cast<double>(report.nanoseconds) / kRounds);
-      const auto* const end = with_far ? chain_.after(kRounds) : nullptr;
+      times.push_back(static_cast<double>(report.nanoseconds) / kHidingRounds);
+      const auto* const end = with_far ? chain_.after(kHidingRounds) : nullptr;
       verified_ = verified_ && report.end == end && report.sum == expected(count);
     }
     return median(times);
@@ -73,7 +73,7 @@ class HidingTrial {
 
   [[nodiscard]] std::uint32_t expected(std::uint32_t count) const noexcept {
     std::uint32_t value = work_ == HiddenWork::loads ? 0 : 1;
-    for (std::uint32_t round = 0; round < kRounds; ++round) {
+    for (std::uint32_t round = 0; round < kHidingRounds; ++round) {
       for (std::uint32_t j = 0; j < count; ++j) {
         value =
             work_ == HiddenWork::loads ? value + word(near_index(round, j, count, kNearCount)) : arithmetic_step(value);

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/device/peer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/measure/links.hpp"
 #include "measure/link_gate.hpp"

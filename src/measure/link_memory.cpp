@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/kernel.hpp"
 #include "measure/link_kernels.hpp"
 #include "measure/link_pattern.hpp"

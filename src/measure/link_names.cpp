@@ -12,20 +12,21 @@ constexpr auto kPaths = names_of<LinkPath>("a path of a link", {{LinkPath::to_de
                                                                 {LinkPath::from_peer, "from peer"},
                                                                 {LinkPath::to_peer, "to peer"},
                                                                 {LinkPath::both_peers, "both peers"}});
-constexpr auto kMemories = names_of<LinkMemory>("a kind of memory of a link", {{LinkMemory::pageable, "pageable"},
-                                                                               {LinkMemory::registered, "registered"},
-                                                                               {LinkMemory::pinned, "pinned"},
-                                                                               {LinkMemory::mapped, "mapped"},
-                                                                               {LinkMemory::managed, "managed"},
-                                                                               {LinkMemory::span, "span"},
-                                                                               {LinkMemory::device, "device"}});
-constexpr auto kMeans =
+constexpr auto kLinkMemories =
+    names_of<LinkMemory>("a kind of memory of a link", {{LinkMemory::pageable, "pageable"},
+                                                        {LinkMemory::registered, "registered"},
+                                                        {LinkMemory::pinned, "pinned"},
+                                                        {LinkMemory::mapped, "mapped"},
+                                                        {LinkMemory::managed, "managed"},
+                                                        {LinkMemory::span, "span"},
+                                                        {LinkMemory::device, "device"}});
+constexpr auto kLinkMeans =
     names_of<LinkMeans>("a means of transfer", {{LinkMeans::engine, "engine"}, {LinkMeans::kernel, "kernel"}});
 
 }  // namespace
 
 std::string_view to_string(LinkPath path) noexcept { return kPaths.of(path); }
-std::string_view to_string(LinkMemory memory) noexcept { return kMemories.of(memory); }
-std::string_view to_string(LinkMeans means) noexcept { return kMeans.of(means); }
+std::string_view to_string(LinkMemory memory) noexcept { return kLinkMemories.of(memory); }
+std::string_view to_string(LinkMeans means) noexcept { return kLinkMeans.of(means); }
 
 }  // namespace headrace::measure

@@ -2,14 +2,14 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/health.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/health.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/device/span.hpp"
-#include "headrace/measure/link_costs.hpp"
 #include "headrace/measure/links.hpp"
+#include "measure/link_costs.hpp"
 #include "measure/median.hpp"
 
 namespace headrace::measure {

@@ -3,14 +3,14 @@
 #include <array>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/measure/links.hpp"
 
 namespace headrace::measure {
 
 namespace {
 
-constexpr std::array kMeans{LinkMeans::engine, LinkMeans::kernel};
+constexpr std::array kAllMeans{LinkMeans::engine, LinkMeans::kernel};
 
 bool between_devices(LinkPath path) noexcept {
   return path == LinkPath::from_peer || path == LinkPath::to_peer || path == LinkPath::both_peers;
@@ -19,7 +19,7 @@ bool between_devices(LinkPath path) noexcept {
 std::vector<LinkRoute> peer_routes(Device device, Device peer) {
   std::vector<LinkRoute> routes;
   for (const LinkPath path : {LinkPath::from_peer, LinkPath::to_peer, LinkPath::both_peers}) {
-    for (const LinkMeans means : kMeans) {
+    for (const LinkMeans means : kAllMeans) {
       for (const LinkMemory memory : {LinkMemory::device, LinkMemory::span}) {
         routes.push_back({.device = device, .path = path, .memory = memory, .means = means, .peer = peer});
       }
@@ -54,7 +54,7 @@ std::vector<LinkRoute> link_routes(Device device, std::optional<Device> peer) {
   if (peer) return peer_routes(device, *peer);
   std::vector<LinkRoute> routes;
   for (const LinkPath path : {LinkPath::to_device, LinkPath::from_device, LinkPath::both_ways}) {
-    for (const LinkMeans means : kMeans) {
+    for (const LinkMeans means : kAllMeans) {
       for (const LinkMemory memory : {LinkMemory::pageable, LinkMemory::registered, LinkMemory::pinned,
                                       LinkMemory::mapped, LinkMemory::managed, LinkMemory::span}) {
         // CUDA's pinned memory is mapped too, so a kernel would measure the same twice.
@@ -63,7 +63,7 @@ std::vector<LinkRoute> link_routes(Device device, std::optional<Device> peer) {
       }
     }
   }
-  for (const LinkMeans means : kMeans) {
+  for (const LinkMeans means : kAllMeans) {
     for (const LinkMemory memory : {LinkMemory::device, LinkMemory::span}) {
       routes.push_back({.device = device, .path = LinkPath::within, .memory = memory, .means = means, .peer = {}});
     }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/host_memory.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 #include "measure/link_kernels.hpp"
 #include "measure/link_lanes.hpp"
 #include "measure/median.hpp"

@@ -1,11 +1,11 @@
-#include "headrace/measure/load.hpp"
+#include "headrace/measure/detail/load.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "headrace/measure/generator.hpp"
+#include "headrace/measure/detail/generator.hpp"
 
 namespace headrace::measure {
 
@@ -14,8 +14,8 @@ namespace {
 constexpr Duration kLatenessMost = std::chrono::microseconds(100);
 
 bool right_and_in_time(const LoadResult& result, Duration p99_bound) {
-  return !result.gave_up && result.complete && result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
-         std::max(result.latency.p99, result.p99_offered) <= p99_bound;
+  return !result.gave_up && result.complete && result.failed == 0 && result.wrong == 0 && result.late == 0 &&
+         result.lost == 0 && result.latency.count > 0 && std::max(result.latency.p99, result.p99_offered) <= p99_bound;
 }
 
 /// Queries that arrived in the windows and were not answered in them, in multiples of what keeping up allows.
@@ -77,10 +77,10 @@ namespace {
 constexpr double kTail = 0.99;
 
 /// The percentile of latencies of which so many more are later than any.
-Duration percentile_with_refused(const Latencies& latency, std::uint64_t refused, double fraction) {
+Duration percentile_with_unanswered(const Latencies& latency, std::uint64_t unanswered, double fraction) {
   const auto count = static_cast<double>(latency.count());
-  if (refused == 0) return latency.percentile(fraction);
-  const double rank = fraction * (count + static_cast<double>(refused));
+  if (unanswered == 0) return latency.percentile(fraction);
+  const double rank = fraction * (count + static_cast<double>(unanswered));
   return rank > count ? Duration::max() : latency.percentile(rank / count);
 }
 
@@ -115,6 +115,7 @@ LoadResult summarise(std::span<const std::span<const Window>> threads, int end, 
       lateness.append(window.lateness);
       scheduled += window.scheduled;
       result.refused_counted += window.refused;
+      result.unanswered_counted += window.unanswered;
       right += window.right;
     }
   }
@@ -124,7 +125,7 @@ LoadResult summarise(std::span<const std::span<const Window>> threads, int end, 
   result.incoming_per_second = static_cast<double>(scheduled) / seconds;
   result.measured_per_second = static_cast<double>(right) / seconds;
   result.latency = latency.summary();
-  result.p99_offered = percentile_with_refused(latency, result.refused_counted, kTail);
+  result.p99_offered = percentile_with_unanswered(latency, result.unanswered_counted, kTail);
   const LatencySummary late = lateness.summary();
   result.lateness_p99 = late.p99;
   result.lateness_max = late.max;

@@ -1,4 +1,4 @@
-#include "headrace/measure/machine_watch.hpp"
+#include "headrace/measure/detail/machine_watch.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "headrace/measure/memory_rates.hpp"
+#include "measure/memory_rates.hpp"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/managed.hpp"
+#include "headrace/device/detail/managed.hpp"
 #include "headrace/device/span.hpp"
 #include "measure/access_bench.hpp"
 
@@ -19,7 +19,7 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr int kRuns = 3;
+constexpr int kRateRuns = 3;
 constexpr std::size_t kPagesToMap = 8;
 constexpr std::size_t kFaultPages = 16;
 
@@ -31,11 +31,11 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// Seconds of the median of kRuns calls, after one that warms up.
+/// Seconds of the median of kRateRuns calls, after one that warms up.
 template <class Work>
 double median_seconds(Work work) {
   std::vector<double> times;
-  for (int run = 0; run <= kRuns; ++run) {
+  for (int run = 0; run <= kRateRuns; ++run) {
     const double time = work();
     if (run > 0) times.push_back(time);
   }

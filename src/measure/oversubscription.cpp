@@ -1,4 +1,4 @@
-#include "headrace/measure/oversubscription.hpp"
+#include "measure/oversubscription.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "headrace/base/error.hpp"
-#include "headrace/measure/roofs.hpp"
+#include "headrace/measure/detail/roofs.hpp"
 #include "measure/access_bench.hpp"
 #include "measure/strategy_memory.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "headrace/base/error.hpp"
-#include "headrace/measure/oversubscription.hpp"
+#include "measure/oversubscription.hpp"
 
 /// Which cells there are.
 namespace headrace::measure {

@@ -1,4 +1,4 @@
-#include "headrace/measure/roofs.hpp"
+#include "headrace/measure/detail/roofs.hpp"
 
 #include <fmt/format.h>
 
@@ -7,29 +7,29 @@
 #include <random>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/uploads.hpp"
 
 namespace headrace::measure {
 
 namespace {
 
-constexpr std::size_t kBytes = 64 * kMiB;
-constexpr int kRuns = 5;
+constexpr std::size_t kRoofBytes = 64 * kMiB;
+constexpr int kRoofRuns = 5;
 
-/// Bytes per second of the median of kRuns copies, after one that warms up.
+/// Bytes per second of the median of kRoofRuns copies, after one that warms up.
 double copy_rate(StreamRef stream, std::byte* to, const std::byte* from) {
   std::vector<double> seconds;
-  for (int run = 0; run <= kRuns; ++run) {
+  for (int run = 0; run <= kRoofRuns; ++run) {
     const Time start = SteadyClock::now();
-    stream.copy(to, from, kBytes).or_throw("measuring a copy");
+    stream.copy(to, from, kRoofBytes).or_throw("measuring a copy");
     stream.wait().or_throw("measuring a copy");
     if (run > 0) seconds.push_back(std::chrono::duration<double>(SteadyClock::now() - start).count());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
-  return static_cast<double>(kBytes) / seconds[kRuns / 2];
+  std::nth_element(seconds.begin(), seconds.begin() + kRoofRuns / 2, seconds.end());
+  return static_cast<double>(kRoofBytes) / seconds[kRoofRuns / 2];
 }
 
 /// One device's share of a measurement of copies within memory.
@@ -95,27 +95,27 @@ std::vector<double> measure_memory_copies(const std::vector<Device>& devices, st
 }
 
 MemoryRoofs measure_memory_roofs(Device device) {
-  const Buffer source(device, MemoryKind::pinned, kBytes);
-  const Buffer result(device, MemoryKind::pinned, kBytes);
-  const Buffer near(device, MemoryKind::device, kBytes);
-  const Buffer far(device, MemoryKind::device, kBytes);
+  const Buffer source(device, MemoryKind::pinned, kRoofBytes);
+  const Buffer result(device, MemoryKind::pinned, kRoofBytes);
+  const Buffer near(device, MemoryKind::device, kRoofBytes);
+  const Buffer far(device, MemoryKind::device, kRoofBytes);
   const Stream stream(device, {.run_in_waiter = true});
   std::mt19937_64 random(1);
-  for (std::size_t i = 0; i < kBytes / sizeof(std::uint64_t); ++i) source.as<std::uint64_t>()[i] = random();
-  std::memset(result.data(), 0, kBytes);
+  for (std::size_t i = 0; i < kRoofBytes / sizeof(std::uint64_t); ++i) source.as<std::uint64_t>()[i] = random();
+  std::memset(result.data(), 0, kRoofBytes);
 
   MemoryRoofs roofs;
   roofs.to_device = copy_rate(stream, near.data(), source.data());
   roofs.on_device = 2 * copy_rate(stream, far.data(), near.data());
   if (!device.properties().host_cores) {
-    // A GPU copies kBytes in the time of a few launches.
+    // A GPU copies kRoofBytes in the time of a few launches.
     constexpr std::size_t kLargeBytes = 512 * kMiB;
-    std::vector<double> rates = measure_memory_copies({device}, kLargeBytes, kRuns);
-    std::nth_element(rates.begin(), rates.begin() + kRuns / 2, rates.end());
-    roofs.on_device = rates[kRuns / 2];
+    std::vector<double> rates = measure_memory_copies({device}, kLargeBytes, kRoofRuns);
+    std::nth_element(rates.begin(), rates.begin() + kRoofRuns / 2, rates.end());
+    roofs.on_device = rates[kRoofRuns / 2];
   }
   roofs.from_device = copy_rate(stream, result.data(), far.data());
-  if (std::memcmp(source.data(), result.data(), kBytes) != 0) {
+  if (std::memcmp(source.data(), result.data(), kRoofBytes) != 0) {
     throw DeviceError(Errc::device_fault,
                       fmt::format("{} did not return the bytes that were copied to it", device.name()));
   }

@@ -1,4 +1,4 @@
-#include "headrace/measure/search.hpp"
+#include "headrace/measure/detail/search.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include <variant>
 #include <vector>
 
-#include "headrace/device/access.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/managed.hpp"
+#include "headrace/device/detail/access.hpp"
+#include "headrace/device/detail/managed.hpp"
 #include "headrace/device/span.hpp"
 #include "headrace/device/stream.hpp"
 #include "measure/access_bench.hpp"

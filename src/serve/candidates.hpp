@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/serve/ladder.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 
 /// Which plans a rung tries.
 namespace headrace::serve::detail {

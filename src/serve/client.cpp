@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "headrace/base/event_descriptor.hpp"
-#include "headrace/base/threads.hpp"
+#include "base/event_descriptor.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "serve/direct_watch.hpp"
 #include "serve/engine_state.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/serve/direct_lane.hpp"
+#include "headrace/serve/detail/direct_lane.hpp"
 
 #include <algorithm>
 

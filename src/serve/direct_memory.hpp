@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/serve/direct_lane.hpp"
+#include "headrace/serve/detail/direct_lane.hpp"
 #include "headrace/serve/operator.hpp"
 #include "headrace/serve/plan.hpp"
 

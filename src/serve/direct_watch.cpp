@@ -1,6 +1,6 @@
 #include "serve/direct_watch.hpp"
 
-#include "headrace/base/event_descriptor.hpp"
+#include "base/event_descriptor.hpp"
 
 namespace headrace::serve::detail {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <thread>
 
-#include "headrace/base/parking.hpp"
-#include "headrace/serve/direct_lane.hpp"
+#include "headrace/base/detail/parking.hpp"
+#include "headrace/serve/detail/direct_lane.hpp"
 
 namespace headrace::serve::detail {
 

@@ -64,6 +64,8 @@ bool Engine::drain(Duration limit) {
 
 void Engine::stop() noexcept { state_->stop(); }
 
+bool Engine::stopped() const noexcept { return state_->stopping(); }
+
 EngineStatistics Engine::statistics() const {
   state_->birth.require("asking an engine for statistics");
   EngineStatistics total;

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/first_error.hpp"
-#include "headrace/base/process.hpp"
+#include "base/first_error.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/serve/engine.hpp"
 #include "serve/direct_memory.hpp"
 #include "serve/resident.hpp"

@@ -1,4 +1,4 @@
-#include "headrace/serve/lane.hpp"
+#include "headrace/serve/detail/lane.hpp"
 
 namespace headrace::serve::detail {
 

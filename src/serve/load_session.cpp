@@ -1,12 +1,12 @@
-#include "headrace/serve/load_session.hpp"
+#include "serve/load_session.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
 #include "serve/load_target.hpp"
 
 namespace headrace::serve {

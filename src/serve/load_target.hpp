@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/measure/generator.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/measure/detail/generator.hpp"
 #include "headrace/serve/engine.hpp"
 
 namespace headrace::serve::detail {

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/names.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "serve/kept_shape.hpp"
 
 namespace headrace::serve {
 
@@ -49,6 +50,11 @@ void validate(const Plan& plan, Device device, const Operator& op) {
   require(plan.batch_age >= Duration::zero(), "batch_age must not be negative");
   require(plan.block_threads <= kBlockThreadsMax,
           fmt::format("block_threads must be at most {}, not {}", kBlockThreadsMax, plan.block_threads));
+  const LaunchShape shape = plan.shape(op.shape);
+  require(
+      !keeps_shape(op) || (shape.blocks == op.shape.blocks && shape.threads == op.shape.threads),
+      fmt::format("operator {} was made for {} blocks of {} threads, not {} of {}: leave blocks and block_threads 0",
+                  op.name, op.shape.blocks, op.shape.threads, shape.blocks, shape.threads));
   require(plan.hang_after > Duration::zero(), "hang_after must be above 0");
   require(plan.clients_max >= 1 && plan.clients_max <= kClientsMax,
           fmt::format("clients_max must be 1 to {}, not {}", kClientsMax, plan.clients_max));
@@ -68,8 +74,8 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("answer_inline is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
   require(!plan.answer_inline || op.pool_inline.cpu_entry() != nullptr,
           fmt::format("operator {} has no pool_inline, which answer_inline needs", op.name));
-  require(!plan.answer_inline || plan.shape(op.shape).blocks == 1,
-          fmt::format("with answer_inline one block answers a query, not {}", plan.shape(op.shape).blocks));
+  require(!plan.answer_inline || shape.blocks == 1,
+          fmt::format("with answer_inline one block answers a query, not {}", shape.blocks));
   require(op.query_bytes > 0 && op.answer_bytes > 0, fmt::format("operator {} has an empty query or answer", op.name));
   const bool in_place = device_accessible(plan.host_memory);
   require(plan.schedule != Schedule::graph || plan.allocator == Allocator::pool || in_place,

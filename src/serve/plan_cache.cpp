@@ -16,11 +16,11 @@
 #include <system_error>
 #include <thread>
 
+#include "base/output_file.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/output_file.hpp"
 #include "headrace/config.hpp"
 #include "headrace/device/topology.hpp"
-#include "headrace/serve/plan_json.hpp"
+#include "serve/plan_json.hpp"
 
 namespace headrace::serve {
 

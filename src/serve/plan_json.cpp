@@ -1,4 +1,4 @@
-#include "headrace/serve/plan_json.hpp"
+#include "serve/plan_json.hpp"
 
 #include <fmt/format.h>
 

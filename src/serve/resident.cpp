@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/base/process.hpp"
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/process.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "serve/engine_state.hpp"
 
 namespace headrace::serve::detail {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <thread>
 
-#include "headrace/base/clock.hpp"
-#include "headrace/base/parking.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/base/detail/parking.hpp"
 #include "headrace/base/result.hpp"
 
 /// The safety of engines whose kernels stay on the device.

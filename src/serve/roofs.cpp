@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/device/topology.hpp"
-#include "headrace/measure/roofs.hpp"
-#include "headrace/serve/ladder.hpp"
+#include "headrace/measure/detail/roofs.hpp"
+#include "headrace/serve/detail/ladder.hpp"
+#include "serve/kept_shape.hpp"
 #include "serve/load_target.hpp"
 
 namespace headrace::serve {
@@ -125,11 +126,12 @@ class SaturatingLaunches {
   bool scattered_ = false;
 };
 
-/// The ways to try: the operator's own shape, and one block a query.
+/// The ways to try: the operator's own shape, and where it may have another, one block a query.
 std::vector<LaunchWay> ways(Device device, const Operator& op) {
   std::vector<LaunchWay> found;
   for (const bool scattered : {false, true}) {
     found.push_back({op.shape, scattered});
+    if (keeps_shape(op)) continue;
     for (const std::uint32_t threads : kBlockThreads) {
       const Kernel& kernel = scattered ? op.scattered_kernel : op.kernel;
       if (device.resident_blocks_max(kernel, threads) == 0) continue;

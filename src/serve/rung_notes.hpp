@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "headrace/serve/ladder.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 
 /// What a rung's row says where its figure alone would mislead.
 namespace headrace::serve::detail {

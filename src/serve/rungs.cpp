@@ -1,4 +1,4 @@
-#include "headrace/serve/rungs.hpp"
+#include "headrace/serve/detail/rungs.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/serve/search_plan.hpp"
+#include "serve/search_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/measure/search.hpp"
+#include "headrace/measure/detail/search.hpp"
 #include "serve/candidates.hpp"
 #include "serve/load_target.hpp"
 #include "serve/trial.hpp"

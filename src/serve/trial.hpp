@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/measure/search.hpp"
-#include "headrace/serve/ladder.hpp"
+#include "headrace/measure/detail/search.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 #include "serve/candidates.hpp"
 #include "serve/load_target.hpp"
 

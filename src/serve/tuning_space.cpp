@@ -4,6 +4,7 @@
 #include <array>
 
 #include "headrace/device/device.hpp"
+#include "serve/kept_shape.hpp"
 
 namespace headrace::serve::detail {
 
@@ -103,7 +104,7 @@ Held held_by(Device device, const Operator& op) {
   return {.blocks = op.shape.blocks,
           .block_threads = op.shape.threads,
           .resident_blocks = device.resident_blocks_max(linked(op, device).kernel, op.shape.threads),
-          .groups_matter = !device.properties().host_cores};
+          .groups_matter = !device.properties().host_cores && !keeps_shape(op)};
 }
 
 std::vector<Grid> tuning_grids(const std::vector<Schedule>& schedules, const CandidateLimits& limits,

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/serve/engine.hpp"
 
 namespace headrace::serve::detail {

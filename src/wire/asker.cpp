@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <new>
 #include <span>
 #include <utility>
 
-#include "headrace/base/event_descriptor.hpp"
+#include "base/event_descriptor.hpp"
 
 namespace headrace::wire {
 
@@ -15,29 +17,89 @@ constexpr unsigned kNumberShift = 32;  // a tag is the inference's number, and b
 
 }  // namespace
 
-Asker::Asker(ServedModel& served, std::size_t waiting_max, int wake)
-    : served_(served), waiting_max_(waiting_max), wake_(wake), client_(served.model.engine->connect()) {}
+Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_max, int wake)
+    : served_(served),
+      counters_(counters),
+      waiting_max_(waiting_max),
+      wake_(wake),
+      client_(served.model.engine->connect()) {}
 
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
-  if (!line_.empty() && waiting_ + inference->batch > waiting_max_) return Errc::full;
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(active_.size()));
-    active_.emplace_back();
+  if (!lines_.empty() && !make_room(*inference)) {
+    if (!finished_.empty()) signal_event(wake_);
+    return Errc::full;
   }
-  Entry entry{std::move(inference), free_.back()};
+  if (free_.empty()) {
+    active_.emplace_back();
+    // Where memory ends, an inference that has come back is not lost.
+    for (auto* const list : {&finished_, &told_}) list->reserve(active_.size());
+    free_.reserve(active_.size());
+    free_.push_back(static_cast<std::uint32_t>(active_.size() - 1));
+  }
+  const Entry entry{std::move(inference), free_.back()};
   free_.pop_back();
   active_[entry.number] = entry.inference;
   waiting_ += entry.inference->batch;
-  line_soonest_ = std::min(line_soonest_, entry.inference->deadline);
-  line_.push_back(std::move(entry));
-  feed();
+  if (!lines_.empty() || !submit(entry, entry.inference->batch)) {
+    wait(entry);
+    feed();
+  } else if (entry.inference->back == entry.inference->batch) {
+    finish(entry.number);
+  }
+  publish();
   if (finished_.empty()) {
     arm();
   } else {
-    signal_event(wake_);  // the engine took none of it
+    signal_event(wake_);  // the engine took none of it, or another request gave way
   }
   return {};
+}
+
+void Asker::wait(const Entry& entry) {
+  Inference& inference = *entry.inference;
+  const std::size_t rest = inference.batch - inference.submitted;
+  try {
+    const auto [found, added] = line_of_.try_emplace(inference.client, lines_.end());
+    if (added) {
+      try {
+        found->second = lines_.emplace(lines_.end());
+      } catch (...) {
+        line_of_.erase(found);
+        throw;
+      }
+    }
+    Line& line = *found->second;
+    line.client = inference.client;
+    line.entries.push_back(entry);
+    line.waiting += rest;
+    line_soonest_ = std::min(line_soonest_, inference.deadline);
+  } catch (const std::bad_alloc&) {
+    drop_rest(entry, {Errc::out_of_memory, 0});
+    if (inference.back == inference.batch) finish(entry.number);
+  }
+}
+
+bool Asker::make_room(const Inference& inference) {
+  const auto own = line_of_.find(inference.client);
+  const std::size_t of_client = inference.batch + (own == line_of_.end() ? 0 : own->second->waiting);
+  // What a client's only request waits for is not taken from it.
+  const auto to_spare = [](const Line& line) { return line.entries.size() > 1 ? line.waiting : 0; };
+  while (waiting_ + inference.batch > waiting_max_) {
+    const auto longest = std::ranges::max_element(lines_, {}, to_spare);
+    if (longest == lines_.end() || to_spare(*longest) <= of_client) return false;
+    const Entry last = longest->entries.back();
+    longest->entries.pop_back();
+    longest->waiting -= last.inference->batch - last.inference->submitted;
+    drop_rest(last, {Errc::full, 0});
+    if (last.inference->back == last.inference->batch) finish(last.number);
+  }
+  return true;
+}
+
+Asker::Lines::iterator Asker::leave(Lines::iterator line) {
+  line_of_.erase(line->client);
+  return lines_.erase(line);
 }
 
 void Asker::take_in() {
@@ -47,15 +109,32 @@ void Asker::take_in() {
   }
   expire();
   feed();
+  publish();
   tell();
   arm();
 }
 
 void Asker::feed() {
-  while (!line_.empty() && submit(line_.front())) {
-    const std::uint32_t number = line_.front().number;
-    line_.pop_front();
-    if (active_[number]->back == active_[number]->batch) finish(number);
+  while (!lines_.empty()) {
+    Line& line = lines_.front();
+    const Entry entry = line.entries.front();
+    const std::size_t waited = waiting_;
+    const bool gone = submit(entry, line.turn);
+    const std::size_t fewer = waited - waiting_;
+    line.waiting -= fewer;
+    line.turn -= static_cast<std::uint32_t>(std::min<std::size_t>(fewer, line.turn));
+    if (gone) {
+      line.entries.pop_front();
+      if (entry.inference->back == entry.inference->batch) finish(entry.number);
+    }
+    if (line.entries.empty()) {
+      leave(lines_.begin());
+    } else if (line.turn == 0) {
+      line.turn = kTurnQueries;
+      lines_.splice(lines_.end(), lines_, lines_.begin());
+    } else if (!gone) {
+      return;  // the engine has no slot
+    }
   }
 }
 
@@ -63,19 +142,24 @@ void Asker::expire() {
   const Time now = SteadyClock::now();
   if (now < line_soonest_) return;
   line_soonest_ = Time::max();
-  std::erase_if(line_, [&](const Entry& entry) {
-    Inference& inference = *entry.inference;
-    if (inference.deadline > now) {
-      line_soonest_ = std::min(line_soonest_, inference.deadline);
-      return false;
-    }
-    drop_rest(entry, {Errc::deadline_exceeded, 0});
-    if (inference.back == inference.batch) finish(entry.number);
-    return true;
-  });
+  for (auto line = lines_.begin(); line != lines_.end();) {
+    const std::size_t waited = waiting_;
+    std::erase_if(line->entries, [&](const Entry& entry) {
+      Inference& inference = *entry.inference;
+      if (inference.deadline > now) {
+        line_soonest_ = std::min(line_soonest_, inference.deadline);
+        return false;
+      }
+      drop_rest(entry, {Errc::deadline_exceeded, 0});
+      if (inference.back == inference.batch) finish(entry.number);
+      return true;
+    });
+    line->waiting -= waited - waiting_;
+    line = line->entries.empty() ? leave(line) : std::next(line);
+  }
 }
 
-bool Asker::submit(const Entry& entry) {
+bool Asker::submit(const Entry& entry, std::size_t most) {
   Inference& inference = *entry.inference;
   if (inference.owner == nullptr) {  // nobody waits any more
     drop_rest(entry, {Errc::cancelled, 0});
@@ -83,7 +167,8 @@ bool Asker::submit(const Entry& entry) {
   }
   const std::size_t bytes = inference.queries.size() / inference.batch;
   const std::span<const std::byte> queries(inference.queries);
-  while (inference.submitted < inference.batch) {
+  const std::size_t end = inference.submitted + std::min(most, inference.batch - inference.submitted);
+  while (inference.submitted < end) {
     const std::uint64_t tag = std::uint64_t{entry.number} << kNumberShift | inference.submitted;
     const Result<serve::Ticket> ticket = client_.submit(queries.subspan(inference.submitted * bytes, bytes),
                                                         {.tag = tag, .deadline = inference.deadline});
@@ -95,7 +180,7 @@ bool Asker::submit(const Entry& entry) {
     ++inference.submitted;
     --waiting_;
   }
-  return true;
+  return inference.submitted == inference.batch;
 }
 
 void Asker::drop_rest(const Entry& entry, Error error) {
@@ -114,7 +199,6 @@ void Asker::note(const serve::Completion& done) {
   if (done.status.ok()) {
     const std::size_t bytes = done.answer.size();
     std::memcpy(inference.answers.data() + query * bytes, done.answer.data(), bytes);
-    served_.queries.fetch_add(1, std::memory_order_relaxed);
   } else {
     inference.fail(done.status.error());
   }
@@ -127,11 +211,21 @@ void Asker::finish(std::uint32_t number) {
 }
 
 void Asker::tell() {
-  std::vector<std::shared_ptr<Inference>> finished;
-  finished.swap(finished_);
-  for (const std::shared_ptr<Inference>& inference : finished) {
-    if (inference->owner != nullptr) std::exchange(inference->owner, nullptr)->finished(*inference);
+  told_.swap(finished_);
+  for (const std::shared_ptr<Inference>& inference : told_) {
+    if (inference->owner != nullptr) {
+      std::exchange(inference->owner, nullptr)->finished(*inference);
+    } else {
+      const Duration duration = SteadyClock::now() - inference->began;
+      counters_.of(inference->protocol).add(RequestOutcome::cancelled, inference->batch, duration);
+    }
   }
+  told_.clear();
+}
+
+void Asker::publish() noexcept {
+  counters_.queries_waiting.set(waiting_);
+  counters_.queries_in_flight.set(client_.in_flight());
 }
 
 void Asker::arm() {

@@ -1,40 +1,32 @@
 #include "wire/asking.hpp"
 
-#include <chrono>
-
-#include "wire/request_error.hpp"
+#include <cstdint>
 
 namespace headrace::wire {
-
-namespace {
-
-std::int64_t wall_milliseconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-}  // namespace
 
 bool ask(Front& front, const std::shared_ptr<Inference>& inference) {
   const Status taken = front.askers[inference->served->index].ask(inference);
   if (taken.ok()) return true;
   inference->owner = nullptr;
   inference->fail(taken.error());
-  count(*inference);
   return false;
 }
 
-void count(const Inference& inference) noexcept {
-  ServedModel& served = *inference.served;
-  const bool answered = inference.status.ok();
-  (answered ? served.succeeded : served.failed).add(SteadyClock::now() - inference.began);
-  if (answered) served.last_inference.store(wall_milliseconds(), std::memory_order_relaxed);
+void count(Front& front, const Inference& inference, int status) noexcept {
+  ModelCounters& counters = front.askers[inference.served->index].counters();
+  const RequestOutcome outcome = outcome_of(status);
+  counters.of(inference.protocol).add(outcome, inference.batch, SteadyClock::now() - inference.began);
+  if (outcome == RequestOutcome::answered) {
+    counters.last_inference.set(static_cast<std::uint64_t>(wall_milliseconds()));
+  }
 }
 
-void count_reply(Shared& shared, int status) noexcept {
-  shared.requests.fetch_add(1, std::memory_order_relaxed);
-  if (status >= kBadRequest) shared.failed.fetch_add(1, std::memory_order_relaxed);
-  if (status == kTooManyRequests || status == kUnavailable) shared.refused.fetch_add(1, std::memory_order_relaxed);
+void count_unread(Front& front, Protocol protocol, const ServedModel* model, int status) noexcept {
+  if (model != nullptr) front.askers[model->index].counters().of(protocol).add_unread(outcome_of(status));
+}
+
+void count_reply(Front& front, Protocol protocol, int status) noexcept {
+  front.replies.protocols[static_cast<std::size_t>(protocol)].add(outcome_of(status), 1);
 }
 
 }  // namespace headrace::wire

@@ -47,7 +47,7 @@ void Connection::take_in() {
     const std::string bytes = std::exchange(rest_, {});
     keep(read(bytes));
   }
-  if (state_ == State::open && reads() && readable_) receive();
+  if (state_ == State::open && reads() && readable_ && !unread_) receive();
   if (state_ == State::lingering && readable_) linger();
   const bool may_read = state_ == State::open && reads() && (readable_ || unread_);
   if (may_read || (state_ == State::lingering && readable_)) want_turn();
@@ -82,9 +82,9 @@ void Connection::linger() {
 }
 
 void Connection::keep(std::string_view unread) {
-  if (state_ != State::open) return;
+  if (state_ != State::open) unread = {};
   rest_.assign(unread);
-  if (!reads()) unread_ = !rest_.empty();
+  unread_ = !rest_.empty() && state_ == State::open && (unread_ || !reads());
 }
 
 void Connection::flush() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,10 +65,12 @@ class Connection : public Watched, public Turn {
   void put(std::string_view bytes) { out_ += bytes; }
   /// Sends as much as there is room for.
   void flush();
-  /// There is more to read() than what comes: bytes that it left before.
-  void read_again() noexcept { unread_ = !rest_.empty(); }
+  /// There is more to read() than what comes: bytes that it left before, or leaves now.
+  void read_again() noexcept { unread_ = true; }
   /// Has resume() called soon.
   void want_turn();
+  /// For how long read() may go on, about, where others wait: a few bytes may ask for much.
+  static constexpr Duration kTurn = std::chrono::microseconds(100);
   /// Closes it once everything has been written, and the client has had time to read it.
   void end() noexcept;
   /// Calls `act`, and closes the connection where it throws: for want of memory.

@@ -41,25 +41,30 @@ json config_of(const std::vector<Tensor>& tensors) {
   return list;
 }
 
-json duration_of(const Tally& tally) {
-  return {{"count", tally.count.load(std::memory_order_relaxed)},
-          {"ns", tally.nanoseconds.load(std::memory_order_relaxed)}};
+json duration_of(std::uint64_t count, Duration sum) {
+  return {{"count", count}, {"ns", static_cast<std::uint64_t>(sum.count())}};
 }
+
+/// Those that were read and have no answer.
+std::uint64_t unanswered(const Outcomes& requests) { return requests.total() - requests.answered - requests.invalid; }
 
 json statistics_of(const ServedModel& served) {
   const serve::EngineStatistics engine = served.model.engine->statistics();
-  const auto queries = served.queries.load(std::memory_order_relaxed);
+  const ModelStatistics counted = served.statistics();
+  const std::uint64_t queries = counted.http.queries.answered + counted.grpc.queries.answered;
+  const std::uint64_t answered = counted.http.requests.answered + counted.grpc.requests.answered;
+  const std::uint64_t failed = unanswered(counted.http.requests) + unanswered(counted.grpc.requests);
   const auto stage = [&](Duration mean) {  // the engine times a sample of its queries
-    return json{{"count", queries}, {"ns", static_cast<std::uint64_t>(mean.count()) * queries}};
+    return duration_of(queries, mean * static_cast<Duration::rep>(queries));
   };
-  return {{"name", served.model.name},
-          {"version", served.model.version},
-          {"last_inference", served.last_inference.load(std::memory_order_relaxed)},
+  return {{"name", counted.name},
+          {"version", counted.version},
+          {"last_inference", counted.last_inference},
           {"inference_count", queries},
           {"execution_count", queries},
           {"inference_stats",
-           {{"success", duration_of(served.succeeded)},
-            {"fail", duration_of(served.failed)},
+           {{"success", duration_of(answered, counted.http.durations.sum + counted.grpc.durations.sum)},
+            {"fail", duration_of(failed, counted.http.unanswered + counted.grpc.unanswered)},
             {"queue", stage(engine.stages.queue)},
             {"compute_input", stage(engine.stages.copy_in)},
             {"compute_infer", stage(engine.stages.kernel)},
@@ -69,10 +74,10 @@ json statistics_of(const ServedModel& served) {
 
 }  // namespace
 
-json describe_server() {
-  return {{"name", "headrace"},
-          {"version", kVersion},
-          {"extensions", {"binary_tensor_data", "model_configuration", "statistics"}}};
+json describe_server(const SharedRegions& regions) {
+  json extensions = json::array({"binary_tensor_data", "model_configuration", "statistics"});
+  if (regions.enabled()) extensions.push_back("system_shared_memory");
+  return {{"name", "headrace"}, {"version", kVersion}, {"extensions", std::move(extensions)}};
 }
 
 json describe_model(const ServedModel& served) {
@@ -110,6 +115,17 @@ json describe_statistics(const Models& models, const ServedModel* served) {
     if (served == nullptr || one.get() == served) list.push_back(statistics_of(*one));
   }
   return {{"model_stats", std::move(list)}};
+}
+
+json describe_regions(const SharedRegions& regions, std::string_view name) {
+  json list = json::array();
+  for (const auto& region : regions.list(name)) {
+    list.push_back({{"name", region->name()},
+                    {"key", region->key()},
+                    {"offset", region->offset()},
+                    {"byte_size", region->bytes()}});
+  }
+  return list;
 }
 
 }  // namespace headrace::wire

@@ -1,35 +1,73 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/budget.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/device/device.hpp"
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
 #include "wire/loop.hpp"
 #include "wire/served_model.hpp"
+#include "wire/shared_regions.hpp"
 
 namespace headrace::wire {
+
+/// Milliseconds since 1970.
+[[nodiscard]] inline std::int64_t wall_milliseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+/// The memory of devices, read once a second at most: CUDA takes long to say. Any thread.
+class DeviceMemory {
+ public:
+  /// Nothing for a device that has failed.
+  [[nodiscard]] std::optional<MemoryInfo> of(const Device& device) const;
+
+ private:
+  struct Reading {
+    Time at{};
+    bool read = false;
+    std::optional<MemoryInfo> memory = {};
+  };
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, Reading> readings_;
+};
 
 /// What all threads of a server share.
 struct Shared {
   Shared(const ServerConfig& configured, std::vector<Model> served)
-      : config(configured), models(std::move(served)), memory(config.memory_max) {}
+      : config(configured),
+        models(std::move(served)),
+        memory(config.memory_max),
+        regions(config.shared_memory, config.shared_memory_max) {}
+
+  [[nodiscard]] ServerStatistics statistics() const;
 
   const ServerConfig config;
   const Models models;
   Budget memory;
+  SharedRegions regions;
   std::atomic<bool> draining{false};
   std::atomic<bool> stopping{false};
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> connections_open{0};
   std::atomic<std::uint64_t> connections_refused{0};
-  std::atomic<std::uint64_t> requests{0};
-  std::atomic<std::uint64_t> failed{0};
-  std::atomic<std::uint64_t> refused{0};
+  /// One for each thread, which writes to it. None is added once the threads have started.
+  std::deque<ReplyCounters> replies;
+  const Time began = SteadyClock::now();
+  const std::int64_t started = wall_milliseconds();  ///< Since 1970.
+  const DeviceMemory device_memory;
 };
 
 /// What goes on without being woken, since others have their turn first.
@@ -45,10 +83,11 @@ class Turn {
 struct Front {
   Shared& shared;
   Loop& loop;
-  std::deque<Asker>& askers;      ///< By ServedModel::index.
-  std::span<char> buffer;         ///< For what comes from a socket; each call of recv() may overwrite it.
-  std::size_t over = 0;           ///< Connections that are to be destroyed.
-  std::vector<Turn*> turns = {};  ///< Their go_on() is called soon, once.
+  std::deque<Asker>& askers;  ///< By ServedModel::index.
+  ReplyCounters& replies;
+  std::span<char> buffer;        ///< For what comes from a socket; each call of recv() may overwrite it.
+  std::size_t over = 0;          ///< Connections that are to be destroyed.
+  std::deque<Turn*> turns = {};  ///< Their go_on() is called soon, once.
 };
 
 }  // namespace headrace::wire

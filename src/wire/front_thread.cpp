@@ -11,6 +11,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/exception_memory.hpp"
 #include "headrace/config.hpp"
 #include "wire/grpc/connection.hpp"
 #include "wire/http/connection.hpp"
@@ -21,7 +22,9 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
 constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
-constexpr int kAcceptsMax = 64;  // in one turn
+constexpr int kAcceptsMax = 64;                               // in one turn
+constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // before what has just come is looked at again
+constexpr std::size_t kMostSilentMax = 64;                    // that one look at all connections finds
 
 std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protocol protocol) {
   if constexpr (kBuiltWithGrpc) {
@@ -36,9 +39,14 @@ FrontThread::FrontThread(Shared& shared, std::vector<Listener> listeners)
     : shared_(shared),
       listeners_(std::move(listeners)),
       buffer_(kBufferBytes),
-      front_{.shared = shared, .loop = loop_, .askers = askers_, .buffer = buffer_} {
+      front_{.shared = shared,
+             .loop = loop_,
+             .askers = askers_,
+             .replies = shared.replies.emplace_back(),
+             .buffer = buffer_} {
+  most_silent_.reserve(kMostSilentMax);
   for (const auto& served : shared.models.all()) {
-    askers_.emplace_back(*served, shared.config.waiting_max, wake_.get());
+    askers_.emplace_back(*served, served->counters.emplace_back(), shared.config.waiting_max, wake_.get());
   }
   for (const Listener& listener : listeners_) {
     on_accept_.emplace_back().act = [this, &listener] { accept(listener); };
@@ -56,6 +64,7 @@ FrontThread::~FrontThread() {
 void FrontThread::start() {
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "headrace-wire");
+    reserve_exception_memory();
     run();
   });
 }
@@ -69,6 +78,7 @@ void FrontThread::run() {
     }
   }
   shared_.connections_open.fetch_sub(connections_.size(), std::memory_order_relaxed);
+  most_silent_.clear();
   connections_.clear();
 }
 
@@ -77,9 +87,12 @@ void FrontThread::turn(Time until) {
   for (Asker& asker : askers_) {
     if (!asker.idle()) asker.take_in();
   }
-  std::vector<Turn*> turns;
-  turns.swap(front_.turns);
-  for (Turn* const turn : turns) turn->go_on();
+  const Time turns_end = SteadyClock::now() + kTurnsFor;
+  for (std::size_t left = front_.turns.size(); left > 0 && SteadyClock::now() < turns_end; --left) {
+    Turn* const turn = front_.turns.front();
+    front_.turns.pop_front();
+    turn->go_on();
+  }
   const Time now = SteadyClock::now();
   const bool ends = shared_.draining.load(std::memory_order_acquire) && !listeners_.empty();
   if (ends || now - checked_at_ >= kCheckEvery) check(now);
@@ -94,23 +107,23 @@ Time FrontThread::next_turn(Time now) const noexcept {
 }
 
 void FrontThread::listen(bool on) {
-  if (std::exchange(listening_, on) == on) return;
+  if (listening_ == on) return;
+  for (const Listener& listener : listeners_) loop_.remove(listener.socket.get());  // also what failed below, before
+  listening_ = false;
+  if (!on) return;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    const int socket = listeners_[i].socket.get();
-    if (on) {
-      loop_.add(socket, EPOLLIN, on_accept_[i]);
-    } else {
-      loop_.remove(socket);
-    }
+    loop_.add(listeners_[i].socket.get(), EPOLLIN, on_accept_[i]);
   }
+  listening_ = true;
 }
 
 void FrontThread::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptsMax; ++i) {
     FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) listen(false);  // for a while
-      return;
+      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
+      if (close_most_silent()) continue;  // the limit of descriptors may be below that of connections
+      return listen(false);               // for a while
     }
     if (!make_room()) {
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
@@ -134,15 +147,34 @@ void FrontThread::accept(const Listener& listener) {
 bool FrontThread::make_room() noexcept {
   const std::uint64_t open = shared_.connections_open.load(std::memory_order_relaxed) - front_.over;
   if (open < shared_.config.connections_max) return true;
-  Connection* oldest = nullptr;
+  return close_most_silent();
+}
+
+bool FrontThread::close_most_silent() noexcept {
+  const auto is_silent = [](const Silent& one) { return one.connection->silent_since() == one.since; };
+  while (!most_silent_.empty() && !is_silent(most_silent_.back())) most_silent_.pop_back();
+  if (most_silent_.empty()) find_most_silent();
+  if (most_silent_.empty()) return false;
+  shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+  most_silent_.back().connection->close();
+  most_silent_.pop_back();
+  return true;
+}
+
+void FrontThread::find_most_silent() noexcept {
+  const auto longer = [](const Silent& one, const Silent& other) { return one.since < other.since; };
   for (const auto& connection : connections_) {
     const std::optional<Time> since = connection->silent_since();
-    if (since && (oldest == nullptr || *since < *oldest->silent_since())) oldest = connection.get();
+    if (!since) continue;
+    if (most_silent_.size() == kMostSilentMax) {  // a heap: the one that has been silent for the shortest is in front
+      if (*since >= most_silent_.front().since) continue;
+      std::ranges::pop_heap(most_silent_, longer);
+      most_silent_.pop_back();
+    }
+    most_silent_.push_back({connection.get(), *since});  // there is room, reserved
+    std::ranges::push_heap(most_silent_, longer);
   }
-  if (oldest == nullptr) return false;
-  shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
-  oldest->close();
-  return true;
+  std::ranges::sort(most_silent_, [](const Silent& one, const Silent& other) { return one.since > other.since; });
 }
 
 void FrontThread::check(Time now) {
@@ -161,6 +193,7 @@ void FrontThread::bury() {
   if (std::exchange(front_.over, 0) == 0) return;
   const auto over = std::partition(connections_.begin(), connections_.end(),
                                    [](const auto& connection) { return !connection->over(); });
+  std::erase_if(most_silent_, [](const Silent& one) { return one.connection->over(); });
   for (auto connection = over; connection != connections_.end(); ++connection) {
     std::erase(front_.turns, static_cast<Turn*>(connection->get()));
   }

@@ -7,15 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/event_descriptor.hpp"
 #include "base/file_descriptor.hpp"
-#include "headrace/base/event_descriptor.hpp"
 #include "wire/connection.hpp"
 #include "wire/front.hpp"
 
 namespace headrace::wire {
-
-/// What the clients of a port speak.
-enum class Protocol : std::uint8_t { http, grpc };
 
 /// A socket that listens, and what its clients speak.
 struct Listener {
@@ -51,9 +48,18 @@ class FrontThread {
   /// Watches the listeners, or does not.
   void listen(bool on);
   void accept(const Listener& listener);
-  /// Whether there is room for another connection: where there is none, the one whose client has been silent for
-  /// longest gives way, so that silent clients cannot shut others out.
+  /// A connection whose client is silent, and since when.
+  struct Silent {
+    Connection* connection;
+    Time since;
+  };
+
+  /// Whether there is room for another connection: where there is none, one gives way.
   [[nodiscard]] bool make_room() noexcept;
+  /// Closes the connection whose client has been silent for longest, so that silent clients cannot shut others out.
+  /// False where every client waits for an answer.
+  [[nodiscard]] bool close_most_silent() noexcept;
+  void find_most_silent() noexcept;
   void check(Time now);
   void bury();
   [[nodiscard]] Time next_turn(Time now) const noexcept;
@@ -66,6 +72,9 @@ class FrontThread {
   std::vector<char> buffer_;
   Front front_;
   std::vector<std::unique_ptr<Connection>> connections_;
+  /// Those that had been silent for longest when they were looked for last, the one for longest at the back. All others
+  /// have been heard of since, or are younger.
+  std::vector<Silent> most_silent_;
   std::deque<Call> on_accept_;  ///< For each of the listeners.
   Call on_wake_;
   Time checked_at_{};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "wire/request_error.hpp"
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
 constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
-
-[[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
 
 const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, std::string_view kind,
                    const ServedModel& served) {
@@ -67,25 +66,46 @@ void InferBuilder::require_bytes(std::uint64_t bytes) const {
 }
 
 void InferBuilder::add_elements(std::span<const std::byte> elements) {
-  const Tensor& tensor = *seen_.back();
   require_bytes(elements.size());
-  if (tensor.type == DataType::boolean &&
-      std::ranges::any_of(elements, [](std::byte element) { return element > std::byte{1}; })) {
-    refuse(fmt::format("input \"{}\" has a BOOL that is neither 0 nor 1", tensor.name));
+  const Rows<std::byte> rows = input_rows();
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    std::memcpy(rows.first + i * rows.stride, elements.data() + i * rows.bytes, rows.bytes);
   }
-  const std::size_t stride = inference_->queries.size() / inference_->batch;
-  const std::size_t row = tensor.bytes();
-  for (std::size_t i = 0; i < inference_->batch; ++i) {
-    std::memcpy(inference_->queries.data() + i * stride + tensor.offset, elements.data() + i * row, row);
+  check_input_flags();
+}
+
+void InferBuilder::add_elements(const SharedRange& elements) {
+  require_bytes(elements.bytes);
+  elements.region->read(elements.offset, input_rows());
+  check_input_flags();
+}
+
+Rows<std::byte> InferBuilder::input_rows() {
+  const Tensor& tensor = *seen_.back();
+  return {.first = inference_->queries.data() + tensor.offset,
+          .count = inference_->batch,
+          .bytes = tensor.bytes(),
+          .stride = inference_->queries.size() / inference_->batch};
+}
+
+void InferBuilder::check_input_flags() {
+  const Tensor& tensor = *seen_.back();
+  if (tensor.type != DataType::boolean) return;
+  const Rows<std::byte> rows = input_rows();
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const std::span row(rows.first + i * rows.stride, rows.bytes);
+    if (std::ranges::any_of(row, [](std::byte element) { return element > std::byte{1}; })) {
+      refuse(fmt::format("input \"{}\" has a BOOL that is neither 0 nor 1", tensor.name));
+    }
   }
 }
 
-void InferBuilder::add_output(std::string_view name, bool binary) {
+void InferBuilder::add_output(std::string_view name, bool binary, SharedRange range) {
   const Tensor& tensor = find(inference_->served->model.outputs, name, "output", *inference_->served);
   if (std::ranges::find(inference_->outputs, &tensor, &WantedOutput::tensor) != inference_->outputs.end()) {
     refuse(fmt::format("output \"{}\" is asked for twice", name));
   }
-  inference_->outputs.push_back({&tensor, binary});
+  inference_->outputs.push_back({&tensor, binary, std::move(range)});
 }
 
 void InferBuilder::set_timeout(std::uint64_t microseconds) {
@@ -104,16 +124,26 @@ std::shared_ptr<Inference> InferBuilder::finish(bool binary) {
   if (inference_->outputs.empty()) {
     for (const Tensor& tensor : model.outputs) inference_->outputs.push_back({&tensor, binary});
   }
+  for (const WantedOutput& output : inference_->outputs) {
+    const std::size_t bytes = inference_->batch * output.tensor->bytes();
+    if (output.range.region == nullptr || output.range.bytes >= bytes) continue;
+    refuse(fmt::format("output \"{}\" has {} bytes of shared memory, and needs {}", output.tensor->name,
+                       output.range.bytes, bytes));
+  }
   inference_->began = SteadyClock::now();
   return std::move(inference_);
 }
 
 void check_parameter(std::string_view name) {
-  for (const std::string_view extension :
-       {"shared_memory_region", "sequence_id", "sequence_start", "sequence_end", "classification"}) {
+  for (const std::string_view extension : {"sequence_id", "sequence_start", "sequence_end", "classification"}) {
     if (name != extension) continue;
     refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
   }
+}
+
+void refuse_of_request(std::string_view name) {
+  if (!name.starts_with("shared_memory_")) return;
+  refuse(fmt::format("the parameter \"{}\" is one of inputs and outputs", name));
 }
 
 void InferBuilder::make_room(std::size_t batch) {

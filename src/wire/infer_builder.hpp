@@ -30,7 +30,9 @@ class InferBuilder {
   void require_bytes(std::uint64_t bytes) const;
   /// What the input that was added last holds.
   void add_elements(std::span<const std::byte> elements);
-  void add_output(std::string_view name, bool binary);
+  void add_elements(const SharedRange& elements);
+  /// @param range  where it goes, instead of into the reply; with no region for the reply
+  void add_output(std::string_view name, bool binary, SharedRange range = {});
   void set_id(std::string_view id) { inference_->id = id; }
   /// @param microseconds  from now on; 0: no limit
   void set_timeout(std::uint64_t microseconds);
@@ -41,6 +43,9 @@ class InferBuilder {
 
  private:
   void make_room(std::size_t batch);
+  /// The rows of the input that was added last.
+  [[nodiscard]] Rows<std::byte> input_rows();
+  void check_input_flags();
 
   std::shared_ptr<Inference> inference_;
   std::vector<const Tensor*> seen_;  ///< Inputs that have been added.
@@ -49,5 +54,7 @@ class InferBuilder {
 /// Throws RequestError for a parameter, of a request or a tensor, by which clients ask for an extension of the protocol
 /// that the server does not offer.
 void check_parameter(std::string_view name);
+/// Throws RequestError for a parameter that is one of tensors, where a whole request has it.
+void refuse_of_request(std::string_view name);
 
 }  // namespace headrace::wire

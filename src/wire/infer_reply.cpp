@@ -39,6 +39,16 @@ void gather(const Inference& inference, const Tensor& tensor, std::string& bytes
   }
 }
 
+void write_shared_outputs(const Inference& inference) {
+  for (const WantedOutput& output : inference.outputs) {
+    if (output.range.region == nullptr) continue;
+    output.range.region->write(output.range.offset, {.first = inference.answers.data() + output.tensor->offset,
+                                                     .count = inference.batch,
+                                                     .bytes = output.tensor->bytes(),
+                                                     .stride = inference.answers.size() / inference.batch});
+  }
+}
+
 void require_answers(const Inference& inference) {
   if (inference.status.ok()) return;
   const Error error = inference.status.error();
@@ -48,6 +58,7 @@ void require_answers(const Inference& inference) {
 InferReply write_infer_reply(const Inference& inference) {
   const Model& model = inference.served->model;
   require_answers(inference);
+  write_shared_outputs(inference);
   InferReply reply;
   std::string& text = reply.body;
   text = fmt::format(R"({{"model_name":{},"model_version":{})", json_text(model.name), json_text(model.version));
@@ -60,7 +71,12 @@ InferReply write_infer_reply(const Inference& inference) {
     fmt::format_to(std::back_inserter(text), R"({{"name":{},"datatype":"{}","shape":[{}{}{}])", json_text(tensor.name),
                    to_string(tensor.type), inference.batch, tensor.shape.empty() ? "" : ",",
                    fmt::join(tensor.shape, ","));
-    if (output.binary) {
+    if (output.range.region != nullptr) {
+      fmt::format_to(
+          std::back_inserter(text),
+          R"(,"parameters":{{"shared_memory_region":{},"shared_memory_offset":{},"shared_memory_byte_size":{}}})",
+          json_text(output.range.region->name()), output.range.offset, inference.batch * tensor.bytes());
+    } else if (output.binary) {
       fmt::format_to(std::back_inserter(text), R"(,"parameters":{{"binary_data_size":{}}})",
                      inference.batch * tensor.bytes());
       gather(inference, tensor, tensors);
@@ -85,6 +101,7 @@ int http_status(Error error) noexcept {
   switch (error.code) {
     case Errc::invalid_argument: return kBadRequest;
     case Errc::full: return kTooManyRequests;
+    case Errc::out_of_memory:
     case Errc::stopped:
     case Errc::hung:
     case Errc::device_fault: return kUnavailable;

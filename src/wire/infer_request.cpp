@@ -20,14 +20,52 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kDimensionsMax = 16;
+constexpr std::size_t kLevelsMax = 32;     // of arrays and objects within others
+constexpr std::size_t kValuesMore = 4096;  // that a request may hold beside its tensors' elements
 
-[[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
+/// Values, brackets and commas that all tensors of a request to `model` can be written with.
+std::size_t values_max(const Model& model) {
+  std::size_t values = kValuesMore;
+  for (const Tensor& tensor : model.inputs) {
+    std::size_t elements = static_cast<std::size_t>(model.batch_max);
+    for (const std::int64_t dimension : tensor.shape) elements *= static_cast<std::size_t>(dimension);
+    values += elements * (tensor.shape.size() + 2);  // with an array around each element for every dimension
+  }
+  return values;
+}
 
-json parse(std::string_view text) {
+/// Refuses text that no request to `model` can be. Parsing it would keep other clients waiting for as long as it likes:
+/// 4 MiB of "[" take a second.
+void check_structure(std::string_view text, const Model& model) {
+  const std::size_t most = values_max(model);
+  std::size_t values = 0;
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '"':
+        for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+        break;
+      case '[':
+      case '{':
+        if (++depth > kLevelsMax)
+          refuse(fmt::format("the JSON of the request nests deeper than {} levels", kLevelsMax));
+        ++values;
+        break;
+      case ']':
+      case '}': depth -= depth > 0 ? 1 : 0; break;
+      case ',': ++values; break;
+      default: break;
+    }
+    if (values > most) refuse("the request has more elements than its queries may have");
+  }
+}
+
+json parse(std::string_view text, const Model& model) {
   if (text.size() > kJsonBytesMax) {
     throw RequestError(
         kTooLarge, fmt::format("the JSON of a request has at most {} bytes; send tensors in binary", kJsonBytesMax));
   }
+  check_structure(text, model);
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
@@ -93,14 +131,34 @@ std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   return shape;
 }
 
+/// What the parameters of a tensor say about shared memory.
+NamedRange range_of(const json& parameters) {
+  NamedRange named{.offset = count_member(parameters, "shared_memory_offset"),
+                   .bytes = count_member(parameters, "shared_memory_byte_size")};
+  if (const json* region = member(parameters, "shared_memory_region")) {
+    if (!region->is_string()) refuse("\"shared_memory_region\" is no text");
+    named.region = region->get<std::string>();
+  }
+  return named;
+}
+
 /// Reads one input; the binary tensors that are left behind it.
-std::span<const std::byte> read_input(const json& input, InferBuilder& builder, std::span<const std::byte> tensors) {
+std::span<const std::byte> read_input(const json& input, InferBuilder& builder, const SharedRegions& regions,
+                                      std::span<const std::byte> tensors) {
   if (!input.is_object()) refuse("an input is no object");
   const std::string name = text_member(input, "name", "an input");
   const std::string type = text_member(input, "datatype", fmt::format("input \"{}\"", name));
   const Tensor& tensor = builder.add_input(name, type, read_shape(input, name));
-  const std::optional<std::uint64_t> binary = count_member(parameters_of(input), "binary_data_size");
+  const json& parameters = parameters_of(input);
+  const std::optional<std::uint64_t> binary = count_member(parameters, "binary_data_size");
   const json* data = member(input, "data");
+  if (const SharedRange range = regions.find(range_of(parameters), "input", name); range.region) {
+    if (binary || data != nullptr) {
+      refuse(fmt::format("input \"{}\" is in shared memory, and has data in the request, too", name));
+    }
+    builder.add_elements(range);
+    return tensors;
+  }
   if (binary.has_value() == (data != nullptr)) {
     refuse(fmt::format("input \"{}\" needs either \"data\" or the parameter \"binary_data_size\"", name));
   }
@@ -116,31 +174,37 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
   return tensors.subspan(*binary);
 }
 
-void read_outputs(const json& request, InferBuilder& builder, bool binary) {
+void read_outputs(const json& request, InferBuilder& builder, const SharedRegions& regions, bool binary) {
   if (member(request, "outputs") == nullptr) return;
   for (const json& output : array_member(request, "outputs")) {
     if (!output.is_object()) refuse("an output is no object");
-    builder.add_output(text_member(output, "name", "an output"),
-                       flag_member(parameters_of(output), "binary_data").value_or(binary));
+    const std::string name = text_member(output, "name", "an output");
+    const json& parameters = parameters_of(output);
+    builder.add_output(name, flag_member(parameters, "binary_data").value_or(binary),
+                       regions.find(range_of(parameters), "output", name));
   }
 }
 
 }  // namespace
 
 std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view text,
-                                              std::span<const std::byte> tensors, Budget& budget) {
-  const json request = parse(text);
+                                              std::span<const std::byte> tensors, const SharedRegions& regions,
+                                              Budget& budget) {
+  const json request = parse(text, served.model);
   if (!request.is_object()) refuse("the request is no JSON object");
   InferBuilder builder(served, budget);
   if (const json* id = member(request, "id")) {
     if (!id->is_string()) refuse("\"id\" is no text");
     builder.set_id(id->get_ref<const std::string&>());
   }
-  for (const json& input : array_member(request, "inputs")) tensors = read_input(input, builder, tensors);
+  for (const json& input : array_member(request, "inputs")) {
+    tensors = read_input(input, builder, regions, tensors);
+  }
   if (!tensors.empty()) refuse(fmt::format("{} bytes are left behind the last binary input", tensors.size()));
   const json& parameters = parameters_of(request);
+  for (const auto& parameter : parameters.items()) refuse_of_request(parameter.key());
   const bool binary = flag_member(parameters, "binary_data_output").value_or(false);
-  read_outputs(request, builder, binary);
+  read_outputs(request, builder, regions, binary);
   builder.set_timeout(count_member(parameters, "timeout").value_or(0));
   return builder.finish(binary);
 }

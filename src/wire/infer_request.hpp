@@ -7,6 +7,7 @@
 
 #include "base/budget.hpp"
 #include "wire/inference.hpp"
+#include "wire/shared_regions.hpp"
 
 namespace headrace::wire {
 
@@ -16,9 +17,11 @@ inline constexpr std::size_t kJsonBytesMax = 4 << 20;
 /// Reads a request for inference as the Open Inference Protocol writes it.
 /// @param json     the object with "inputs"
 /// @param tensors  the bytes of the inputs that have "binary_data_size", one behind the other
+/// @param regions  of shared memory, which tensors may name instead
 /// @param budget   of the queries and answers
 /// Throws RequestError with a message for the client where `served` cannot answer it. `owner` is left alone.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view json,
-                                                            std::span<const std::byte> tensors, Budget& budget);
+                                                            std::span<const std::byte> tensors,
+                                                            const SharedRegions& regions, Budget& budget);
 
 }  // namespace headrace::wire

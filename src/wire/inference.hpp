@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "wire/memory_share.hpp"
 #include "wire/served_model.hpp"
+#include "wire/shared_region.hpp"
 
 namespace headrace::wire {
 
@@ -15,6 +16,7 @@ namespace headrace::wire {
 struct WantedOutput {
   const Tensor* tensor = nullptr;
   bool binary = false;
+  SharedRange range = {};  ///< Where it goes, instead of into the reply.
 };
 
 class Asker;
@@ -35,11 +37,13 @@ struct Inference {
   explicit Inference(Budget& budget) noexcept : memory(budget) {}
 
   ServedModel* served = nullptr;
-  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
-  std::string id;                  ///< The client's own; comes back.
-  std::size_t batch = 0;           ///< Queries.
-  std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.
-  std::vector<std::byte> answers;  ///< Likewise.
+  Protocol protocol = Protocol::http;  ///< By which it came in.
+  const void* client = nullptr;        ///< The connection by which it came in: clients take turns. Only compared.
+  MemoryShare memory;                  ///< Queries and answers take it, and may outlive the client's connection.
+  std::string id;                      ///< The client's own; comes back.
+  std::size_t batch = 0;               ///< Queries.
+  std::vector<std::byte> queries;      ///< `batch` of them, one behind the other.
+  std::vector<std::byte> answers;      ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
   Time began{};   ///< When the request had been read.

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "headrace/wire/tensor.hpp"
+#include "headrace/wire/detail/tensor.hpp"
 
 namespace headrace::wire {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/file_descriptor.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace::wire {
 
@@ -30,6 +30,8 @@ class Loop {
   void remove(int descriptor) noexcept;
   /// Waits until something occurs or `until` has come, and calls whom it concerns.
   void wait(Time until);
+  /// Is readable whenever something has occurred that wait() has not seen.
+  [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
 
  private:
   FileDescriptor epoll_;

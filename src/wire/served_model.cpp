@@ -5,8 +5,33 @@
 #include <algorithm>
 
 #include "headrace/base/error.hpp"
+#include "wire/request_error.hpp"
 
 namespace headrace::wire {
+
+RequestOutcome outcome_of(int status) noexcept {
+  switch (status) {
+    case kOk: return RequestOutcome::answered;
+    case kTooManyRequests:
+    case kUnavailable: return RequestOutcome::refused;
+    case kRequestTimedOut:
+    case kTimedOut: return RequestOutcome::late;
+    case kNotImplemented: return RequestOutcome::invalid;
+    default: return status < kInternalError ? RequestOutcome::invalid : RequestOutcome::failed;
+  }
+}
+
+ModelStatistics ServedModel::statistics() const {
+  ModelStatistics sum{.name = model.name, .version = model.version, .ready = ready()};
+  for (const ModelCounters& one : counters) {
+    one.of(Protocol::http).add_to(sum.http);
+    one.of(Protocol::grpc).add_to(sum.grpc);
+    sum.queries_waiting += one.queries_waiting.get();
+    sum.queries_in_flight += one.queries_in_flight.get();
+    sum.last_inference = std::max(sum.last_inference, static_cast<std::int64_t>(one.last_inference.get()));
+  }
+  return sum;
+}
 
 Models::Models(std::vector<Model> models) {
   if (models.empty()) throw UsageError("a server needs a model to serve");

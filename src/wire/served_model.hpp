@@ -1,26 +1,16 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "headrace/wire/model.hpp"
+#include "wire/counters.hpp"
 
 namespace headrace::wire {
-
-/// A count of requests and the time that they took, for statistics.
-struct Tally {
-  std::atomic<std::uint64_t> count{0};
-  std::atomic<std::uint64_t> nanoseconds{0};
-
-  void add(Duration duration) noexcept {
-    count.fetch_add(1, std::memory_order_relaxed);
-    nanoseconds.fetch_add(static_cast<std::uint64_t>(duration.count()), std::memory_order_relaxed);
-  }
-};
 
 /// A model and what has been asked of it. Any thread.
 struct ServedModel {
@@ -28,13 +18,13 @@ struct ServedModel {
 
   const Model model;
   const std::size_t index;  ///< Among the server's models.
-  Tally succeeded;          ///< Requests, from read to answered.
-  Tally failed;
-  std::atomic<std::uint64_t> queries{0};        ///< Answered.
-  std::atomic<std::int64_t> last_inference{0};  ///< Milliseconds since 1970; 0 before the first.
+  /// One for each thread that serves it, which writes to it. None is added once the threads have started.
+  std::deque<ModelCounters> counters;
 
   /// Whether it takes queries.
-  [[nodiscard]] bool ready() const noexcept { return !model.engine->fault().has_value(); }
+  [[nodiscard]] bool ready() const noexcept { return !model.engine->stopped() && !model.engine->fault(); }
+  /// The sum of all threads' counters.
+  [[nodiscard]] ModelStatistics statistics() const;
 };
 
 /// The models of a server.

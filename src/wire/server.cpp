@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/threads.hpp"
 #include "headrace/config.hpp"
 #include "wire/front_thread.hpp"
 #include "wire/listener.hpp"
@@ -97,15 +97,28 @@ std::uint16_t Server::http_port() const noexcept { return state_->port; }
 
 std::optional<std::uint16_t> Server::grpc_port() const noexcept { return state_->grpc_port; }
 
-ServerStatistics Server::statistics() const {
-  const Shared& shared = state_->shared;
-  return {.connections = shared.connections,
-          .connections_open = shared.connections_open,
-          .connections_refused = shared.connections_refused,
-          .requests = shared.requests,
-          .failed = shared.failed,
-          .refused = shared.refused,
-          .memory_bytes = shared.memory.used()};
+ServerStatistics Shared::statistics() const {
+  ServerStatistics sum{.connections = connections,
+                       .connections_open = connections_open,
+                       .connections_refused = connections_refused,
+                       .memory_bytes = memory.used(),
+                       .memory_limit_bytes = memory.limit()};
+  for (const ReplyCounters& one : replies) {
+    sum.http += one.protocols[static_cast<std::size_t>(Protocol::http)].get();
+    sum.grpc += one.protocols[static_cast<std::size_t>(Protocol::grpc)].get();
+  }
+  sum.requests = sum.http.total() + sum.grpc.total();
+  sum.failed = sum.requests - sum.http.answered - sum.grpc.answered;
+  sum.refused = sum.http.refused + sum.grpc.refused;
+  return sum;
+}
+
+ServerStatistics Server::statistics() const { return state_->shared.statistics(); }
+
+std::vector<ModelStatistics> Server::model_statistics() const {
+  std::vector<ModelStatistics> list;
+  for (const auto& served : state_->shared.models.all()) list.push_back(served->statistics());
+  return list;
 }
 
 bool Server::drain(Duration limit) {

@@ -13,6 +13,7 @@ Server::~Server() = default;
 std::uint16_t Server::http_port() const noexcept { return 0; }
 std::optional<std::uint16_t> Server::grpc_port() const noexcept { return {}; }
 ServerStatistics Server::statistics() const { return {}; }
+std::vector<ModelStatistics> Server::model_statistics() const { return {}; }
 bool Server::drain(Duration /*limit*/) { return true; }
 void Server::stop() noexcept {}
 

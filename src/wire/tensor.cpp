@@ -1,4 +1,4 @@
-#include "headrace/wire/tensor.hpp"
+#include "headrace/wire/detail/tensor.hpp"
 
 #include "base/names.hpp"
 

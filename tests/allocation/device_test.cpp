@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "failing_new.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/copy_batch.hpp"
+#include "headrace/device/detail/uploads.hpp"
 #include "headrace/device/span.hpp"
-#include "headrace/device/uploads.hpp"
 #include "headrace/operators/csr_matrix.hpp"
 
 namespace headrace::testing {

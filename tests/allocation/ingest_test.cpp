@@ -4,8 +4,8 @@
 #include "failing_new.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/receiver.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/ingest_memory_network.hpp"
 
 namespace headrace::testing {

@@ -1,6 +1,6 @@
 #include "measure/access_bench.hpp"
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "tests/contract/devices.hpp"
 
 /// The access kernels and their checks, held against plain loops of the host over the same draws.

@@ -1,4 +1,4 @@
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 

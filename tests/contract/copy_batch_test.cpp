@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 

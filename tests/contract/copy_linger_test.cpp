@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "device/cpu/testing.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/copy_sender.hpp"

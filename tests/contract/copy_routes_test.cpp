@@ -6,7 +6,7 @@
 
 #include "device/copies/host_copy.hpp"
 #include "device/cpu/testing.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/devices.hpp"

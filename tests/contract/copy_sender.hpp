@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/devices.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/copy_sender.hpp"
 #include "tests/contract/devices.hpp"

@@ -4,10 +4,10 @@
 
 #include "device/cpu/properties.hpp"
 #include "device/cpu/testing.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"
-#include "headrace/device/mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/ring.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"

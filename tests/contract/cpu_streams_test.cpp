@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "headrace/device/mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/topology.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"

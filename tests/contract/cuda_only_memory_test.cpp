@@ -5,7 +5,7 @@
 
 #include "cuda_only.hpp"
 #include "device/cuda/size_class_pool.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/buffer.hpp"
 
 namespace headrace {

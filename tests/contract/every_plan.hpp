@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/serve/rungs.hpp"
+#include "headrace/serve/detail/rungs.hpp"
 #include "tests/contract/exchange.hpp"
 
 /// The plans under which an operator's answers are compared with those that the host gives.

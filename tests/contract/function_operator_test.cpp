@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/config.hpp"
-#include "headrace/device/code.hpp"
+#include "headrace/device/detail/code.hpp"
 #include "headrace/operators/function.hpp"
 #include "headrace/serve/engine.hpp"
 #include "tests/contract/every_plan.hpp"

@@ -1,9 +1,9 @@
-#include "headrace/measure/host_ways.hpp"
+#include "measure/host_ways.hpp"
 
 #include <set>
 
 #include "devices.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::testing {

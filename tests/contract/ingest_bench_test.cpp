@@ -9,11 +9,11 @@
 
 #include "devices.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/latency_bench.hpp"
 #include "ingest/bench/ring.hpp"
 #include "ingest/bench/socket_bench.hpp"
+#include "ingest/stream_bytes.hpp"
 
 /// The benchmarks of ingest: that they count and compare, not how fast anything is.
 namespace headrace::testing {

@@ -1,6 +1,6 @@
 #include "tests/contract/ingest_kernels.hpp"
 
-#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/detail/framing.hpp"
 #include "ingest/datagram_packet.hpp"
 
 namespace headrace::ingest::testing {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "headrace/device/kernel.hpp"
-#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/detail/framing.hpp"
 #include "ingest/datagram_sequencer.hpp"
 #include "tests/ingest_steps.hpp"
 

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/faulty_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 

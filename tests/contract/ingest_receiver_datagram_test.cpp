@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "receiver_support.hpp"
 
 namespace headrace::testing {

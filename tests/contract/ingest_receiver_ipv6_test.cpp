@@ -1,4 +1,4 @@
-#include "headrace/ingest/faulty_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/tun_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "ingest/net/address.hpp"
 #include "network.hpp"
 #include "receiver_support.hpp"

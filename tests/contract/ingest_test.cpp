@@ -2,7 +2,7 @@
 #include "tests/contract/ingest_kernels.hpp"
 #include "tests/ingest_sender.hpp"
 
-#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/detail/framing.hpp"
 
 namespace headrace::ingest::testing {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "headrace/ingest/tun_source.hpp"
-#include "headrace/ingest/wire.hpp"
 #include "ingest/net/address.hpp"
 #include "ingest/net/subnet.hpp"
 #include "ingest/sources/headers.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/contract/network.hpp"
 #include "tests/ingest_support.hpp"
 

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/device/barrier_mailbox.hpp"
+#include "headrace/device/detail/barrier_mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/device/mailbox.hpp"
 
 /// The kernels of the contract tests, with the types of their arguments in order.
 namespace headrace::testing {

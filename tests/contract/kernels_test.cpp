@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/device/occupancy.hpp"
+#include "device/occupancy.hpp"
 #include "tests/contract/devices.hpp"
 
 namespace headrace::testing {

@@ -1,7 +1,7 @@
-#include "headrace/measure/link_latency.hpp"
+#include "measure/link_latency.hpp"
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "tests/contract/devices.hpp"
 
 namespace headrace::testing {

@@ -1,4 +1,4 @@
-#include "headrace/device/mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 
 #include <array>
 #include <future>

@@ -1,6 +1,6 @@
-#include "headrace/device/managed.hpp"
+#include "headrace/device/detail/managed.hpp"
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"

@@ -1,4 +1,4 @@
-#include "headrace/measure/memory_rates.hpp"
+#include "measure/memory_rates.hpp"
 
 #include <cmath>
 

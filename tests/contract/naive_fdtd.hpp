@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/grid/box.hpp"
-#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/box.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
 
 /// Finite differences in the time domain as plain loops over whole arrays, with the arithmetic of the stencils.
 namespace headrace::testing {

@@ -1,10 +1,10 @@
-#include "headrace/measure/oversubscription.hpp"
+#include "measure/oversubscription.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 

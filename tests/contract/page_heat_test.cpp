@@ -1,4 +1,4 @@
-#include "headrace/device/page_heat.hpp"
+#include "headrace/device/detail/page_heat.hpp"
 
 #include <cstdint>
 #include <random>

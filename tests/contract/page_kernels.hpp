@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "headrace/device/detail/page_heat.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/device/page_heat.hpp"
 
 /// The kernels of the tests of page heat, with the types of their arguments in order.
 namespace headrace::testing {

@@ -1,9 +1,9 @@
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/health.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/health.hpp"
+#include "headrace/device/detail/peer.hpp"
 #include "headrace/device/registered.hpp"
-#include "headrace/measure/link_costs.hpp"
+#include "measure/link_costs.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/faulty_device.hpp"
 

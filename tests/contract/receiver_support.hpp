@@ -7,7 +7,7 @@
 
 #include "frame_support.hpp"
 #include "headrace/ingest/receiver.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/ingest_support.hpp"
 
 /// What the tests of receivers share.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/ingest/faulty_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "ingest/resident/control.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/ingest_peer.hpp"

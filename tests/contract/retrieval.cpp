@@ -12,8 +12,8 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/operators/brute_force.hpp"
-#include "headrace/operators/synthetic.hpp"
+#include "operators/retrieval/brute_force.hpp"
+#include "operators/retrieval/synthetic.hpp"
 #include "tests/unit/retrieval_support.hpp"
 
 namespace headrace::operators {

@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include "headrace/device/advice.hpp"
-#include "headrace/device/page_heat.hpp"
+#include "headrace/device/detail/page_heat.hpp"
 #include "headrace/device/rebalance.hpp"
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/span.hpp"
 #include "tests/contract/devices.hpp"

@@ -1,6 +1,6 @@
 #include "headrace/base/error.hpp"
-#include "headrace/device/barrier_mailbox.hpp"
-#include "headrace/device/mailbox.hpp"
+#include "headrace/device/detail/barrier_mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/detail/ranks.hpp"
 
 /// Ranks that are threads of one process, so that what runs over several processes is tested without any.
 namespace headrace::testing {

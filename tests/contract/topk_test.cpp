@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/serve/rungs.hpp"
+#include "headrace/serve/detail/rungs.hpp"
 #include "tests/contract/every_plan.hpp"
 
 namespace headrace::testing {

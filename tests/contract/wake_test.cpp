@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/event_descriptor.hpp"
-#include "headrace/base/parking.hpp"
+#include "base/event_descriptor.hpp"
+#include "headrace/base/detail/parking.hpp"
 #include "headrace/operators/light.hpp"
 #include "tests/contract/exchange.hpp"
 #include "tests/contract/query_gate.hpp"

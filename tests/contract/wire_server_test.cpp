@@ -240,21 +240,24 @@ TEST_P(WireServer, WrongRequestsAreExplainedAndTheConnectionGoesOn) {
       {request("POST", "/v2/models/light/infer", "{"), "no JSON"},
       {request("POST", "/v2/models/light/infer", "[]"), "no JSON object"},
       {request("POST", "/v2/models/light/infer", "{\"inputs\":[]}"), "no input"},
-      {request("POST", "/v2/models/light/infer", std::string(100'000, '[')), "no JSON"},
+      {request("POST", "/v2/models/light/infer", std::string(100'000, '[')), "nests deeper than 32 levels"},
+      {request("POST", "/v2/models/light/infer", std::string(20, '[')), "no JSON"},
       {request("POST", "/v2/models/light/infer",
                R"({"inputs":[{"name":"query","datatype":"UINT8","shape":)" + nested(1'000'000) + "}]}"),
+       "nests deeper than 32 levels"},
+      {request("POST", "/v2/models/light/infer",
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":)" + nested(20) + "}]}"),
        "has the shape [an array]"},
       {request("POST", "/v2/models/light/infer",
-               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":)" + nested(1'000'000) + "}]}"),
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":)" + nested(20) + "}]}"),
        "no array of numbers"},
       {request("POST", "/v2/models/light/infer",
-               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":[{"a":)" + nested(1'000'000) +
-                   "}]}]}"),
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":[{"a":)" + nested(20) + "}]}]}"),
        "an object is no UINT8"},
       {request("GET", "/v2/models/light/infer"), "takes POST"},
       {request("GET", "/v2/models/light/versions/2"), "no version '2'"},
       {request("GET", "/v2/systemsharedmemory/status"), "does not offer"},
-      {request("GET", "/"), "nothing at this path"},
+      {request("GET", "/v3"), "nothing at this path"},
   };
   for (const auto& [bytes, message] : bad) {
     caller.send(bytes);
@@ -326,6 +329,14 @@ TEST_P(WireServerOnTheCpu, RefusesWhatWouldWaitTooLongAndLosesNothingElse) {
   const std::optional<Said> waited = waiting.listen();
   ASSERT_TRUE(waited.has_value());
   EXPECT_EQ(tensors_of(*waited), "waits..1waits..2waits..3waits..4");
+  const wire::ModelStatistics counted = server.model_statistics().at(0);
+  EXPECT_EQ(counted.name, "gated");
+  EXPECT_EQ(counted.http.requests.answered, 2U);
+  EXPECT_EQ(counted.http.durations.count(), 2U);
+  EXPECT_EQ(counted.http.queries.answered, 5U);
+  EXPECT_GE(counted.http.requests.refused, 1U);
+  EXPECT_GE(counted.http.requests.refused + counted.http.requests.late, 2U);
+  EXPECT_EQ(counted.grpc.requests.total(), 0U);
 }
 
 TEST_P(WireServerOnTheCpu, RefusesNewConnectionsWhereEveryClientWaits) {

@@ -147,6 +147,12 @@ ArrowSource::Batch batch_of(FuzzedDataProvider& data, const std::vector<ColumnOf
   for (std::size_t i = 0; i < columns.size(); ++i) {
     node.children[i] = column_of(data, columns[i], offset + rows, *memory);
   }
+  struct Honest {
+    ArrowArray* array;
+    std::int64_t length;
+  };
+  std::vector<Honest> honest;
+  for (std::size_t i = 0; i < columns.size(); ++i) honest.push_back({node.children[i], node.children[i]->length});
   ArrowArray array{};
   array.length = rows;
   array.offset = offset;
@@ -162,6 +168,10 @@ ArrowSource::Batch batch_of(FuzzedDataProvider& data, const std::vector<ColumnOf
     } else {
       tell_a_lie(data, whole ? array : one.array, one);
     }
+  }
+  if (array.length != rows || array.offset != offset) {
+    // Lengths that agree are believed, and so nothing may agree with a lie that no buffer is long enough for.
+    for (std::size_t i = 0; i < columns.size(); ++i) honest[i].array->length = honest[i].length;
   }
   array.private_data = memory.release();
   array.release = &release_batch;

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/detail/framing.hpp"
 #include "ingest/parse.hpp"
 #include "ingest/tcp/reply.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/fetch/parquet_footer.hpp"
+#include "fetch/parquet_footer.hpp"
 
 #include <array>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 namespace {
 

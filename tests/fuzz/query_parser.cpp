@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/operators/brute_force.hpp"
 #include "headrace/operators/index.hpp"
 #include "headrace/operators/retrieval.hpp"
+#include "operators/retrieval/brute_force.hpp"
 #include "operators/retrieval/device_image.hpp"
 
 namespace {

@@ -237,7 +237,7 @@ class Conversation {
     const std::uint32_t port = event.flow.remote_port;
     if (port < kHonestPort || port >= kHonestPort + kHonest) return;
     Honest& peer = honest_[port - kHonestPort];
-    require(!peer.opened || peer.excused);  // once
+    require(!peer.opened || peer.excused || peer.finished);  // once, unless it is over and an old SYN comes again
     if (peer.opened) return;
     peer.opened = true;
     peer.stream = event.stream;

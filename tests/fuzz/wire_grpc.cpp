@@ -22,6 +22,7 @@ constexpr std::size_t kMessageMax = 1 << 16;
 /// What becomes of some bytes: the replies to the messages in them, up to the first that cannot be read.
 std::string serve_bytes(const Models& served, grpc::Method method, std::string_view bytes, std::size_t piece) {
   Budget budget(kMemory);
+  SharedRegions regions(true, kMemory);  // none is registered before a message does
   std::string replies;
   {
     MemoryShare memory(budget);
@@ -34,7 +35,8 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
           part.remove_prefix(reader.read(part));
           if (!reader.done()) continue;
           try {
-            const grpc::Outcome outcome = grpc::call({.models = served}, method, reader.message(), budget);
+            const grpc::Outcome outcome =
+                grpc::call({.models = served, .regions = regions}, method, reader.message(), budget);
             if (outcome.inference != nullptr) {
               const Inference& inference = *outcome.inference;
               if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();
@@ -66,7 +68,7 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Models served = models();
   if (size == 0) return 0;
-  constexpr int kMethods = 10;
+  constexpr int kMethods = 13;
   const auto method = static_cast<grpc::Method>(*data % kMethods);
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   // The statistics count the time that an engine has been idle, too, and differ from call to call.

@@ -31,6 +31,7 @@ struct Served {
 
 Served serve_bytes(const Models& served, std::string_view bytes, std::size_t piece) {
   static const std::atomic<bool> draining{false};
+  SharedRegions regions(true, kMemory);  // none is registered before a request does
   Budget budget(kMemory);
   Served result;
   {
@@ -46,7 +47,8 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
           used = reader.read(unread);
           unread.erase(0, used);
           if (!reader.done()) continue;
-          const http::Outcome outcome = http::route({.models = served, .draining = draining}, reader.message(), budget);
+          const http::Outcome outcome =
+              http::route({.models = served, .regions = regions, .draining = draining}, reader.message(), budget);
           if (outcome.inference != nullptr) {
             const Inference& inference = *outcome.inference;
             if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();

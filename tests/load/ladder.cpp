@@ -1,4 +1,4 @@
-#include "headrace/serve/ladder.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "headrace/measure/generator.hpp"
-#include "headrace/measure/search.hpp"
+#include "headrace/measure/detail/generator.hpp"
+#include "headrace/measure/detail/search.hpp"
 
 namespace headrace::measure {
 namespace {
@@ -207,6 +207,64 @@ TEST(OpenLoop, CountsWrongAndFailedAnswersButNotTheirLatency) {
     EXPECT_EQ(result.latency.count, 0U);
     EXPECT_FALSE(sustains(result, milliseconds(1000)));
   }
+}
+
+/// A server of which each query ends another way, and which learns that the load ends.
+class EndsDifferently : public OneServer {
+ public:
+  EndsDifferently() : OneServer(microseconds(1)) {}
+  template <class Done>
+  std::size_t poll(Done&& done) {
+    return OneServer::poll(
+        [&](Time scheduled, Outcome) { done(scheduled, static_cast<Outcome>(next_++ % kOutcomes)); });
+  }
+  void finish(bool stopped) {
+    EXPECT_FALSE(stopped);
+    ++finished;
+  }
+  int finished = 0;
+
+ private:
+  std::size_t next_ = 0;
+};
+
+TEST(OpenLoop, TellsApartHowQueriesEndThatGotNoAnswer) {
+  std::vector<EndsDifferently> targets(1);
+  LoadOptions options = quick(20'000);
+  options.windows_max = 3;
+  const LoadResult result = open_loop<EndsDifferently>(targets, options);
+  const std::uint64_t rounds = targets[0].answered / kOutcomes;
+  EXPECT_GT(rounds, 10U);
+  for (const std::uint64_t count :
+       {result.wrong, result.failed, result.refused, result.late, result.lost, result.unsent}) {
+    EXPECT_GE(count, rounds);
+    EXPECT_LE(count, rounds + 1);
+  }
+  EXPECT_EQ(targets[0].answered - result.answered, result.refused + result.late + result.lost + result.unsent);
+  EXPECT_EQ(result.p99_offered, Duration::max());
+  EXPECT_NEAR(static_cast<double>(result.unanswered_counted), 6.0 * static_cast<double>(result.latency.count), 12);
+  EXPECT_NEAR(static_cast<double>(result.refused_counted), static_cast<double>(result.latency.count), 2);
+  EXPECT_FALSE(result.stable);
+  EXPECT_FALSE(sustains(result, std::chrono::seconds(10)));
+  EXPECT_EQ(targets[0].finished, 1);
+}
+
+/// A system that rests for as long as it may.
+struct Rests : OneServer {
+  Rests() : OneServer(microseconds(1)) {}
+  void rest(Time until) {
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(until));
+    ++rests;
+  }
+  int rests = 0;
+};
+
+TEST(OpenLoop, ATargetThatRestsMissesNoArrival) {
+  std::vector<Rests> targets(1);
+  const LoadResult result = open_loop<Rests>(targets, steady(1'000));
+  EXPECT_NEAR(result.incoming_per_second, 1'000, 300);
+  EXPECT_EQ(result.refused + result.failed + result.wrong, 0U);
+  EXPECT_GT(targets[0].rests, 100);
 }
 
 TEST(OpenLoop, SeveralGeneratorsShareTheRate) {
@@ -436,7 +494,7 @@ TEST(Summarise, PutsRefusedQueriesBehindAllAnswers) {
   for (int i = 1; i <= 1000; ++i) windows[0].latency.record(microseconds(i));
   const std::vector<std::span<const detail::Window>> threads{windows};
   const auto p99 = [&](std::uint64_t refused) {
-    windows[0].refused = refused;
+    windows[0].refused = windows[0].unanswered = refused;
     return detail::summarise(threads, 1, 1, milliseconds(100)).p99_offered;
   };
   EXPECT_NEAR(static_cast<double>(p99(0).count()), 990e3, 2e3);

@@ -1,4 +1,4 @@
-#include "headrace/serve/search_plan.hpp"
+#include "serve/search_plan.hpp"
 
 #include <gtest/gtest.h>
 

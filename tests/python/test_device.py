@@ -1,5 +1,6 @@
 """Devices and errors through the extension."""
 
+import os
 import re
 from pathlib import Path
 
@@ -53,6 +54,11 @@ def test_an_unknown_device_is_named(name: str):
     assert caught.value.code is Errc.not_found
     assert caught.value.native == 0
     assert "cpu:0" in str(caught.value), "the message says what is present"
+
+
+def test_the_host_has_memory_and_no_more_than_its_machine():
+    memory = headrace.device.host_memory()
+    assert 0 < memory.free_bytes <= memory.total_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_errors_are_headrace_errors():

@@ -1,14 +1,16 @@
 """Inputs without an end, such as /dev/zero and pipes: one line about a limit, and no more memory than that."""
 
 import os
+import resource
 import threading
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Run
 
-from headrace import DataError, corpus, free_memory, text
+from headrace import DataError, corpus, text
 from headrace.each.commands import gather_inputs
 
 LIMIT = 1 << 20
@@ -75,10 +77,15 @@ def test_line_ends_of_other_systems_are_those_of_text_files(tmp_path: Path):
     assert text.read_utf8(path) == "a\nb\nc\n" == path.read_text(encoding="utf-8")
 
 
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+
 def test_lines_without_an_end_are_an_error_before_memory_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A machine that has 200 MiB left, and less the more this process holds."""
-    held = free_memory.resident_bytes()
-    monkeypatch.setattr(free_memory, "free_bytes", lambda: max((200 << 20) - (free_memory.resident_bytes() - held), 0))
+    held = resident_bytes()
+    left = lambda: SimpleNamespace(free_bytes=max((200 << 20) - (resident_bytes() - held), 0))  # noqa: E731
+    monkeypatch.setattr(corpus, "host_memory", left)
     path = tmp_path / "endless"
     os.mkfifo(path)
 
@@ -97,67 +104,5 @@ def test_lines_without_an_end_are_an_error_before_memory_ends(tmp_path: Path, mo
 def test_memory_that_suffices_refuses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "many.txt"
     path.write_bytes(b"a\n" * (2 * 65536))
-    monkeypatch.setattr(free_memory, "free_bytes", lambda: None)  # nothing tells how much there is
+    monkeypatch.setattr(corpus, "host_memory", lambda: SimpleNamespace(free_bytes=1 << 30))
     assert corpus.build_index(path).document_count == 2 * 65536
-    monkeypatch.setattr(free_memory, "free_bytes", lambda: 1 << 30)
-    assert corpus.build_index(path).document_count == 2 * 65536
-
-
-def write_files(folder: Path, files: dict[str, str]) -> None:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content, encoding="ascii")
-
-
-MEMINFO = "MemTotal: 4096 kB\nMemAvailable: 1000 kB\nSwapTotal: 0 kB\nSwapFree: 24 kB\n"
-SECOND = "0::/a/b\n"
-FIRST = "4:memory:/a/b\n3:cpu:/\n0::/\n"
-
-
-@pytest.mark.parametrize(
-    ("proc", "groups", "free"),
-    [
-        ({}, {}, None),
-        ({"meminfo": "MemTotal: 4096 kB\n"}, {}, None),
-        ({"meminfo": MEMINFO}, {}, 1024 << 10),
-        (
-            {"meminfo": MEMINFO, "self/cgroup": SECOND},
-            {"a/b/memory.max": "max\n", "a/b/memory.current": "7\n"},
-            1024 << 10,
-        ),
-        ({"meminfo": MEMINFO, "self/cgroup": SECOND}, {"a/memory.max": "5000\n", "a/memory.current": "4000\n"}, 1000),
-        ({"self/cgroup": SECOND}, {"memory.max": "5000\n", "memory.current": "6000\n"}, 0),
-        (
-            {"self/cgroup": SECOND},
-            {
-                "a/b/memory.max": "5000\n",
-                "a/b/memory.current": "4000\n",
-                "a/b/memory.stat": "anon 1\ninactive_file 300\nactive_file 20\n",
-            },
-            1320,
-        ),
-        (
-            {"self/cgroup": FIRST},
-            {
-                "memory/a/b/memory.limit_in_bytes": "5000\n",
-                "memory/a/b/memory.usage_in_bytes": "4000\n",
-                "memory/a/b/memory.stat": "inactive_file 7\ntotal_inactive_file 300\ntotal_active_file 20\n",
-                "memory/memory.limit_in_bytes": "9223372036854771712\n",
-                "memory/memory.usage_in_bytes": "4000\n",
-            },
-            1320,
-        ),
-    ],
-)
-def test_free_memory_is_the_least_of_the_machine_and_the_groups(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    proc: dict[str, str],
-    groups: dict[str, str],
-    free: int | None,
-):
-    write_files(tmp_path / "proc", proc)
-    write_files(tmp_path / "groups", groups)
-    monkeypatch.setattr(free_memory, "_PROC", tmp_path / "proc")
-    monkeypatch.setattr(free_memory, "_GROUPS", tmp_path / "groups")
-    assert free_memory.free_bytes() == free

@@ -95,7 +95,7 @@ class FakeReceiver:
     def end(self, stream: int) -> None:
         body = self.protocol.body(stream)
         if body is not None:
-            self.told[stream].body = tuple(body.within(0, 1 << 62))
+            self.told[stream].body = tuple(map(tuple, body.within(0, 1 << 62).tolist()))
             self.told[stream].whole = body.whole
         self.protocol.take(Ended(stream))  # type: ignore[arg-type]
         self.protocol.take(None)

@@ -8,9 +8,10 @@ import pytest
 
 import headrace
 from headrace import ingest
+from headrace.exporter import Exporter
 from headrace.ingest.figures import Counters, figures
 from headrace.ingest.gaps import present
-from headrace.ingest.prometheus import Exporter
+from headrace.ingest.prometheus import ReceiverCollector
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def _samples(text: str) -> dict[str, float]:
 
 def test_prometheus_over_http(counters: Counters):
     labels = {"source": "synthetic", "address": 'a"b'}
-    exporter = Exporter("0", lambda: counters, labels)
+    exporter = Exporter("0", ReceiverCollector(lambda: counters, labels))
     assert exporter.address.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(exporter.address, timeout=60) as answer:
         text = answer.read().decode()
@@ -76,7 +77,7 @@ def test_prometheus_over_http(counters: Counters):
     assert "# TYPE headrace_ingest_source_packets_total counter" in text
     assert len(samples) == sum(len(values) for values in counters.values())
     with pytest.raises(headrace.SystemError, match="in use"):
-        Exporter(exporter.address.removeprefix("http://").removesuffix("/metrics"), lambda: counters, labels)
+        Exporter(exporter.address.removeprefix("http://").removesuffix("/metrics"))
     exporter.close()
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(exporter.address, timeout=60)
@@ -85,7 +86,8 @@ def test_prometheus_over_http(counters: Counters):
 def test_prometheus_file(counters: Counters, tmp_path: Path):
     path = tmp_path / "headrace.prom"
     now = [counters]
-    exporter = Exporter(str(path), lambda: now[0], {"source": "synthetic", "address": 'a"b'})
+    labels = {"source": "synthetic", "address": 'a"b'}
+    exporter = Exporter(str(path), ReceiverCollector(lambda: now[0], labels))
     assert _samples(path.read_text())["headrace_ingest_source_packets_total"] == 1000
     now[0] = counters | {"source": counters["source"] | {"packets": 2000}}
     exporter.write()
@@ -95,14 +97,14 @@ def test_prometheus_file(counters: Counters, tmp_path: Path):
 
 
 @pytest.mark.parametrize("target", ["headrace.txt", "70000", "host:port", ""])
-def test_a_target_that_is_none(target: str, counters: Counters):
+def test_a_target_that_is_none(target: str):
     with pytest.raises(headrace.UsageError, match="neither a port"):
-        Exporter(target, lambda: counters, {})
+        Exporter(target)
 
 
-def test_a_file_that_cannot_be_written(counters: Counters, tmp_path: Path):
+def test_a_file_that_cannot_be_written(tmp_path: Path):
     with pytest.raises(headrace.SystemError, match="there is no folder"):
-        Exporter(str(tmp_path / "no" / "x.prom"), lambda: counters, {})
+        Exporter(str(tmp_path / "no" / "x.prom"))
 
 
 def test_presence_is_a_bit_for_each_packet():

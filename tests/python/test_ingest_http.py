@@ -178,8 +178,10 @@ CHUNKED = PUT + "Transfer-Encoding: chunked\r\n\r\n"
         ("PUT /" + "y" * 40_000, "431 Request Header Fields Too Large"),
         (PUT + "A: b\r\n" * 20_000, "431 Request Header Fields Too Large"),
         (CHUNKED + "0\r\n" + "A: b\r\n" * 20_000, "431 Request Header Fields Too Large"),
+        (PUT + "A: b\r\n" * 127 + "Content-Length: 0\r\n\r\n", "200 OK"),
+        (PUT + "A: b\r\n" * 128 + "Content-Length: 0\r\n\r\n", "431 Request Header Fields Too Large"),
     ],
-    ids=range(52),
+    ids=range(54),
 )
 @isolated
 def test_requests(request_text: str, status: str):
@@ -221,6 +223,26 @@ def test_a_head_that_trickles_has_a_deadline_and_others_go_on():
         with connect(source) as honest:
             honest.sendall(f"{PUT}Content-Length: 3\r\n\r\nabc".encode())
             assert exactly(honest, 1000).endswith(b"3 bytes\n")
+
+
+@isolated
+def test_chunks_of_few_bytes_are_put_together():
+    """Among them are some that come in parts, with an extension, or with more digits than they need."""
+    sizes = np.random.default_rng(5).integers(1, 40, 20_000)
+    data = ingest.stream_bytes(8, 0, int(sizes.sum()))
+    ends = np.cumsum(sizes)
+    heads = [b"%x", b"%X;a=b", b"00%x", b"%x", b"%x"]
+    chunks = [
+        heads[i % len(heads)] % size + b"\r\n" + data[end - size : end] + b"\r\n"
+        for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True))
+    ]
+    with receiver(frame="64KiB") as source, serving(source, ingest.HttpUploads(source)) as served:
+        with connect(source) as connection:
+            connection.sendall(CHUNKED.encode() + b"".join(chunks) + b"0\r\n\r\n")
+            assert exactly(connection, 1000).endswith(b"\n%d bytes\n" % len(data))
+        until(lambda: served.taker.ended == 1)
+        stream = served.taker.streams.popitem()[1]
+    assert stream.hash.hexdigest() == hashlib.sha256(data).hexdigest()
 
 
 @isolated

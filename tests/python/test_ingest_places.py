@@ -1,8 +1,10 @@
 """More connections than there are places, and consumers that are slow: what unmodified Linux sockets see of it."""
 
+import contextlib
 import hashlib
 import json
 import os
+import resource
 import signal
 import socket
 import threading
@@ -12,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from ingest_network import GUARD_SECONDS, SMALL, receiver, started
+from ingest_network import GUARD_SECONDS, SMALL, Started, receiver, started
 from network_namespace import isolated
 
 from headrace import ingest
@@ -180,6 +182,46 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
         done = verb.finish()
     assert done.returncode == 1
     assert "more bytes than they may" in done.stderr
+
+
+def begin_streams(verb: Started, out: Path, count: int) -> list[socket.socket]:
+    """Connections, one after the other, whose first frames are in their files."""
+    host, port = verb.address.rsplit(":", 1)
+    connections = []
+    for number in range(count):
+        connections.append(socket.create_connection((host, int(port)), timeout=GUARD_SECONDS))
+        connections[-1].sendall(ingest.stream_bytes(number, 0, 70_000))  # more than a frame of 64 KiB
+        path = Path(f"{out}.{number}") if number else out
+        give_up = time.monotonic() + GUARD_SECONDS
+        while not path.exists() or path.stat().st_size == 0 < number:  # the first is buffered while it stays open
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+    return connections
+
+
+@isolated
+def test_more_streams_than_descriptors_are_written_and_a_file_that_is_gone_is_an_error(tmp_path: Path):
+    """Files are closed for those of other streams. One that was removed meanwhile is not begun anew in its middle."""
+    count, out = 12, tmp_path / "out"
+    options = ("--frame", "64KiB", "--out", out, "--streams", count, "--json")
+    with started("tcp", ":9000", *SMALL, *options) as verb:
+        pid = verb.process.pid
+        limit = len(list(Path(f"/proc/{pid}/fd").iterdir())) + 3
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limit))
+        connections = begin_streams(verb, out, count)
+        (tmp_path / "out.1").unlink()
+        for number, connection in enumerate(connections):
+            with connection, contextlib.suppress(OSError):  # that one is reset
+                connection.sendall(ingest.stream_bytes(number, 70_000, 70_000))
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(1)
+        done = verb.finish()
+    assert done.returncode == 1
+    assert f"1 of {count} streams were not written: {out}.1: No such file or directory" in done.stderr
+    assert not (tmp_path / "out.1").exists()
+    for number in {*range(count)} - {1}:
+        path = Path(f"{out}.{number}") if number else out
+        assert path.read_bytes() == ingest.stream_bytes(number, 0, 140_000)
 
 
 @isolated

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from headrace.ingest import metrics_server
-from headrace.ingest.metrics_server import MetricsServer
+from headrace import metrics_server
+from headrace.metrics_server import MetricsServer
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import headrace
-from headrace import operator
+from headrace import operator, operators
 from headrace.cli import app
 from headrace.operators.check import check
 
@@ -29,6 +29,7 @@ def device(request, tmp_path, monkeypatch):
     """A device's name; code that is compiled for it is kept in a cache of the test's own."""
     if request.param.startswith("cuda"):
         pytest.importorskip("numba_cuda")
+        pytest.importorskip("cuda.bindings.nvrtc")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return request.param
 
@@ -84,6 +85,57 @@ def test_answers_are_those_of_numpy_under_every_schedule(device):
         assert not status.any(), rung.id
         assert answers["total"].tolist() == scores.sum(axis=1).tolist(), rung.id
         assert answers["best"].tolist() == scores.max(axis=1).tolist(), rung.id
+
+
+SOURCE = """
+struct Best { float of[64]; };
+bool products(Group group, const Query& query, Answer& answer, Array<float, 2> rows) {
+  float total = 0;
+  float best = -INFINITY;
+  for (uint64_t i = group.rank(); i < rows.shape(0); i += group.size()) {
+    float found = 0;
+    for (uint64_t k = 0; k < rows.shape(1); ++k) found += rows(i, k) * query[k];
+    total += found;
+    best = std::fmax(best, found);
+  }
+  auto& kept = group.shared<Best>();
+  kept.of[group.rank()] = best;
+  group.sync();
+  total = group.sum(total);
+  for (uint32_t i = 0; i < group.size(); ++i) best = std::fmax(best, kept.of[i]);
+  if (group.any(query[0] == 100)) return false;
+  if (group.rank() == 0) answer = {total, best};
+  return true;
+}
+"""
+
+
+def products_in_source():
+    return operators.from_source(
+        SOURCE,
+        "products",
+        query=("f4", 16),
+        answer=[("total", "f4"), ("best", "f4")],
+        state=["rows"],
+        sample=queries_of,
+        reference=lambda query, rows: ((rows @ query).sum(), (rows @ query).max()),
+        threads=64,
+    )
+
+
+def test_source_answers_as_numpy_under_every_schedule(device):
+    found = list(check(products_in_source()(rows=TABLE), device, 70))
+    assert {one.plan: one.difference for one in found if one.difference is not None} == {}
+    assert len(found) > len(SERVING)
+
+
+def test_what_source_refuses_is_never_an_answer(device):
+    refused = queries_of(3)
+    refused[0] = 100
+    with headrace.Engine(device, products_in_source()(rows=TABLE)) as engine, engine.connect() as client:
+        assert client.ask(queries_of(3))["best"] == (TABLE @ queries_of(3)).max()
+        with pytest.raises(headrace.DeviceError, match="operator products could not answer it"):
+            client.ask(refused)
 
 
 def test_every_schedule_answers_alike(device):
@@ -205,6 +257,17 @@ def test_an_operator_may_go_while_another_has_a_resident_kernel(device):
         assert asking.ask(np.array([21])) == 42
 
 
+@pytest.mark.parametrize(("blocks", "threads"), [(0, 256), (2, 0)])
+def test_a_plan_does_not_change_the_threads_that_shared_arrays_are_sized_by(device, blocks, threads):
+    plan = headrace.Plan()
+    plan.blocks, plan.block_threads = blocks, threads
+    with pytest.raises(headrace.UsageError, match="operator products was made for 1 blocks of 64 threads, not"):
+        headrace.Engine(device, products(rows=TABLE), plan)
+    plan.blocks, plan.block_threads = 1, 64
+    with headrace.Engine(device, products(rows=TABLE), plan) as engine, engine.connect() as client:
+        assert client.ask(queries_of(3))["best"] == (TABLE @ queries_of(3)).max()
+
+
 def test_a_load_is_checked_and_finds_nothing_wrong(device):
     done = headrace.load(device, products(rows=TABLE), headrace.Plan(), rate=500, window=0.1, windows_max=3)
     assert (done.load.wrong, done.load.failed) == (0, 0)
@@ -262,7 +325,7 @@ def test_threads_that_cannot_be_are_refused():
 
 
 FILE = """
-from headrace import operator
+from headrace import operator, operators
 
 @operator(query="i8", answer="i8", sample=lambda i: i, reference=lambda query, factor: query * factor)
 def times(group, query, answer, factor):

@@ -417,7 +417,12 @@ def test_an_engine_that_was_stopped_answers_no_more():
         serving(third()) as (server, engines),
         triton.InferenceServerClient(f"127.0.0.1:{server.http_port}") as client,
     ):
+        assert client.is_model_ready("third")
         engines[0].stop()
+        assert client.is_server_live()
+        assert not client.is_server_ready()
+        assert not client.is_model_ready("third")
+        assert client.get_model_repository_index()[0]["state"] == "UNAVAILABLE"
         with pytest.raises(InferenceServerException, match="stopped") as caught:
             client.infer("third", [tensor("query", np.ones(1))])
         assert status_of(caught) == "503"

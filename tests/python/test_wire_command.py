@@ -3,12 +3,17 @@
 import contextlib
 import json
 import os
+import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +33,15 @@ PORTS = ("--http", "0", "--grpc", "0" if _core.built_with_grpc else "none")
 
 
 @contextlib.contextmanager
-def command(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
-    """The process, and what it serves."""
+def command(*arguments: object, files: int = 0) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
+    """The process, and what it serves.
+
+    Args:
+        files: the descriptors that it may have; 0 leaves the limit as it is.
+    """
+    limit = ["prlimit", f"--nofile={files}:{files}"] if files else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace", "serve", *map(str, arguments), *PORTS, "--json", "--device", "cpu"],
+        [*limit, sys.executable, "-m", "headrace", "serve", *map(str, arguments), *PORTS, "--json", "--device", "cpu"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -51,9 +61,9 @@ def folder(tmp_path: Path) -> Path:
     return operator_folder(tmp_path)
 
 
-def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
-        return json.load(answer)
+def get(url: str, seconds: float = SECONDS) -> Any:
+    with urllib.request.urlopen(url, timeout=seconds) as answer:
+        return json.loads(answer.read() or "null")
 
 
 def infer(url: str, name: str, **inputs: tuple[str, list[Any]]) -> list[Any]:
@@ -107,6 +117,33 @@ def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     assert "1 requests in " in out
 
 
+def test_shared_memory_is_turned_on_and_bounded(folder: Path):
+    memory = shared_memory.SharedMemory(create=True, size=2048)
+
+    def register(url: str, size: int) -> int:
+        body = json.dumps({"key": memory.name, "byte_size": size}).encode()
+        content = urllib.request.Request(f"{url}/v2/systemsharedmemory/region/a/register", body)
+        try:
+            with urllib.request.urlopen(content, timeout=SECONDS) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    try:
+        with command(folder, "--shared-memory", "--shared-memory-max", "1KiB") as (_, said):
+            assert "system_shared_memory" in get(f"{said['url']}/v2")["extensions"]
+            assert register(said["url"], 1025) == 429
+            assert register(said["url"], 1024) == 200
+            listed = get(f"{said['url']}/v2/systemsharedmemory/status")
+            assert listed == [{"name": "a", "key": memory.name, "offset": 0, "byte_size": 1024}]
+        with command(folder) as (_, said):
+            assert "system_shared_memory" not in get(f"{said['url']}/v2")["extensions"]
+            assert register(said["url"], 1024) == 501
+    finally:
+        memory.close()
+        memory.unlink()
+
+
 def test_a_second_signal_ends_it_at_once():
     with command("light", "--drain", "10min", "--request-time", "10min") as (process, said):
         port = int(said["url"].rpartition(":")[2])
@@ -145,6 +182,8 @@ def test_a_port_that_is_taken_is_one_line(run: Run):
         (("light", "--grpc", "any"), "none"),
         (("light", "--address", "nowhere"), "nowhere"),
         (("light", "--body", "0B"), "--body"),
+        (("light", "--shared-memory-max", "1GiB"), "give both"),
+        (("light", "--shared-memory", "--shared-memory-max", "0B"), "--shared-memory-max"),
         (("light", "--slots", "3"), "power of two"),
         (("light", "--schedule", "none"), "none"),
         (("light", "--plan", "99"), "99"),
@@ -165,3 +204,41 @@ def test_a_file_of_a_folder_that_fails_is_named(run: Run, folder: Path):
     assert done.returncode == 2
     assert f"{folder / 'fails.py'}:3: ValueError: on purpose" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_requests_for_which_there_is_no_memory_end_alone():
+    """An address space that is all used up while the server runs: clients are refused or cut, and others come later."""
+    with command("light") as (process, said):
+        port = int(said["url"].rsplit(":", 1)[1])
+        used = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
+        head = b"POST /v2/models/light/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n"
+        with contextlib.ExitStack() as stack:
+            for _ in range(10):
+                with contextlib.suppress(OSError):
+                    peer = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=1))
+                    peer.sendall(head + b" " * 3_900_000)
+            assert process.poll() is None
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                assert get(f"{said['url']}/v2/health/live") is None
+                break
+            except OSError:
+                assert process.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.05)
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="there is no prlimit here")
+def test_silent_connections_beyond_the_limit_of_descriptors_keep_nobody_out():
+    """The limit of descriptors is below that of connections: the most silent give way, long before --idle ends them."""
+    with command("light", files=64) as (_, said), contextlib.ExitStack() as stack:
+        port = int(said["url"].rsplit(":", 1)[1])
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=SECONDS))
+        began = time.monotonic()
+        for _ in range(20):
+            assert get(f"{said['url']}/v2/health/live", seconds=10) is None
+        assert time.monotonic() - began < 10

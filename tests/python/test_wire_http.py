@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -107,6 +108,11 @@ def test_a_body_in_chunks_is_as_one_with_a_length():
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+        # What such a body holds must not be read as the next request.
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n" + LIVE, 501),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + LIVE, 501),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na" + LIVE, 501),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n" + LIVE, 501),
         (b"GET /v2 HTTP/1.1\r\n\r\n", 400),
         (b"GET /v2 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         (b"GET /v2 HTTP/3.7\r\nHost: a\r\n\r\n", 400),
@@ -141,6 +147,47 @@ def test_chunks_beyond_the_limit_of_a_body_are_refused():
         assert Replies(peer).next().status == 413
 
 
+@pytest.mark.parametrize(
+    "trailer",
+    ["Host: elsewhere", "Inference-Header-Content-Length: 3", "Content-Encoding: gzip", "Expect: 100-continue"],
+)
+def test_trailers_are_no_headers(trailer: str):
+    body = infer_json([3.0, 9.0])
+    head = b"POST /v2/models/third/infer HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    content = head + b"%x\r\n%s\r\n0\r\n%s\r\n\r\n" % (len(body), body, trailer.encode())
+    with serving(third()) as (server, _):
+        found = ask(server, content + LIVE, 2)
+    assert data_of(found[0]) == [1.0, 3.0]
+    assert found[1].status == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * (4 << 20),
+        b'{"a":' * 800_000,
+        b"[" * 100 + b"]" * 100,
+        b"[" + b"[]," * 1_000_000 + b"[]]",
+        b"[0" + b",0" * 2_000_000,
+    ],
+    ids=["arrays", "objects", "closed", "many", "long"],
+)
+def test_json_that_no_request_can_be_is_refused_before_it_is_read(text: bytes):
+    """Reading 4 MiB of "[" took a second, in which the thread answered nobody else."""
+    began = time.process_time()
+    with serving(third()) as (server, _):
+        reply = ask(server, request("/v2/models/third/infer", text))[0]
+        assert reply.status == 400
+        assert "nests deeper" in error_of(reply) or "more elements" in error_of(reply)
+        assert time.process_time() - began < 10
+        values = np.ones((1024, 1)).tolist()  # as many arrays and elements as there may be
+        tensor = {"name": "query", "datatype": "FP64", "shape": [1024], "data": values}
+        full = ask(
+            server, request("/v2/models/third/infer", json.dumps({"inputs": [tensor], "id": '"\\[' * 9}).encode())
+        )[0]
+        assert len(data_of(full)) == 1024
+
+
 def test_json_beyond_its_limit_is_refused():
     with serving(third()) as (server, _):
         refused, right = ask(server, request("/v2/models/third/infer", b" " * (5 << 20)) + infer([3.0]), 2)
@@ -156,7 +203,8 @@ def test_json_beyond_its_limit_is_refused():
         ("DELETE", "/v2/models/third", 405, "GET, HEAD"),
         ("GET", "/v2/models/third/infer", 405, "POST"),
         ("GET", "/v2/repository/index", 405, "POST"),
-        ("GET", "/", 404, None),
+        ("POST", "/", 405, "GET, HEAD"),
+        ("DELETE", "/status.json", 405, "GET, HEAD"),
         ("GET", "/v1", 404, None),
         ("GET", "/v2/nothing", 404, None),
         ("GET", "/v2/models", 404, None),
@@ -166,6 +214,9 @@ def test_json_beyond_its_limit_is_refused():
         ("GET", "/v2/models/third/ready/none", 404, None),
         ("GET", "/v2/models/%zz", 400, None),
         ("GET", "/v2/models/%", 400, None),
+        ("GET", "/v2/models/a%00b", 400, None),
+        ("GET", "http://here/v1", 404, None),
+        ("GET", "http://here/v1?/v2/models/third", 404, None),
     ],
 )
 def test_paths_and_methods_that_there_are_not(method: str, target: str, status: int, allow: str | None):
@@ -174,6 +225,13 @@ def test_paths_and_methods_that_there_are_not(method: str, target: str, status: 
     assert (reply.status, reply.headers.get("allow")) == (status, allow)
     assert error_of(reply)
     assert after.status == 200
+
+
+def test_an_error_quotes_little_of_what_a_client_sent():
+    with serving(third()) as (server, _):
+        (reply,) = ask(server, request(f"/v2/models/{'ñ' * 4000}"))
+    assert reply.status == 404
+    assert re.fullmatch(r"there is no model 'ñ{490,512} \.\.\.", error_of(reply))
 
 
 def test_head_gives_the_head_of_get():
@@ -188,7 +246,13 @@ def test_head_gives_the_head_of_get():
 
 def test_paths_may_have_escapes_a_query_and_empty_parts():
     with serving(third()) as (server, _):
-        for target in ("/v2/models/thir%64", "//v2//models/third/", "/v2/models/third?verbose=1"):
+        for target in (
+            "/v2/models/thir%64",
+            "//v2//models/third/",
+            "/v2/models/third?verbose=1",
+            "http://here:80/v2/models/third?a=b://c/d",
+            "HTTP://here//v2/models/third",
+        ):
             assert json.loads(ask(server, request(target))[0].body)["name"] == "third"
 
 
@@ -210,6 +274,15 @@ def test_a_client_that_waits_to_be_told_is_told_to_go_on():
     with serving(third()) as (server, _), connect(server) as peer:
         peer.sendall(head + b"\r\n\r\n")
         assert peer.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        peer.sendall(body)
+        assert data_of(Replies(peer).next()) == [1.0]
+
+
+def test_a_client_of_http_1_0_is_not_told_to_go_on():
+    head, _, body = infer([3.0], headers="Expect: 100-continue\r\n").partition(b"\r\n\r\n")
+    with serving(third()) as (server, _), connect(server) as peer:
+        peer.sendall(head.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n\r\n")
+        time.sleep(0.1)
         peer.sendall(body)
         assert data_of(Replies(peer).next()) == [1.0]
 
@@ -239,7 +312,7 @@ def test_a_client_that_waits_to_be_told_is_told_to_go_on():
         (b'{"id":7,"inputs":[]}', "id"),
         (b'{"inputs":[{"name":"\xff","datatype":"FP64","shape":[1],"data":[1]}]}', "JSON"),
         (b"[" * 100_000, "JSON"),
-        (b'{"inputs":[{"name":"query","datatype":"FP64","shape":[1],"data":' + b"[" * 50 + b"]" * 50 + b"}]}", "array"),
+        (b'{"inputs":[{"name":"query","datatype":"FP64","shape":[1],"data":' + b"[" * 50 + b"]" * 50 + b"}]}", "nests"),
     ],
 )
 def test_bodies_that_are_no_request_for_inference_are_refused(body: bytes, says: str):

@@ -1,4 +1,4 @@
-#include "headrace/measure/access_draws.hpp"
+#include "measure/access_draws.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/device/access.hpp"
+#include "headrace/device/detail/access.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

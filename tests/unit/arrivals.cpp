@@ -1,4 +1,4 @@
-#include "headrace/measure/arrivals.hpp"
+#include "headrace/measure/detail/arrivals.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,11 +5,11 @@
 #include <set>
 #include <string_view>
 
+#include "base/first_error.hpp"
 #include "base/names.hpp"
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/first_error.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/serve/rungs.hpp"
+#include "headrace/serve/detail/rungs.hpp"
 
 namespace headrace::serve::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/measure/core_round_trips.hpp"
+#include "measure/core_round_trips.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

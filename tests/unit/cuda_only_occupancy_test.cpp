@@ -1,7 +1,7 @@
 #include <cuda_occupancy.h>
 #include <gtest/gtest.h>
 
-#include "headrace/device/occupancy.hpp"
+#include "device/occupancy.hpp"
 
 namespace headrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
 
 #include <gmock/gmock.h>
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "headrace/serve/direct_lane.hpp"
-#include "headrace/serve/dispatch_kernel.hpp"
+#include "headrace/serve/detail/direct_lane.hpp"
+#include "headrace/serve/detail/dispatch_kernel.hpp"
 
 /// The queue of a dispatched pool where it is as short as may be, and a block that is slow to look for its entry.
 namespace headrace::serve {

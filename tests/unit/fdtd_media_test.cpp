@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
 
 namespace headrace::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include "fetch/host_chunk.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
+#include "headrace/fetch/detail/mapped_file.hpp"
 #include "headrace/fetch/levels.hpp"
-#include "headrace/fetch/mapped_file.hpp"
 #include "tests/fetch_tables.hpp"
 #include "tests/temporary_folder.hpp"
 

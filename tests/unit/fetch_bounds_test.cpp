@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "fetch/parquet_footer.hpp"
 #include "fetch/query/prune.hpp"
-#include "headrace/fetch/parquet_footer.hpp"
 
 namespace headrace::fetch {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/budget.hpp"
 #include "fetch/chunk_cache.hpp"
 #include "fetch/slabs.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::fetch {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/grid/detail/sweep_chain.hpp"
+#include "headrace/grid/detail/sweep_kernel.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
-#include "headrace/grid/sweep_chain.hpp"
-#include "headrace/grid/sweep_kernel.hpp"
 #include "tests/grid_team.hpp"
 
 /// Passes that are chained task by task leave what passes one after the other do, whatever begins first.

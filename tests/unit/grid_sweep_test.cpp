@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/grid/detail/sweep_kernel.hpp"
+#include "headrace/grid/detail/watch_sum.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
-#include "headrace/grid/sweep_kernel.hpp"
-#include "headrace/grid/watch_sum.hpp"
 #include "tests/grid_team.hpp"
 
 /// Passes by teams of threads, as CUDA does them with a row loaded ahead, against those of a CPU device: here a team is
@@ -23,23 +23,23 @@ namespace headrace::grid {
 namespace {
 
 /// A pass over the first box, a block for each task.
-template <class Stencil, int Steps, bool Watched = false, class... Watch>
+template <class Stencil, int Steps, bool Watched = false, class Thread = TeamThread, class... Watch>
 void run_teams(const Stencil& stencil, const Memory<Stencil>& memory, const Watch&... watch) {
-  using Team = SweepTeam<Stencil, Steps, Watched, TeamThread>;
+  using Team = SweepTeam<Stencil, Steps, Watched, Thread>;
   const SweepRegion& region = memory.region();
   const std::int64_t tasks = SweepTasks(region.boxes[0], region.rows[0], Team::columns()).count();
   SweepRegion all = region;
   all.blocks[0] = static_cast<std::uint32_t>(tasks);
   for (std::uint32_t block = 0; block < all.blocks[0]; ++block) {
-    run_team(
-        [&](const TeamThread& group) {
+    run_team<Thread>(
+        [&](const Thread& group) {
           SweepKernel<Stencil, Steps, Watched>::run(group, stencil, memory.places(), all, SweepChain{}, watch...);
         },
         block, all.blocks[0]);
   }
 }
 
-template <int Steps, class Stencil>
+template <int Steps, class Thread = TeamThread, class Stencil>
 void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes,
                             std::int32_t rows) {
   using Kernel = SweepKernel<Stencil, Steps>;
@@ -50,7 +50,7 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
     wanted.take(box);
     found.take(box);
     Kernel::run(CpuGroup(0, 1, 0, 1), stencil, wanted.places(), wanted.region());
-    run_teams<Stencil, Steps>(stencil, found);
+    run_teams<Stencil, Steps, false, Thread>(stencil, found);
   }
   EXPECT_FALSE(wanted == before) << "the pass changes nothing";
   EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
@@ -86,6 +86,14 @@ TEST(GridSweep, FieldsThatChangePlaces) {
   expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kPlane, kWhole, 5);
   expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, kPlane, kWhole, 1);
   expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
+}
+
+/// The code that CUDA has for each row of a window, where hosts go by an index.
+TEST(GridSweep, FixedRows) {
+  for (const std::int32_t rows : {100, 4}) {
+    expect_as_a_cpu_device<2, FixedRowThread>(Fdtd2d<float, false>{}, kPlane, kPieces, rows);
+    expect_as_a_cpu_device<4, FixedRowThread>(Jacobi<float, 2>{}, kPlane, kWhole, rows);
+  }
 }
 
 /// As a pass ends: three boxes of an item, of four tasks each, in runs of fewer and fewer rows.

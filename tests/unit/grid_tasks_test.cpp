@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "grid/runs.hpp"
-#include "headrace/grid/sweep_tasks.hpp"
+#include "headrace/grid/detail/sweep_tasks.hpp"
 
 /// Every cell of a pass is in one task, whatever its boxes and runs, and a plane's edge comes first.
 namespace headrace::grid {

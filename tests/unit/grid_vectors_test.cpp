@@ -8,7 +8,7 @@
 
 #include "grid/fdtd/fdtd_media.hpp"
 #include "grid/layout.hpp"
-#include "headrace/grid/phase_kernel.hpp"
+#include "headrace/grid/detail/phase_kernel.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/fdtd3d.hpp"
 #include "headrace/grid/stencils/heat.hpp"

@@ -1,4 +1,4 @@
-#include "headrace/base/guarded_range.hpp"
+#include "headrace/base/detail/guarded_range.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/detail/file_identity.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/file_identity.hpp"
-#include "headrace/fetch/mapped_file.hpp"
+#include "headrace/fetch/detail/mapped_file.hpp"
 #include "tests/sanitizers.hpp"
 #include "tests/temporary_folder.hpp"
 

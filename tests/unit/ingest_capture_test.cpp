@@ -6,7 +6,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/capture_source.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/capture_writer.hpp"
 #include "tests/ingest_support.hpp"
 #include "tests/temporary_folder.hpp"

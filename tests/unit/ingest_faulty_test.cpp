@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
+#include "ingest/faulty_source.hpp"
 #include "tests/ingest_support.hpp"
 
 namespace headrace::ingest {

@@ -1,4 +1,4 @@
-#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/detail/framing.hpp"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/detail/headers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/ingest/siphash.hpp"
+#include "headrace/ingest/detail/siphash.hpp"
 #include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {

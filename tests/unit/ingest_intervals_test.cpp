@@ -1,4 +1,4 @@
-#include "headrace/ingest/intervals.hpp"
+#include "headrace/ingest/detail/intervals.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/slot_lead.hpp"
+#include "ingest/slot_lead.hpp"
 
 namespace headrace::ingest {
 namespace {

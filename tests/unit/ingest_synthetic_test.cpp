@@ -5,9 +5,9 @@
 #include <set>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
 #include "ingest/sources/headers.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/ingest_support.hpp"
 
 namespace headrace::ingest {

@@ -8,9 +8,9 @@
 
 #include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/udp_source.hpp"
 #include "ingest/net/address.hpp"
+#include "ingest/stream_bytes.hpp"
 #include "tests/ingest_support.hpp"
 
 namespace headrace::ingest {

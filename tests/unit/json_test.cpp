@@ -1,4 +1,4 @@
-#include "headrace/base/json.hpp"
+#include "base/json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "headrace/base/error.hpp"
-#include "headrace/serve/plan_json.hpp"
+#include "serve/plan_json.hpp"
 
 namespace headrace {
 namespace {

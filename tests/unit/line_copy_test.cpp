@@ -1,4 +1,4 @@
-#include "headrace/base/line_copy.hpp"
+#include "headrace/base/detail/line_copy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <thread>
 
-#include "headrace/measure/machine_watch.hpp"
+#include "headrace/measure/detail/machine_watch.hpp"
 
 namespace headrace::measure {
 namespace {

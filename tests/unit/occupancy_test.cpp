@@ -1,4 +1,4 @@
-#include "headrace/device/occupancy.hpp"
+#include "device/occupancy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

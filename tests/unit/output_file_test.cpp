@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
+#include "base/output_file.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/output_file.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/device/copy_part.hpp"
+#include "headrace/device/detail/copy_part.hpp"
 
 #include <gtest/gtest.h>
 

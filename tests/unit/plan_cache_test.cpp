@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "headrace/operators/light.hpp"
-#include "headrace/serve/plan_json.hpp"
+#include "serve/plan_json.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace headrace::serve::detail {

@@ -1,4 +1,4 @@
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/base/nearest.hpp"
-#include "headrace/base/threads.hpp"
+#include "base/nearest.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "headrace/device/stream.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/operators/brute_force.hpp"
+#include "operators/retrieval/brute_force.hpp"
 #include "operators/retrieval/tokenizer.hpp"
 #include "tests/unit/retrieval_support.hpp"
 #include "tests/unit/thread_group.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/operators/brute_force.hpp"
 #include "headrace/operators/index.hpp"
+#include "operators/retrieval/brute_force.hpp"
 #include "operators/retrieval/index_format.hpp"
 #include "operators/retrieval/stemming.hpp"
 #include "operators/retrieval/tokenizer.hpp"

@@ -11,7 +11,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/operators/retrieval.hpp"
-#include "headrace/operators/synthetic.hpp"
+#include "operators/retrieval/synthetic.hpp"
 #include "operators/retrieval/synthetic_documents.hpp"
 #include "operators/retrieval/zipf.hpp"
 #include "tests/unit/retrieval_support.hpp"

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/operators/spmv.hpp"
 #include "operators/spmv/layout.hpp"
+#include "operators/spmv/spmv.hpp"
 
 namespace headrace::operators {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "headrace/device/host_thread.hpp"
+#include "headrace/device/detail/host_thread.hpp"
 
 namespace headrace {
 namespace {

@@ -1,5 +1,16 @@
 #pragma once
 
+// Every failure has a code. Functions that do not throw return it in an Error; set-up throws it in an Exception, whose
+// text says what was being done, what went wrong, and what to do about it.
+//
+//     try {
+//       std::FILE* file = std::fopen("words.hridx", "rb");
+//       if (file == nullptr) headrace::throw_errno("opening words.hridx");
+//       std::fclose(file);
+//     } catch (const headrace::Exception& error) {
+//       if (error.code() == headrace::Errc::system) std::fprintf(stderr, "error: %s\n", error.what());
+//     }
+
 #include <cerrno>
 #include <cstdint>
 #include <stdexcept>

@@ -1,5 +1,15 @@
 #pragma once
 
+// Functions that must not throw return a Result: a value, or the reason why there is none. The caller tests it, or
+// turns the reason into an exception.
+//
+//     auto half = [](int number) -> headrace::Result<int> {
+//       if (number % 2 != 0) return headrace::Errc::invalid_argument;
+//       return number / 2;
+//     };
+//     if (headrace::Result<int> result = half(10)) std::printf("%d\n", *result);
+//     int five = half(10).or_throw("halving 10");  // "halving 10: ..." where it fails
+
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -1,14 +1,25 @@
 #pragma once
 
+// advise() chooses where the data of a kernel should lie when it may not fit the device: in device memory, on the host,
+// or spread over both. It predicts from how the kernel uses the data and from the rates of the machine.
+//
+//     headrace::Device device = headrace::Device::parse("best");
+//     headrace::AccessProfile profile;
+//     profile.pattern = headrace::AccessPattern::zipf_rows;
+//     profile.bytes = std::size_t{100} << 30;
+//     profile.budget_bytes = std::size_t{60} << 30;
+//     headrace::Advice advice = headrace::advise(device, profile, headrace::memory_rates_of(device));
+//     std::printf("%s\n%s\n", advice.because.c_str(), advice.cpp.c_str());
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "headrace/device/access.hpp"
+#include "headrace/device/detail/access.hpp"
+#include "headrace/device/detail/memory_rates.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/device/memory_rates.hpp"
 #include "headrace/device/placement.hpp"
 
 namespace headrace {

@@ -1,5 +1,14 @@
 #pragma once
 
+// A Buffer owns memory of one kind: the device's own, or the host's, be that pageable, pinned, mapped or managed.
+//
+//     headrace::Stream stream(headrace::Device::parse("best"));
+//     headrace::Buffer here(stream.device(), headrace::MemoryKind::pinned, 4096);
+//     headrace::Buffer there(stream.device(), headrace::MemoryKind::device, 4096);
+//     here.as<float>()[0] = 1.5F;
+//     stream.copy(there.data(), here.data(), here.bytes()).or_throw("copying to the device");
+//     stream.wait().or_throw("copying to the device");
+
 #include <cstddef>
 #include <optional>
 #include <span>

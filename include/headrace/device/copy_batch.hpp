@@ -1,14 +1,25 @@
 #pragma once
 
+// A CopyBatch gathers many small copies and submits them as few large ones, which devices copy much faster.
+//
+//     headrace::Stream stream(headrace::Device::parse("best"));
+//     headrace::Buffer table(stream.device(), headrace::MemoryKind::pinned, 64 * 8192);
+//     headrace::Buffer column(stream.device(), headrace::MemoryKind::device, 64 * 512);
+//     headrace::CopyBatch batch(stream);
+//     for (std::size_t row = 0; row < 64; ++row) {
+//       batch.add(column.data() + row * 512, table.data() + row * 8192, 512).or_throw("copying a row");
+//     }
+//     batch.wait().or_throw("copying the rows");
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace {

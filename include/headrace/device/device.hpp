@@ -1,5 +1,13 @@
 #pragma once
 
+// A Device names a GPU or the CPU of this machine, and says what it is and what it can do.
+//
+//     for (headrace::Device device : headrace::Device::list()) {
+//       std::printf("%s: %s, %zu bytes free\n", device.name().c_str(), device.properties().name.c_str(),
+//                   device.memory().free_bytes);
+//     }
+//     headrace::Device best = headrace::Device::parse("best");  // the first of them
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

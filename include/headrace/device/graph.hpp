@@ -1,5 +1,15 @@
 #pragma once
 
+// A Graph prepares a chain of copies, kernels and events once; each launch then enqueues all of it by one call.
+//
+//     headrace::Device device = headrace::Device::parse("cpu");
+//     std::vector<float> from(1024, 1.0F), to(1024);
+//     const headrace::Copy copy[] = {{to.data(), from.data(), from.size() * sizeof(float)}};
+//     const headrace::GraphNode steps[] = {headrace::GraphCopies{.copies = copy}};
+//     headrace::Graph graph(device, steps);
+//     headrace::Stream stream(device);
+//     for (int i = 0; i < 100; ++i) graph.launch(stream).or_throw("launching the graph");
+
 #include <cstddef>
 #include <memory>
 #include <span>

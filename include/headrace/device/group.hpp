@@ -1,5 +1,18 @@
 #pragma once
 
+// A group is what a kernel sees of the threads that run it. The kernel is a template over it, so that the same code
+// runs on CPU devices and, compiled by nvcc, on CUDA devices.
+//
+//     struct Sum {
+//       template <class Group>
+//       HEADRACE_HD static void run(Group group, const int* values, int* total) {
+//         const int sum = group.sum(values[group.rank()]);  // over the threads of the block
+//         if (group.rank() == 0) *total = sum;
+//       }
+//     };
+//     int value = 3, total = 0;
+//     Sum::run(headrace::CpuGroup(), &value, &total);  // on a CPU device, a block is one thread
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,20 @@
 #pragma once
 
+// A kernel is code that streams launch on devices of any kind. make_kernel() makes one of a template over the group
+// that runs it; where nvcc compiles the call, the kernel runs on CUDA devices as well.
+//
+//     struct Double {
+//       static constexpr const char* kName = "double";
+//       template <class Group>
+//       HEADRACE_HD static void run(Group group, float* values) {
+//         if (group.thread() == 0) values[group.item()] *= 2;
+//       }
+//     };
+//     std::vector<float> values(1000, 1.0F);
+//     headrace::Stream stream(headrace::Device::parse("cpu"));
+//     auto kernel = headrace::make_kernel<Double, float*>();
+//     headrace::launch(stream, kernel, {.items = 1000}, values.data()).or_throw("doubling");
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +28,7 @@
 #include "headrace/device/stream.hpp"
 
 #if defined(__CUDACC__)
-#include "headrace/device/group.cuh"
+#include "headrace/device/detail/group.cuh"
 #endif
 
 namespace headrace {

@@ -1,5 +1,13 @@
 #pragma once
 
+// A Placement is the rule by which the pages of a Span are placed on devices and on the host.
+//
+//     headrace::Place device = headrace::Place::on(headrace::Device::parse("best"));
+//     auto placement = headrace::Placement::interleaved({{device, 2}, {headrace::Place::host(), 1}});
+//     for (const headrace::Place& place : placement.pages(6)) {
+//       std::printf("%s\n", place.name().c_str());  // every third page is on the host
+//     }
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace {

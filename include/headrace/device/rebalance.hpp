@@ -1,12 +1,20 @@
 #pragma once
 
+// rebalance() moves the pages of a Span that kernels use most to the device, by counts of their accesses.
+//
+//     headrace::Stream stream(headrace::Device::parse("best"));
+//     headrace::Span span(stream.device(), 64 << 20, headrace::Placement::all(headrace::Place::host()));
+//     headrace::PageHeat heat(stream, span.data(), span.page_count());
+//     headrace::PageCounter counter = heat.counter();  // launch kernels that call counter.touch(group, address), then:
+//     std::size_t moved = headrace::rebalance(span, stream, heat, 32 << 20);
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "headrace/device/advice.hpp"
-#include "headrace/device/page_heat.hpp"
+#include "headrace/device/detail/page_heat.hpp"
 #include "headrace/device/span.hpp"
 
 namespace headrace {

@@ -1,5 +1,12 @@
 #pragma once
 
+// RegisteredMemory locks host memory that somebody else owns into place, so that devices copy it at the link's speed
+// and kernels reach it.
+//
+//     alignas(headrace::RegisteredMemory::kAlignment) static std::byte pages[1 << 20];  // or a mapped file
+//     headrace::RegisteredMemory registered(headrace::Device::parse("best"), pages, sizeof(pages));
+//     std::printf("kernels reach %zu bytes from %p on\n", registered.bytes(), static_cast<void*>(registered.data()));
+
 #include <cstddef>
 
 #include "headrace/device/device.hpp"

@@ -1,12 +1,25 @@
 #pragma once
 
+// A Ring hands out fixed slots of one buffer in order, without locks: from a producer to consumers, and back to it once
+// they have been released.
+//
+//     headrace::Ring ring(headrace::Device::parse("best"), headrace::MemoryKind::pinned, 2048, 64);
+//     if (std::optional<std::uint64_t> position = ring.try_reserve()) {
+//       ring.slot(*position)[0] = std::byte{7};
+//       ring.publish(*position + 1);
+//     }
+//     if (std::optional<std::uint64_t> position = ring.try_claim()) {  // in any thread
+//       std::printf("%d\n", std::to_integer<int>(ring.slot(*position)[0]));
+//       ring.release(*position + 1);
+//     }
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/buffer.hpp"
 
 namespace headrace {

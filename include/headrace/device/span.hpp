@@ -1,5 +1,15 @@
 #pragma once
 
+// A Span is one range of addresses whose pages lie on devices and on the host, as a Placement says. Kernels see one
+// array; pages may be moved while it lives.
+//
+//     headrace::Device device = headrace::Device::parse("best");
+//     headrace::Stream stream(device);
+//     headrace::Span span(device, 64 << 20, headrace::Placement::budget(device, 48 << 20));
+//     stream.fill(span.data(), 0, span.bytes()).or_throw("clearing the span");
+//     span.move(stream, {.first = 0, .count = 4}, headrace::Place::host());  // after the fill
+//     std::printf("page 0 is on %s\n", span.place(0).name().c_str());
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

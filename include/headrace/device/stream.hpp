@@ -1,13 +1,23 @@
 #pragma once
 
+// A Stream runs copies, kernels and calls on a device in the order in which they were enqueued; an Event marks a point
+// in one. Enqueueing returns at once.
+//
+//     headrace::Stream stream(headrace::Device::parse("best"));
+//     std::vector<float> from(1024, 1.0F), to(1024);
+//     headrace::Event copied(stream.device());
+//     stream.copy(to.data(), from.data(), from.size() * sizeof(float)).or_throw("copying");
+//     stream.record(copied).or_throw("marking the copy");
+//     copied.wait().or_throw("copying");
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace {

@@ -1,5 +1,13 @@
 #pragma once
 
+// Topology says which processors this process may use, and which of them share cores, caches and memory nodes.
+//
+//     const headrace::Topology& machine = headrace::Topology::machine();
+//     std::printf("%s\n", machine.describe().c_str());
+//     const std::vector<headrace::Processor> near = machine.by_cache_distance();
+//     headrace::bind_this_thread(near.front()).or_throw("binding the thread");
+//     headrace::CacheDistance distance = headrace::distance(near.front(), near.back());
+
 #include <cstdint>
 #include <optional>
 #include <string>

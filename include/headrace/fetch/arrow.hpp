@@ -1,10 +1,19 @@
 #pragma once
 
+// Columns come from any Arrow producer through the C data interface: these functions read its schemas and take its
+// arrays as columns, without a copy.
+//
+//     auto column_of = [](const ArrowSchema& schema, const ArrowArray& array) {
+//       std::optional<headrace::fetch::DataType> type = headrace::fetch::type_of(schema);
+//       if (!type) std::printf("no column can have the format %s\n", schema.format);
+//       return type ? headrace::fetch::view_of(array, *type) : headrace::fetch::ColumnView{};
+//     };
+
 #include <optional>
 #include <string_view>
 
-#include "headrace/fetch/arrow_c.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/arrow_c.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 namespace headrace::fetch {
 

@@ -1,15 +1,24 @@
 #pragma once
 
+// An Expression says what is computed of each row of a table. SQL's rules hold for what is missing: a missing operand
+// gives a missing result, AND and OR are three-valued, is_null never misses.
+//
+//     headrace::fetch::Expression fare = headrace::fetch::Expression::column(2);
+//     headrace::fetch::Expression hundred =
+//         headrace::fetch::Expression::literal({.id = headrace::fetch::Type::int64}, 100);
+//     headrace::fetch::Expression cents =
+//         headrace::fetch::Expression::call(headrace::fetch::Operation::multiply, {fare, hundred});
+//     headrace::fetch::Expression is_dear =
+//         headrace::fetch::Expression::call(headrace::fetch::Operation::greater, {fare, hundred});
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
-/// What is computed of a row. SQL's rules hold for what is missing: a missing operand gives a missing result, AND and
-/// OR are three-valued, is_null never misses.
 namespace headrace::fetch {
 
 enum class Operation : std::uint8_t {

@@ -1,18 +1,28 @@
 #pragma once
 
+// A Fetch brings columns of a Source to a device, in threads of its own, through the Levels that keep chunks.
+//
+//     auto bring = [](std::shared_ptr<headrace::fetch::Source> source) {
+//       headrace::fetch::Levels levels(headrace::Device::parse("best"));
+//       headrace::fetch::Fetch fetch(levels, std::move(source), {.columns = {0, 2}});
+//       fetch.wait();
+//       const headrace::fetch::ColumnView& chunk = fetch.view(1, 0);  // column 2 of fragment 0
+//       std::printf("%lld values lie at %p\n", static_cast<long long>(chunk.length), chunk.values);
+//     };
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
+#include "headrace/fetch/detail/timeline.hpp"
 #include "headrace/fetch/levels.hpp"
 #include "headrace/fetch/source.hpp"
-#include "headrace/fetch/timeline.hpp"
 
 namespace headrace::fetch {
 

@@ -1,11 +1,19 @@
 #pragma once
 
+// Levels are the three caches through which chunks of tables get to a device: the page cache, host memory, and the
+// memory of the device, each with a budget.
+//
+//     headrace::fetch::Levels levels(headrace::Device::parse("best"), {.cpu_bytes = std::size_t{4} << 30});
+//     headrace::fetch::LevelStatistics cached = levels.statistics(headrace::fetch::Level::cpu);
+//     std::printf("%zu of %zu bytes in %zu chunks\n", cached.used_bytes, cached.budget_bytes, cached.chunks);
+//     levels.clear(headrace::fetch::Level::cpu);
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace::fetch {

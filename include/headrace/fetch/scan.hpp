@@ -1,5 +1,16 @@
 #pragma once
 
+// scan() filters, projects and groups columns that lie on a device. Tables, which fetch their columns, are in
+// headrace/fetch/table.hpp.
+//
+//     auto mean_by_key = [](headrace::StreamRef stream, const headrace::fetch::TableView& table) {
+//       headrace::fetch::Query query;
+//       query.keys = {headrace::fetch::Expression::column(0)};
+//       query.aggregates = {{headrace::fetch::Aggregate::average, headrace::fetch::Expression::column(1)}};
+//       headrace::fetch::ScanResult result = headrace::fetch::scan(stream, table, query);
+//       return result.columns;  // the keys, then the means
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -8,13 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/fetch/column.hpp"
-#include "headrace/fetch/dictionary.hpp"
+#include "headrace/fetch/detail/column.hpp"
+#include "headrace/fetch/detail/dictionary.hpp"
 #include "headrace/fetch/expression.hpp"
 
-/// Filter, projection and group-by over columns that lie on a device.
 namespace headrace::fetch {
 
 /// What is known of a column of a table before it is read.

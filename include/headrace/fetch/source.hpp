@@ -1,5 +1,15 @@
 #pragma once
 
+// A Source is a table that can be read chunk by chunk, one column of one fragment at a time, from whatever stores it.
+//
+//     struct Readings : headrace::fetch::Source {
+//       Readings() : Source({{.name = "volts", .type = {.id = headrace::fetch::Type::float32}}}, {{.rows = 1000}}) {}
+//       headrace::fetch::OwnedArray read(headrace::fetch::Chunk chunk) override { return decode(chunk); }
+//       std::vector<headrace::fetch::FileRange> ranges(headrace::fetch::Chunk) const override { return {}; }
+//       std::size_t read_bytes(headrace::fetch::Chunk) const override { return 1000 * sizeof(float); }
+//       static headrace::fetch::OwnedArray decode(headrace::fetch::Chunk chunk);  // your reader: 1000 values
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,10 +21,10 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/fetch/arrow_c.hpp"
-#include "headrace/fetch/column.hpp"
-#include "headrace/fetch/dictionary.hpp"
-#include "headrace/fetch/mapped_file.hpp"
+#include "headrace/fetch/detail/arrow_c.hpp"
+#include "headrace/fetch/detail/column.hpp"
+#include "headrace/fetch/detail/dictionary.hpp"
+#include "headrace/fetch/detail/mapped_file.hpp"
 
 namespace headrace::fetch {
 

@@ -1,5 +1,16 @@
 #pragma once
 
+// A Table answers queries over the columns of a Source: it fetches those that a query names, and scans them on the
+// device.
+//
+//     auto mean = [](std::shared_ptr<headrace::fetch::Source> source) {
+//       headrace::fetch::Levels levels(headrace::Device::parse("best"));
+//       headrace::fetch::Table table(levels, std::move(source));
+//       headrace::fetch::Query query;
+//       query.aggregates = {{headrace::fetch::Aggregate::average, headrace::fetch::Expression::column(1)}};
+//       return table.scan(query).columns;
+//     };
+
 #include <array>
 #include <cstdint>
 #include <functional>

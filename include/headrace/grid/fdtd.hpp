@@ -1,5 +1,17 @@
 #pragma once
 
+// Fdtd solves Maxwell's equations by finite differences in the time domain, in two or three dimensions, over one or
+// several devices.
+//
+//     headrace::grid::FdtdOptions options;
+//     options.extent = {200, 200};
+//     options.spacing = 0.01;  // metres
+//     options.devices = {headrace::Device::parse("best")};
+//     headrace::grid::Fdtd fdtd(options);
+//     const std::vector<double> pulse{0, 0.5, 1, 0.5};
+//     fdtd.add_source("ez", {100, 100, 0}, pulse);
+//     fdtd.step(300);
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,10 +21,10 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/base/type_key.hpp"
+#include "headrace/base/detail/type_key.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/grid/decomposition.hpp"
-#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

@@ -1,12 +1,18 @@
 #pragma once
 
+// join_mpi() makes the processes that an MPI launcher started the ranks of a simulation. It is in a library of its own,
+// headrace::mpi, where MPI was found (HEADRACE_MPI); the rest of Headrace needs none.
+//
+//     std::shared_ptr<headrace::grid::Ranks> ranks = headrace::grid::join_mpi();
+//     std::printf("rank %d of %d\n", ranks->rank(), ranks->count());
+//     int device_number = ranks->rank_on_machine();
+//     // SimulationOptions::ranks takes `ranks`, of a Simulation and of Fdtd.
+
 #include <memory>
 
-#include "headrace/base/clock.hpp"
-#include "headrace/grid/ranks.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/grid/detail/ranks.hpp"
 
-/// Ranks over MPI: a library of its own, headrace::mpi, where MPI was found (HEADRACE_MPI). The rest of Headrace needs
-/// none.
 namespace headrace::grid {
 
 /// A rank that is not heard of for so long counts as dead. Whatever it is doing, it says four times a second that it

@@ -1,5 +1,18 @@
 #pragma once
 
+// A Simulation runs a stencil over a domain that is cut over devices, and keeps copies of the cells at the borders of
+// its parts up to date.
+//
+//     auto run = [](headrace::grid::StencilProgram program) {
+//       auto cut = headrace::grid::Decomposition::best({512, 512}, 2);
+//       headrace::Device device = headrace::Device::parse("best");  // one for both parts, or one each
+//       headrace::grid::Simulation simulation(cut, {device, device}, std::move(program), {.redundant = 4});
+//       std::vector<float> cells(512 * 512, 1.0F);
+//       simulation.set<float>(0, cells);
+//       simulation.step(100);
+//       simulation.get<float>(0, cells);
+//     };
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,13 +21,13 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
-#include "headrace/base/type_key.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/base/detail/type_key.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/grid/decomposition.hpp"
-#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/detail/decomposition.hpp"
+#include "headrace/grid/detail/ranks.hpp"
+#include "headrace/grid/detail/timeline.hpp"
 #include "headrace/grid/stencil.hpp"
-#include "headrace/grid/timeline.hpp"
 
 namespace headrace::grid {
 

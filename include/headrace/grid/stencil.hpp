@@ -1,5 +1,25 @@
 #pragma once
 
+// A stencil says how each cell of a grid is computed from itself and its neighbours. make_stencil() makes of it what a
+// Simulation runs; where nvcc compiles the call, on CUDA devices as well.
+//
+//     struct Spread {
+//       static constexpr const char* kName = "spread";
+//       using Value = float;
+//       enum Fields : int { now, next };
+//       static constexpr int kFields = 2;
+//       static constexpr std::array kPhases{headrace::grid::Phase{.writes = headrace::grid::fields(next),
+//                                                                 .reads = {},
+//                                                                 .neighbours = headrace::grid::fields(now),
+//                                                                 .reach = headrace::grid::layers(1, 1)}};
+//       static constexpr std::array kSwaps{headrace::grid::Swap{now, next}};
+//       template <int PhaseNumber, class Cell>
+//       HEADRACE_HD void update(Cell cell) const {
+//         cell.set(next, (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)) / 2);
+//       }
+//     };
+//     headrace::grid::StencilProgram spread = headrace::grid::make_stencil(Spread{});
+
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -9,16 +29,16 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/base/type_key.hpp"
+#include "headrace/base/detail/type_key.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/grid/cell.hpp"
-#include "headrace/grid/phase.hpp"
-#include "headrace/grid/phase_kernel.hpp"
-#include "headrace/grid/region.hpp"
-#include "headrace/grid/resident_kernel.hpp"
-#include "headrace/grid/stencil_checks.hpp"
-#include "headrace/grid/sweep.hpp"
-#include "headrace/grid/sweep_kernel.hpp"
+#include "headrace/grid/detail/cell.hpp"
+#include "headrace/grid/detail/phase.hpp"
+#include "headrace/grid/detail/phase_kernel.hpp"
+#include "headrace/grid/detail/region.hpp"
+#include "headrace/grid/detail/resident_kernel.hpp"
+#include "headrace/grid/detail/stencil_checks.hpp"
+#include "headrace/grid/detail/sweep.hpp"
+#include "headrace/grid/detail/sweep_kernel.hpp"
 
 namespace headrace::grid {
 

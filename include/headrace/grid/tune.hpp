@@ -1,10 +1,20 @@
 #pragma once
 
+// tune() finds how a stencil runs fastest on given devices: how many steps lie between exchanges, and how cells get to
+// neighbours.
+//
+//     auto make_fast = [](const headrace::grid::StencilProgram& program) {
+//       auto cut = headrace::grid::Decomposition::slabs({1024, 1024}, 2, 1);
+//       std::vector<headrace::Device> devices(2, headrace::Device::parse("best"));
+//       headrace::grid::Tuned tuned = headrace::grid::tune(cut, devices, program);
+//       return headrace::grid::Simulation(cut, devices, program, tuned.best);
+//     };
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {

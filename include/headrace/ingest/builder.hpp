@@ -1,18 +1,30 @@
 #pragma once
 
+// A Builder places pieces of a receive ring into the frames of streams, on the device that owns the frames. A Receiver
+// has one; this is for programs with a sequencer of their own.
+//
+//     headrace::Device device = headrace::Device::parse("best");
+//     headrace::Buffer ring(device, headrace::MemoryKind::mapped, 1 << 20);
+//     headrace::ingest::FrameRing frames(device, {.frame_bytes = 1 << 20});
+//     headrace::ingest::Builder builder(device, ring);
+//     builder.attach(0, frames);
+//     const headrace::ingest::Piece piece{.ring_offset = 54, .stream_offset = 0, .length = 1460};
+//     builder.place({&piece, 1}, 1).or_throw("placing a payload");
+//     builder.wait().or_throw("placing a payload");
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/ingest/copy_way.hpp"
-#include "headrace/ingest/frames.hpp"
-#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/detail/copy_way.hpp"
+#include "headrace/ingest/detail/frames.hpp"
+#include "headrace/ingest/detail/piece.hpp"
 
 namespace headrace::ingest {
 

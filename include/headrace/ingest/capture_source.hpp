@@ -1,5 +1,15 @@
 #pragma once
 
+// open_capture() makes a source of the packets in a pcap or pcapng file, packed or not, or in a pipe.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 2048, 1024);
+//     auto capture = headrace::ingest::open_capture(ring, "traffic.pcap.gz", {.speed = 1});
+//     std::vector<headrace::ingest::Packet> burst(64);
+//     while (!capture->ended()) {
+//       std::size_t count = capture->receive(burst, std::chrono::seconds(1)).or_throw("reading traffic.pcap.gz");
+//       ring.release(ring.published());  // once the `count` packets have been used
+//     }
+
 #include <memory>
 #include <string>
 

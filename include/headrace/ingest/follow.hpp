@@ -1,19 +1,29 @@
 #pragma once
 
+// A FollowSource follows the TCP connections between other machines in the packets of another source, such as a
+// capture: each direction is a stream.
+//
+//     auto follow = [](std::unique_ptr<headrace::ingest::Source> capture, headrace::Ring& captured) {
+//       headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 65536, 64);
+//       auto source = headrace::ingest::make_follow_source(ring, std::move(capture), captured, {.port = 80});
+//       std::vector<headrace::ingest::Packet> burst(64);
+//       source->receive(burst, std::chrono::seconds(1)).or_throw("following connections");
+//       for (const auto& part : source->followed()) std::printf("a part of stream %u\n", part.stream);
+//     };
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/ring.hpp"
-#include "headrace/ingest/fragments.hpp"
-#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/detail/fragments.hpp"
+#include "headrace/ingest/detail/headers.hpp"
 #include "headrace/ingest/source.hpp"
 
-/// TCP connections between other machines, as a capture shows them.
 namespace headrace::ingest {
 
 /// How TCP connections are followed.

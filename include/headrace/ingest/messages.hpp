@@ -1,5 +1,15 @@
 #pragma once
 
+// A MessageReader cuts the frames of a stream into messages that say their length, without copying their bodies.
+//
+//     auto print = [](const headrace::ingest::FrameRing& ring, std::shared_ptr<headrace::ingest::HeldFrame> frame) {
+//       headrace::ingest::MessageReader reader({.width = 4, .header_bytes = 4}, ring);
+//       reader.add(std::move(frame));
+//       while (std::optional<headrace::ingest::FramedMessage> message = reader.next()) {
+//         for (const auto& part : message->body) std::printf("%zu bytes\n", part.bytes);
+//       }
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,8 +20,8 @@
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/framing.hpp"
-#include "headrace/ingest/held_frame.hpp"
+#include "headrace/ingest/detail/framing.hpp"
+#include "headrace/ingest/detail/held_frame.hpp"
 
 namespace headrace::ingest {
 

@@ -1,5 +1,14 @@
 #pragma once
 
+// open_packet_socket() makes a source of the Ethernet frames that come to an interface, by AF_PACKET. It needs
+// CAP_NET_RAW.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 65536, 256);
+//     auto source = headrace::ingest::open_packet_socket(ring, {.interface = "eth0", .udp_port = 9000});
+//     std::vector<headrace::ingest::Packet> burst(64);
+//     std::size_t count = source->receive(burst, std::chrono::seconds(1)).or_throw("receiving from eth0");
+//     ring.release(ring.published());  // once the `count` packets have been used
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

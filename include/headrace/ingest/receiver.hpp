@@ -1,5 +1,18 @@
 #pragma once
 
+// A Receiver joins a source, a sequencer and a builder: packets come in, and frames of streams come out, in the memory
+// of a device.
+//
+//     auto receive = [](headrace::ingest::Source& source, headrace::Ring& ring) {
+//       headrace::ingest::TcpReception tcp{.config = {.port = 9000}};
+//       headrace::ingest::Receiver receiver(source, ring, headrace::Device::parse("best"), tcp);
+//       receiver.start();
+//       while (!receiver.ended()) {
+//         std::optional<headrace::ingest::Delivery> delivery = receiver.next(std::chrono::seconds(1));
+//         if (delivery && delivery->frame) std::printf("%zu bytes\n", delivery->frame->frame().bytes);
+//       }
+//     };
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -8,22 +21,22 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/ring.hpp"
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/datagrams.hpp"
+#include "headrace/ingest/detail/datagrams.hpp"
+#include "headrace/ingest/detail/fragments.hpp"
+#include "headrace/ingest/detail/frames.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/held_frame.hpp"
+#include "headrace/ingest/detail/sender_filter.hpp"
+#include "headrace/ingest/detail/tcp_config.hpp"
+#include "headrace/ingest/detail/tcp_counters.hpp"
 #include "headrace/ingest/follow.hpp"
-#include "headrace/ingest/fragments.hpp"
-#include "headrace/ingest/frames.hpp"
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/held_frame.hpp"
-#include "headrace/ingest/sender_filter.hpp"
 #include "headrace/ingest/source.hpp"
-#include "headrace/ingest/tcp_config.hpp"
-#include "headrace/ingest/tcp_counters.hpp"
 
 namespace headrace::ingest {
 

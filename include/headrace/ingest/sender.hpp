@@ -1,13 +1,21 @@
 #pragma once
 
+// Senders send streams whose bytes are known over TCP or UDP, as any program would: receivers are tested and measured
+// with them.
+//
+//     headrace::ingest::UdpSender sender({.address = "127.0.0.1", .port = 9000, .packets = 1000});
+//     while (!sender.run(std::chrono::milliseconds(100))) {
+//     }
+//     std::printf("%llu bytes\n", static_cast<unsigned long long>(sender.report().bytes));
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "headrace/base/clock.hpp"
-#include "headrace/measure/latencies.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/measure/detail/latencies.hpp"
 
 namespace headrace::ingest {
 

@@ -1,15 +1,27 @@
 #pragma once
 
+// A Source brings packets into the slots of a Ring. Sockets, network devices, captures and memory have one each; a
+// Receiver takes any.
+//
+//     auto count_bytes = [](headrace::ingest::Source& source, headrace::Ring& ring) {
+//       std::vector<headrace::ingest::Packet> burst(64);
+//       while (!source.ended()) {
+//         std::size_t count = source.receive(burst, std::chrono::milliseconds(10)).or_throw("receiving");
+//         for (std::size_t i = 0; i < count; ++i) std::printf("%u bytes\n", burst[i].length);
+//         ring.release(ring.published());
+//       }
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/ring.hpp"
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 
 namespace headrace::ingest {
 

@@ -1,5 +1,14 @@
 #pragma once
 
+// make_synthetic_source() makes a source of packets that are written in memory, the same each time: receivers are
+// tested and measured with it.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 2048, 1024);
+//     headrace::ingest::SyntheticTraffic traffic;
+//     traffic.payloads = {{.bytes = 1024, .share = 0.9}, {.bytes = 64, .share = 0.1}};
+//     traffic.packets = 10'000;
+//     auto source = headrace::ingest::make_synthetic_source(ring, traffic);
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

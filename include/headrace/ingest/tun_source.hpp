@@ -1,10 +1,20 @@
 #pragma once
 
+// open_tun() makes a network device, and a source of the IP packets that this machine sends to it. TCP is received this
+// way. It needs CAP_NET_ADMIN.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 65536, 256);
+//     auto tun = headrace::ingest::open_tun(ring, {.address = "10.0.0.2/24"});
+//     std::printf("packets to 10.0.0.2 come through %s\n", tun->name().c_str());
+//     std::vector<headrace::ingest::Packet> burst(64);
+//     std::size_t count = tun->receive(burst, std::chrono::seconds(1)).or_throw("receiving");
+
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "headrace/ingest/ip_address.hpp"
+#include "headrace/ingest/detail/capabilities.hpp"  // what made the device may be given up
+#include "headrace/ingest/detail/ip_address.hpp"
 #include "headrace/ingest/source.hpp"
 
 namespace headrace::ingest {

@@ -1,5 +1,14 @@
 #pragma once
 
+// open_udp() makes a source of the datagrams that come to a socket, of a multicast group if need be. It needs no
+// rights.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 65536, 256);
+//     auto udp = headrace::ingest::open_udp(ring, {.address = "127.0.0.1", .port = 9000});
+//     std::printf("listening on port %d\n", udp->port());
+//     std::vector<headrace::ingest::Packet> burst(64);
+//     std::size_t count = udp->receive(burst, std::chrono::seconds(1)).or_throw("receiving");
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,14 @@
 #pragma once
 
+// open_xdp() makes a source of the Ethernet frames of an interface's receive queues, past the network stack, by AF_XDP.
+// It needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF.
+//
+//     headrace::Ring ring(headrace::Device::parse("cpu"), headrace::MemoryKind::mapped, 4096, 1024);
+//     auto source = headrace::ingest::open_xdp(ring, {.interface = "eth0", .udp_port = 9000});
+//     std::vector<headrace::ingest::Packet> burst(64);
+//     std::size_t count = source->receive(burst, std::chrono::seconds(1)).or_throw("receiving from eth0");
+//     ring.release(ring.published());  // once the `count` packets have been used
+
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -1,5 +1,16 @@
 #pragma once
 
+// measure_link() measures the bandwidth and latency of a link against the size of a transfer (Evtushenko 2020).
+// docs/links.md says how to read them.
+//
+//     headrace::measure::LinkOptions options;
+//     options.sizes = headrace::measure::link_sizes(4096, 64 << 20, 4);
+//     for (const auto& route : headrace::measure::link_routes(headrace::Device::parse("best"))) {
+//       if (!headrace::measure::why_not(route).empty()) continue;
+//       headrace::measure::LinkCurve curve = headrace::measure::measure_link(route, options);
+//       for (const auto& point : curve.points) std::printf("%zu bytes: %g bytes/s\n", point.bytes, point.rate);
+//     }
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,12 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/device.hpp"
 
-/// Bandwidth and latency of links against the size of a transfer (Evtushenko 2020). docs/links.md says how to read
-/// them.
 namespace headrace::measure {
 
 /// Which way bytes go, as the device that does the work sees it.

@@ -1,5 +1,16 @@
 #pragma once
 
+// A CsrMatrix multiplies a sparse matrix over one or several devices, with its vectors in one range of addresses.
+//
+//     const std::vector<std::int64_t> row_starts{0, 1, 3};
+//     const std::vector<std::int32_t> columns{0, 0, 1};
+//     const std::vector<double> values{2, 1, 1};
+//     headrace::operators::HostCsr<double, std::int32_t> host{2, 2, row_starts, columns, values};
+//     headrace::operators::CsrMatrix<double> matrix({headrace::Device::parse("best")}, host);
+//     headrace::Span x = matrix.input_vector(), y = matrix.output_vector();
+//     matrix.copy_in(x, std::vector<double>{3, 4}).or_throw("copying x");
+//     matrix.multiply(x.as<double>(), y.as<double>()).or_throw("multiplying");
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

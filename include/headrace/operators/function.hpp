@@ -1,5 +1,15 @@
 #pragma once
 
+// function() makes an operator of a C function, for answers whose code another compiler makes, such as Numba.
+//
+//     headrace::operators::AnswerFunction twice = [](const void*, const void* query, void* answer, std::uint32_t,
+//                                                    std::uint32_t) -> std::int32_t {
+//       *static_cast<float*>(answer) = 2 * *static_cast<const float*>(query);
+//       return 0;
+//     };
+//     headrace::serve::Operator op = headrace::operators::function(
+//         {.name = "twice", .query_bytes = sizeof(float), .answer_bytes = sizeof(float), .function = twice});
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

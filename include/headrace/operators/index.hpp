@@ -1,5 +1,15 @@
 #pragma once
 
+// An Index says which documents hold which terms. An IndexBuilder makes one of texts; files keep it, and the retrieval
+// operator searches it on devices.
+//
+//     headrace::operators::IndexBuilder builder;
+//     builder.add("the quick brown fox");
+//     builder.add("the lazy dog");
+//     headrace::operators::Index index = builder.build();
+//     for (std::uint32_t document : index.matches("the AND NOT dog")) std::printf("%u\n", document);
+//     index.save("words.hridx");
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/operators/match_page.hpp"
-#include "headrace/operators/retrieval_query.hpp"
-#include "headrace/operators/text_rules.hpp"
+#include "headrace/operators/detail/match_page.hpp"
+#include "headrace/operators/detail/retrieval_query.hpp"
+#include "headrace/operators/detail/text_rules.hpp"
 
 namespace headrace::operators {
 

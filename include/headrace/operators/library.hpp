@@ -1,5 +1,21 @@
 #pragma once
 
+// A shared object exports an operator through this header, so that programs load it by its path: write the struct that
+// make_operator() describes, and HEADRACE_OPERATOR(TheStruct) behind it. The CMake function headrace_add_operator() of
+// the installed package builds it.
+//
+//     struct Square {
+//       static constexpr const char* kName = "square";
+//       using Query = float;
+//       using Answer = float;
+//       struct State {};
+//       template <class Group>
+//       HEADRACE_HD static void answer(Group group, const State&, const Query* query, Answer* answer) {
+//         if (group.thread() == 0) *answer = *query * *query;
+//       }
+//     };
+//     HEADRACE_OPERATOR(Square);
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +25,10 @@
 #include <type_traits>
 
 #include "headrace/config.hpp"
-#include "headrace/operators/library_abi.hpp"
+#include "headrace/operators/detail/library_abi.hpp"
 #include "headrace/serve/operator.hpp"
 
-/// Operators in shared objects, which programs load by name: include this, write the struct that make_operator()
-/// describes, and HEADRACE_OPERATOR(TheStruct) behind it. The CMake function headrace_add_operator() of the installed
-/// package builds it. Besides what make_operator() asks for, the struct may have
+/// Besides what make_operator() asks for, the struct of an operator in a shared object may have
 ///
 /// - `static constexpr std::uint32_t kThreads, kBlocks`: answer a query on a CUDA device, 32 and 1 by default;
 /// - `static constexpr Field kQueryFields[], kAnswerFields[]`: the members of Query and Answer, by HEADRACE_FIELD, for

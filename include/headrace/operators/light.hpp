@@ -1,10 +1,18 @@
 #pragma once
 
+// light() is an operator whose queries cost more to feed to a device than to answer: with it, an engine is measured.
+//
+//     headrace::serve::Operator light = headrace::operators::light({.query_bytes = 256, .steps = 32});
+//     std::vector<std::byte> query(light.query_bytes), answer(light.answer_bytes);
+//     light.sample(7, query.data());
+//     headrace::serve::LoadedState state = light.load(headrace::Device::parse("cpu"));
+//     headrace::serve::answer_here(light, state, query.data(), answer.data());
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/operators/fma_chains.hpp"
+#include "headrace/operators/detail/fma_chains.hpp"
 #include "headrace/serve/operator.hpp"
 
 namespace headrace::operators {

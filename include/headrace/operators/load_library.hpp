@@ -1,5 +1,12 @@
 #pragma once
 
+// load_library() loads an operator from a shared object that headrace_add_operator() built, for an Engine to serve.
+//
+//     headrace::serve::Operator nearest = headrace::operators::load_library("build/libnearest.so");
+//     std::vector<std::byte> query(nearest.query_bytes), answer(nearest.answer_bytes);
+//     headrace::serve::LoadedState state = nearest.load(headrace::Device::parse("cpu"));
+//     headrace::serve::answer_here(nearest, state, query.data(), answer.data());
+
 #include <filesystem>
 
 #include "headrace/serve/operator.hpp"

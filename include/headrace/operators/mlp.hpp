@@ -1,11 +1,23 @@
 #pragma once
 
+// mlp() is an operator that runs a small dense network on one vector at a time, with its weights in the device's
+// memory.
+//
+//     headrace::operators::MlpLayer hidden{.inputs = 2, .outputs = 2, .weights = {1, 0, 0, 1}};
+//     headrace::operators::MlpLayer last{.inputs = 2, .outputs = 1, .weights = {1, -1}, .biases = {0.5F}};
+//     headrace::serve::Operator network = headrace::operators::mlp({hidden, last});
+//     headrace::serve::LoadedState state = network.load(headrace::Device::parse("cpu"));
+//     const float query[] = {3, 1};
+//     float answer[1];  // 2.5 afterwards
+//     headrace::serve::answer_here(network, state, std::as_bytes(std::span(query)).data(),
+//                                  std::as_writable_bytes(std::span(answer)).data());
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "headrace/operators/elements.hpp"
+#include "headrace/operators/detail/elements.hpp"
 #include "headrace/serve/operator.hpp"
 
 namespace headrace::operators {

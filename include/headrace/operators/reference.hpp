@@ -1,5 +1,14 @@
 #pragma once
 
+// reference() is an operator whose main work is on the device: with it, engines are compared with a published test
+// model.
+//
+//     headrace::serve::Operator model = headrace::operators::reference({.blocks = 16, .steps = 500});
+//     std::vector<std::byte> query(model.query_bytes), answer(model.answer_bytes);
+//     model.sample(7, query.data());
+//     headrace::serve::LoadedState state = model.load(headrace::Device::parse("cpu"));
+//     headrace::serve::answer_here(model, state, query.data(), answer.data());
+
 #include <cstdint>
 
 #include "headrace/operators/light.hpp"

@@ -1,12 +1,22 @@
 #pragma once
 
+// retrieval() is an operator that finds the documents of an Index which satisfy an expression of AND, OR and NOT.
+//
+//     auto index = std::make_shared<const headrace::operators::Index>(headrace::operators::Index::load("words.hridx"));
+//     headrace::serve::Operator retrieval = headrace::operators::retrieval(index);
+//     headrace::operators::RetrievalQuery query = index->compile("fox AND NOT dog");
+//     headrace::operators::RetrievalAnswer answer{};
+//     headrace::serve::LoadedState state = retrieval.load(headrace::Device::parse("cpu"));
+//     headrace::serve::answer_here(retrieval, state, std::as_bytes(std::span(&query, 1)).data(),
+//                                  std::as_writable_bytes(std::span(&answer, 1)).data());
+
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "headrace/operators/detail/retrieval_evaluate.hpp"
+#include "headrace/operators/detail/retrieval_query.hpp"
 #include "headrace/operators/index.hpp"
-#include "headrace/operators/retrieval_evaluate.hpp"
-#include "headrace/operators/retrieval_query.hpp"
 #include "headrace/serve/operator.hpp"
 
 namespace headrace::operators {

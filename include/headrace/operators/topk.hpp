@@ -1,11 +1,23 @@
 #pragma once
 
+// topk() is an operator that finds the rows of a matrix which are best for a vector, by dot product or distance,
+// exactly.
+//
+//     const float rows[] = {1, 0, 0, 1, 1, 1};
+//     headrace::operators::TopkMatrix matrix{.data = rows, .row_count = 3, .column_count = 2};
+//     headrace::serve::Operator best = headrace::operators::topk(matrix, {.k = 2});
+//     headrace::serve::LoadedState state = best.load(headrace::Device::parse("cpu"));
+//     const float query[] = {1, 0.5F};
+//     std::uint32_t answer[4];  // two numbers of rows, then their scores as float
+//     headrace::serve::answer_here(best, state, std::as_bytes(std::span(query)).data(),
+//                                  std::as_writable_bytes(std::span(answer)).data());
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "headrace/operators/elements.hpp"
+#include "headrace/operators/detail/elements.hpp"
 #include "headrace/serve/operator.hpp"
 
 namespace headrace::operators {

@@ -1,17 +1,29 @@
 #pragma once
 
+// A Client is one thread's way into an Engine: it submits queries without blocking and polls for their answers, or asks
+// one query and waits.
+//
+//     auto ask_all = [](headrace::serve::Client& client, std::span<const float> queries) {  // at most Plan::slots
+//       for (std::size_t i = 0; i < queries.size(); ++i) {
+//         client.submit(std::as_bytes(queries.subspan(i, 1)), {.tag = i}).or_throw("submitting a query");
+//       }
+//       while (client.in_flight() > 0) {
+//         client.poll([](const headrace::serve::Completion& done) { done.status.or_throw("asking"); });
+//       }
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 
-#include "headrace/base/clock.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
-#include "headrace/serve/direct_lane.hpp"
-#include "headrace/serve/lane.hpp"
-#include "headrace/serve/late_queries.hpp"
+#include "headrace/serve/detail/direct_lane.hpp"
+#include "headrace/serve/detail/lane.hpp"
+#include "headrace/serve/detail/late_queries.hpp"
 
 namespace headrace::serve {
 

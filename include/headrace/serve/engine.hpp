@@ -1,5 +1,15 @@
 #pragma once
 
+// An Engine answers the queries of many clients with one operator on one device, as a Plan says.
+//
+//     auto ask = [](const headrace::serve::Operator& op, std::span<const std::byte> query) {
+//       headrace::serve::Engine engine(headrace::Device::parse("best"), op, headrace::serve::Plan{.threads = 2});
+//       headrace::serve::Client client = engine.connect();
+//       std::vector<std::byte> answer(op.answer_bytes);
+//       client.ask(query, answer).or_throw("asking");
+//       return answer;
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,6 +76,8 @@ class Engine {
   /// Refuses new queries, answers those not yet started with Errc::stopped, waits for those in progress, and ends the
   /// threads. Clients may still poll. Calling it again does nothing.
   void stop() noexcept;
+  /// Whether stop() has been called. Any thread.
+  [[nodiscard]] bool stopped() const noexcept;
 
   [[nodiscard]] EngineStatistics statistics() const;
   /// Why the engine serves no more, once it does not: every query then comes back with it, and new ones are refused

@@ -1,5 +1,21 @@
 #pragma once
 
+// An operator answers queries. make_operator() makes one of a struct whose answer() is a template over the group that
+// runs it; where nvcc compiles the call, the operator runs on CUDA devices as well.
+//
+//     struct Square {
+//       static constexpr const char* kName = "square";
+//       using Query = float;
+//       using Answer = float;
+//       struct State {};
+//       template <class Group>
+//       HEADRACE_HD static void answer(Group group, const State&, const Query* query, Answer* answer) {
+//         if (group.thread() == 0) *answer = *query * *query;
+//       }
+//     };
+//     auto load = [](headrace::Device) { return headrace::serve::make_state(Square::State{}); };
+//     headrace::serve::Operator square = headrace::serve::make_operator<Square>({.threads = 32}, load);
+
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -12,13 +28,13 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/device/barrier_mailbox.hpp"
 #include "headrace/device/buffer.hpp"
+#include "headrace/device/detail/barrier_mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/device/mailbox.hpp"
-#include "headrace/serve/dispatch_kernel.hpp"
-#include "headrace/serve/persistent_kernel.hpp"
-#include "headrace/serve/query_place.hpp"
+#include "headrace/serve/detail/dispatch_kernel.hpp"
+#include "headrace/serve/detail/persistent_kernel.hpp"
+#include "headrace/serve/detail/query_place.hpp"
 
 namespace headrace::serve {
 

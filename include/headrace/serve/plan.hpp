@@ -1,11 +1,21 @@
 #pragma once
 
+// A Plan says how an Engine drives queries through its device: by which schedule, with how many threads, in what
+// batches.
+//
+//     headrace::serve::Plan plan{.schedule = headrace::serve::Schedule::pipelined, .threads = 2};
+//     plan.batch_max = 32;
+//     plan.batch_age = std::chrono::microseconds(100);
+//     auto check = [&](headrace::Device device, const headrace::serve::Operator& op) {
+//       headrace::serve::validate(plan, device, op);
+//     };
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/serve/operator.hpp"
 

@@ -1,5 +1,15 @@
 #pragma once
 
+// tune() searches for the plan that sustains the highest rate of queries within a bound on their latency.
+//
+//     auto find_plan = [](headrace::Device device, const headrace::serve::Operator& op) {
+//       headrace::serve::TunerOptions options;
+//       options.bound = std::chrono::milliseconds(2);  // on the 99th percentile
+//       headrace::serve::TunedPlan found = headrace::serve::tune(device, op, options);
+//       std::printf("%s: %.0f queries per second %s\n", found.plan.name.c_str(), found.per_second, found.note.c_str());
+//       return found.plan;
+//     };
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -7,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/serve/ladder.hpp"
+#include "headrace/serve/detail/ladder.hpp"
 
 namespace headrace::serve {
 

@@ -1,12 +1,25 @@
 #pragma once
 
+// A Model is an operator that clients of a Server ask by name: an engine, and the tensors that its queries and answers
+// are made of.
+//
+//     auto serve_as = [](std::string name, std::shared_ptr<headrace::serve::Engine> engine) {
+//       headrace::wire::Model model;
+//       model.name = std::move(name);
+//       model.engine = std::move(engine);
+//       model.inputs = {{.name = "x", .type = headrace::wire::DataType::fp32, .shape = {64}}};
+//       model.outputs = {{.name = "y", .type = headrace::wire::DataType::fp32}};
+//       headrace::wire::check_model(model);
+//       return model;
+//     };
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "headrace/serve/engine.hpp"
-#include "headrace/wire/tensor.hpp"
+#include "headrace/wire/detail/tensor.hpp"
 
 namespace headrace::wire {
 

@@ -1,5 +1,14 @@
 #pragma once
 
+// A Server answers other processes over HTTP and gRPC, by the Open Inference Protocol, with the engines of its models.
+//
+//     auto serve = [](headrace::wire::Model model) {
+//       headrace::wire::Server server({.http_port = 8000, .grpc_port = 8001}, {std::move(model)});
+//       std::printf("listening on port %d\n", server.http_port());
+//       std::getchar();  // serves until Enter is pressed
+//       server.drain(std::chrono::seconds(10));
+//     };
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/wire/detail/statistics.hpp"
 #include "headrace/wire/model.hpp"
 
 namespace headrace::wire {
@@ -27,18 +37,11 @@ struct ServerConfig {
   std::uint32_t waiting_max = 4096;  ///< Queries of a model that wait for slots of its engine, for each thread.
   Duration request_max = std::chrono::seconds(30);  ///< From a request's first byte to its last.
   Duration idle_max = std::chrono::seconds(75);     ///< Between requests, and without progress of a reply.
-};
-
-/// What a server has done since it began.
-struct ServerStatistics {
-  std::uint64_t connections = 0;       ///< Accepted.
-  std::uint64_t connections_open = 0;  ///< Now.
-  /// Closed since there were connections_max: those whose clients had been silent for longest, or else new ones.
-  std::uint64_t connections_refused = 0;
-  std::uint64_t requests = 0;      ///< That were answered, with whatever status; of a stream of gRPC, each message.
-  std::uint64_t failed = 0;        ///< Those among them with an error.
-  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503; in gRPC, too).
-  std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
+  bool page = true;  ///< Answer GET / with a page for browsers that shows what the server does and asks a query.
+  /// Whether clients may register POSIX shared memory for their tensors. Each of them can then have any object in
+  /// /dev/shm read and written that this process may open.
+  bool shared_memory = false;
+  std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions that are registered.
 };
 
 /// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary
@@ -62,6 +65,8 @@ class Server {
   /// The port for gRPC; empty where gRPC is not spoken.
   [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
   [[nodiscard]] ServerStatistics statistics() const;
+  /// One for each model, in the order in which they were given. Any thread, after stop() as well.
+  [[nodiscard]] std::vector<ModelStatistics> model_statistics() const;
   /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
   /// that has begun is answered, or `limit` has passed; whether all were answered.
   bool drain(Duration limit);

@@ -12,8 +12,8 @@ from headrace.cli import options
 from headrace.cli.dense_options import Dense
 from headrace.cli.grouped import grouped
 from headrace.operators.check import Checked, Difference, check, require_sample
+from headrace.operators.compiled_operator import maker_of
 from headrace.operators.dense import reference_of
-from headrace.operators.python_operator import function_of
 from headrace.text import printable
 
 _WIDTH = 60
@@ -86,7 +86,7 @@ def check_operator(
         console.print(table)
         for one in wrong[:1]:
             assert one.difference is not None
-            reference = "the host" if function_of(op) is None and reference_of(op) is None else "the reference"
+            reference = "the host" if maker_of(op) is None and reference_of(op) is None else "the reference"
             against = reference if one is found[0] else "one query at a time"
             console.print(f"{one.plan}, query {one.difference.number}:", markup=False)
             console.print(f"  expected by {against}: {_shown(one.difference.expected)}", markup=False)

@@ -162,14 +162,7 @@ class Output:
         float | None,
         typer.Option("--interval", parser=options.duration, metavar="TIME", help="Print a line at this interval."),
     ] = None
-    prometheus: Annotated[
-        str | None,
-        typer.Option(
-            "--prometheus",
-            metavar="PORT|FILE",
-            help="Export metrics: a port such as 9100, 0.0.0.0:9100, or a file x.prom.",
-        ),
-    ] = None
+    prometheus: options.PrometheusOption = None
     as_json: options.JsonOption = False
 
 

@@ -14,8 +14,9 @@ from headrace import ingest
 from headrace.cli import ingest_notes, ingest_show, show
 from headrace.cli.ingest_follow import follow_notes, fragment_notes
 from headrace.cli.ingest_options import Frames, Output, size
+from headrace.exporter import FILE_SECONDS, Exporter
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
-from headrace.ingest.prometheus import Exporter
+from headrace.ingest.prometheus import ReceiverCollector
 from headrace.ingest.taking import Delivery, Taker
 from headrace.interrupts import Stop
 from headrace.units import bytes_text
@@ -25,7 +26,6 @@ Json = dict[str, Any]
 _LOOK_SECONDS = 0.1
 _READ_SECONDS = 0.01  # between two readings of the counters, which a receiver publishes every 50 ms
 _SHOW_SECONDS = 0.5
-_FILE_SECONDS = 5.0
 
 
 @dataclass
@@ -184,9 +184,9 @@ class Run:
             title = self._title(receiver)
             if self.output.prometheus is not None:
                 labels = {"source": self.source.name, "address": receiver.address}
-                exporter = Exporter(self.output.prometheus, read, labels)
+                exporter = Exporter(self.output.prometheus, ReceiverCollector(read, labels))
                 stack.callback(exporter.close)
-                watch.every(_FILE_SECONDS, lambda *_: exporter.write())
+                watch.every(FILE_SECONDS, lambda *_: exporter.write())
             show.stderr().print(title, markup=False, soft_wrap=True)
             if self.output.interval is not None:
                 watch.every(self.output.interval, self._print_line)

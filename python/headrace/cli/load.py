@@ -1,4 +1,4 @@
-"""`headrace load`: one plan at one rate."""
+"""`headrace load`: one plan, or a server, at one rate."""
 
 import json
 import math
@@ -9,10 +9,11 @@ import typer
 
 import headrace
 from headrace import Plan, UsageError, tables
-from headrace.cli import options, show
+from headrace.cli import load_url, load_url_show, options, show
 from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
+from headrace.cli.load_url import Remote
 from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
 from headrace.serve import PlanLoad
 
@@ -68,8 +69,38 @@ def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int
     return {"window": seconds / count, "windows_max": count, "stable_windows": count}
 
 
+def _doing(rate: float | None, trace: str | None) -> str:
+    return f"{tables.rate(rate)} queries/s" if rate else f"Trace {trace}"
+
+
+def _load_server(
+    remote: Remote,
+    arrivals: str,
+    rate: float | None,
+    trace: str | None,
+    seed: int,
+    generators: int,
+    windows: dict[str, float | int],
+    *,
+    as_json: bool,
+) -> None:
+    with show.progress_bar(_doing(rate, trace)) as bar:
+        asked = load_url.run(
+            remote,
+            arrivals=arrivals,
+            rate=rate,
+            trace=headrace.measure.read_trace(trace) if trace else [],
+            seed=seed,
+            generators=generators,
+            windows=windows,
+            progress=lambda window: bar(window / windows.get("windows_max", 12)),
+        )
+    load_url_show.show_result(asked, as_json=as_json)
+
+
 @grouped
 def load(
+    context: typer.Context,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -162,18 +193,24 @@ def load(
     block_threads: options.BlockThreadsOption = None,
     *,
     dense: Dense,
+    remote: Remote,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run one load on one plan: arrivals, answers and latency.
+    """Run one load on one plan, or on a server (--url): arrivals, answers and latency.
 
     Example: headrace load --rate 20K --plan page-locked --threads 2
     """
+    load_url.require_options(context, remote)
     if (arrivals is Arrivals.trace) != (trace is not None):
         raise UsageError("--arrivals trace and --trace FILE go together")
     if arrivals is not Arrivals.trace and rate is None:
         raise UsageError("a load needs --rate, such as 20K (or --arrivals trace --trace FILE)")
     if arrivals is Arrivals.trace and rate is not None:
         raise UsageError("a trace has a rate of its own: leave out --rate")
+    windows = _windows(duration, rate)
+    if remote.url is not None:
+        _load_server(remote, str(arrivals), rate, trace, seed, generators, windows, as_json=as_json)
+        return
     chosen = options.find_device(device)
     made = make_plan(
         plan,
@@ -204,8 +241,7 @@ def load(
         block_threads=block_threads,
         dense=dense,
     )
-    windows = _windows(duration, rate)
-    with show.progress_bar(f"{tables.rate(rate)} queries/s" if rate else f"Trace {trace}") as bar:
+    with show.progress_bar(_doing(rate, trace)) as bar:
         done = headrace.load(
             chosen,
             op,

@@ -88,6 +88,14 @@ def _reserve_stdout(wanted: bool) -> bool:
 JsonOption = Annotated[
     bool, typer.Option("--json", callback=_reserve_stdout, help="Print JSON, and nothing else, on stdout.")
 ]
+PrometheusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prometheus",
+        metavar="PORT|FILE",
+        help="Export metrics: a port such as 9100, 0.0.0.0:9100, or a file x.prom.",
+    ),
+]
 OperatorOption = Annotated[
     str,
     typer.Option(

@@ -2,99 +2,39 @@
 
 import ipaddress
 import json
+import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from headrace import Device, Engine, Operator, Plan, UsageError, base
-from headrace.cli import options, show
+from headrace import Device, Engine, Operator, UsageError, base
+from headrace.cli import options, serve_supervised, show
 from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
+from headrace.cli.notify import notify
 from headrace.cli.serve_options import Engines, Limits
+from headrace.cli.serve_shown import Served, Source
+from headrace.exporter import FILE_SECONDS, Exporter
 from headrace.interrupts import Stop
 from headrace.operators import files
-from headrace.profiles import Json, plan_as_dict
+from headrace.profiles import Json
+from headrace.serve_log import LOOK_SECONDS, LogForm, ServerLog
 from headrace.text import printable
 
 if TYPE_CHECKING:
-    from headrace.wire import Model, Server, ServerStatistics, Tensor
+    from headrace.wire import Server, ServerStatistics
 
 _LOOK_SECONDS = 0.1
 _DRAIN_SECONDS = 10.0
+_UNRESPONSIVE_SECONDS = 2.0
 _PORT_MAX = 65535
 _GRPC_PORT = 8001  # as Triton has it
 _SHIPPED = tuple(name for name in options.OperatorName if name != options.OperatorName.retrieval)
 _TOTALS = ("connections", "connections_refused", "requests", "failed", "refused")
-
-
-@dataclass(frozen=True)
-class _Source:
-    """An operator, and what of the command line it comes from."""
-
-    operator: Operator
-    given: str
-
-
-@dataclass(frozen=True)
-class _Served:
-    """What is served where."""
-
-    url: str
-    grpc: str | None
-    device: Device
-    plan: Plan
-    sources: dict[str, _Source]
-    models: "list[Model]"
-
-    def print(self, *, as_json: bool) -> None:
-        """Prints a table of the models, or a line of JSON."""
-        if as_json:
-            print(json.dumps(self._as_dict()), flush=True)
-            return
-        table = show.plain_table()
-        for heading in ("model", "inputs", "outputs", "from"):
-            table.add_column(heading, overflow="fold")
-        for model in self.models:
-            given = printable(self.sources[model.name].given)
-            cells = (model.name, _written(model.inputs), _written(model.outputs), given)
-            table.add_row(*(Text(cell) for cell in cells))
-        console = show.stdout()
-        also = f" and {self.grpc} (gRPC)" if self.grpc is not None else ""
-        title = f"Serving on {self.url}{also}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
-        console.print(title, markup=False, soft_wrap=True)
-        console.print(table)
-
-    def _as_dict(self) -> Json:
-        return {
-            "url": self.url,
-            "grpc": self.grpc,
-            "device": self.device.name,
-            "plan": plan_as_dict(self.plan),
-            "models": [
-                {
-                    "name": model.name,
-                    "version": model.version,
-                    "from": self.sources[model.name].given,
-                    "inputs": _as_list(model.inputs),
-                    "outputs": _as_list(model.outputs),
-                }
-                for model in self.models
-            ],
-        }
-
-
-def _written(tensors: "list[Tensor]") -> str:
-    return "\n".join(f"{printable(one.name)} {one.datatype} {one.shape or ''}".rstrip() for one in tensors)
-
-
-def _as_list(tensors: "list[Tensor]") -> list[Json]:
-    return [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in tensors]
 
 
 def _of_word(word: str, dense: Dense) -> dict[str, Operator]:
@@ -114,15 +54,15 @@ def _of_word(word: str, dense: Dense) -> dict[str, Operator]:
     )
 
 
-def _find(words: list[str], dense: Dense) -> dict[str, _Source]:
-    found: dict[str, _Source] = {}
+def _find(words: list[str], dense: Dense) -> dict[str, Source]:
+    found: dict[str, Source] = {}
     dense.require_some_of(words)
     for word in words:
         for name, operator in _of_word(word, dense).items():
             if name in found:
                 first = printable(found[name].given)
                 raise UsageError(f"{first} and {printable(word)} both have an operator {name}: give one of them alone")
-            found[name] = _Source(operator, word)
+            found[name] = Source(operator, word)
     return found
 
 
@@ -152,23 +92,75 @@ def _grpc_port(text: str | None) -> int | None:
     return int(text)
 
 
-def _wait_and_drain(server: "Server", stop: Stop, limit: float) -> bool:
+def _export(target: str | None, server: "Server", device: Device) -> Exporter | None:
+    if target is None:
+        return None
+    from headrace.serve_metrics import ServerCollector  # noqa: PLC0415 # few servers are asked for metrics
+
+    return Exporter(target, ServerCollector(server, device))
+
+
+def _wait_and_drain(
+    server: "Server",
+    stop: Stop,
+    limit: float,
+    exporter: Exporter | None,
+    log: ServerLog | None,
+    worker: serve_supervised.Worker | None,
+) -> bool:
     """Waits for Ctrl-C or SIGTERM, then until all requests that have begun are answered; whether they were.
 
-    A second signal ends the waiting.
+    A second signal ends the waiting. Meanwhile a file of metrics is written again and again, and the log goes on.
     """
     try:
+        written = looked = time.monotonic()
         while not stop.asked:
             time.sleep(_LOOK_SECONDS)
-        show.stderr().print(f"Answering what has begun, for {limit:g} s at most.", markup=False, soft_wrap=True)
+            now = time.monotonic()
+            if exporter is not None and now - written >= FILE_SECONDS:
+                exporter.write()
+                written = now
+            if log is not None and now - looked >= LOOK_SECONDS:
+                log.look(server)
+                looked = now
+        if worker is None or not worker.replaced.is_set():
+            notify("STOPPING=1")
+        if log is not None:
+            log.write("draining", limit_seconds=limit)
+        else:
+            show.stderr().print(f"Answering what has begun, for {limit:g} s at most.", markup=False, soft_wrap=True)
         return server.drain(limit)
     except KeyboardInterrupt:
         return False
 
 
-def _print_totals(done: "ServerStatistics", seconds: float, *, drained: bool, as_json: bool) -> None:
+def _warn_of_others(address: str, log: ServerLog | None, *, shared_memory: bool) -> None:
+    """Tells where programs of other machines may ask."""
+    if ipaddress.ip_address(address).is_loopback:
+        return
+    warning = f"Whoever reaches {address} may ask: nothing is encrypted, and nobody has to say who they are."
+    if shared_memory:
+        warning += " They may have shared memory of this machine, /dev/shm, read and written, too."
+    if log is not None:
+        log.write("open_to_others", "warning", address=address, message=warning)
+    else:
+        show.stderr().print(warning, markup=False, soft_wrap=True)
+
+
+def _log_end(log: ServerLog, server: "Server", seconds: float, *, drained: bool) -> None:
+    log.look(server, all_of_it=True)
+    done = server.statistics()
+    totals = {name: getattr(done, name) for name in _TOTALS}
+    log.write("ended", "info" if drained else "warning", **totals, seconds=round(seconds, 3), drained=drained)
+
+
+def _print_totals(
+    done: "ServerStatistics", seconds: float, restarts: int | None, *, drained: bool, as_json: bool
+) -> None:
     if as_json:
         totals: Json = {name: getattr(done, name) for name in _TOTALS}
+        if restarts is not None:
+            totals["restarts"] = restarts
         typer.echo(json.dumps(totals | {"seconds": seconds, "drained": drained}))
         return
     console = show.stdout()
@@ -178,6 +170,8 @@ def _print_totals(done: "ServerStatistics", seconds: float, *, drained: bool, as
         markup=False,
         soft_wrap=True,
     )
+    if restarts:
+        console.print(f"The server was started again {restarts} times, and counts since then.", soft_wrap=True)
     if not drained:
         console.print("Requests that had begun were given up.", markup=False, soft_wrap=True)
 
@@ -212,6 +206,9 @@ def serve(
     threads: Annotated[
         int, typer.Option("--threads", min=1, max=256, help="Threads that read requests and write replies.")
     ] = 1,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="Show browsers at / what the server does, and a form to ask.")
+    ] = True,
     drain: Annotated[
         float | None,
         typer.Option(
@@ -225,6 +222,26 @@ def serve(
     engines: Engines,
     limits: Limits,
     dense: Dense,
+    prometheus: options.PrometheusOption = None,
+    supervise: Annotated[
+        bool,
+        typer.Option(
+            "--supervise", help="Watch the server from a process of its own, and start it again when it fails."
+        ),
+    ] = False,
+    unresponsive_after: Annotated[
+        float | None,
+        typer.Option(
+            "--unresponsive-after",
+            parser=options.duration,
+            metavar="TIME",
+            help="With --supervise: how long the server may not say that it lives. Default: 2s.",
+        ),
+    ] = None,
+    log: Annotated[
+        LogForm | None,
+        typer.Option("--log", help="Write what happens to standard error, a line for each event: as text, or as JSON."),
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Serve operators to other processes over HTTP and gRPC, by the Open Inference Protocol (KServe v2).
@@ -233,6 +250,8 @@ def serve(
 
     Ctrl-C or SIGTERM ends it once all requests that have begun are answered, and a second one at once.
 
+    With --supervise it is started again, at the same ports, when it dies, hangs, or has a model whose engine failed.
+
     With --json, a line says what is served where, and another one at the end has the totals.
 
     Example: headrace serve light my_operators.py --http 8000
@@ -240,6 +259,14 @@ def serve(
     from headrace import wire  # noqa: PLC0415 # only this command needs it
 
     wire.require_wire()
+    events = None if log is None else ServerLog(log)
+    worker = serve_supervised.this_worker()
+    if unresponsive_after is not None and not supervise:
+        raise UsageError("--unresponsive-after is of use with --supervise alone")
+    if supervise and worker is None:
+        # The arguments as they were given: the server's process reads them itself.
+        limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after
+        raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events))
     grpc_port = _grpc_port(grpc)
     device, plan = options.find_device(engines.device), engines.made(threads)
     sources = _find(operators, dense)
@@ -255,22 +282,36 @@ def serve(
                 http_port=http,
                 grpc_port=grpc_port,
                 threads=threads,
+                page=page,
                 **limits.arguments(),  # type: ignore[arg-type]
             )
         )
+        exporter = _export(prometheus, server, device)
+        if exporter is not None:
+            stack.callback(exporter.close)
         began = time.monotonic()
         url = f"http://{_at(address, server.http_port)}"
         at_grpc = None if server.grpc_port is None else _at(address, server.grpc_port)
-        served = _Served(url, at_grpc, device, plan, sources, models)
+        metrics = None if exporter is None else exporter.address
+        served = Served(url, at_grpc, f"{url}/" if page else None, metrics, device, plan, sources, models)
         with Stop() as stop:
-            served.print(as_json=as_json)
-            if not ipaddress.ip_address(address).is_loopback:
-                warning = (
-                    f"Whoever reaches {address} may ask: nothing is encrypted, and nobody has to say who they are."
-                )
-                show.stderr().print(warning, markup=False, soft_wrap=True)
-            drained = _wait_and_drain(server, stop, _DRAIN_SECONDS if drain is None else drain)
+            if worker is not None:
+                worker.say(address, server.http_port, server.grpc_port)
+            if worker is None or worker.restarts == 0:
+                served.print(as_json=as_json)
+            if events is not None:
+                served.log(events)
+            notify(f"READY=1\nSTATUS=Serving on {url}")
+            _warn_of_others(address, events, shared_memory=limits.shared_memory)
+            limit = _DRAIN_SECONDS if drain is None else drain
+            drained = _wait_and_drain(server, stop, limit, exporter, events, worker)
+        if worker is not None and worker.replaced.is_set():
+            return
         server.stop()
-        _print_totals(server.statistics(), time.monotonic() - began, drained=drained, as_json=as_json)
+        done, seconds = server.statistics(), time.monotonic() - began
+        if events is not None:
+            _log_end(events, server, seconds, drained=drained)
+        restarts = None if worker is None else worker.restarts
+        _print_totals(done, seconds, restarts, drained=drained, as_json=as_json)
     if not drained:
         raise typer.Exit(STATUS_INTERRUPTED)

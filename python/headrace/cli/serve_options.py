@@ -116,8 +116,27 @@ class Limits:
         ),
     ] = None
 
+    shared_memory: Annotated[
+        bool,
+        typer.Option(
+            "--shared-memory",
+            help="Let clients register POSIX shared memory for their tensors: whoever reaches the server can then have "
+            "every object in /dev/shm read and written that it may open.",
+        ),
+    ] = False
+    shared_memory_max: Annotated[
+        str | None,
+        typer.Option(
+            "--shared-memory-max",
+            metavar="SIZE",
+            help="Bytes of all shared memory that is registered. Default: 16GiB.",
+        ),
+    ] = None
+
     def arguments(self) -> dict[str, int | float]:
         """Those that were given, as arguments of headrace.wire.Server."""
+        if self.shared_memory_max is not None and not self.shared_memory:
+            raise UsageError("--shared-memory-max bounds what --shared-memory turns on: give both")
         given: dict[str, int | float | None] = {
             "connections_max": self.connections,
             "waiting_max": self.waiting,
@@ -126,6 +145,8 @@ class Limits:
             "memory_max": _size(self.memory, "--memory"),
             "request_max": self.request_time,
             "idle_max": self.idle,
+            "shared_memory": self.shared_memory,
+            "shared_memory_max": _size(self.shared_memory_max, "--shared-memory-max"),
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Callable
 
+from headrace.threads import Started
+
 _LOOK_SECONDS = 0.05
 
-_left: list[threading.Thread] = []
+_left: list[Started] = []
 
 
 def stopped(work: Callable[[], object]) -> bool:
@@ -23,8 +25,7 @@ def stopped(work: Callable[[], object]) -> bool:
             failures.append(failure)
         done.set()
 
-    thread = threading.Thread(target=run, daemon=True, name="work")
-    thread.start()
+    thread = Started(run)
     try:
         while not done.wait(_LOOK_SECONDS):
             pass
@@ -38,4 +39,4 @@ def stopped(work: Callable[[], object]) -> bool:
 
 def any_left() -> bool:
     """Whether work is still going on that was stopped: then the interpreter must not wait for it, nor take it down."""
-    return any(thread.is_alive() for thread in _left)
+    return any(thread.alive for thread in _left)

@@ -1,7 +1,10 @@
 """Which bytes of a stream are a sender's data, where others are the protocol's."""
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+
+import numpy as np
+from numpy.typing import NDArray
 
 _WITHOUT_END = (1 << 63) - 1
 
@@ -41,15 +44,24 @@ class Body:
         self._begins.append(begin)
         self._ends.append(self._last_end)
 
-    def within(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """The data among the bytes from `begin` up to before `end`, of which none has been dropped."""
+    def extend(self, begins: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
+        """As add() of each of these ranges, which are in order and not empty."""
+        if not len(begins):
+            return
+        if begins[0] < self._last_end:
+            raise ValueError(f"data from byte {begins[0]} on, behind data up to byte {self._last_end}")
+        self._begins.frombytes(begins.tobytes())
+        self._ends.frombytes(ends.tobytes())
+        self._last_end = self._ends[-1]
+
+    def within(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Where data begins and ends, a row for each range, among the bytes from `begin` up to before `end`.
+
+        None of them has been dropped.
+        """
         first = bisect_right(self._ends, begin)
-        found = []
-        for at in range(first, len(self._begins)):
-            if self._begins[at] >= end:
-                break
-            found.append((max(begin, self._begins[at]), min(end, self._ends[at])))
-        return found
+        past = bisect_left(self._begins, end, first)
+        return np.clip(np.array([self._begins[first:past], self._ends[first:past]], np.int64).T, begin, end)
 
     def drop(self, before: int) -> None:
         """Forgets data that ends there or earlier."""

@@ -3,13 +3,19 @@
 import re
 from collections.abc import Generator
 
-from headrace._core import Receiver
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._core import Receiver, http_chunks
 from headrace.ingest.answering import Answering, Skip, Some, Talk, Wants
+from headrace.ingest.body import Body
 
 _UPLOAD_MOST = 1 << 62
 _LINE_OF_CHUNK_MOST = 4096
 _CHUNKS_MOST = 1 << 19
 """The most chunks whose places are kept: those of one frame."""
+_FIELDS_MOST = 128
+"""Header fields of a request, and trailers of one: each costs microseconds, for which all other senders wait."""
 _LINGER_SECONDS = 30.0
 """The time that a client has to close its end once it has been answered."""
 
@@ -19,6 +25,7 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*)?
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 Reading = Generator[Wants, bytes, bytes]
+Places = NDArray[np.uint64]
 
 
 class _RefusedError(Exception):
@@ -39,6 +46,8 @@ class _Input:
         self._at = 0
         self.offset = 0
         """The offset of the next byte of the stream."""
+        self.at_once = 1 << 12
+        """The most bytes that are taken at once."""
 
     def line(self, most: int, too_long: str) -> Reading:
         """The next line without its end, of `most` bytes at most."""
@@ -67,6 +76,16 @@ class _Input:
             yield Skip(count - here)
             self.offset += count - here
 
+    def whole_chunks(self) -> tuple[Places, Places]:
+        """Passes over chunks that have come to their last byte, but not the empty one: where their bytes begin and end.
+
+        Line by line, chunks of a byte would cost a hundred times as much, and all other senders wait meanwhile.
+        """
+        with memoryview(self._kept) as kept, kept[self._at :] as rest:
+            taken, begins, ends = http_chunks(rest, self.offset)
+        self._pass(taken)
+        return begins, ends
+
     def exactly(self, count: int) -> Reading:
         """The next bytes."""
         while len(self._kept) - self._at < count:
@@ -83,7 +102,7 @@ class _Input:
         """Waits for more; how far what is kept has moved."""
         moved, self._at = self._at, 0
         del self._kept[:moved]
-        self._kept += yield Some()
+        self._kept += yield Some(self.at_once)
         return moved
 
 
@@ -144,8 +163,13 @@ class HttpUploads(Answering):
     def _fields(reader: _Input, room: int) -> Generator[Wants, bytes, dict[bytes, list[bytes]]]:
         """The values of each header field, or trailer, by its name in small letters, up to the empty line."""
         fields: dict[bytes, list[bytes]] = {}
+        count = 0
         while line := (yield from reader.line(max(room, 0), "431 Request Header Fields Too Large")):
             room -= len(line) + 2
+            count += 1
+            if count > _FIELDS_MOST:
+                text = f"more than {_FIELDS_MOST} header fields\n"
+                raise _RefusedError("431 Request Header Fields Too Large", text)
             found = _FIELD.fullmatch(line)
             if found is None:  # among others a space before the colon, and a line that goes on with the one before
                 raise _RefusedError("400 Bad Request", "a header is 'Name: value', with nothing before the colon\n")
@@ -156,14 +180,15 @@ class HttpUploads(Answering):
         """Reads a body in chunks (RFC 9112 7.1); how many bytes it has."""
         body = self.open_body(stream)
         body.whole = False
+        reader.at_once = 1 << 16  # the chunk at its end is read by Python
         total = 0
-        while size := _chunk_size((yield from reader.line(_LINE_OF_CHUNK_MOST, "400 Bad Request"))):
-            total += size
-            if total > _UPLOAD_MOST:
-                raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
-            if len(body) >= _CHUNKS_MOST:
-                raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
-            body.add(reader.offset, reader.offset + size)
+        while True:
+            total = _add_chunks(body, total, *reader.whole_chunks())
+            size = _chunk_size((yield from reader.line(_LINE_OF_CHUNK_MOST, "400 Bad Request")))
+            if size == 0:
+                break
+            begin = np.array([reader.offset], np.uint64)
+            total = _add_chunks(body, total, begin, begin + np.uint64(size))
             yield from reader.skip(size)
             if (yield from reader.exactly(2)) != b"\r\n":
                 raise _RefusedError("400 Bad Request", "a chunk is longer than it says\n")
@@ -185,6 +210,17 @@ def _chunk_size(line: bytes) -> int:
     if found is None:
         raise _RefusedError("400 Bad Request", "a chunk begins with its size in hexadecimal digits\n")
     return int(found[1], 16)
+
+
+def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
+    """The bytes of the body with those of further chunks."""
+    total += int((ends - begins).sum())
+    if total > _UPLOAD_MOST:
+        raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
+    if len(body) + len(begins) > _CHUNKS_MOST:
+        raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
+    body.extend(begins, ends)
+    return total
 
 
 def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | None:

@@ -1,14 +1,17 @@
 """Taking what a receiver delivers: frames are counted, hashed, or written to files, a stream each."""
 
+import errno
 import hashlib
+import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace import outputs
 from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
@@ -18,6 +21,7 @@ from headrace.ingest.gaps import present
 
 _ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
+_SHORT_BYTES = 4 << 10  # what copying costs less than another call
 _FILES_MOST = 256  # open at the same time: a process may have some 1,000, and a capture holds more streams
 
 OUT_FILES_MAX = 10_000
@@ -44,9 +48,21 @@ def _first_file(path: Path) -> BinaryIO:
     except IsADirectoryError:
         raise UsageError(f"{path} is a folder, not a file to write") from None
     except FileNotFoundError:
-        raise MissingFileError(f"there is no folder {path.resolve().parent} to write {path.name} to") from None
+        folder = outputs.shown_folder(path)
+        raise MissingFileError(f"there is no folder {folder} to write {path.name} to") from None
     except OSError as error:
         raise SystemError(f"writing {path}: {error.strerror}", native=error.errno or 0) from error
+
+
+def _opened_again(path: Path) -> BinaryIO:
+    """A file that was written before, to write on at its end.
+
+    One that was removed meanwhile is not made anew: it would lack what it had.
+
+    Raises:
+        OSError: when it is not there, or cannot be written.
+    """
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags & ~os.O_CREAT))
 
 
 @dataclass(slots=True)
@@ -228,7 +244,8 @@ class Taker:
         if stream.file is None:
             if len(self._open_now) >= _FILES_MOST:
                 self._close(next(iter(self._open_now.values())))
-            stream.file = self._begin(stream) if stream.path is None else stream.path.open("ab")
+            path = stream.path
+            stream.file = self._begin(stream) if path is None else self._open(lambda: _opened_again(path))
         self._open_now[stream.stream] = stream
         return stream.file
 
@@ -237,9 +254,19 @@ class Taker:
             raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
         path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
         self._files += 1  # also where it cannot be opened: the next has another name
-        file, self._first = self._first or path.open("wb"), None
+        file, self._first = self._first or self._open(lambda: path.open("wb")), None
         stream.path = path
         return file
+
+    def _open(self, how: Callable[[], BinaryIO]) -> BinaryIO:
+        """Opens a file; where the process has no descriptor left, files of other streams are closed for it."""
+        while True:
+            try:
+                return how()
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open_now:
+                    raise
+            self._close(next(iter(self._open_now.values())))
 
     def _write(self, stream: TakenStream, piece: memoryview) -> None:
         """Fails the stream where that cannot be, and not the others."""
@@ -272,16 +299,16 @@ class Taker:
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
         """Takes what is behind a short datagram at the end of a frame once another frame follows."""
         at = frame.stream_offset
-        data = [(begin - at, end - at) for begin, end in body.within(at, at + frame.bytes)]
+        data = body.within(at, at + frame.bytes) - at
         behind = self._behind(stream, frame)
         if behind:
-            data = [(0, frame.bytes - behind)]
+            data = np.array([[0, frame.bytes - behind]])
         if stream.hash is not None or (self._out is not None and stream.error is None):
             for piece in range(0, stream.behind, _PIECE_BYTES):
                 self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - piece))))
-            for first, last in data:
-                self._keep(stream, frame.to_host(first, last - first).data)
-        taken = stream.behind + sum(last - first for first, last in data)
+            for view in _views(frame, data):
+                self._keep(stream, view)
+        taken = stream.behind + int(_lengths(data).sum())
         stream.bytes += taken
         stream.missing_bytes += frame.missing_bytes * self._growth
         self.totals.bytes += taken
@@ -317,6 +344,24 @@ class Taker:
             stream.file = None
         except OSError as error:
             self._fail(stream, error)
+
+
+def _lengths(data: NDArray[np.int64]) -> NDArray[np.int64]:
+    return data[:, 1] - data[:, 0]
+
+
+def _views(frame: Frame, data: NDArray[np.int64]) -> Iterator[memoryview]:
+    """Those parts of a frame. Many short ones are joined, all at once: a sender may make them of a byte each."""
+    if _lengths(data).sum() >= _SHORT_BYTES * len(data):
+        for first, last in data.tolist():
+            yield frame.to_host(first, last - first).data
+        return
+    begin, end = int(data[0, 0]), int(data[-1, 1])
+    borders = np.zeros(end - begin + 1, np.int8)
+    borders[data[:, 0] - begin] += 1
+    borders[data[:, 1] - begin] -= 1
+    is_data = np.cumsum(borders[:-1], dtype=np.int8).view(np.bool_)
+    yield frame.to_host(begin, end - begin)[is_data].data
 
 
 def _end_of(ended: StreamEnded, body: Body) -> str:

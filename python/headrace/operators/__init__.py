@@ -15,7 +15,8 @@ A function that answers one query is an operator, too; see operator():
 >>> score.answer_in_python([[2, 3]], weights=[0.5, 2.0])
 array([7.], dtype=float32)
 
-So is a shared object that CMake built of a file in C++; see load_library().
+So is a function in C++ source, which from_source() compiles, and a shared object that CMake built of a file in C++,
+which load_library() loads.
 """
 
 from headrace._core import (
@@ -36,6 +37,7 @@ from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.operators.dense import mlp, topk
 from headrace.operators.group import Group
 from headrace.operators.python_operator import PythonOperator, operator
+from headrace.operators.source_operator import SourceOperator, from_source
 
 __all__ = [
     "RETRIEVAL_ANSWER",
@@ -49,7 +51,9 @@ __all__ = [
     "PythonOperator",
     "Ranking",
     "RetrievalSampler",
+    "SourceOperator",
     "answer_dtype",
+    "from_source",
     "light",
     "load_library",
     "mlp",

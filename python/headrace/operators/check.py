@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from headrace._core import Device, DeviceKind, Engine, Operator, Plan, rungs
 from headrace.dtypes import answer_dtype_of, read_dtype
 from headrace.errors import Errc, UsageError
+from headrace.operators.compiled_operator import maker_of
 from headrace.operators.dense import reference_of
-from headrace.operators.python_operator import function_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
         UsageError: for an operator that has no sample queries.
     """
     at = Device.parse(device) if isinstance(device, str) else device
-    made = function_of(operator)
+    made = maker_of(operator)
+    if made is not None and not made[0].has_reference:
+        made = None
     reference = reference_of(operator)
     if reference is not None:
         query = read_dtype(operator.query_type)
@@ -167,5 +169,6 @@ def require_sample(operator: Operator) -> None:
     try:
         operator.sample(1)
     except UsageError as error:
-        how = "@operator a sample=" if function_of(operator) else "its struct a static Query sample(std::uint64_t i)"
+        of = maker_of(operator)
+        how = "its struct a static Query sample(std::uint64_t i)" if of is None else f"{of[0].made_by} a sample="
         raise UsageError(f"{error}: give {how}, which makes query number i") from None

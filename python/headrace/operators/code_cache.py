@@ -103,10 +103,10 @@ def folder() -> Path:
     return Path(base) / "headrace" / "code"
 
 
-def read(name: str) -> bytes | None:
+def read(name: str, kind: str = "cubin") -> bytes | None:
     """The code that is kept under a key. None where there is none, or where the file is damaged."""
     try:
-        content = (folder() / f"{name}.cubin").read_bytes()
+        content = (folder() / f"{name}.{kind}").read_bytes()
     except OSError:
         return None
     head = len(_MAGIC) + _DIGEST_BYTES
@@ -114,10 +114,10 @@ def read(name: str) -> bytes | None:
     return content[head:] if whole else None
 
 
-def write(name: str, code: bytes) -> None:
+def write(name: str, code: bytes, kind: str = "cubin") -> None:
     """Keeps code under a key. Where that cannot be, it is compiled again the next time."""
     try:
         folder().mkdir(parents=True, exist_ok=True)
-        outputs.write(folder() / f"{name}.cubin", _MAGIC + hashlib.sha256(code).digest() + code)
+        outputs.write(folder() / f"{name}.{kind}", _MAGIC + hashlib.sha256(code).digest() + code)
     except (Error, OSError):
         return

@@ -53,11 +53,11 @@ def compile_answer(
     return cubin
 
 
-def _missing(package: str, why: object = "") -> UsageError:
+def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES) -> UsageError:
+    """The error of a package that is not there, of those that are needed."""
     reason = f" ({str(why).splitlines()[0]})" if str(why) else ""
     return UsageError(
-        f"operators in Python need {package} to run on a GPU, which is not installed{reason}: "
-        f"{how_to_install('numba-cuda', 'nvidia-nvvm', 'nvidia-nvjitlink')}",
+        f"this operator needs {package} to run on a GPU, which is not installed{reason}: {how_to_install(*packages)}",
         Errc.not_found,
     )
 
@@ -70,7 +70,7 @@ def _versions() -> list[str]:
             found.append(metadata.version(package))
         except metadata.PackageNotFoundError:
             if package == "numba-cuda":
-                raise _missing(package) from None
+                raise missing(package) from None
             found.append("")
     return found
 
@@ -79,7 +79,7 @@ def _numba_cuda() -> ModuleType:
     try:
         return import_module("numba.cuda")
     except ImportError as error:
-        raise _missing("numba-cuda", error) from None
+        raise missing("numba-cuda", error) from None
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def to_ltoir(
             )
     except Exception as error:
         if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
-            raise _missing("nvidia-nvvm", error) from None
+            raise missing("nvidia-nvvm", error) from None
         if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
             error = TypeError(f"numpy.{error.args[0].__name__} of a number is not known there: try one of math")
         raise UsageError(explain(function, error, "for a GPU ")) from error
@@ -183,7 +183,7 @@ def link(codes: Sequence[bytes], compute_capability: int) -> bytes:
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 # only those who use a GPU have it
     except ImportError as error:
-        raise _missing("cuda-bindings", error) from None
+        raise missing("cuda-bindings", error) from None
     # A product and a sum stay two roundings, as in all kernels of Headrace and on the host.
     options = [f"-arch=sm_{compute_capability}", "-lto", "-fma=0"]
     try:
@@ -191,7 +191,7 @@ def link(codes: Sequence[bytes], compute_capability: int) -> bytes:
     except Exception as error:
         if type(error).__name__ == "nvJitLinkError":
             raise UsageError(f"nvJitLink makes no code for sm_{compute_capability}: {error}") from None
-        raise _missing("nvidia-nvjitlink", error) from None
+        raise missing("nvidia-nvjitlink", error) from None
     try:
         for index, code in enumerate(codes):
             nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), f"part {index}")

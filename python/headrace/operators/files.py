@@ -8,7 +8,7 @@ from types import ModuleType
 
 from headrace._core import Operator, load_library
 from headrace.errors import Errc, Error, MissingFileError, UsageError
-from headrace.operators.python_operator import PythonOperator
+from headrace.operators.compiled_operator import CompiledOperator
 
 # A module keeps the name that it has: one that replaced it would leave its operators to nobody.
 _numbers = count()
@@ -95,7 +95,7 @@ def _of_folder(path: Path) -> dict[str, Operator]:
                 return {}
             raise
     found, module = _all_of(path)
-    if not found and any(isinstance(value, PythonOperator) for value in _own(module).values()):
+    if not found and any(isinstance(value, CompiledOperator) for value in _own(module).values()):
         raise UsageError(f"{path} has {_none(module)}", Errc.not_found)
     return found
 
@@ -110,8 +110,7 @@ def _own(module: ModuleType) -> dict[str, object]:
     return {
         name: value
         for name, value in vars(module).items()
-        if not name.startswith("_")
-        and not (isinstance(value, PythonOperator) and value.function.__module__ != module.__name__)
+        if not name.startswith("_") and not (isinstance(value, CompiledOperator) and value.module != module.__name__)
     }
 
 
@@ -128,14 +127,14 @@ def _all_of(path: Path) -> tuple[dict[str, Operator], ModuleType]:
 
 
 def _made(value: object) -> Operator | None:
-    if isinstance(value, PythonOperator):
+    if isinstance(value, CompiledOperator):
         return None if value.state else value()
     return value if isinstance(value, Operator) else None
 
 
 def _none(module: ModuleType) -> str:
     for key, value in vars(module).items():
-        if isinstance(value, PythonOperator) and value.state:
+        if isinstance(value, CompiledOperator) and value.state:
             arrays = ", ".join(f"{name}=..." for name in value.state)
             return f"no operator yet, for {key} takes arrays: write served = {key}({arrays}) in the file"
     return "no operator: write a function under @headrace.operator"

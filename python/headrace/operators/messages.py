@@ -4,6 +4,14 @@ import dis
 import re
 from collections.abc import Callable
 
+from headrace.operators.source_text import GENERATED
+
+#: As GCC and Clang write it, file:12:3: error: ..., and as NVRTC does, file(12): error: ...
+_SOURCE_ERROR = re.compile(
+    r"^(?P<file>.+?)(?::(?P<line>\d+)(?::\d+)?|\((?P<nvrtc>\d+)\)): (?:fatal error|catastrophic error|error)"
+    r"(?: #\d+-D)?: (?P<said>.*)$"
+)
+
 
 def _first_use(function: Callable[..., None], name: str) -> int | None:
     """The line of a function that has a name first."""
@@ -32,3 +40,18 @@ def explain(function: Callable[..., None], error: Exception, target: str = "") -
     if specific := re.search(r"raised a specific error:\s*\w+: (.+)", text):
         told = specific[1]
     return f"{file}:{line}: operator {function.__name__} cannot be compiled {target}".rstrip() + f": {told}"
+
+
+def explain_source(name: str, said: str, target: str = "") -> str:
+    """What a compiler of C++ said of an operator's source in one line, behind the place in the user's file."""
+    errors = [found for line in said.splitlines() if (found := _SOURCE_ERROR.match(line)) is not None]
+    users = [one for one in errors if one["file"] != GENERATED]
+    of_call = next((one for one in errors if "static assertion failed" in one["said"]), None)
+    what = f"operator {name} cannot be compiled {target}".rstrip()
+    if of_call is not None and of_call["file"] == GENERATED:
+        reason = re.sub(r'^.*static assertion failed(?: with|:)? *"?(.*?)"?$', r"\1", of_call["said"])
+        return f"{what}: {reason}"
+    if users:
+        return f"{users[0]['file']}:{users[0]['line'] or users[0]['nvrtc']}: {what}: {users[0]['said']}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"{what}: {errors[0]['said'] if errors else (lines or ['the compiler gives no reason'])[0]}"

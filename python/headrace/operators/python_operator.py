@@ -7,30 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from headrace._core import Device, Operator, function_operator
-from headrace.dtypes import write_dtype
 from headrace.errors import UsageError
-from headrace.operators.arrays import Array, address, as_array, described, on_host
+from headrace.operators.arrays import on_host
 from headrace.operators.compile import Compiled, compile_answer
+from headrace.operators.compiled_operator import CompiledOperator
 from headrace.operators.group import Group
 from headrace.operators.signature import StateType
 
 Function = Callable[..., None]
-_MADE_BY = "made_by"
 _FIRST = 3
 """A function's parameters before those that name arrays: group, query, answer."""
 
 
-class PythonOperator:
+class PythonOperator(CompiledOperator):
     """A function that answers one query; see operator(). Calling it with its named arrays gives an Operator.
 
     Attributes:
-        name: of the function.
-        function: what was decorated.
-        query, answer: the types of a query and an answer.
-        state: the names of the arrays that the function takes besides.
-        threads, blocks: how many answer a query on a GPU: blocks, and threads of each.
+        function: what was decorated. All others are those of CompiledOperator.
     """
+
+    made_by = "@operator"
 
     def __init__(
         self,
@@ -42,56 +38,20 @@ class PythonOperator:
         threads: int = 32,
         blocks: int = 1,
     ) -> None:
-        self.name = function.__name__
+        state = _state_names(function)
+        super().__init__(
+            function.__name__, function.__module__, query, answer, state, sample, reference, threads, blocks
+        )
         self.function = function
-        self.query = _checked(self.name, "query", query)
-        self.answer = _checked(self.name, "answer", answer)
-        self.state = _state_names(function)
-        self._sample = sample
-        self._reference = reference
-        self.threads = threads
-        self.blocks = blocks
-        self._compiled: dict[tuple[StateType, ...], Compiled] = {}
         self.__doc__ = function.__doc__
 
-    def __call__(self, **state: object) -> Operator:
-        """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
+    def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
+        return compile_answer(self.function, self.query, self.answer, types)
 
-        It is compiled for CPU devices here, and for a GPU when an engine starts there. Arrays of CuPy, PyTorch and
-        others with `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
-
-        Raises:
-            UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
-                function cannot be compiled; the message has its file and line.
-        """
-        arrays = self._arrays(state)
-        types = tuple(StateType(array.dtype, array.ndim) for array in arrays)
-        if types not in self._compiled:
-            self._compiled[types] = compile_answer(self.function, self.query, self.answer, types)
-        compiled = self._compiled[types]
-        words = np.array([word for array in arrays for word in (address(array), *array.shape)] or [0], np.intp)
-        made = function_operator(
-            self.name,
-            self.query.itemsize,
-            self.answer.itemsize,
-            compiled.address,
-            words.ctypes.data,
-            (compiled, words, arrays),
-            None if self._sample is None else self._sampled,
-            write_dtype(self.answer),
-            [described(name, array) for name, array in zip(self.state, arrays, strict=True)],
-            lambda device: self._code(types, device),
-            self.blocks,
-            self.threads,
-        )
-        setattr(made, _MADE_BY, (self, dict(zip(self.state, arrays, strict=True))))
-        return made
-
-    def _code(self, types: tuple[StateType, ...], device: Device) -> bytes:
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
         from headrace.operators import compile_cuda  # noqa: PLC0415 # only those who use a GPU need it
 
-        capability = device.properties.compute_capability
-        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, capability)
+        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, compute_capability)
 
     def answer_in_python(self, queries: ArrayLike, **state: object) -> NDArray[Any]:
         """The answers to an array of queries, by the function as Python runs it: to compare with, and to debug."""
@@ -105,31 +65,16 @@ class PythonOperator:
             self.function(Group(), _one(self.query, asked, index), _one(self.answer, answers, index), *given)
         return answers
 
+    @property
+    def has_reference(self) -> bool:
+        """Always: Python runs the function itself."""
+        return True
+
     def expected(self, queries: NDArray[Any], **state: object) -> NDArray[Any]:
         """The answers to compare with: by `reference`, where there is one, else by answer_in_python()."""
         if self._reference is None:
             return self.answer_in_python(queries, **state)
-        answers = np.zeros((len(queries), *self.answer.shape), self.answer.base)
-        given = {name: on_host(array) for name, array in zip(self.state, self._arrays(state), strict=True)}
-        for index, query in enumerate(queries):
-            answers[index] = self._reference(query, **given)
-        return answers
-
-    def _sampled(self, index: int) -> NDArray[np.uint8]:
-        if self._sample is None:
-            raise UsageError(f"operator {self.name} has no sample queries")
-        made = np.zeros(self.query.shape, self.query.base)
-        made[...] = self._sample(index)
-        return np.atleast_1d(made).view(np.uint8).reshape(-1)
-
-    def _arrays(self, state: dict[str, object]) -> tuple[Array, ...]:
-        missing = [name for name in self.state if name not in state]
-        unknown = [name for name in state if name not in self.state]
-        if missing or unknown:
-            wrong = [f"{name} missing" for name in missing] + [f"{name} unknown" for name in unknown]
-            takes = ", ".join(self.state) or "no arrays"
-            raise UsageError(f"operator {self.name} takes {takes}: {', '.join(wrong)}")
-        return tuple(as_array(self.name, name, state[name]) for name in self.state)
+        return super().expected(queries, **state)
 
 
 def operator(
@@ -167,21 +112,6 @@ def operator(
     array([2, 4])
     """
     return lambda function: PythonOperator(function, query, answer, sample, reference, threads, blocks)
-
-
-def function_of(operator: Operator) -> tuple[PythonOperator, dict[str, Array]] | None:
-    """The function under @operator that made an Operator, and its arrays; None for one that was made otherwise."""
-    found: tuple[PythonOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
-    return found
-
-
-def _checked(operator: str, what: str, given: DTypeLike) -> np.dtype[Any]:
-    dtype = np.dtype(given)
-    if dtype.hasobject or dtype.itemsize == 0:
-        raise UsageError(f"operator {operator}: a {what} of type {dtype} has no fixed bytes that could be passed")
-    if not dtype.isnative:
-        raise UsageError(f"operator {operator}: a {what} of type {dtype} is not in this machine's byte order")
-    return dtype
 
 
 def _state_names(function: Function) -> tuple[str, ...]:

@@ -9,7 +9,7 @@
 
 #include "advice_model.hpp"
 #include "advice_words.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

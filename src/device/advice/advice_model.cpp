@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail {
 
 namespace {
 
-constexpr double kPage = static_cast<double>(kPageBytes);
 constexpr double kWarpBytes = 128;
 
 /// Bytes of a part by where they are.

@@ -8,7 +8,6 @@ namespace headrace::detail {
 
 namespace {
 
-constexpr double kPage = static_cast<double>(kPageBytes);
 constexpr std::size_t kHotPart = 10;  ///< hot_tenth: one in so many.
 constexpr double kHeatScale = 1e15;
 

@@ -2,9 +2,13 @@
 
 #include <vector>
 
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/advice.hpp"
 
 namespace headrace::detail {
+
+/// Bytes of a page, to reckon with.
+inline constexpr double kPage = static_cast<double>(kPageBytes);
 
 /// A part of one pass that differs from the others in which pages it uses.
 struct Traffic {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail {
 
@@ -135,7 +135,8 @@ std::string cpp_code(const AccessProfile& profile, Strategy strategy, Device dev
     case Strategy::on_demand: break;
   }
   std::string managed = fmt::format(
-      "#include <algorithm>\n\n#include \"headrace/device/managed.hpp\"\n\n{}headrace::ManagedMemory data(device, {}); "
+      "#include <algorithm>\n\n#include \"headrace/device/detail/managed.hpp\"\n\n{}headrace::ManagedMemory "
+      "data(device, {}); "
       " // fill it on the "
       "host\n",
       open, bytes);

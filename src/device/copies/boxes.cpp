@@ -1,9 +1,9 @@
-#include "headrace/device/boxes.hpp"
+#include "headrace/device/detail/boxes.hpp"
 
 #include <algorithm>
 #include <atomic>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 
 #include "base/names.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/device/copy_part.hpp"
+#include "headrace/device/detail/copy_part.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 

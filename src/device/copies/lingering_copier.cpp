@@ -8,7 +8,7 @@
 #include "base/spin.hpp"
 #include "device/backend.hpp"
 #include "device/known_range.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail {
 

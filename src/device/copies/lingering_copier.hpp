@@ -4,7 +4,7 @@
 #include <span>
 
 #include "device/copies/linger_kernel.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"

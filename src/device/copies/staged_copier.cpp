@@ -11,7 +11,7 @@
 #include "device/copies/host_copy.hpp"
 #include "device/copies/joined_copies.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 #include "headrace/device/topology.hpp"
 
 namespace headrace::detail {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "device/copies/helpers.hpp"
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"

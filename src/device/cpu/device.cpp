@@ -13,7 +13,7 @@
 #include "device/cpu/stream.hpp"
 #include "device/cpu/testing.hpp"
 #include "device/registry.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 

@@ -9,8 +9,8 @@
 
 #include "device/cpu/properties.hpp"
 #include "device/cpu/testing.hpp"
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 

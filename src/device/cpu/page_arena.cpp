@@ -17,15 +17,6 @@
 
 namespace headrace::detail {
 
-namespace {
-
-Error system_error() noexcept {
-  const int code = errno;
-  return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
-}
-
-}  // namespace
-
 Result<int> make_memory_file(bool sealable) noexcept {
   if (allocation_must_fail()) return Errc::out_of_memory;
   const int file = memfd_create("headrace-pages", MFD_CLOEXEC | (sealable ? MFD_ALLOW_SEALING : 0U));

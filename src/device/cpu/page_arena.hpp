@@ -1,15 +1,22 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace::detail {
+
+/// What errno says of a call for memory, pages or files that has just failed.
+[[nodiscard]] inline Error system_error() noexcept {
+  const int code = errno;
+  return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
+}
 
 class CpuMemory;
 

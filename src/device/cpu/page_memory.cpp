@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "device/cpu/device.hpp"
+#include "device/cpu/page_arena.hpp"
 #include "device/cpu/testing.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 
@@ -36,11 +37,6 @@ int protection(Right right) noexcept {
     case Right::read_write: return PROT_READ | PROT_WRITE;
   }
   return PROT_NONE;
-}
-
-Error system_error() noexcept {
-  const int code = errno;
-  return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
 }
 
 struct HostArenas {

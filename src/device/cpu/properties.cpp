@@ -12,8 +12,9 @@
 #include <string_view>
 
 #include "device/cpu/resident.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 #include "headrace/device/topology.hpp"
 
 namespace headrace::detail {
@@ -59,7 +60,7 @@ std::size_t machine_memory_bytes() noexcept {
 
 std::size_t cpu_memory_budget() {
   const char* text = std::getenv("HEADRACE_CPU_MEMORY");
-  if (text == nullptr || *text == '\0') return machine_memory_bytes();
+  if (text == nullptr || *text == '\0') return host_memory().total_bytes;
   std::size_t bytes = 0;
   try {
     bytes = parse_bytes(text);

@@ -9,7 +9,8 @@ namespace headrace::detail {
 /// The machine's physical memory.
 [[nodiscard]] std::size_t machine_memory_bytes() noexcept;
 
-/// HEADRACE_CPU_MEMORY, or the machine's memory where it is not set. Throws UsageError when it is not a size above 0.
+/// HEADRACE_CPU_MEMORY, or the memory that this process may use where it is not set. Throws UsageError when it is not a
+/// size above 0.
 [[nodiscard]] std::size_t cpu_memory_budget();
 
 /// What the machine says of its processor. Reads /proc and sysfs; never throws for what they do not say.

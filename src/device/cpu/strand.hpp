@@ -8,8 +8,8 @@
 
 #include "device/cpu/ref.hpp"
 #include "device/cpu/task_queue.hpp"
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
 

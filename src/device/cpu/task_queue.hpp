@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/device/stream.hpp"
 

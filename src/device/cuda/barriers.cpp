@@ -3,7 +3,7 @@
 #include <cuda/barrier>
 #include <new>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail::cuda {
 

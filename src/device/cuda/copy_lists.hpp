@@ -13,7 +13,7 @@
 #include "device/cuda/reach.hpp"
 #include "device/cuda/ready_launch.hpp"
 #include "headrace/base/result.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace::detail::cuda {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "headrace/device/copy_part.hpp"
+#include "headrace/device/detail/copy_part.hpp"
 
 /// How a warp copies a part of any length and alignment.
 namespace headrace::detail::cuda {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail::cuda {
 

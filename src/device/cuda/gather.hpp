@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/device/copy_part.hpp"
+#include "headrace/device/detail/copy_part.hpp"
 
 /// The kernels that copy many small parts, and how they are launched. Everything here is addresses and numbers; who
 /// enqueues them is copy_lists.cpp.

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace::detail::cuda {
 

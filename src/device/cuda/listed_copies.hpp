@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/device/listed_copies.hpp"
+#include "headrace/device/detail/listed_copies.hpp"
 
 /// What CUDA itself has for many small copies whose list lies on the device. The caller has made the device current.
 namespace headrace::detail::cuda {

@@ -6,7 +6,7 @@
 
 #include "device/cuda/error.hpp"
 #include "device/cuda/reach.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail::cuda {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "headrace/device/health.hpp"
-#include "headrace/device/peer.hpp"
+#include "headrace/device/detail/health.hpp"
+#include "headrace/device/detail/peer.hpp"
 
 namespace headrace::detail::cuda {
 

@@ -8,7 +8,7 @@
 #include "device/cuda/driver.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/host_pages_probe.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail::cuda {
 

@@ -8,7 +8,7 @@
 
 #include "device/cuda/gather.hpp"
 #include "device/cuda/reach.hpp"
-#include "headrace/device/copy_route.hpp"
+#include "headrace/device/detail/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace::detail::cuda {

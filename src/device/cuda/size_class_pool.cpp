@@ -6,7 +6,7 @@
 #include <new>
 
 #include "device/cuda/error.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail::cuda {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

@@ -8,9 +8,9 @@
 
 #include "device/backend.hpp"
 #include "device/span/span_state.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/host_memory.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 
 namespace headrace {
 

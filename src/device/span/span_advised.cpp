@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/advice.hpp"
 #include "headrace/device/span.hpp"

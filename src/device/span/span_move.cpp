@@ -2,7 +2,7 @@
 
 #include "device/span/span_mover.hpp"
 #include "device/span/span_state.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/span/span_state.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail {
 

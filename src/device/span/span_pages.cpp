@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 
 namespace headrace::detail {
 

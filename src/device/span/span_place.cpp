@@ -4,9 +4,9 @@
 
 #include "device/backend.hpp"
 #include "device/span/span_state.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/host_memory.hpp"
+#include "headrace/device/detail/host_memory.hpp"
 
 /// Making the pages of a span: what is checked before, and what is taken.
 namespace headrace::detail {

@@ -8,7 +8,7 @@
 #include <new>
 #include <shared_mutex>
 
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 

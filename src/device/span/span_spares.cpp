@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 

@@ -9,7 +9,7 @@
 #include "device/span/span_rights.hpp"
 #include "device/span/span_spares.hpp"
 #include "device/span/span_work.hpp"
-#include "headrace/base/process.hpp"
+#include "headrace/base/detail/process.hpp"
 
 namespace headrace::detail {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 /// What the scan kernel runs: an accumulator machine whose instructions each work on a tile of rows. The accumulator
 /// and the operand of a thread's rows are registers on CUDA and vectors of a core's cache on the CPU; a result that has

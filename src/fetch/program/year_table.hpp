@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/detail/column.hpp"
 
 namespace headrace::fetch {
 

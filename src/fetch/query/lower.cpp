@@ -12,8 +12,6 @@ namespace headrace::fetch {
 
 namespace {
 
-constexpr int kDigitsMax = 18;
-
 bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
 
 /// A literal that a column of uint64 can be compared with.

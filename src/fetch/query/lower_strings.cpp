@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fetch/query/lower.hpp"
+#include "fetch/query/typing.hpp"
 #include "headrace/base/error.hpp"
 
 /// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read, so equal indices are
@@ -11,16 +12,6 @@
 namespace headrace::fetch {
 
 namespace {
-
-Operation mirrored(Operation operation) noexcept {
-  switch (operation) {
-    case Operation::less: return Operation::greater;
-    case Operation::less_equal: return Operation::greater_equal;
-    case Operation::greater: return Operation::less;
-    case Operation::greater_equal: return Operation::less_equal;
-    default: return operation;
-  }
-}
 
 bool is_equality(Operation operation) noexcept {
   return operation == Operation::equal || operation == Operation::not_equal;

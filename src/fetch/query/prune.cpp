@@ -68,16 +68,6 @@ std::optional<Beside> beside(const ChunkBounds& bounds, const DataType& type, co
   return Beside{sign(*least<*value, *least> * value), sign(*greatest<*value, *greatest> * value)};
 }
 
-Operation mirrored(Operation comparison) noexcept {
-  switch (comparison) {
-    case Operation::less: return Operation::greater;
-    case Operation::less_equal: return Operation::greater_equal;
-    case Operation::greater: return Operation::less;
-    case Operation::greater_equal: return Operation::less_equal;
-    default: return comparison;
-  }
-}
-
 bool is_literal(const Expression& one) noexcept {
   return one.operation() == Operation::literal || one.operation() == Operation::text;
 }

@@ -12,7 +12,6 @@ namespace headrace::fetch {
 
 namespace {
 
-constexpr int kDigitsMax = 18;  // of a decimal in 64 bits
 constexpr DataType kInt64{.id = Type::int64};
 constexpr DataType kFloat64{.id = Type::float64};
 constexpr DataType kBoolean{.id = Type::boolean};
@@ -132,6 +131,16 @@ std::int64_t TableView::rows() const noexcept {
   std::int64_t all = 0;
   for (const auto& fragment : fragments) all += fragment.empty() ? 0 : fragment[0].length;
   return all;
+}
+
+Operation mirrored(Operation comparison) noexcept {
+  switch (comparison) {
+    case Operation::less: return Operation::greater;
+    case Operation::less_equal: return Operation::greater_equal;
+    case Operation::greater: return Operation::less;
+    case Operation::greater_equal: return Operation::less_equal;
+    default: return comparison;
+  }
 }
 
 bool is_integer(Type type) noexcept { return type >= Type::int8 && type <= Type::uint64; }

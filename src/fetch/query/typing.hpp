@@ -22,6 +22,10 @@ struct Typed {
 [[nodiscard]] Kind kind_of(const DataType& type) noexcept;
 /// The values of an integer type. Of uint64, those that an int64 holds.
 [[nodiscard]] ValueRange range_of(Type integer) noexcept;
+/// The comparison that holds with its operands exchanged; any other operation as it is.
+[[nodiscard]] Operation mirrored(Operation comparison) noexcept;
+/// Digits of a decimal that 64 bits hold.
+inline constexpr int kDigitsMax = 18;
 /// 10^exponent, for 0 to 18.
 [[nodiscard]] std::int64_t power_of_ten(int exponent);
 

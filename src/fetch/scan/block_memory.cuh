@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "fetch/scan/block_memory.hpp"
-#include "headrace/device/group.cuh"
+#include "headrace/device/detail/group.cuh"
 
 namespace headrace::fetch {
 

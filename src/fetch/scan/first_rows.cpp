@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fetch/scan/run.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

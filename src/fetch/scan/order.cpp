@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/pair_sorter.hpp"
-#include "headrace/device/uploads.hpp"
+#include "headrace/device/detail/pair_sorter.hpp"
+#include "headrace/device/detail/uploads.hpp"
 
 namespace headrace::fetch {
 
 namespace {
 
-constexpr const char* kDoing = "ordering the rows of a scan";
+constexpr const char* kOrdering = "ordering the rows of a scan";
 constexpr std::uint32_t kNarrowBits = 32;
 
 }  // namespace
@@ -54,8 +54,8 @@ Emitted::Emitted(StreamRef stream, std::size_t output_count, std::int64_t row_co
   }
   const std::size_t bytes = output_count * sizeof(Output);
   on_device = Buffer(stream.device(), MemoryKind::pool, bytes);
-  stream.copy(on_device.data(), outputs.data(), bytes).or_throw(kDoing);
-  stream.wait().or_throw(kDoing);
+  stream.copy(on_device.data(), outputs.data(), bytes).or_throw(kOrdering);
+  stream.wait().or_throw(kOrdering);
 }
 
 void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::span<const OrderKey> keys,
@@ -73,8 +73,8 @@ void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::
                            .first = std::exchange(first, false),
                            .rows = sorter.values(),
                            .words = sorter.keys()};
-    enqueue_order_words(stream, words).or_throw(kDoing);
-    sorter.sort(bits).or_throw(kDoing);
+    enqueue_order_words(stream, words).or_throw(kOrdering);
+    sorter.sort(bits).or_throw(kOrdering);
   };
   // Sorts are stable: by what counts least first.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
@@ -86,8 +86,8 @@ void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::
                               .outputs = static_cast<std::uint32_t>(rows.outputs.size()),
                               .rows = sorter.values(),
                               .count = wanted})
-      .or_throw(kDoing);
-  stream.wait().or_throw(kDoing);
+      .or_throw(kOrdering);
+  stream.wait().or_throw(kOrdering);
 }
 
 Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys, std::int64_t limit) {

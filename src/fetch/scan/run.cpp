@@ -11,14 +11,14 @@
 #include "fetch/scan/kernel.hpp"
 #include "fetch/scan/order_word.hpp"
 #include "fetch/scan/result.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
 
 namespace {
 
-constexpr const char* kDoing = "scanning a table";
+constexpr const char* kScanning = "scanning a table";
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
 /// Words of the results before the states: the faults.
 constexpr std::size_t kStatesAt = kFaults * sizeof(std::uint32_t) / sizeof(std::uint64_t);
@@ -102,7 +102,7 @@ Buffer Run::upload(const void* from, std::size_t bytes) {
   Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
   if (bytes > 0) {
     under_way_.begin();
-    stream_.copy(buffer.data(), from, bytes).or_throw(kDoing);
+    stream_.copy(buffer.data(), from, bytes).or_throw(kScanning);
   }
   return buffer;
 }
@@ -111,7 +111,7 @@ Buffer Run::make(std::size_t bytes, unsigned char fill) {
   Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
   if (bytes > 0) {
     under_way_.begin();
-    stream_.fill(buffer.data(), fill, bytes).or_throw(kDoing);
+    stream_.fill(buffer.data(), fill, bytes).or_throw(kScanning);
   }
   return buffer;
 }
@@ -119,8 +119,8 @@ Buffer Run::make(std::size_t bytes, unsigned char fill) {
 template <class T>
 std::vector<T> Run::download(const void* from, std::size_t count) const {
   std::vector<T> values(count);
-  if (count > 0) stream_.copy(values.data(), from, count * sizeof(T)).or_throw(kDoing);
-  stream_.wait().or_throw(kDoing);
+  if (count > 0) stream_.copy(values.data(), from, count * sizeof(T)).or_throw(kScanning);
+  stream_.wait().or_throw(kScanning);
   return values;
 }
 
@@ -139,7 +139,7 @@ void Run::prepare_groups() {
   for (std::uint32_t s = 0; s < program.state_count; ++s) {
     if (program.states[s].op != Op::least) continue;
     std::byte* const states = results_.data() + kStatesAt * sizeof(std::uint64_t);
-    stream_.fill(states + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kDoing);
+    stream_.fill(states + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kScanning);
   }
   tables_.reserve(compiled_.tables);
   for (std::uint32_t t = 0; t < compiled_.tables; ++t) {
@@ -164,14 +164,14 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   const Event start(stream_.device(), EventTiming::on);
   const Event end(stream_.device(), EventTiming::on);
   under_way_.begin();
-  stream_.record(start).or_throw(kDoing);
-  if (tiles > work.first_tile) enqueue_scan(stream_, work).or_throw(kDoing);
-  stream_.record(end).or_throw(kDoing);
+  stream_.record(start).or_throw(kScanning);
+  if (tiles > work.first_tile) enqueue_scan(stream_, work).or_throw(kScanning);
+  stream_.record(end).or_throw(kScanning);
   // What it leaves follows at once: the host waits one time.
   left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
   under_way_.end();
   if (tiles > 0) {
-    const Duration took = end.since(start).or_throw(kDoing);
+    const Duration took = end.since(start).or_throw(kScanning);
     report.ended = SteadyClock::now();
     if (report.began == Time{}) report.began = report.ended - took;
     report.seconds += std::chrono::duration<double>(took).count();
@@ -231,7 +231,7 @@ std::int64_t Run::append_tiles(std::uint32_t first, std::uint32_t end, ScanRepor
   work_.first_tile = first;
   work_.outputs = emitted_.on_device.as<const Output>();
   under_way_.begin();
-  stream_.copy(work_.appended, &kept_, sizeof(kept_)).or_throw(kDoing);
+  stream_.copy(work_.appended, &kept_, sizeof(kept_)).or_throw(kScanning);
   static_cast<void>(execute(end, report));
   return static_cast<std::int64_t>(states().front());
 }

@@ -1,4 +1,4 @@
-#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "headrace/grid/detail/stencils/fdtd_media.hpp"
 #include "headrace/grid/fdtd.hpp"
-#include "headrace/grid/stencils/fdtd_media.hpp"
 
 /// The materials of a domain of three dimensions as tables of the combinations of coefficients that occur in a cell.
 namespace headrace::grid {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "headrace/grid/box.hpp"
+#include "headrace/grid/detail/box.hpp"
 
 /// The fields of finite differences in the time domain by name.
 namespace headrace::grid {

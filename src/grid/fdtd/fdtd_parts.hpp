@@ -9,9 +9,9 @@
 #include "grid/fdtd/fdtd_media.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/grid/box.hpp"
-#include "headrace/grid/fdtd_coefficients.hpp"
-#include "headrace/grid/stencils/fdtd_points.hpp"
+#include "headrace/grid/detail/box.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/stencils/fdtd_points.hpp"
 
 /// What finite differences in the time domain keep on devices beside the fields of a Simulation.
 namespace headrace::grid {

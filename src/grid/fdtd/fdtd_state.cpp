@@ -15,8 +15,8 @@
 #include "grid/share.hpp"
 #include "grid/stencils/fdtd_program.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/grid/detail/stencils/fdtd_phases.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
-#include "headrace/grid/stencils/fdtd_phases.hpp"
 
 namespace headrace::grid {
 

@@ -1,4 +1,4 @@
-#include "headrace/grid/fdtd_tune.hpp"
+#include "grid/fdtd_tune.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -9,8 +9,8 @@
 
 #include "grid/mpi/mpi_calls.hpp"
 #include "grid/mpi/watch.hpp"
+#include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/base/process.hpp"
 #include "headrace/grid/mpi.hpp"
 
 namespace headrace::grid {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/threads.hpp"
 
 namespace headrace::grid {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grid/mpi/mpi_calls.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace::grid {
 

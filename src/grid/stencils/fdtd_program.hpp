@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "headrace/grid/detail/stencils/fdtd_points.hpp"
 #include "headrace/grid/stencil.hpp"
-#include "headrace/grid/stencils/fdtd_points.hpp"
 
 /// Finite differences in the time domain as programs of a Simulation: each part with tables of its own, with absorbing
 /// layers or without, in two dimensions with coefficients of Hx and Hy alike or per component. Made where nvcc

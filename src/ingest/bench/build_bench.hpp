@@ -5,12 +5,12 @@
 #include <stop_token>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/copy_way.hpp"
+#include "headrace/ingest/detail/copy_way.hpp"
 
 /// How fast payloads get from a ring into frames, each figure beside the roof of the same run.
 namespace headrace::ingest {

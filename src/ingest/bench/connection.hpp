@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/detail/frames.hpp"
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 #include "ingest/parse.hpp"

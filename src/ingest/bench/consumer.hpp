@@ -8,7 +8,7 @@
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/detail/frames.hpp"
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 

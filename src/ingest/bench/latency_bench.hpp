@@ -5,12 +5,12 @@
 #include <stop_token>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/receiver.hpp"
-#include "headrace/measure/latencies.hpp"
+#include "headrace/measure/detail/latencies.hpp"
 #include "ingest/bench/build_bench.hpp"
 
 /// How soon after its last byte a frame is READY.

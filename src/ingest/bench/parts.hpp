@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/stream.hpp"
 #include "ingest/bench/build_bench.hpp"

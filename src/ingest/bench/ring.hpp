@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/detail/piece.hpp"
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 

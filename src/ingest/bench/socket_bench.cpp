@@ -19,7 +19,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
+#include "ingest/stream_bytes.hpp"
 
 namespace headrace::ingest {
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kReceiving = "receiving by the kernel";
 constexpr timeval kStopLook{.tv_sec = 0, .tv_usec = 100'000};
-constexpr Duration kPatience = std::chrono::minutes(1);
+constexpr Duration kSocketPatience = std::chrono::minutes(1);
 constexpr std::size_t kEndBytes = 64 * kKiB;
 
 SocketCase checked(const SocketCase& of) {
@@ -160,7 +160,7 @@ class SocketReception::State {
 
   /// Some bytes; 0 at the end of the stream, and when it is to stop.
   [[nodiscard]] static std::size_t read(int connection, std::span<std::byte> to, const std::stop_token& stop) {
-    for (const Time until = SteadyClock::now() + kPatience; !stop.stop_requested();) {
+    for (const Time until = SteadyClock::now() + kSocketPatience; !stop.stop_requested();) {
       const ssize_t count = ::recv(connection, to.data(), to.size(), MSG_WAITALL);
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno != EAGAIN && errno != EINTR) throw_errno(kReceiving);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <stop_token>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/device/device.hpp"
 
 /// The kernel's own receiver of TCP, which Receiver is measured beside.

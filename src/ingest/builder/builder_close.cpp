@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <new>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "ingest/builder/builder_state.hpp"
 #include "ingest/builder/convert_parts.hpp"
 
@@ -12,8 +12,6 @@ namespace {
 
 /// From here on the device fills by itself; shorter runs are copies of zeros beside those of payloads.
 constexpr std::size_t kFillMin = 64 * kKiB;
-/// Parts that a run becomes besides those of full length, as for pieces.
-constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
 
 /// Calls `emit(begin, stop)` for each run of bytes of a frame that no packet wrote, in order, and returns the bytes of
 /// packets that never came. Words of presence whose packets are all there, and whole, cost one look.

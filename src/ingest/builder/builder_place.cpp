@@ -7,13 +7,6 @@
 /// From pieces to the parts of the burst that gathers.
 namespace headrace::ingest {
 
-namespace {
-
-/// Parts that a piece becomes at most, besides those of full length: bytes of cut items at both ends, and the rest.
-constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
-
-}  // namespace
-
 Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
   while (!pieces.empty()) {
     const Piece& piece = pieces.front();

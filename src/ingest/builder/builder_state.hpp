@@ -32,6 +32,9 @@ struct Seams {
 /// Zeros that one copy takes, and a line more: kernels read whole lines.
 inline constexpr std::size_t kZeroRun = 4096;
 inline constexpr std::size_t kZeroBytes = kZeroRun + kLineBytes;
+/// Parts that a piece or a run of zeros becomes at most, besides those of full length: bytes of cut items at both ends,
+/// and the rest.
+inline constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
 
 class Builder::State {
  public:

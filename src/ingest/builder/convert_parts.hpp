@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/conversion.hpp"
+#include "headrace/ingest/detail/conversion.hpp"
 #include "ingest/line.hpp"
 
 namespace headrace::ingest {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/detail/piece.hpp"
 
 namespace headrace::ingest {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "headrace/device/kernel.hpp"
-#include "headrace/ingest/conversion.hpp"
+#include "headrace/ingest/detail/conversion.hpp"
 #include "ingest/builder/even_run.hpp"
 #include "ingest/builder/say_done.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "ingest/line.hpp"
 
 namespace headrace::ingest {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/listed_copies.hpp"
+#include "headrace/device/detail/listed_copies.hpp"
 #include "ingest/builder/kernels.hpp"
 
 namespace headrace::ingest {

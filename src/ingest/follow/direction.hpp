@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "headrace/ingest/detail/wire.hpp"
 #include "headrace/ingest/follow.hpp"
-#include "headrace/ingest/wire.hpp"
 
 namespace headrace::ingest {
 

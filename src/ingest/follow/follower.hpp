@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "headrace/ingest/detail/siphash.hpp"
 #include "headrace/ingest/follow.hpp"
-#include "headrace/ingest/siphash.hpp"
 #include "ingest/follow/direction.hpp"
 #include "ingest/follow/segment.hpp"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 
 namespace headrace::ingest {
 

@@ -1,4 +1,4 @@
-#include "headrace/ingest/sender_filter.hpp"
+#include "headrace/ingest/detail/sender_filter.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/ingest/ip_address.hpp"
+#include "headrace/ingest/detail/ip_address.hpp"
 
 namespace headrace::ingest {
 

@@ -14,8 +14,8 @@
 #include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/sender.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/net/address.hpp"
+#include "ingest/stream_bytes.hpp"
 
 namespace headrace::ingest {
 

@@ -8,12 +8,12 @@
 #include <span>
 #include <string>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/ingest/frames.hpp"
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/frames.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 #include "headrace/ingest/source.hpp"
 #include "ingest/output.hpp"
 #include "ingest/tcp/reply.hpp"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/require.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/resident/view.hpp"
 
 namespace headrace::ingest::resident {

@@ -1,4 +1,4 @@
-#include "headrace/ingest/capabilities.hpp"
+#include "headrace/ingest/detail/capabilities.hpp"
 
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::ingest {

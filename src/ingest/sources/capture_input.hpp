@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "ingest/sources/unpack.hpp"
 
 namespace headrace::ingest {

@@ -11,7 +11,6 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr std::uint32_t kSection = 0x0A0D0D0A;
 constexpr std::uint32_t kByteOrder = 0x1A2B3C4D;
 constexpr std::uint32_t kInterface = 1;
 constexpr std::uint32_t kOldPacket = 2;
@@ -39,7 +38,7 @@ constexpr std::uint16_t kTimeOffset = 14;
 /// The fewest bytes that a block of this type has.
 [[nodiscard]] std::uint32_t least_bytes(std::uint32_t type) noexcept {
   switch (type) {
-    case kSection: return kSectionLeast;
+    case kCaptureSection: return kSectionLeast;
     case kInterface: return kInterfaceLeast;
     case kOldPacket:
     case kEnhancedPacket: return kPacketLeast;
@@ -77,7 +76,7 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
   if (input_.peek(1).empty()) return std::nullopt;
   const auto header = need(kBlockLeast, block.offset, "a block's header");
   block.type = load32(header, 0);
-  if (block.type == kSection) {  // the same in either byte order, which comes after the length
+  if (block.type == kCaptureSection) {  // the same in either byte order, which comes after the length
     if (load32(header, 8) != kByteOrder) swapped_ = !swapped_;
     if (load32(header, 8) != kByteOrder) fail(block.offset + 8, "a section without its byte-order magic");
   }
@@ -94,7 +93,7 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
 
 void CaptureReader::pass(const Block& block) {
   if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // all of it, where a pipe brings it
-  if (block.type == kSection) read_section(block);
+  if (block.type == kCaptureSection) read_section(block);
   if (block.type == kInterface) read_interface(block);
   if (!input_.skip(block.bytes - kTrailer)) fail(block.offset, "the file ends within a block");
   check_end(block, need(kTrailer, block.offset, "a block"));

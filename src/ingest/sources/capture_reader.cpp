@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint32_t kMicroseconds = 0xA1B2C3D4;
 constexpr std::uint32_t kNanoseconds = 0xA1B23C4D;
 constexpr std::uint32_t kModified = 0xA1B2CD34;
-constexpr std::uint32_t kSection = 0x0A0D0D0A;
 constexpr std::size_t kFileHeader = 24;
 constexpr std::size_t kRecordHeader = 16;
 constexpr std::uint32_t kLinkTypeMask = 0xFFFF;  ///< Above it a pcap file says how long frame checks are.
@@ -65,7 +64,7 @@ void CaptureReader::read_file_header() {
   const auto start = input_.peek(kFileHeader);
   if (start.size() < 4) fail(0, fmt::format("neither pcap nor pcapng: the file has {} bytes", start.size()));
   const std::uint32_t magic = native32(start, 0);
-  if (magic == kSection) {
+  if (magic == kCaptureSection) {
     ng_ = true;
     read_to_interface();
     return;

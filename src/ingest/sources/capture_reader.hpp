@@ -11,6 +11,9 @@
 
 namespace headrace::ingest {
 
+/// The type of the block that a section of a pcapng file begins with: the same in either byte order.
+inline constexpr std::uint32_t kCaptureSection = 0x0A0D0D0A;
+
 /// A packet of a capture.
 struct CaptureRecord {
   std::uint64_t time_ns = 0;  ///< Since 1970.

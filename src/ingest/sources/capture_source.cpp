@@ -10,7 +10,7 @@
 
 #include "base/wait.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/parse.hpp"
 #include "ingest/sources/capture_reader.hpp"
 #include "ingest/sources/headers.hpp"

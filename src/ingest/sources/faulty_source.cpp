@@ -1,4 +1,4 @@
-#include "headrace/ingest/faulty_source.hpp"
+#include "ingest/faulty_source.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::size_t kHeldMost = 64;
-constexpr std::size_t kBurst = 64;
+constexpr std::size_t kFaultyBurst = 64;
 
 void check(const Faults& faults, const Slots& to, const Ring& from) {
   for (const double probability :
@@ -80,7 +80,7 @@ class Faulty final : public FaultySource {
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
-    out_ = packets.first(slots_.begin(std::min(packets.size(), kBurst)));
+    out_ = packets.first(slots_.begin(std::min(packets.size(), kFaultyBurst)));
     count_ = 0;
     Status status;
     while (count_ < out_.size()) {
@@ -183,14 +183,14 @@ class Faulty final : public FaultySource {
   Faults plan_;
   Random random_;
   Random random_sent_;
-  std::array<Packet, kBurst> arrivals_;
+  std::array<Packet, kFaultyBurst> arrivals_;
   std::size_t next_ = 0;     ///< The next one of arrivals_.
   std::size_t arrived_ = 0;  ///< How many of arrivals_ there are.
   std::vector<Held> held_;
   std::vector<std::vector<std::byte>> spare_;  ///< Memory for held ones.
   std::optional<Packet> duplicate_;            ///< To come next; its bytes are still in between_.
   std::span<Packet> out_;
-  std::array<Flow, kBurst> senders_;  ///< The senders of out_.
+  std::array<Flow, kFaultyBurst> senders_;  ///< The senders of out_.
   std::size_t count_ = 0;
   FaultCounters faults_;
   SourceCounters counters_;

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/checksum.hpp"
 
 namespace headrace::ingest {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 
 namespace headrace::ingest {
 

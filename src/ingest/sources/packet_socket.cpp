@@ -17,12 +17,12 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr const char* kRight = "CAP_NET_RAW";
+constexpr const char* kPacketRight = "CAP_NET_RAW";
 constexpr std::uint32_t kFrameBytes = 2048;  // of no meaning in version 3, but looked at
 
 template <class T>
 void set(int socket, int option, const T& value, const char* doing) {
-  if (::setsockopt(socket, SOL_PACKET, option, &value, sizeof value) != 0) throw_rights(doing, kRight);
+  if (::setsockopt(socket, SOL_PACKET, option, &value, sizeof value) != 0) throw_rights(doing, kPacketRight);
 }
 
 void check(const PacketSocketOptions& options) {
@@ -96,7 +96,7 @@ void join_group(int socket, std::uint16_t group, Fanout fanout) {
   if (errno == EINVAL) {
     throw UsageError(fmt::format("group {} exists and shares its packets another way, or on another interface", group));
   }
-  throw_rights("joining a group of packet sockets", kRight);
+  throw_rights("joining a group of packet sockets", kPacketRight);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ PacketSocket make_packet_socket(const PacketSocketOptions& options) {
   // Protocol 0 until it is bound: without it, packets of every interface would come meanwhile.
   PacketSocket made{.file = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
                     .ring = {}};
-  if (!made.file.valid()) throw_rights("making a packet socket", kRight);
+  if (!made.file.valid()) throw_rights("making a packet socket", kPacketRight);
   const int socket = made.file.get();
   made.ring = map_ring(socket, options);
   set(socket, PACKET_IGNORE_OUTGOING, int{1}, "leaving out what is sent");

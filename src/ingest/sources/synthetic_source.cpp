@@ -7,11 +7,11 @@
 
 #include "base/wait.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/random.hpp"
 #include "ingest/sequence.hpp"
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/slot_source.hpp"
+#include "ingest/stream_bytes.hpp"
 
 namespace headrace::ingest {
 

@@ -21,7 +21,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr const char* kRight = "CAP_NET_ADMIN";
+constexpr const char* kTunRight = "CAP_NET_ADMIN";
 /// Packets that the kernel keeps until they are read; it drops those beyond. Its own choice for a TUN device, 500,
 /// loses SYNs where as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
 constexpr int kQueuePackets = 4096;
@@ -37,13 +37,13 @@ void set_offloads(const TunDevice& device, bool offloads) {
   constexpr unsigned kTcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
   if (!offloads) {
     if (::ioctl(device.file.get(), TUNSETOFFLOAD, 0UL) != 0)
-      throw_rights("turning off offloads of a TUN device", kRight);
+      throw_rights("turning off offloads of a TUN device", kTunRight);
     return;
   }
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp | kUso)) == 0) return;
   // A kernel that does not know UDP super-packets cuts them itself.
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp)) != 0) {
-    throw_rights("turning on offloads of a TUN device", kRight);
+    throw_rights("turning on offloads of a TUN device", kTunRight);
   }
 }
 
@@ -80,12 +80,12 @@ TunDevice make_tun(const std::string& name, bool offloads) {
                       "device (--device /dev/net/tun)",
                       errno);
   }
-  if (!device.file.valid()) throw_rights("opening /dev/net/tun", kRight);
+  if (!device.file.valid()) throw_rights("opening /dev/net/tun", kTunRight);
   ifreq request = named(name);
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   if (::ioctl(device.file.get(), TUNSETIFF, &request) != 0) {
     if (errno == EBUSY) throw SystemError(Errc::system, "the network device " + name + " is in use", EBUSY);
-    throw_rights("making the TUN device " + name, kRight);
+    throw_rights("making the TUN device " + name, kTunRight);
   }
   device.name = request.ifr_name;
   set_offloads(device, offloads);
@@ -96,7 +96,7 @@ void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!control.valid()) throw_errno("setting up " + device.name);
   const auto apply = [&](unsigned long what, ifreq& request, const char* doing) {
-    if (::ioctl(control.get(), what, &request) != 0) throw_rights(fmt::format("{} {}", doing, device.name), kRight);
+    if (::ioctl(control.get(), what, &request) != 0) throw_rights(fmt::format("{} {}", doing, device.name), kTunRight);
   };
   quieten_ipv6(device.name, hosts.peer.version == 6);
   ifreq request = named(device.name);
@@ -116,7 +116,7 @@ void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu
                       doing + ": IPv6 is switched off here (sysctl net.ipv6.conf.all.disable_ipv6, ipv6.disable)",
                       problem);
   }
-  throw_rights(doing, kRight, problem);
+  throw_rights(doing, kTunRight, problem);
 }
 
 std::uint64_t tun_drops(const std::string& name) noexcept {

@@ -17,7 +17,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr std::size_t kBurst = 64;
+constexpr std::size_t kReceiveBurst = 64;
 constexpr std::size_t kMergedMost = 65535;
 constexpr int kUdpGro = 104;  ///< UDP_GRO of linux/udp.h, which older headers lack.
 
@@ -80,7 +80,7 @@ class Udp final : public SlotSource<UdpSource> {
     }
     if (::getsockname(socket_.get(), address.get(), &address.bytes) != 0) throw_errno("asking for a UDP port");
     port_ = address.port();
-    for (std::size_t i = 0; i < kBurst; ++i) {
+    for (std::size_t i = 0; i < kReceiveBurst; ++i) {
       messages_[i].msg_hdr.msg_iov = &vectors_[i];
       messages_[i].msg_hdr.msg_iovlen = 1;
       messages_[i].msg_hdr.msg_control = controls_[i].bytes.data();
@@ -112,7 +112,7 @@ class Udp final : public SlotSource<UdpSource> {
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
-    const std::size_t most = slots_.begin(std::min(packets.size(), kBurst));
+    const std::size_t most = slots_.begin(std::min(packets.size(), kReceiveBurst));
     if (most == 0) return std::size_t{0};
     auto got = take(most);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
@@ -171,10 +171,10 @@ class Udp final : public SlotSource<UdpSource> {
   FileDescriptor socket_;
   std::uint16_t port_ = 0;
   std::uint32_t kernel_drops_ = 0;
-  std::array<mmsghdr, kBurst> messages_{};
-  std::array<iovec, kBurst> vectors_{};
-  std::array<Control, kBurst> controls_{};
-  std::array<sockaddr_in6, kBurst> senders_{};  ///< Or the shorter addresses of IPv4.
+  std::array<mmsghdr, kReceiveBurst> messages_{};
+  std::array<iovec, kReceiveBurst> vectors_{};
+  std::array<Control, kReceiveBurst> controls_{};
+  std::array<sockaddr_in6, kReceiveBurst> senders_{};  ///< Or the shorter addresses of IPv4.
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/siphash.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/siphash.hpp"
 #include "ingest/tcp/state.hpp"
 
 /// What a SYN settles for its connection.

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/output.hpp"
 #include "ingest/tcp/state.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/detail/headers.hpp"
 #include "ingest/output.hpp"
 #include "ingest/tcp/payload.hpp"
 #include "ingest/tcp/state.hpp"

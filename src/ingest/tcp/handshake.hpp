@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/detail/headers.hpp"
 #include "ingest/tcp/agreement.hpp"
 #include "ingest/tcp/patience.hpp"
 #include "ingest/tcp/payload.hpp"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/siphash.hpp"
+#include "headrace/ingest/detail/siphash.hpp"
 #include "ingest/tcp/state.hpp"
 
 /// Entries of an array in doubly linked lists and in the chains of a hash table, by index.

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 
 namespace headrace::ingest {
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/intervals.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/intervals.hpp"
 #include "ingest/tcp/sending.hpp"
 #include "ingest/tcp/state.hpp"
 #include "ingest/tcp/work.hpp"

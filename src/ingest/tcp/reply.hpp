@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/wire.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/wire.hpp"
 #include "ingest/checksum.hpp"
 
 namespace headrace::ingest {

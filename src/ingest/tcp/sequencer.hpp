@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/detail/packet.hpp"
 #include "ingest/parse.hpp"
 #include "ingest/tcp/arrival.hpp"
 #include "ingest/tcp/handshake.hpp"

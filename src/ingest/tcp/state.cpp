@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "ingest/require.hpp"
 
 namespace headrace::ingest {

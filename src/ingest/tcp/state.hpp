@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/intervals.hpp"
-#include "headrace/ingest/tcp_config.hpp"
-#include "headrace/ingest/tcp_counters.hpp"
+#include "headrace/ingest/detail/headers.hpp"
+#include "headrace/ingest/detail/intervals.hpp"
+#include "headrace/ingest/detail/tcp_config.hpp"
+#include "headrace/ingest/detail/tcp_counters.hpp"
 #include "ingest/deadline.hpp"
 #include "ingest/tcp/outgoing.hpp"
 #include "ingest/tcp/reply.hpp"

@@ -19,7 +19,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr const char* kRights = "CAP_NET_ADMIN, and CAP_BPF";
+constexpr const char* kProgramRights = "CAP_NET_ADMIN, and CAP_BPF";
 constexpr std::uint32_t kWithFragments = 1U << 5;  ///< BPF_F_XDP_HAS_FRAGS of Linux 5.18.
 
 /// An operation's code: its class, what it does, and what with.
@@ -125,7 +125,7 @@ std::vector<bpf_insn> assemble(const XdpFilter& filter, int sockets) {
 
 XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
     : sockets_(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "headrace_queues", sizeof(int), sizeof(int), queue_end, nullptr)) {
-  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kRights, errno);
+  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kProgramRights, errno);
   const std::vector<bpf_insn> code = assemble(filter, sockets_.get());
   LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_XDP, .prog_flags = kWithFragments);
   const auto load = [&] {
@@ -136,7 +136,7 @@ XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
     options.prog_flags = 0;
     loaded = load();
   }
-  if (loaded < 0) throw_rights("loading an XDP program", kRights, -loaded);
+  if (loaded < 0) throw_rights("loading an XDP program", kProgramRights, -loaded);
   program_ = FileDescriptor(loaded);
 }
 
@@ -159,7 +159,7 @@ void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
     throw SystemError(Errc::not_supported, "the driver of " + options.interface + " has no XDP of its own: use generic",
                       -attached);
   }
-  if (attached < 0) throw_rights("attaching an XDP program to " + options.interface, kRights, -attached);
+  if (attached < 0) throw_rights("attaching an XDP program to " + options.interface, kProgramRights, -attached);
   link_ = FileDescriptor(attached);
 }
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/sources/rights.hpp"
 
@@ -22,7 +22,7 @@ constexpr std::uint16_t kPartsFlag = 1U << 4;  ///< XDP_USE_SG of Linux 6.6.
 constexpr std::uint32_t kContinues = 1U << 0;  ///< XDP_PKT_CONTD of the same.
 constexpr std::uint32_t kSendFrames = 256;
 constexpr Duration kLetGo = std::chrono::seconds(2);
-constexpr const char* kRights = "CAP_NET_RAW, and locked memory (ulimit -l) or CAP_IPC_LOCK";
+constexpr const char* kQueueRights = "CAP_NET_RAW, and locked memory (ulimit -l) or CAP_IPC_LOCK";
 
 }  // namespace
 
@@ -41,7 +41,7 @@ XdpQueue::XdpQueue(const XdpOptions& options, std::uint32_t queue, bool sends) {
   const int result = xsk_umem__create(&memory_, frames_.data(), bytes, &fill_, &completion_, &config);
   if (result == -EAFNOSUPPORT) throw SystemError(Errc::not_supported, "this kernel has no AF_XDP", EAFNOSUPPORT);
   if (result != 0) {
-    throw_rights("making an AF_XDP socket", kRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
+    throw_rights("making an AF_XDP socket", kQueueRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
   }
   try {
     open_socket(options, queue, sends);
@@ -81,7 +81,7 @@ void XdpQueue::open_socket(const XdpOptions& options, std::uint32_t queue, bool 
   if (result == 0) return;
   const auto doing = fmt::format("binding an AF_XDP socket to queue {} of {}", queue, options.interface);
   if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket has it", EBUSY);
-  throw_rights(doing, kRights, -result);
+  throw_rights(doing, kQueueRights, -result);
 }
 
 void XdpQueue::fill(std::uint64_t frame) noexcept {

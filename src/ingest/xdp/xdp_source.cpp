@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/wait.hpp"
-#include "headrace/base/bytes.hpp"
+#include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/net/address.hpp"
 #include "ingest/net/subnet.hpp"

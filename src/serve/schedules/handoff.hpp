@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "headrace/base/bytes.hpp"
-#include "headrace/base/clock.hpp"
-#include "headrace/base/parking.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/base/detail/parking.hpp"
 
 namespace headrace::serve::detail {
 

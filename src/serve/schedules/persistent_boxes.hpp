@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/barrier_mailbox.hpp"
-#include "headrace/device/mailbox.hpp"
-#include "headrace/serve/persistent_kernel.hpp"
+#include "headrace/device/detail/barrier_mailbox.hpp"
+#include "headrace/device/detail/mailbox.hpp"
+#include "headrace/serve/detail/persistent_kernel.hpp"
 #include "serve/engine_state.hpp"
 
 namespace headrace::serve::detail {

@@ -1,6 +1,6 @@
 #include <system_error>
 
-#include "headrace/base/threads.hpp"
+#include "headrace/base/detail/threads.hpp"
 #include "headrace/device/topology.hpp"
 #include "serve/schedules/schedules.hpp"
 

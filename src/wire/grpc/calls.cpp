@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kService = "/inference.GRPCInferenceService/";
-constexpr std::array<std::pair<std::string_view, Method>, 10> kMethods{{
+constexpr std::array<std::pair<std::string_view, Method>, 13> kMethods{{
     {"ServerLive", Method::server_live},
     {"ServerReady", Method::server_ready},
     {"ModelReady", Method::model_ready},
@@ -32,6 +32,9 @@ constexpr std::array<std::pair<std::string_view, Method>, 10> kMethods{{
     {"ModelStreamInfer", Method::model_stream_infer},
     {"ModelStatistics", Method::model_statistics},
     {"RepositoryIndex", Method::repository_index},
+    {"SystemSharedMemoryStatus", Method::region_status},
+    {"SystemSharedMemoryRegister", Method::region_register},
+    {"SystemSharedMemoryUnregister", Method::region_unregister},
 }};
 
 std::string flag_message(bool flag) {
@@ -69,6 +72,48 @@ std::string index_message(const Models& models, std::string_view message) {
   return write_described({{"models", std::move(list)}}, kRepositoryIndex);
 }
 
+/// What a message says of a region.
+struct Region {
+  std::string name;
+  std::string key;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+Region read_region(std::string_view message) {
+  Region region;
+  for (ProtoReader fields(message); fields.next();) {
+    switch (fields.field()) {
+      case 1: region.name = fields.text(); break;
+      case 2: region.key = fields.text(); break;
+      case 3: region.offset = fields.number(); break;
+      case 4: region.bytes = fields.number(); break;
+      default: break;
+    }
+  }
+  return region;
+}
+
+std::string region_message(SharedRegions& regions, Method method, std::string_view message) {
+  Region region = read_region(message);
+  if (method == Method::region_status) {
+    json entries = json::array();
+    for (json& one : describe_regions(regions, region.name)) {
+      json name = one["name"];
+      entries.push_back({{"key", std::move(name)}, {"value", std::move(one)}});
+    }
+    return write_described({{"regions", std::move(entries)}}, kRegionStatus);
+  }
+  if (method == Method::region_register) {
+    regions.add(std::move(region.name), std::move(region.key), region.offset, region.bytes);
+  } else if (region.name.empty()) {
+    regions.remove_all();
+  } else {
+    regions.remove(region.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Method method_of(std::string_view path) {
@@ -88,7 +133,8 @@ Outcome call(const Service& service, Method method, std::string_view message, Bu
     case Method::server_ready: return {.message = flag_message(models.ready() && !service.draining)};
     case Method::model_ready:
       return {.message = flag_message(required_model(models, message).ready() && !service.draining)};
-    case Method::server_metadata: return {.message = write_described(describe_server(), kServerMetadata)};
+    case Method::server_metadata:
+      return {.message = write_described(describe_server(service.regions), kServerMetadata)};
     case Method::model_metadata:
       return {.message = write_described(describe_model(required_model(models, message)), kModelMetadata)};
     case Method::model_config:
@@ -99,10 +145,13 @@ Outcome call(const Service& service, Method method, std::string_view message, Bu
       return {.message = write_described(describe_statistics(models, served), kModelStatistics)};
     }
     case Method::repository_index: return {.message = index_message(models, message)};
+    case Method::region_status:
+    case Method::region_register:
+    case Method::region_unregister: return {.message = region_message(service.regions, method, message)};
     case Method::model_infer:
     case Method::model_stream_infer:
       if (service.draining) throw RequestError(kUnavailable, "the server is about to stop");
-      return {.inference = read_infer_request(models, message, budget)};
+      return {.inference = read_infer_request(models, message, service.regions, budget)};
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "base/budget.hpp"
 #include "wire/inference.hpp"
+#include "wire/shared_regions.hpp"
 
 namespace headrace::wire::grpc {
 
@@ -23,6 +24,9 @@ enum class Method : std::uint8_t {
   model_stream_infer,
   model_statistics,
   repository_index,
+  region_status,
+  region_register,
+  region_unregister,
 };
 
 /// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer". Throws RequestError (501) for others.
@@ -31,6 +35,7 @@ enum class Method : std::uint8_t {
 /// What all connections of a server share.
 struct Service {
   const Models& models;
+  SharedRegions& regions;
   bool draining = false;
 };
 

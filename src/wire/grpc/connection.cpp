@@ -1,18 +1,23 @@
 #include "wire/grpc/connection.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kOutMax = 256 << 10;  // bytes that are made ready before the client takes some
+constexpr std::size_t kOutMax = 256 << 10;                   // bytes that are made ready before the client takes some
+constexpr std::size_t kPartBytes = 1 << 10;                  // that are read between two looks at the clock
+constexpr Duration kCheckStreams = std::chrono::seconds(1);  // a client may have many that say nothing
+constexpr std::size_t kFrameMax = (16 << 10) + 9;  // of the largest frame that a client takes who does not say more
 
 }  // namespace
 
 Connection::Connection(Front& front, FileDescriptor socket)
     : wire::Connection(front, std::move(socket)),
+      out_memory_(front.shared.memory),
       session_(*this, static_cast<std::uint32_t>(front.shared.config.head_bytes_max)),
       sent_at_(SteadyClock::now()) {
   want_turn();  // the server's settings go out without being asked for
@@ -62,10 +67,20 @@ Stream* Connection::find(std::int32_t id) noexcept {
 }
 
 std::string_view Connection::read(std::string_view bytes) {
-  const bool goes_on = session_.receive(bytes);
+  const Time until = SteadyClock::now() + kTurn;
+  bool goes_on = true;
+  while (goes_on && !bytes.empty() && SteadyClock::now() < until) {
+    const std::string_view part = bytes.substr(0, kPartBytes);
+    goes_on = session_.receive(part);
+    bytes.remove_prefix(part.size());
+  }
   pump();
-  if (!goes_on) end();
-  return {};
+  if (!goes_on) {
+    end();
+    return {};
+  }
+  if (!bytes.empty()) read_again();
+  return bytes;
 }
 
 bool Connection::reads() const noexcept { return unwritten() < kOutMax; }
@@ -88,9 +103,9 @@ void Connection::written() {
 void Connection::pump() {
   pumping_ = true;
   bool more = true;
-  while (more && is_open() && unwritten() < kOutMax) {
+  while (more && is_open() && has_room()) {
     if (unwritten() == 0) sent_at_ = SteadyClock::now();
-    while (unwritten() < kOutMax) {
+    while (has_room()) {
       const std::string_view bytes = session_.output();
       more = !bytes.empty();
       if (!more) break;
@@ -98,15 +113,23 @@ void Connection::pump() {
     }
     flush();
   }
+  (void)out_memory_.resize(unwritten());
   pumping_ = false;
   if (is_open() && session_.is_over()) end();
+}
+
+bool Connection::has_room() noexcept {
+  return unwritten() == 0 || (unwritten() < kOutMax && out_memory_.resize(unwritten() + kFrameMax));
 }
 
 void Connection::check_time(Time now) {
   const ServerConfig& config = front().shared.config;
   if (unwritten() > 0 && now - sent_at_ > config.idle_max) return close();
-  for (const auto& [id, stream] : streams_) stream->check_time(now);
   const bool draining = front().shared.draining.load(std::memory_order_relaxed);
+  if (draining || now >= check_streams_at_) {
+    check_streams_at_ = now + std::min({kCheckStreams, config.request_max / 8, config.idle_max / 8});
+    for (const auto& [id, stream] : streams_) stream->check_time(now);
+  }
   if (draining || (streams_.empty() && now - moved_at() > config.idle_max)) say_goodbye();
   pump();
 }

@@ -48,17 +48,22 @@ class Connection final : public wire::Connection, public SessionEvents, public S
   [[nodiscard]] Stream* find(std::int32_t id) noexcept;
   /// Sends what the session has to say, as much as there is room for.
   void pump();
+  /// Whether another frame may be made ready. Those that the client does not take are memory of replies; one is always
+  /// let go, so that a connection goes on as soon as its client reads.
+  [[nodiscard]] bool has_room() noexcept;
   /// Tells the client that the connection is about to end, in the steps of Goodbye, and ends it once no call is left.
   void say_goodbye();
 
   /// What the client has been told of the end.
   enum class Goodbye : std::uint8_t { none, announced, said };
 
+  MemoryShare out_memory_;  ///< For what unwritten() counts.
   Session session_;
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;
   std::vector<std::int32_t> attended_;  ///< Streams whose advance() is to be called.
   bool pumping_ = false;
   Goodbye goodbye_ = Goodbye::none;
+  Time check_streams_at_{};
   Time sent_at_;  ///< When bytes have gone last, or began to wait.
 };
 

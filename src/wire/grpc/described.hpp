@@ -25,6 +25,8 @@ extern const Schema kModelMetadata;
 extern const Schema kModelConfigResponse;
 extern const Schema kModelStatistics;
 extern const Schema kRepositoryIndex;
+/// "regions" is a list of objects with "key" and "value": entries of a map.
+extern const Schema kRegionStatus;
 
 /// Writes a description (wire/descriptions.hpp), which is a JSON object, as a message. Members that the schema does not
 /// have are left out.

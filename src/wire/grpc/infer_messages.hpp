@@ -6,6 +6,7 @@
 
 #include "base/budget.hpp"
 #include "wire/inference.hpp"
+#include "wire/shared_regions.hpp"
 
 namespace headrace::wire::grpc {
 
@@ -14,10 +15,11 @@ namespace headrace::wire::grpc {
 [[nodiscard]] ServedModel& find_model(const Models& models, std::string_view name, std::string_view version);
 
 /// Reads a ModelInferRequest of the Open Inference Protocol, whose tensors are `contents` or raw_input_contents.
-/// @param budget  of the queries and answers
+/// @param regions  of shared memory, which tensors may name instead
+/// @param budget   of the queries and answers
 /// Throws RequestError with a message for the client where it cannot be answered. `owner` is left alone.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message,
-                                                            Budget& budget);
+                                                            const SharedRegions& regions, Budget& budget);
 
 /// The id of a ModelInferRequest; empty where it has none or is no message.
 [[nodiscard]] std::string_view id_of(std::string_view message) noexcept;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "wire/grpc/infer_fields.hpp"
 #include "wire/grpc/infer_messages.hpp"
 #include "wire/grpc/proto_reader.hpp"
 #include "wire/infer_builder.hpp"
@@ -19,38 +20,6 @@ namespace {
 
 constexpr std::size_t kDimensionsMax = 16;
 constexpr std::size_t kIdMax = 1024;  // bytes
-
-// Numbers of fields, from the service definition of the Open Inference Protocol.
-namespace request {
-constexpr std::uint32_t kModelName = 1;
-constexpr std::uint32_t kModelVersion = 2;
-constexpr std::uint32_t kId = 3;
-constexpr std::uint32_t kParameters = 4;
-constexpr std::uint32_t kInputs = 5;
-constexpr std::uint32_t kOutputs = 6;
-constexpr std::uint32_t kRawInputs = 7;
-}  // namespace request
-namespace input {
-constexpr std::uint32_t kName = 1;
-constexpr std::uint32_t kType = 2;
-constexpr std::uint32_t kShape = 3;
-constexpr std::uint32_t kParameters = 4;
-constexpr std::uint32_t kContents = 5;
-}  // namespace input
-namespace output {
-constexpr std::uint32_t kName = 1;
-constexpr std::uint32_t kParameters = 2;
-}  // namespace output
-namespace entry {
-constexpr std::uint32_t kKey = 1;
-constexpr std::uint32_t kValue = 2;
-}  // namespace entry
-namespace parameter {
-constexpr std::uint32_t kInt64 = 2;
-constexpr std::uint32_t kUint64 = 5;
-}  // namespace parameter
-
-[[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
 
 /// The field of InferTensorContents that holds elements of a type; 0 for FP16, which none does.
 std::uint32_t contents_field(DataType type) noexcept {
@@ -140,20 +109,23 @@ class Contents {
 /// One of a map of parameters.
 struct Parameter {
   std::string_view name;
-  std::optional<std::uint64_t> count;  ///< Where it is a whole number of 0 or more.
+  std::optional<std::uint64_t> count;    ///< Where it is a whole number of 0 or more.
+  std::optional<std::string_view> text;  ///< Where it is a text.
 };
 
 Parameter read_parameter(ProtoReader entry) {
   Parameter read;
   while (entry.next()) {
-    if (entry.field() == entry::kKey) {
+    if (entry.field() == infer_fields::entry::kKey) {
       read.name = entry.text();
-    } else if (entry.field() == entry::kValue) {
+    } else if (entry.field() == infer_fields::entry::kValue) {
       ProtoReader value = entry.message();
       while (value.next()) {
         read.count.reset();
-        const bool is_signed = value.field() == parameter::kInt64;
-        if (!is_signed && value.field() != parameter::kUint64) continue;
+        read.text.reset();
+        if (value.field() == infer_fields::parameter::kText) read.text = value.text();
+        const bool is_signed = value.field() == infer_fields::parameter::kInt64;
+        if (!is_signed && value.field() != infer_fields::parameter::kUint64) continue;
         const std::uint64_t number = value.number();
         if (!is_signed || static_cast<std::int64_t>(number) >= 0) read.count = number;
       }
@@ -161,6 +133,19 @@ Parameter read_parameter(ProtoReader entry) {
   }
   check_parameter(read.name);
   return read;
+}
+
+/// Notes what a parameter of a tensor says about shared memory.
+void note_range(const Parameter& parameter, NamedRange& named) {
+  if (parameter.name == "shared_memory_region") {
+    if (!parameter.text) refuse("\"shared_memory_region\" is no text");
+    named.region = *parameter.text;
+    return;
+  }
+  const bool is_offset = parameter.name == "shared_memory_offset";
+  if (!is_offset && parameter.name != "shared_memory_byte_size") return;
+  if (!parameter.count) refuse(fmt::format("\"{}\" is not a whole number of 0 or more", parameter.name));
+  (is_offset ? named.offset : named.bytes) = parameter.count;
 }
 
 /// What a message says before its tensors are looked at.
@@ -176,18 +161,19 @@ Head read_head(ProtoReader message) {
   Head head;
   while (message.next()) {
     switch (message.field()) {
-      case request::kModelName: head.name = message.text(); break;
-      case request::kModelVersion: head.version = message.text(); break;
-      case request::kId:
+      case infer_fields::request::kModelName: head.name = message.text(); break;
+      case infer_fields::request::kModelVersion: head.version = message.text(); break;
+      case infer_fields::request::kId:
         head.id = message.text();
         if (head.id.size() > kIdMax) refuse(fmt::format("the request's id has more than {} bytes", kIdMax));
         break;
-      case request::kRawInputs:
+      case infer_fields::request::kRawInputs:
         (void)message.bytes();
         ++head.raw_inputs;
         break;
-      case request::kParameters: {
+      case infer_fields::request::kParameters: {
         const Parameter parameter = read_parameter(message.message());
+        refuse_of_request(parameter.name);
         if (parameter.name != "timeout") break;
         if (!parameter.count) refuse("\"timeout\" is not a whole number of 0 or more");
         head.timeout = *parameter.count;
@@ -206,7 +192,7 @@ class RawInputs {
   /// There has to be another.
   [[nodiscard]] std::string_view next() {
     while (message_.next()) {
-      if (message_.field() == request::kRawInputs) return message_.bytes();
+      if (message_.field() == infer_fields::request::kRawInputs) return message_.bytes();
     }
     refuse("raw_input_contents has fewer elements than the request has inputs");
   }
@@ -215,20 +201,21 @@ class RawInputs {
   ProtoReader message_;
 };
 
-/// Reads one input, whose elements are in `raw` where that is not null.
-void read_input(ProtoReader message, InferBuilder& builder, RawInputs* raw) {
+/// Reads one input, whose elements are in shared memory, or in `raw` where that is not null; whether they were there.
+bool read_input(ProtoReader message, InferBuilder& builder, const SharedRegions& regions, RawInputs* raw) {
   std::string_view name;
   std::string_view type;
   std::array<std::int64_t, kDimensionsMax> shape{};
   std::size_t dimensions = 0;
   bool has_contents = false;
+  NamedRange named;
   for (ProtoReader fields = message; fields.next();) {
     switch (fields.field()) {
-      case input::kName: name = fields.text(); break;
-      case input::kType: type = fields.text(); break;
-      case input::kParameters: (void)read_parameter(fields.message()); break;
-      case input::kContents: has_contents = true; break;
-      case input::kShape:
+      case infer_fields::input::kName: name = fields.text(); break;
+      case infer_fields::input::kType: type = fields.text(); break;
+      case infer_fields::input::kParameters: note_range(read_parameter(fields.message()), named); break;
+      case infer_fields::input::kContents: has_contents = true; break;
+      case infer_fields::input::kShape:
         fields.each_number([&](std::uint64_t dimension) {
           if (dimensions == kDimensionsMax) refuse("an input has too many dimensions");
           shape[dimensions++] = static_cast<std::int64_t>(dimension);
@@ -238,24 +225,55 @@ void read_input(ProtoReader message, InferBuilder& builder, RawInputs* raw) {
     }
   }
   const Tensor& tensor = builder.add_input(name, type, std::span(shape).first(dimensions));
+  if (const SharedRange range = regions.find(named, "input", name); range.region) {
+    if (has_contents) refuse(fmt::format("input \"{}\" is in shared memory, and has contents, too", name));
+    builder.add_elements(range);
+    return false;
+  }
   if (raw != nullptr) {
     if (has_contents) refuse(fmt::format("input \"{}\" has contents, and the request has raw_input_contents", name));
-    return builder.add_elements(std::as_bytes(std::span(raw->next())));
+    builder.add_elements(std::as_bytes(std::span(raw->next())));
+    return true;
   }
   Contents contents(tensor, builder.input_bytes());
   for (ProtoReader fields = message; fields.next();) {
-    if (fields.field() == input::kContents) contents.read(fields.message());
+    if (fields.field() == infer_fields::input::kContents) contents.read(fields.message());
   }
   builder.add_elements(contents.elements());
+  return false;
 }
 
-void read_output(ProtoReader message, InferBuilder& builder) {
+void read_output(ProtoReader message, InferBuilder& builder, const SharedRegions& regions) {
   std::string_view name;
+  NamedRange named;
   while (message.next()) {
-    if (message.field() == output::kName) name = message.text();
-    if (message.field() == output::kParameters) (void)read_parameter(message.message());
+    if (message.field() == infer_fields::wanted_output::kName) name = message.text();
+    if (message.field() == infer_fields::wanted_output::kParameters) {
+      note_range(read_parameter(message.message()), named);
+    }
   }
-  builder.add_output(name, true);
+  builder.add_output(name, true, regions.find(named, "output", name));
+}
+
+std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, std::string_view message,
+                                        const SharedRegions& regions, Budget& budget) {
+  InferBuilder builder(served, budget);
+  builder.set_id(head.id);
+  RawInputs raw{ProtoReader(message)};
+  std::size_t raw_read = 0;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == infer_fields::request::kInputs) {
+      if (read_input(fields.message(), builder, regions, head.raw_inputs > 0 ? &raw : nullptr)) ++raw_read;
+    } else if (fields.field() == infer_fields::request::kOutputs) {
+      read_output(fields.message(), builder, regions);
+    }
+  }
+  if (head.raw_inputs > raw_read) {
+    refuse(fmt::format("raw_input_contents has {} elements, and the request has {} inputs that take one",
+                       head.raw_inputs, raw_read));
+  }
+  builder.set_timeout(head.timeout);
+  return builder.finish(true);
 }
 
 }  // namespace
@@ -269,32 +287,18 @@ ServedModel& find_model(const Models& models, std::string_view name, std::string
   return *served;
 }
 
-std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message, Budget& budget) {
+std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message,
+                                              const SharedRegions& regions, Budget& budget) {
   const Head head = read_head(ProtoReader(message));
-  InferBuilder builder(find_model(models, head.name, head.version), budget);
-  builder.set_id(head.id);
-  RawInputs raw{ProtoReader(message)};
-  std::size_t inputs = 0;
-  for (ProtoReader fields(message); fields.next();) {
-    if (fields.field() == request::kInputs) {
-      read_input(fields.message(), builder, head.raw_inputs > 0 ? &raw : nullptr);
-      ++inputs;
-    } else if (fields.field() == request::kOutputs) {
-      read_output(fields.message(), builder);
-    }
-  }
-  if (head.raw_inputs > inputs) {
-    refuse(fmt::format("raw_input_contents has {} elements, and the request has {} inputs", head.raw_inputs, inputs));
-  }
-  builder.set_timeout(head.timeout);
-  return builder.finish(true);
+  ServedModel& served = find_model(models, head.name, head.version);
+  return read_for(served, [&] { return read_tensors(served, head, message, regions, budget); });
 }
 
 std::string_view id_of(std::string_view message) noexcept {
   std::string_view id;
   try {
     for (ProtoReader fields(message); fields.next();) {
-      if (fields.field() == request::kId) id = fields.text();
+      if (fields.field() == infer_fields::request::kId) id = fields.text();
     }
   } catch (const std::exception&) {  // whoever asks has found out already
     return {};

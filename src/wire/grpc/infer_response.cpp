@@ -1,5 +1,6 @@
 #include <span>
 
+#include "wire/grpc/infer_fields.hpp"
 #include "wire/grpc/infer_messages.hpp"
 #include "wire/grpc/proto_writer.hpp"
 #include "wire/infer_reply.hpp"
@@ -8,29 +9,41 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-// Numbers of fields, from the service definition of the Open Inference Protocol.
-namespace response {
-constexpr std::uint32_t kModelName = 1;
-constexpr std::uint32_t kModelVersion = 2;
-constexpr std::uint32_t kId = 3;
-constexpr std::uint32_t kOutputs = 5;
-constexpr std::uint32_t kRawOutputs = 6;
-}  // namespace response
-namespace output {
-constexpr std::uint32_t kName = 1;
-constexpr std::uint32_t kType = 2;
-constexpr std::uint32_t kShape = 3;
-}  // namespace output
+/// Bytes of an output in raw_output_contents: none where it is in shared memory. Clients count on an entry for each.
+std::size_t raw_bytes(const Inference& inference, const WantedOutput& wanted) {
+  return wanted.range.region != nullptr ? 0 : inference.batch * wanted.tensor->bytes();
+}
 
-/// What describes an output. The tensor itself follows in raw_output_contents.
-std::string description_of(const Tensor& tensor, std::size_t batch) {
+void put_parameter(std::string& out, std::string_view name, std::string_view value) {
+  std::string entry;
+  put_bytes(entry, infer_fields::entry::kKey, name);
+  put_bytes(entry, infer_fields::entry::kValue, value);
+  put_bytes(out, infer_fields::output::kParameters, entry);
+}
+
+void put_number_parameter(std::string& out, std::string_view name, std::uint64_t number) {
+  std::string value;
+  put_number_field(value, infer_fields::parameter::kInt64, number);
+  put_parameter(out, name, value);
+}
+
+/// What describes an output. The tensor itself follows in raw_output_contents, or is in shared memory.
+std::string description_of(const WantedOutput& wanted, std::size_t batch) {
+  const Tensor& tensor = *wanted.tensor;
   std::string shape;
   put_number(shape, batch);
   for (const std::int64_t dimension : tensor.shape) put_number(shape, static_cast<std::uint64_t>(dimension));
   std::string description;
-  put_bytes(description, output::kName, tensor.name);
-  put_bytes(description, output::kType, to_string(tensor.type));
-  put_bytes(description, output::kShape, shape);
+  put_bytes(description, infer_fields::output::kName, tensor.name);
+  put_bytes(description, infer_fields::output::kType, to_string(tensor.type));
+  put_bytes(description, infer_fields::output::kShape, shape);
+  if (wanted.range.region != nullptr) {
+    std::string region;
+    put_bytes(region, infer_fields::parameter::kText, wanted.range.region->name());
+    put_parameter(description, "shared_memory_region", region);
+    put_number_parameter(description, "shared_memory_offset", wanted.range.offset);
+    put_number_parameter(description, "shared_memory_byte_size", batch * tensor.bytes());
+  }
   return description;
 }
 
@@ -38,11 +51,11 @@ std::string description_of(const Tensor& tensor, std::size_t batch) {
 std::string head_of(const Inference& inference) {
   const Model& model = inference.served->model;
   std::string head;
-  put_bytes(head, response::kModelName, model.name);
-  put_bytes(head, response::kModelVersion, model.version);
-  if (!inference.id.empty()) put_bytes(head, response::kId, inference.id);
+  put_bytes(head, infer_fields::response::kModelName, model.name);
+  put_bytes(head, infer_fields::response::kModelVersion, model.version);
+  if (!inference.id.empty()) put_bytes(head, infer_fields::response::kId, inference.id);
   for (const WantedOutput& wanted : inference.outputs) {
-    put_bytes(head, response::kOutputs, description_of(*wanted.tensor, inference.batch));
+    put_bytes(head, infer_fields::response::kOutputs, description_of(wanted, inference.batch));
   }
   return head;
 }
@@ -52,7 +65,7 @@ std::string head_of(const Inference& inference) {
 std::size_t infer_response_bytes(const Inference& inference) {
   std::size_t bytes = head_of(inference).size();
   for (const WantedOutput& wanted : inference.outputs) {
-    const std::size_t tensor = inference.batch * wanted.tensor->bytes();
+    const std::size_t tensor = raw_bytes(inference, wanted);
     bytes += 1 + number_bytes(tensor) + tensor;
   }
   return bytes;
@@ -61,8 +74,8 @@ std::size_t infer_response_bytes(const Inference& inference) {
 void put_infer_response(const Inference& inference, std::string& out) {
   out += head_of(inference);
   for (const WantedOutput& wanted : inference.outputs) {
-    put_bytes_head(out, response::kRawOutputs, inference.batch * wanted.tensor->bytes());
-    gather(inference, *wanted.tensor, out);
+    put_bytes_head(out, infer_fields::response::kRawOutputs, raw_bytes(inference, wanted));
+    if (wanted.range.region == nullptr) gather(inference, *wanted.tensor, out);
   }
 }
 

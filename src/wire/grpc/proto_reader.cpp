@@ -10,7 +10,7 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view why) {
+[[noreturn]] void malformed(std::string_view why) {
   throw RequestError(kBadRequest, fmt::format("the request is no message of protocol buffers: {}", why));
 }
 
@@ -40,7 +40,8 @@ bool ProtoReader::next() {
   if (rest_.empty()) return false;
   constexpr unsigned kTypeBits = 3;
   const std::uint64_t tag = take_number(rest_);
-  if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> kTypeBits == 0) refuse("a field has no valid number");
+  if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> kTypeBits == 0)
+    malformed("a field has no valid number");
   field_ = static_cast<std::uint32_t>(tag >> kTypeBits);
   type_ = static_cast<Type>(tag & 7);
   switch (type_) {
@@ -53,16 +54,16 @@ bool ProtoReader::next() {
       return true;
     }
   }
-  refuse("a field is of a type that there is not");
+  malformed("a field is of a type that there is not");
 }
 
 std::uint64_t ProtoReader::number() const {
-  if (type_ != Type::number) refuse(fmt::format("field {} is no whole number", field_));
+  if (type_ != Type::number) malformed(fmt::format("field {} is no whole number", field_));
   return number_;
 }
 
 std::string_view ProtoReader::bytes() const {
-  if (type_ != Type::bytes) refuse(fmt::format("field {} is neither bytes nor a message", field_));
+  if (type_ != Type::bytes) malformed(fmt::format("field {} is neither bytes nor a message", field_));
   return value_bytes_;
 }
 
@@ -70,7 +71,7 @@ std::string_view ProtoReader::text() const {
   const std::string_view text = bytes();
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t count = character_bytes(rest);
-    if (count == 0) refuse(fmt::format("field {} is no UTF-8", field_));
+    if (count == 0) malformed(fmt::format("field {} is no UTF-8", field_));
     rest.remove_prefix(count);
   }
   return text;
@@ -78,8 +79,9 @@ std::string_view ProtoReader::text() const {
 
 std::string_view ProtoReader::fixed_numbers(std::size_t size) const {
   const Type single = size == 4 ? Type::four_bytes : Type::eight_bytes;
-  if (type_ != single && type_ != Type::bytes) refuse(fmt::format("field {} has no numbers of {} bytes", field_, size));
-  if (value_bytes_.size() % size != 0) refuse(fmt::format("field {} ends in the middle of a number", field_));
+  if (type_ != single && type_ != Type::bytes)
+    malformed(fmt::format("field {} has no numbers of {} bytes", field_, size));
+  if (value_bytes_.size() % size != 0) malformed(fmt::format("field {} ends in the middle of a number", field_));
   return value_bytes_;
 }
 
@@ -96,11 +98,11 @@ std::uint64_t ProtoReader::take_number(std::string_view& from) {
       return number;
     }
   }
-  refuse(from.size() < kBytesMax ? "it ends in the middle of a number" : "a number has more than 64 bits");
+  malformed(from.size() < kBytesMax ? "it ends in the middle of a number" : "a number has more than 64 bits");
 }
 
 std::string_view ProtoReader::take(std::string_view& from, std::uint64_t count) {
-  if (count > from.size()) refuse("it ends in the middle of a field");
+  if (count > from.size()) malformed("it ends in the middle of a field");
   const std::string_view taken = from.substr(0, count);
   from.remove_prefix(count);
   return taken;

@@ -22,6 +22,7 @@ StatusCode code_of(int http_status) noexcept {
     case kOk: return StatusCode::ok;
     case kBadRequest: return StatusCode::invalid_argument;
     case kNotFound: return StatusCode::not_found;
+    case kConflict: return StatusCode::already_exists;
     case kTooLarge:
     case kTooManyRequests: return StatusCode::resource_exhausted;
     case kNotImplemented: return StatusCode::unimplemented;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "headrace/base/clock.hpp"
+#include "headrace/base/detail/clock.hpp"
 
 namespace headrace::wire::grpc {
 
@@ -15,6 +15,7 @@ enum class StatusCode : std::uint8_t {
   invalid_argument = 3,
   deadline_exceeded = 4,
   not_found = 5,
+  already_exists = 6,
   resource_exhausted = 8,
   unimplemented = 12,
   internal = 13,

@@ -64,6 +64,7 @@ void Stream::abandon() noexcept {
 }
 
 void Stream::on_header(std::string_view name, std::string_view value) {
+  if (method_ || ended()) return;  // a trailer
   head_bytes_ += name.size() + value.size() + kHeaderOverhead;
   if (head_bytes_ > front_.shared.config.head_bytes_max) return;
   if (name == ":method") {
@@ -82,9 +83,14 @@ void Stream::on_header(std::string_view name, std::string_view value) {
 }
 
 void Stream::on_head() {
-  if (verb_ != "POST" || !is_grpc(type_)) {
+  // They go with the head: HPACK says long ones in a byte, and a call may stay open.
+  const std::string verb = std::exchange(verb_, {});
+  const std::string path = std::exchange(path_, {});
+  const std::string type = std::exchange(type_, {});
+  if (verb != "POST" || !is_grpc(type)) {
     status_.emplace();
-    return session_.refuse_http(id_, verb_ == "POST" ? "415" : "405");
+    count_reply(front_, Protocol::grpc, kBadRequest);
+    return session_.refuse_http(id_, verb == "POST" ? "415" : "405");
   }
   if (head_bytes_ > front_.shared.config.head_bytes_max) {
     return end(kTooLarge, "the headers of the request are too long");
@@ -92,7 +98,7 @@ void Stream::on_head() {
   if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
   if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
   try {
-    method_ = method_of(path_);
+    method_ = method_of(path);
   } catch (const RequestError& error) {
     end(error.status(), error.what());
   }
@@ -149,31 +155,34 @@ void Stream::handle(std::string_view message) {
   try {
     begin(exchange, message);
   } catch (const RequestError& error) {
+    count_unread(front_, Protocol::grpc, error.model(), error.status());
     if (!is_stream()) return end(error.status(), error.what());
     const std::string response = error_response(error.what(), id_of(message));
-    count_reply(front_.shared, error.status());
     reply(exchange, response.size(), [&](std::string& out) { out += response; });
+    count_reply(front_, Protocol::grpc, error.status());
   }
 }
 
 void Stream::begin(Exchange& exchange, std::string_view message) {
   const Service service{.models = front_.shared.models,
+                        .regions = front_.shared.regions,
                         .draining = front_.shared.draining.load(std::memory_order_relaxed)};
   Outcome outcome = call(service, *method_, message, front_.shared.memory);
   if (outcome.inference == nullptr) {
-    count_reply(front_.shared, kOk);
-    return reply(exchange, outcome.message.size(), [&](std::string& out) { out += outcome.message; });
+    reply(exchange, outcome.message.size(), [&](std::string& out) { out += outcome.message; });
+    return count_reply(front_, Protocol::grpc, kOk);
   }
   Inference& inference = *outcome.inference;
   inference.deadline = std::min(inference.deadline, deadline_);
   inference.owner = this;
+  inference.client = &owner_;
+  inference.protocol = Protocol::grpc;
   if (!ask(front_, outcome.inference)) return reply_inference(exchange, inference);
   exchange.inference = std::move(outcome.inference);
   ++asking_;
 }
 
 void Stream::finished(Inference& inference) {
-  count(inference);
   const auto exchange =
       std::ranges::find(exchanges_, &inference, [](const Exchange& one) { return one.inference.get(); });
   exchange->inference.reset();
@@ -193,6 +202,7 @@ void Stream::finished(Inference& inference) {
 void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
   try {
     require_answers(inference);
+    write_shared_outputs(inference);
     const std::size_t bytes = infer_response_bytes(inference);
     std::string head;  // of the ModelStreamInferResponse
     if (is_stream()) put_bytes_head(head, kInferResponse, bytes);
@@ -200,11 +210,13 @@ void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
       out += head;
       put_infer_response(inference, out);
     });
-    count_reply(front_.shared, kOk);
+    count_reply(front_, Protocol::grpc, kOk);
+    count(front_, inference, kOk);
   } catch (const RequestError& error) {
+    count(front_, inference, error.status());
     if (!is_stream()) return end(error.status(), error.what());
-    count_reply(front_.shared, error.status());
     reply_error(exchange, inference, error.what());
+    count_reply(front_, Protocol::grpc, error.status());
   }
 }
 
@@ -265,7 +277,7 @@ void Stream::end_if_complete() {
 
 void Stream::end(int http_status, const std::string& message) {
   if (ended()) return;
-  count_reply(front_.shared, http_status);
+  count_reply(front_, Protocol::grpc, http_status);
   status_ = CallStatus{.code = code_of(http_status), .message = message};
   abandon();
   // A reply that has begun to go has to go to its end. All others are dropped.

@@ -94,7 +94,7 @@ class Stream final : public InferenceOwner {
   MemoryShare held_memory_;
   MessageReader reader_;
   std::optional<Method> method_;
-  std::string verb_;
+  std::string verb_;  ///< These three: empty once the head has come.
   std::string path_;
   std::string type_;
   std::size_t head_bytes_ = 0;

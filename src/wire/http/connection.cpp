@@ -27,6 +27,7 @@ void Connection::abandon() noexcept {
 
 std::string_view Connection::read(std::string_view bytes) {
   const auto reading = [this] { return is_open() && reads(); };
+  const Time until = SteadyClock::now() + kTurn;
   try {
     while (!bytes.empty() && reading()) {
       if (!std::exchange(began_, true)) note_move();
@@ -34,6 +35,10 @@ std::string_view Connection::read(std::string_view bytes) {
       bytes.remove_prefix(used);
       if (reader_.done()) {
         handle();
+        if (!bytes.empty() && SteadyClock::now() >= until) {
+          read_again();
+          return bytes;
+        }
       } else if (used == 0) {
         break;
       }
@@ -56,36 +61,44 @@ void Connection::handle() {
   Message& message = reader_.message();
   keep_alive_ = message.keep_alive && !front().shared.draining.load(std::memory_order_relaxed);
   head_only_ = message.method == "HEAD";
-  Outcome outcome =
-      route({.models = front().shared.models, .draining = front().shared.draining}, message, front().shared.memory);
-  if (outcome.inference == nullptr) return reply(std::move(outcome.reply));
+  Shared& shared = front().shared;
+  const Service service{.models = shared.models,
+                        .regions = shared.regions,
+                        .draining = shared.draining,
+                        .page = shared.config.page ? &shared : nullptr};
+  Outcome outcome = route(service, message, shared.memory);
+  if (outcome.inference == nullptr) {
+    count_unread(front(), Protocol::http, outcome.model, outcome.reply.status);
+    return reply(std::move(outcome.reply));
+  }
   ask(std::move(outcome.inference));
 }
 
 void Connection::ask(std::shared_ptr<Inference> inference) {
   inference->owner = this;
-  if (!wire::ask(front(), inference)) return reply(reply_of(*inference));
+  inference->client = this;
+  if (!wire::ask(front(), inference)) return reply(reply_of(*inference), inference.get());
   inference_ = std::move(inference);
   state_ = State::asking;
 }
 
 void Connection::finished(Inference& inference) {
-  count(inference);
   guard([&] {
     Reply answer = reply_of(inference);
     inference_.reset();
-    reply(std::move(answer));
+    reply(std::move(answer), &inference);
     take_in();
   });
 }
 
-void Connection::reply(Reply reply) {
+void Connection::reply(Reply reply, const Inference* inference) {
   if (!memory_.resize(memory_.bytes() + reply.body.size())) {
     reply = error_reply(kUnavailable, "the server has no memory left for this reply; try again later");
   }
-  count_reply(front().shared, reply.status);
   put(head_of(reply, keep_alive_));
   if (!head_only_) put(reply.body);
+  count_reply(front(), Protocol::http, reply.status);
+  if (inference != nullptr) count(front(), *inference, reply.status);
   state_ = State::writing;
   note_move();
   flush();

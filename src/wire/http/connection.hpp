@@ -40,7 +40,8 @@ class Connection final : public wire::Connection, public InferenceOwner {
   /// Does what the request that has been read asks for.
   void handle();
   void ask(std::shared_ptr<Inference> inference);
-  void reply(Reply reply);
+  /// @param inference  that it is the reply to; null for another request
+  void reply(Reply reply, const Inference* inference = nullptr);
 
   MemoryShare memory_;
   Reader reader_;

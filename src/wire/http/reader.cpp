@@ -53,9 +53,13 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
                         beast::error_code& /*error*/) override {}
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& /*error*/) override {
+    if (head_read) return;  // a trailer, which is no header (RFC 9110 6.5.1)
     if (field == beast::http::field::host) {
       if (has_host) throw RequestError(kBadRequest, "the request has two Host headers");
       has_host = true;
+    } else if (field == beast::http::field::transfer_encoding) {
+      // Beast takes the rest of another coding's body for the next request.
+      if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the only transfer coding is chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
     } else if (field == beast::http::field::expect) {
@@ -70,8 +74,10 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
     }
   }
   void on_header_impl(beast::error_code& /*error*/) override {
+    head_read = true;
     if (is_current && !has_host) throw RequestError(kBadRequest, "the request has no Host header");
     message.keep_alive = keep_alive() && is_current;
+    message.expects_continue = message.expects_continue && is_current;
   }
   void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {}
   std::size_t on_body_impl(beast::string_view part, beast::error_code& /*error*/) override {
@@ -91,6 +97,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
   std::size_t body_max;
   Message message;
   bool has_host = false;
+  bool head_read = false;
   bool is_current = true;  ///< HTTP/1.1; connections of 1.0 are closed behind a reply
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -11,13 +12,19 @@
 #include <vector>
 
 #include "wire/descriptions.hpp"
+#include "wire/http/page.hpp"
 #include "wire/infer_reply.hpp"
 #include "wire/infer_request.hpp"
 #include "wire/request_error.hpp"
+#include "wire/server_status.hpp"
 
 namespace headrace::wire::http {
 
 namespace {
+
+/// Lines of the head of what browsers neither keep nor take for another type, nor show within pages of others.
+constexpr std::string_view kPrivate =
+    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
 /// A request's path, between its slashes and with escapes like %2F read.
 using Path = std::vector<std::string>;
@@ -31,7 +38,7 @@ std::string unescape(std::string_view part) {
     }
     unsigned char byte = 0;
     const char* const digits = part.data() + i + 1;
-    if (i + 2 >= part.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+    if (i + 2 >= part.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2 || byte == 0) {
       throw RequestError(kBadRequest, "the path has an escape that is none");
     }
     text += static_cast<char>(byte);
@@ -40,8 +47,14 @@ std::string unescape(std::string_view part) {
   return text;
 }
 
+/// @param target  also of the form that proxies are sent, http://HOST/PATH (RFC 9112 3.2.2)
 Path path_of(std::string_view target) {
   target = target.substr(0, target.find('?'));
+  const std::size_t scheme = target.find("://");
+  if (!target.starts_with('/') && scheme != std::string_view::npos) {
+    target.remove_prefix(scheme + 3);
+    target.remove_prefix(std::min(target.find('/'), target.size()));
+  }
   Path path;
   while (!target.empty()) {
     const std::size_t slash = target.find('/');
@@ -68,7 +81,8 @@ void require_method(const Message& message, std::string_view method) {
                      method == "GET" ? "GET, HEAD" : method);
 }
 
-std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, Budget& budget) {
+std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, const SharedRegions& regions,
+                                          Budget& budget) {
   if (!message.content_encoding.empty() && message.content_encoding != "identity") {
     throw RequestError(415, "compressed requests are not taken");
   }
@@ -78,7 +92,7 @@ std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& me
     throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
-  return read_infer_request(served, body.substr(0, json_bytes), tensors, budget);
+  return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, budget);
 }
 
 /// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
@@ -95,10 +109,12 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
   const std::string_view what = rest.empty() ? "" : std::string_view(rest[0]);
   if (what == "infer") {
     require_method(message, "POST");
-    if (service.draining.load(std::memory_order_relaxed)) {
-      throw RequestError(kUnavailable, "the server is about to stop");
-    }
-    return {.inference = read_inference(served, message, budget)};
+    return {.inference = read_for(served, [&] {
+              if (service.draining.load(std::memory_order_relaxed)) {
+                throw RequestError(kUnavailable, "the server is about to stop");
+              }
+              return read_inference(served, message, service.regions, budget);
+            })};
   }
   require_method(message, "GET");
   if (what.empty()) return {.reply = json_reply(describe_model(served))};
@@ -109,7 +125,65 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
   not_found();
 }
 
+/// The page, or what it shows: `/` and `/status.json`. Browsers keep neither, and give neither to pages of others.
+Outcome route_page(const Shared& shared, const Message& message, const Path& path) {
+  require_method(message, "GET");
+  if (path.empty()) {
+    return {.reply = {.body = std::string(kPage.html), .type = "text/html; charset=utf-8", .headers = kPage.headers}};
+  }
+  Reply reply = json_reply(describe_status(shared));
+  reply.headers = kPrivate;
+  return {.reply = std::move(reply)};
+}
+
+/// Registers the region that a request's JSON describes.
+void register_region(SharedRegions& regions, const std::string& name, std::string_view body) {
+  constexpr std::size_t kBytesMax = 128 << 10;
+  if (body.size() > kBytesMax) throw RequestError(kTooLarge, "what registers a region has 128 KiB at most");
+  const nlohmann::json described = nlohmann::json::parse(body, nullptr, false);
+  const auto is_count = [&](const char* key) { return described.contains(key) && described[key].is_number_unsigned(); };
+  const bool right = described.is_object() && described.contains("key") && described["key"].is_string() &&
+                     is_count("byte_size") && (is_count("offset") || !described.contains("offset"));
+  if (!right) {
+    throw RequestError(
+        kBadRequest,
+        "a region is registered by an object with a text \"key\", and whole numbers \"byte_size\" and \"offset\"");
+  }
+  regions.add(name, described["key"].get<std::string>(), described.value("offset", std::uint64_t{0}),
+              described["byte_size"].get<std::uint64_t>());
+}
+
+/// /v2/systemsharedmemory[/region/NAME]/WHAT; `rest` is what follows systemsharedmemory.
+Outcome route_regions(SharedRegions& regions, const Message& message, std::span<const std::string> rest) {
+  std::string name;
+  if (rest.size() == 3 && rest[0] == "region") {
+    name = rest[1];
+    rest = rest.subspan(2);
+  }
+  if (rest.size() != 1) not_found();
+  const std::string_view what = rest[0];
+  if (what == "status") {
+    require_method(message, "GET");
+    return {.reply = json_reply(describe_regions(regions, name))};
+  }
+  if (what == "unregister") {
+    require_method(message, "POST");
+    if (name.empty()) {
+      regions.remove_all();
+    } else {
+      regions.remove(name);
+    }
+    return {};
+  }
+  if (what != "register" || name.empty()) not_found();
+  require_method(message, "POST");
+  register_region(regions, name, message.body);
+  return {};
+}
+
 Outcome route_path(const Service& service, const Message& message, const Path& path, Budget& budget) {
+  const bool for_page = path.empty() || (path.size() == 1 && path[0] == "status.json");
+  if (for_page && service.page != nullptr) return route_page(*service.page, message, path);
   if (path.empty() || path[0] != "v2") not_found();
   const auto is = [&](std::initializer_list<std::string_view> parts) {
     return std::equal(path.begin() + 1, path.end(), parts.begin(), parts.end());
@@ -123,6 +197,9 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
     if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", path[2]));
     return route_model(service, message, *served, std::span(path).subspan(3), budget);
   }
+  if (path.size() > 1 && path[1] == "systemsharedmemory" && service.regions.enabled()) {
+    return route_regions(service.regions, message, std::span(path).subspan(2));
+  }
   for (const std::string_view extension :
        {"systemsharedmemory", "cudasharedmemory", "trace", "logging", "repository"}) {
     if (path.size() > 1 && path[1] == extension) {
@@ -133,7 +210,7 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
   const bool known = is({}) || is({"health", "live"}) || is({"health", "ready"}) || is({"models", "stats"});
   if (!known) not_found();
   require_method(message, "GET");
-  if (is({})) return {.reply = json_reply(describe_server())};
+  if (is({})) return {.reply = json_reply(describe_server(service.regions))};
   if (is({"models", "stats"})) return {.reply = json_reply(describe_statistics(service.models, nullptr))};
   return {.reply = health_reply(is({"health", "live"}) || ready)};
 }
@@ -145,6 +222,7 @@ std::string_view phrase_of(int status) {
     case kNotFound: return "Not Found";
     case kMethodNotAllowed: return "Method Not Allowed";
     case 408: return "Request Timeout";
+    case kConflict: return "Conflict";
     case kTooLarge: return "Content Too Large";
     case 415: return "Unsupported Media Type";
     case kTooManyRequests: return "Too Many Requests";
@@ -164,6 +242,7 @@ Outcome route(const Service& service, const Message& message, Budget& budget) {
   } catch (const RequestError& error) {
     Outcome outcome{.reply = error_reply(error.status(), error.what())};
     outcome.reply.allow = error.allow();
+    outcome.model = error.model();
     return outcome;
   } catch (const std::bad_alloc&) {
     return {.reply = error_reply(kUnavailable, "the server has no memory left for this request; try again later")};
@@ -194,6 +273,7 @@ std::string head_of(const Reply& reply, bool keep_alive) {
   if (!reply.allow.empty()) add("Allow", reply.allow);
   if (reply.status == kTooManyRequests || reply.status == kUnavailable) add("Retry-After", "1");
   if (!keep_alive) add("Connection", "close");
+  head += reply.headers;
   head += "\r\n";
   return head;
 }

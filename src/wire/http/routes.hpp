@@ -7,8 +7,10 @@
 #include <string_view>
 
 #include "base/budget.hpp"
+#include "wire/front.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
+#include "wire/shared_regions.hpp"
 
 namespace headrace::wire::http {
 
@@ -19,18 +21,22 @@ struct Reply {
   std::optional<std::size_t> json_bytes = {};  ///< Where binary tensors follow the JSON.
   std::string_view allow = {};                 ///< The method that a path has, where the request's is wrong.
   std::string_view type = "application/json";
+  std::string_view headers = {};  ///< Further lines of the head.
 };
 
 /// What becomes of a request: a reply, or an inference to be asked for.
 struct Outcome {
   Reply reply = {};
   std::shared_ptr<Inference> inference = {};
+  const ServedModel* model = nullptr;  ///< That was asked for an inference which could not be read.
 };
 
 /// What all connections of a server share.
 struct Service {
   const Models& models;
+  SharedRegions& regions;
   const std::atomic<bool>& draining;
+  const Shared* page = nullptr;  ///< What the page at `/` shows; null for a server without it.
 };
 
 /// Finds what a request asks for. Never throws RequestError: such are replies.

@@ -1,14 +1,23 @@
 #pragma once
 
+// Fdtd2d is the stencil that Fdtd (headrace/grid/fdtd.hpp) runs in two dimensions; programs include it to run the
+// stencil in a Simulation of their own.
+//
+//     headrace::grid::Fdtd2d<float, true> stencil{};  // with absorbing layers, whose tables are to be filled in
+//     for (const headrace::grid::Phase& phase : stencil.kPhases) {
+//       std::printf("reads %d cells upwards along x\n", static_cast<int>(phase.reach.high[0]));
+//     }
+//     static_assert(stencil.kFields == headrace::grid::fdtd2d::field_count);
+
 #include <array>
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/grid/phase.hpp"
-#include "headrace/grid/stencils/cpml.hpp"
-#include "headrace/grid/stencils/fdtd_phases.hpp"
-#include "headrace/grid/stencils/fdtd_points.hpp"
-#include "headrace/grid/stencils/wall.hpp"
+#include "headrace/grid/detail/phase.hpp"
+#include "headrace/grid/detail/stencils/cpml.hpp"
+#include "headrace/grid/detail/stencils/fdtd_phases.hpp"
+#include "headrace/grid/detail/stencils/fdtd_points.hpp"
+#include "headrace/grid/detail/stencils/wall.hpp"
 
 namespace headrace::grid {
 

@@ -1,15 +1,24 @@
 #pragma once
 
+// Fdtd3d is the stencil that Fdtd (headrace/grid/fdtd.hpp) runs in three dimensions; programs include it to run the
+// stencil in a Simulation of their own.
+//
+//     headrace::grid::Fdtd3d<float, true> stencil{};  // with absorbing layers, whose tables are to be filled in
+//     for (const headrace::grid::Phase& phase : stencil.kPhases) {
+//       std::printf("reads %d cells upwards along z\n", static_cast<int>(phase.reach.high[2]));
+//     }
+//     static_assert(stencil.kFields == headrace::grid::fdtd3d::field_count);
+
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/grid/phase.hpp"
-#include "headrace/grid/stencils/cpml.hpp"
-#include "headrace/grid/stencils/fdtd_media.hpp"
-#include "headrace/grid/stencils/fdtd_phases.hpp"
-#include "headrace/grid/stencils/fdtd_points.hpp"
-#include "headrace/grid/stencils/inlined.hpp"
-#include "headrace/grid/stencils/wall.hpp"
+#include "headrace/grid/detail/phase.hpp"
+#include "headrace/grid/detail/stencils/cpml.hpp"
+#include "headrace/grid/detail/stencils/fdtd_media.hpp"
+#include "headrace/grid/detail/stencils/fdtd_phases.hpp"
+#include "headrace/grid/detail/stencils/fdtd_points.hpp"
+#include "headrace/grid/detail/stencils/inlined.hpp"
+#include "headrace/grid/detail/stencils/wall.hpp"
 
 namespace headrace::grid {
 

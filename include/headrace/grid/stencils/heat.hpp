@@ -1,5 +1,13 @@
 #pragma once
 
+// heat() is the stencil of the heat equation, for a Simulation (headrace/grid/simulation.hpp) in one to three
+// dimensions.
+//
+//     const float diffusivity = 1e-4F, time_step = 1e-3F, spacing = 1e-3F;
+//     headrace::grid::StencilProgram program =
+//         headrace::grid::heat<float>(2, diffusivity * time_step / (spacing * spacing));
+//     std::printf("field %d of %d is the heat\n", headrace::grid::kHeat, program.field_count);
+
 #include <array>
 
 #include "headrace/grid/stencil.hpp"

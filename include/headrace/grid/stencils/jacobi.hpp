@@ -1,5 +1,15 @@
 #pragma once
 
+// jacobi() is the stencil of Jacobi's iteration for Poisson's equation, in one to three dimensions.
+//
+//     auto cut = headrace::grid::Decomposition::best({256, 256}, 1);
+//     headrace::grid::Simulation solver(cut, {headrace::Device::parse("best")}, headrace::grid::jacobi<double>(2));
+//     solver.set<double>(headrace::grid::kJacobiSource, std::vector<double>{1});  // in all cells
+//     solver.step(1000);
+//     std::printf("residual %g\n", headrace::grid::jacobi_residual(solver).two);
+//     std::vector<double> solution(256 * 256);
+//     solver.get<double>(headrace::grid::kJacobiSolution, solution);
+
 #include <array>
 #include <cstdint>
 #include <vector>

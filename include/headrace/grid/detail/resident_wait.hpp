@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/detail/resident_view.hpp"
+
+namespace headrace::grid {
+
+/// What the blocks of a resident kernel wait for. Every thread of a block calls, and learns whether to go on: false
+/// once the host has said to stop, or once it has waited for too long. A block that leaves is missed by no other for
+/// long, for those look too.
+struct ResidentWait {
+  /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
+  /// @param writer  who that is, as ResidentWords::waits_for has it
+  template <bool OnDevice, class Group>
+  [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const ResidentView& view, const std::uint64_t& word,
+                                              std::uint64_t least, std::uint32_t writer) noexcept {
+    bool go = true;
+    if (group.rank() == 0) {
+      std::uint64_t since = 0;
+      for (std::uint32_t poll = 1; (OnDevice ? group.load_on_device(word) : group.load(word)) < least; ++poll) {
+        if (poll % kPollsPerLook == 0 && must_leave(group, view, since)) {
+          go = false;
+          break;
+        }
+        group.relax_briefly();  // what is waited for is on its way, and a nap is as long as a phase of a small grid
+      }
+      if (!go && group.block() == 0)
+        group.store(view.words->waits_for, writer);  // the host reads it once all have left
+    }
+    return group.broadcast(go);
+  }
+
+  /// Until all blocks have called. What any of them wrote before is then visible to all.
+  template <class Group>
+  [[nodiscard]] HEADRACE_HD static bool meet(const Group& group, const ResidentView& view) noexcept {
+    group.sync();
+    std::uint64_t all = 0;
+    if (group.rank() == 0) {
+      const std::uint64_t blocks = group.block_count();
+      all = (group.fetch_add_on_device(view.counters->arrived, std::uint64_t{1}) / blocks + 1) * blocks;
+    }
+    return until<true>(group, view, view.counters->arrived, all, ResidentWords::kOwnBlocks);
+  }
+
+ private:
+  /// The stop word is across the link to the host, and what is waited for is nearly always there before.
+  static constexpr std::uint32_t kPollsPerLook = 64;
+
+  /// @param since  when this was first asked; 0: not yet
+  template <class Group>
+  [[nodiscard]] HEADRACE_HD static bool must_leave(const Group& group, const ResidentView& view,
+                                                   std::uint64_t& since) noexcept {
+    if (group.load(view.words->stop) != 0) return true;
+    const std::uint64_t now = group.clock_ns();
+    if (since == 0) since = now;
+    if (now - since < view.limit_ns) return false;
+    group.store(view.words->gave_up, std::uint32_t{1});  // the host reads it once all have left
+    return true;
+  }
+};
+
+}  // namespace headrace::grid

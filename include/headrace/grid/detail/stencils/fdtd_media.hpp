@@ -1,0 +1,92 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/detail/stencils/inlined.hpp"
+
+/// The materials of finite differences in three dimensions, as the stencil sees them. Every component of a cell has
+/// coefficients of its own. Few combinations of them occur, so a cell holds the number of its combination in a table;
+/// E and H have a number each, as most domains have one permeability.
+namespace headrace::grid {
+
+/// The coefficients of E in a cell, along x, y and z: E <- ca E + cb (curl H).
+template <class Value>
+struct alignas(16) FdtdElectric {
+  Value ca[3] = {};
+  Value cb[3] = {};
+};
+
+/// The coefficients of H in a cell, along x, y and z: H <- H - db (curl E).
+template <class Value>
+struct alignas(16) FdtdMagnetic {
+  Value db[3] = {};
+};
+
+/// The combinations that occur, and where rows have one of them for long.
+template <class Combination>
+struct FdtdMedia {
+  static constexpr std::int32_t kRun = 8;              ///< Cells of a row.
+  static constexpr std::uint32_t kMixed = 0xFFFFFFFF;  ///< No number of a combination.
+
+  const Combination* table = nullptr;
+  /// For every kRun cells of each row of the domain, x fastest, the number that all of them have, or kMixed. Null where
+  /// the table has one combination, and on CUDA devices, which look up each cell.
+  const std::uint32_t* runs = nullptr;
+};
+
+/// The number of a combination as a value of a field: the same bits, which are moved and never calculated with. Cells
+/// outside the domain hold 0, which is the number of a combination like others.
+template <class Value>
+[[nodiscard]] constexpr Value combination_bits(std::uint32_t number) noexcept {
+  using Bits = std::conditional_t<sizeof(Value) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Value>(static_cast<Bits>(number));
+}
+template <class Value>
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t combination_number(Value bits) noexcept {
+  using Bits = std::conditional_t<sizeof(Value) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+  return static_cast<std::uint32_t>(std::bit_cast<Bits>(bits));
+}
+
+/// A combination of the table. No kernel writes it, so a GPU reads it through its read-only cache, 16 bytes at a time.
+template <class Combination>
+[[nodiscard]] HEADRACE_HD HEADRACE_INLINED Combination combination_at(const Combination* table,
+                                                                      std::uint32_t number) noexcept {
+#if defined(__CUDA_ARCH__)
+  struct Units {
+    uint4 of[sizeof(Combination) / sizeof(uint4)];
+  } units;
+  const auto* from = reinterpret_cast<const uint4*>(table + number);
+  for (std::size_t i = 0; i < sizeof(Combination) / sizeof(uint4); ++i) units.of[i] = __ldg(from + i);
+  return std::bit_cast<Combination>(units);
+#else
+  return table[number];
+#endif
+}
+
+/// Divides the cells from `begin` to `end` of a row into runs of one combination and mixed ones:
+/// visit(first, end, number), where the number may be kMixed.
+template <class Combination, class Row, class Visit>
+HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin,
+                                   std::int32_t end, const Visit& visit) {
+  if (media.runs == nullptr) return visit(begin, end, 0U);
+  constexpr std::int32_t kRun = FdtdMedia<Combination>::kRun;
+  const auto& region = *row.region;
+  const std::int64_t in_row = (region.extent[0] + kRun - 1) / kRun;
+  const std::int64_t number_of_row =
+      std::int64_t{region.own_low[2] + row.z} * region.extent[1] + region.own_low[1] + row.y;
+  const std::uint32_t* const runs = media.runs + number_of_row * in_row;
+  const std::int32_t low = region.own_low[0];
+  for (std::int32_t first = begin; first < end;) {
+    std::int32_t run = (low + first) / kRun;
+    const std::uint32_t number = runs[run];
+    while ((run + 1) * kRun - low < end && runs[run + 1] == number) ++run;
+    const std::int32_t after = (run + 1) * kRun - low < end ? (run + 1) * kRun - low : end;
+    visit(first, after, number);
+    first = after;
+  }
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "headrace/grid/detail/phase.hpp"
+
+/// What finite differences in the time domain do in a step, in this order.
+namespace headrace::grid {
+
+enum class FdtdPhase : int {
+  update_h,          ///< H half a step on.
+  absorb_h_x,        ///< What the absorbing layers across x add to it,
+  absorb_h_y,        ///< across y,
+  absorb_h_z,        ///< and across z.
+  magnetic_sources,  ///< Sources that add to H.
+  update_e,
+  absorb_e_x,
+  absorb_e_y,
+  absorb_e_z,
+  electric_sources,
+  receivers,
+};
+
+inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
+                                        FdtdPhase::absorb_h_z,       FdtdPhase::magnetic_sources, FdtdPhase::update_e,
+                                        FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,       FdtdPhase::absorb_e_z,
+                                        FdtdPhase::electric_sources, FdtdPhase::receivers};
+
+/// Whether a step in so many dimensions, with absorbing layers or without, has this phase.
+[[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing) noexcept {
+  switch (phase) {
+    case FdtdPhase::absorb_h_x:
+    case FdtdPhase::absorb_h_y:
+    case FdtdPhase::absorb_e_x:
+    case FdtdPhase::absorb_e_y: return absorbing;
+    case FdtdPhase::absorb_h_z:
+    case FdtdPhase::absorb_e_z: return absorbing && dimensions == 3;
+    default: return true;
+  }
+}
+
+/// The phases of a step.
+template <int Dimensions, bool Absorbing>
+[[nodiscard]] constexpr auto fdtd_order() noexcept {
+  constexpr std::size_t kCount = 5 + (Absorbing ? 2 * static_cast<std::size_t>(Dimensions) : 0);
+  std::array<FdtdPhase, kCount> order{};
+  std::size_t count = 0;
+  for (const FdtdPhase phase : kFdtdPhases) {
+    if (has_phase(phase, Dimensions, Absorbing)) order[count++] = phase;
+  }
+  return order;
+}
+
+/// What `describe` says of each phase of an order.
+template <std::size_t Count>
+[[nodiscard]] constexpr std::array<Phase, Count> describe_phases(const std::array<FdtdPhase, Count>& order,
+                                                                 Phase (*describe)(FdtdPhase)) {
+  std::array<Phase, Count> phases{};
+  for (std::size_t i = 0; i < Count; ++i) phases[i] = describe(order[i]);
+  return phases;
+}
+
+/// The numbers that these phases have in an order.
+template <FdtdPhase... Wanted, std::size_t Count>
+[[nodiscard]] constexpr std::array<int, sizeof...(Wanted)> phases_that_are(const std::array<FdtdPhase, Count>& order) {
+  std::array<int, sizeof...(Wanted)> numbers{};
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (((order[i] == Wanted) || ...)) numbers[found++] = static_cast<int>(i);
+  }
+  return numbers;
+}
+
+/// One layer above, which H reads of E, or below, which E reads of H, along one axis.
+[[nodiscard]] constexpr Layers layer_above(std::size_t axis) noexcept {
+  Layers made;
+  made.high[axis] = 1;
+  return made;
+}
+[[nodiscard]] constexpr Layers layer_below(std::size_t axis) noexcept {
+  Layers made;
+  made.low[axis] = 1;
+  return made;
+}
+
+}  // namespace headrace::grid

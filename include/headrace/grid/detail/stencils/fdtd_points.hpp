@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/detail/stencils/cpml.hpp"
+#include "headrace/grid/detail/stencils/fdtd_media.hpp"
+
+/// Sources and receivers of finite differences in the time domain, as the stencils see them: tables in the memory of
+/// the device, sorted by cell, so that a phase restricted to their cells finds its own in a few reads.
+namespace headrace::grid {
+
+struct FdtdSourcePoint {
+  std::int64_t cell = 0;   ///< Which of the domain's, counted with x fastest.
+  std::int64_t first = 0;  ///< The place of its first sample among all.
+  std::int64_t count = 0;
+  std::int32_t field = 0;
+  std::int32_t magnetic = 0;  ///< 1 for a field that is updated in the first half of a step.
+};
+
+struct FdtdReceiverPoint {
+  std::int64_t cell = 0;
+  std::int32_t field = 0;
+  std::int32_t number = 0;  ///< Among those of this part.
+};
+
+/// Adds samples[step] to a field, after that field's update; nothing once the samples have ended.
+template <class Value>
+struct FdtdSources {
+  const FdtdSourcePoint* points = nullptr;
+  const Value* samples = nullptr;
+  std::int64_t count = 0;
+};
+
+/// Writes a field at the end of a step to traces[number * capacity + (step - first_step)].
+template <class Value>
+struct FdtdReceivers {
+  const FdtdReceiverPoint* points = nullptr;
+  Value* traces = nullptr;
+  std::int64_t count = 0;
+  std::int64_t capacity = 0;
+  std::int64_t first_step = 0;
+};
+
+/// All that the stencils read beside the fields.
+template <class Value>
+struct FdtdTables {
+  CpmlFactors<Value> electric[3];  ///< One an axis.
+  CpmlFactors<Value> magnetic[3];
+  FdtdSources<Value> sources;
+  FdtdReceivers<Value> receivers;
+  FdtdMedia<FdtdElectric<Value>> electric_media;  ///< Only in three dimensions.
+  FdtdMedia<FdtdMagnetic<Value>> magnetic_media;
+};
+
+/// The first of `count` points, sorted by cell, that is not before `cell`.
+template <class Point>
+[[nodiscard]] HEADRACE_HD inline std::int64_t first_point(const Point* points, std::int64_t count,
+                                                          std::int64_t cell) noexcept {
+  std::int64_t low = 0;
+  std::int64_t high = count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (points[middle].cell < cell) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+template <class Cell>
+[[nodiscard]] HEADRACE_HD inline std::int64_t cell_number(const Cell& cell) noexcept {
+  return (std::int64_t{cell.z()} * cell.extent(1) + cell.y()) * cell.extent(0) + cell.x();
+}
+
+/// What a phase of sources does in one cell; several sources add up in the order in which they were added.
+template <class Value, class Cell>
+HEADRACE_HD inline void add_sources(Cell cell, const FdtdSources<Value>& sources, std::int32_t magnetic) {
+  const std::int64_t number = cell_number(cell);
+  for (std::int64_t i = first_point(sources.points, sources.count, number);
+       i < sources.count && sources.points[i].cell == number; ++i) {
+    const FdtdSourcePoint& point = sources.points[i];
+    const auto step = static_cast<std::int64_t>(cell.step());
+    if (point.magnetic != magnetic || step >= point.count) continue;
+    cell.set(point.field, cell.get(point.field) + sources.samples[point.first + step]);
+  }
+}
+
+/// What a phase of receivers does in one cell. A cell that another part owns is that part's to record.
+template <class Value, class Cell>
+HEADRACE_HD inline void record(Cell cell, const FdtdReceivers<Value>& receivers) {
+  if (!cell.owned()) return;
+  const std::int64_t number = cell_number(cell);
+  for (std::int64_t i = first_point(receivers.points, receivers.count, number);
+       i < receivers.count && receivers.points[i].cell == number; ++i) {
+    const FdtdReceiverPoint& point = receivers.points[i];
+    const std::int64_t at = static_cast<std::int64_t>(cell.step()) - receivers.first_step;
+    receivers.traces[point.number * receivers.capacity + at] = cell.get(point.field);
+  }
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,214 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/detail/phase.hpp"
+
+/// Phases that are done together, for one step or several, in one pass over memory. Rows are loaded one after the other
+/// into a window of a few rows of each field; each phase of each step follows so many rows behind that all it reads is
+/// there, and what it overwrites has been read; what comes out at the end is stored. See docs/grid.md.
+namespace headrace::grid {
+
+/// Whether a stencil names phases that can be done so:
+///
+///   static constexpr std::array kSwept{0, 2};  // in their order; reach along x and y only
+///
+/// `update` of these names fields and offsets that are constants where it is compiled, does not branch about get() and
+/// set(), and asks a cell for no more than those, its place, extent() and step().
+template <class Stencil>
+[[nodiscard]] constexpr bool sweepable() {
+  if constexpr (requires { Stencil::kSwept; }) {
+    for (const int phase : Stencil::kSwept) {
+      const Layers reach = Stencil::kPhases[static_cast<std::size_t>(phase)].reach;
+      if (reach.low[2] != 0 || reach.high[2] != 0) return false;
+    }
+    return Stencil::kSwept.size() > 0;
+  } else {
+    return false;
+  }
+}
+
+/// How a pass of several steps goes. A window is of one piece of memory: that in which the field of its number is when
+/// the pass begins. Swaps lead fields to other windows.
+template <class Stencil, int Steps>
+class Sweep {
+ public:
+  static constexpr int kFields = Stencil::kFields;
+  static constexpr int kPhases = static_cast<int>(Stencil::kSwept.size());
+  static constexpr int kOps = Steps * kPhases;
+  using Windows = std::array<int, static_cast<std::size_t>(kFields)>;
+
+  /// One phase of one step.
+  struct Op {
+    int phase = 0;
+    int step = 0;
+    int lag = 0;  ///< Rows behind the one that was loaded last.
+    FieldSet writes;
+    FieldSet neighbours;
+    Layers reach;
+  };
+
+  /// The window of each field after so many steps.
+  [[nodiscard]] HEADRACE_HD static constexpr Windows windows(int step) {
+    Windows its{};
+    for (int field = 0; field < kFields; ++field) its[at(field)] = field;
+    if constexpr (requires { Stencil::kSwaps; }) {
+      for (int done = 0; done < step; ++done) {
+        for (const Swap& swap : Stencil::kSwaps) {
+          const int first = its[at(swap.first)];
+          its[at(swap.first)] = its[at(swap.second)];
+          its[at(swap.second)] = first;
+        }
+      }
+    }
+    return its;
+  }
+
+  [[nodiscard]] HEADRACE_HD static constexpr std::array<Op, static_cast<std::size_t>(kOps)> ops() {
+    std::array<Op, static_cast<std::size_t>(kOps)> made{};
+    for (int i = 0; i < kOps; ++i) {
+      Op& op = made[at(i)];
+      op.phase = Stencil::kSwept[at(i % kPhases)];
+      op.step = i / kPhases;
+      const Phase phase = Stencil::kPhases[at(op.phase)];
+      op.writes = in_windows(phase.writes, op.step);
+      op.neighbours = in_windows(phase.neighbours, op.step);
+      op.reach = phase.neighbours.empty() ? Layers{} : phase.reach;
+      op.lag = above(op);
+      const FieldSet touched = op.writes | in_windows(phase.reads, op.step);
+      for (int j = 0; j < i; ++j) {
+        const Op& before = made[at(j)];
+        const FieldSet seen = before.writes | in_windows(Stencil::kPhases[at(before.phase)].reads, before.step);
+        if (!(before.writes & op.neighbours).empty()) op.lag = larger(op.lag, before.lag + above(op));
+        if (!(before.neighbours & op.writes).empty()) op.lag = larger(op.lag, before.lag + below(before));
+        if (!(seen & touched).empty()) op.lag = larger(op.lag, before.lag);
+      }
+    }
+    return made;
+  }
+
+  /// Rows that the last of all is behind: where results are stored.
+  [[nodiscard]] HEADRACE_HD static constexpr int lag() {
+    int most = 0;
+    for (const Op& op : ops()) most = larger(most, op.lag);
+    return most;
+  }
+
+  /// Rows that a window must have.
+  [[nodiscard]] HEADRACE_HD static constexpr int depth() {
+    int most = lag() + 1;
+    for (const Op& op : ops()) most = larger(most, op.lag + below(op) + 1);
+    return most;
+  }
+
+  /// How far beyond what comes out of a pass it must read.
+  [[nodiscard]] HEADRACE_HD static constexpr Layers halo() {
+    std::array<Layers, static_cast<std::size_t>(kFields)> needs{};
+    Layers most;
+    const auto all = ops();
+    for (int i = kOps; i-- > 0;) {
+      const Op& op = all[at(i)];
+      Layers beyond;
+      for (int w = 0; w < kFields; ++w) {
+        if (op.writes.contains(w)) beyond = wider(beyond, needs[at(w)]);
+      }
+      for (int w = 0; w < kFields; ++w) {
+        if (op.neighbours.contains(w)) needs[at(w)] = wider(needs[at(w)], stacked(beyond, op.reach));
+        most = wider(most, needs[at(w)]);
+      }
+      // What a phase reads at the cell itself is needed as far as what it writes.
+      const FieldSet reads = in_windows(Stencil::kPhases[at(op.phase)].reads, op.step);
+      for (int w = 0; w < kFields; ++w) {
+        if (reads.contains(w)) needs[at(w)] = wider(needs[at(w)], beyond);
+      }
+    }
+    return most;
+  }
+
+  /// Fields of which nothing is left from one step to the next: they are written before they are read.
+  [[nodiscard]] HEADRACE_HD static constexpr FieldSet overwritten() {
+    FieldSet read;
+    FieldSet found;
+    for (int p = 0; p < static_cast<int>(Stencil::kPhases.size()); ++p) {
+      const Phase phase = Stencil::kPhases[at(p)];
+      read = read | phase.reads | phase.neighbours;
+      bool swept = false;
+      for (const int one : Stencil::kSwept) swept = swept || one == p;
+      for (int field = 0; field < kFields; ++field) {
+        if (!phase.writes.contains(field) || found.contains(field)) continue;
+        if (swept && !read.contains(field)) found = found | fields(field);
+        if (!swept) read = read | fields(field);
+      }
+    }
+    return found;
+  }
+
+  /// Windows that are loaded.
+  [[nodiscard]] HEADRACE_HD static constexpr FieldSet loaded() {
+    FieldSet found;
+    for (int p = 0; p < kPhases; ++p) {
+      const Phase phase = Stencil::kPhases[at(Stencil::kSwept[at(p)])];
+      for (int step = 0; step < Steps; ++step) {
+        found = found | in_windows(phase.reads | phase.neighbours | phase.writes, step);
+      }
+    }
+    return {found.mask & ~overwritten().mask};
+  }
+
+  /// Fields that are stored.
+  [[nodiscard]] HEADRACE_HD static constexpr FieldSet stored() {
+    FieldSet written;
+    for (const Op& op : ops()) written = written | op.writes;
+    const Windows last = windows(Steps);
+    FieldSet found;
+    for (int field = 0; field < kFields; ++field) {
+      if (written.contains(last[at(field)]) && !overwritten().contains(field)) found = found | fields(field);
+    }
+    return found;
+  }
+
+  /// After the swaps of its steps a pass swaps more: what it stores must not be where others still load. Where no field
+  /// is overwritten anyway, it takes memory beyond that of the fields: field kFields, kFields + 1, ...
+  struct Redirects {
+    std::array<Swap, static_cast<std::size_t>(kFields)> swaps{};
+    int count = 0;
+    int spare = 0;  ///< So many fields more.
+  };
+  [[nodiscard]] HEADRACE_HD static constexpr Redirects redirects() {
+    Redirects made;
+    FieldSet taken;
+    const Windows last = windows(Steps);
+    for (int field = 0; field < kFields; ++field) {
+      if (!stored().contains(field) || !loaded().contains(last[at(field)])) continue;
+      int other = kFields + made.spare;
+      for (int free = kFields; free-- > 0;) {
+        const bool is_free =
+            overwritten().contains(free) && !loaded().contains(last[at(free)]) && !taken.contains(free);
+        if (is_free) other = free;
+      }
+      if (other >= kFields) ++made.spare;
+      if (other < kFields) taken = taken | fields(other);
+      made.swaps[at(made.count++)] = {field, other};
+    }
+    return made;
+  }
+
+ private:
+  [[nodiscard]] HEADRACE_HD static constexpr std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  [[nodiscard]] HEADRACE_HD static constexpr int larger(int a, int b) { return a > b ? a : b; }
+  [[nodiscard]] HEADRACE_HD static constexpr int above(const Op& op) { return static_cast<int>(op.reach.high[1]); }
+  [[nodiscard]] HEADRACE_HD static constexpr int below(const Op& op) { return static_cast<int>(op.reach.low[1]); }
+  [[nodiscard]] HEADRACE_HD static constexpr FieldSet in_windows(FieldSet set, int step) {
+    const Windows its = windows(step);
+    FieldSet found;
+    for (int field = 0; field < kFields; ++field) {
+      if (set.contains(field)) found = found | fields(its[at(field)]);
+    }
+    return found;
+  }
+};
+
+}  // namespace headrace::grid

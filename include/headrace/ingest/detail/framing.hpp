@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/ingest/detail/piece.hpp"
+#include "headrace/ingest/detail/wire.hpp"
+
+/// How a stream of bytes is cut.
+namespace headrace::ingest {
+
+/// Frames of one size, one after the other from the stream's first byte.
+struct FixedFrames {
+  std::uint64_t frame_bytes = 1;  ///< 1 or more.
+
+  [[nodiscard]] HEADRACE_HD std::uint64_t frame_of(std::uint64_t stream_offset) const {
+    return stream_offset / frame_bytes;
+  }
+  [[nodiscard]] HEADRACE_HD std::uint64_t begin(std::uint64_t frame) const { return frame * frame_bytes; }
+  /// The limit of a stream of which all frames before `frame` may be written.
+  [[nodiscard]] HEADRACE_HD std::uint64_t limit(std::uint64_t frame) const { return begin(frame); }
+
+  /// The part of `piece` that lies in the frame of its first byte; `piece` becomes the rest. Requires piece.length > 0.
+  [[nodiscard]] HEADRACE_HD Piece cut(Piece& piece) const {
+    const std::uint64_t left = frame_bytes - piece.stream_offset % frame_bytes;
+    Piece part = piece;
+    part.length = static_cast<std::uint32_t>(lesser(piece.length, left));
+    piece.ring_offset += part.length;
+    piece.stream_offset += part.length;
+    piece.length -= part.length;
+    return part;
+  }
+};
+
+/// How messages say their length.
+struct LengthPrefix {
+  std::uint32_t offset = 0;          ///< Where the length field begins, from the message's first byte.
+  std::uint32_t width = 4;           ///< Bytes of it, 1 to 8.
+  std::uint32_t header_bytes = 4;    ///< Bytes before the body; offset + width or more, at most kHeaderMax.
+  bool big_endian = true;            ///< The most significant byte first.
+  bool counts_header = false;        ///< The length is that of header and body.
+  std::uint64_t body_max = 1 << 30;  ///< A longer body is an error.
+
+  static constexpr std::uint32_t kHeaderMax = 64;
+};
+
+/// Throws UsageError that says what does not fit.
+void check(const LengthPrefix& prefix);
+
+/// One message of a stream: header and body lie beside each other.
+struct Message {
+  std::uint64_t begin = 0;  ///< Where its header begins in the stream.
+  std::uint64_t body = 0;   ///< Where its first byte behind the header lies.
+  std::uint64_t body_bytes = 0;
+};
+
+/// Cuts a stream into messages that say their length. It is given the stream's bytes in order, in parts of any size; of
+/// bodies it touches nothing. Requires: check(prefix) has passed.
+class MessageFraming {
+ public:
+  HEADRACE_HD explicit MessageFraming(const LengthPrefix& prefix) : prefix_(prefix) {}
+
+  /// Where the next part is to begin. Bytes below may be left out: they belong to the body before.
+  [[nodiscard]] HEADRACE_HD std::uint64_t wanted() const { return begin_ + header_filled_; }
+  /// True once a message was longer than body_max, or its length shorter than the header that it counts. Nothing comes
+  /// any more: where the next message begins is not known.
+  [[nodiscard]] HEADRACE_HD bool failed() const { return failed_; }
+  /// Where the message begins that failed() is about, or the next one.
+  [[nodiscard]] HEADRACE_HD std::uint64_t begin() const { return begin_; }
+  /// The length that it gave.
+  [[nodiscard]] HEADRACE_HD std::uint64_t failed_length() const { return failed_length_; }
+
+  /// Reads on in the part of the stream that lies at `bytes`, `length` of them from `offset` on. True where `message`
+  /// has got the next message, whose header ended in this part: to be called with the same part until it is false.
+  /// Requires: offset <= wanted(); a part that ends before it changes nothing.
+  [[nodiscard]] HEADRACE_HD bool next(const std::byte* bytes, std::uint64_t offset, std::uint64_t length,
+                                      Message& message) {
+    while (!failed_ && wanted() - offset < length && header_filled_ < prefix_.header_bytes) {
+      const std::byte byte = bytes[wanted() - offset];
+      header_[header_filled_++] = byte;
+    }
+    if (failed_ || header_filled_ < prefix_.header_bytes) return false;
+    std::uint64_t body = load_number(header_ + prefix_.offset, prefix_.width, prefix_.big_endian);
+    const std::uint64_t less = prefix_.counts_header ? prefix_.header_bytes : 0;
+    if (body < less || body - less > prefix_.body_max) {
+      failed_ = true;
+      failed_length_ = body;
+      return false;
+    }
+    body -= less;
+    message = {begin_, begin_ + prefix_.header_bytes, body};
+    begin_ = message.body + body;
+    header_filled_ = 0;
+    return true;
+  }
+
+ private:
+  LengthPrefix prefix_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t failed_length_ = 0;
+  std::uint32_t header_filled_ = 0;
+  bool failed_ = false;
+  std::byte header_[LengthPrefix::kHeaderMax] = {};
+};
+
+}  // namespace headrace::ingest

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "headrace/base/detail/process.hpp"
+#include "headrace/ingest/detail/frames.hpp"
+#include "headrace/ingest/detail/intervals.hpp"
+
+namespace headrace::ingest {
+
+/// Keeps a frame's buffer from being filled anew: once the frame has been taken, it goes back to its ring with this.
+class FrameLease {
+ public:
+  FrameLease(std::shared_ptr<FrameRing> ring, std::uint64_t number) noexcept
+      : ring_(std::move(ring)), number_(number) {}
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
+  ~FrameLease() {
+    // In a forked child the parent's receiver may hold the lock of the ring.
+    if (ring_ && !birth_.inherited()) static_cast<void>(ring_->release(number_));
+  }
+
+  [[nodiscard]] const FrameRing& ring() const noexcept { return *ring_; }
+
+ private:
+  Birth birth_;
+  std::shared_ptr<FrameRing> ring_;
+  std::uint64_t number_;
+};
+
+/// A frame that has been taken, or a part of one that is being filled. The buffer goes back to its ring with the last
+/// of those that are of the same frame.
+class HeldFrame {
+ public:
+  HeldFrame(std::shared_ptr<FrameRing> ring, const Frame& frame)
+      : HeldFrame(std::make_shared<const FrameLease>(std::move(ring), frame.number), frame) {}
+  /// @param missing  which bytes of the stream in it never came and are zeros.
+  HeldFrame(std::shared_ptr<const FrameLease> lease, const Frame& frame, std::vector<Interval> missing = {}) noexcept
+      : lease_(std::move(lease)), frame_(frame), missing_(std::move(missing)) {}
+
+  [[nodiscard]] const Frame& frame() const noexcept { return frame_; }
+  /// Where bytes are zeros because they never came, by offsets of the stream: of frames that have no presence.
+  [[nodiscard]] std::span<const Interval> missing() const noexcept { return missing_; }
+  [[nodiscard]] const FrameRing& ring() const noexcept { return lease_->ring(); }
+  [[nodiscard]] bool is_float() const noexcept { return to_float(ring().options().conversion); }
+  [[nodiscard]] std::size_t item_count() const noexcept {
+    return is_float() ? frame_.bytes / sizeof(float) : frame_.bytes;
+  }
+
+ private:
+  std::shared_ptr<const FrameLease> lease_;
+  Frame frame_;
+  std::vector<Interval> missing_;
+};
+
+}  // namespace headrace::ingest

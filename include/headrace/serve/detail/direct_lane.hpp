@@ -1,0 +1,256 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/base/detail/line_copy.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/serve/detail/dispatch.hpp"
+#include "headrace/serve/detail/late_queries.hpp"
+
+namespace headrace::serve::detail {
+
+struct WorkerCounters;
+
+/// A client's queries on their way to a resident pool and back. No other host thread takes part: the client writes
+/// where the device reads, and reads where the device writes. Contracts of the members are those of Client.
+class DirectLane {
+ public:
+  /// The slots of this lane in memory that device and client share; see DispatchView.
+  struct Memory {
+    std::byte* queries = nullptr;
+    const std::byte* answers = nullptr;
+    const std::uint32_t* done =
+        nullptr;  ///< Null where answers are sealed, or where nobody answers (`answers_itself`).
+    const DispatchStamps* stamps = nullptr;
+    std::uint32_t* tail = nullptr;
+    SealedUnit* lone = nullptr;  ///< See DispatchView::lone.
+    std::uint32_t query_stride = 0;
+    std::uint32_t answer_stride = 0;
+    const std::atomic<std::uint32_t>* failed = nullptr;  ///< See LoadedState.
+    bool answers_itself = false;                         ///< For Schedule::none: every query has come back at once.
+  };
+
+  DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t query_bytes, std::uint32_t answer_bytes,
+             std::uint32_t sample_every, WorkerCounters* stages);
+
+  // --- the client
+  /// Why no query may be submitted any more, or ok.
+  [[nodiscard]] Status open_status() const noexcept {
+    const std::uint32_t closed = closed_.load(std::memory_order_acquire);
+    if (closed == 0) return operator_failed() ? Status(Errc::device_fault) : Status();
+    return Error{static_cast<Errc>(closed - 1), closed_native_.load(std::memory_order_relaxed)};
+  }
+  [[nodiscard]] bool full() noexcept { return next_ - taken_ > mask_ || (late_.keeps() && kept_full()); }
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  void refuse() noexcept { add(counters_.refused, 1); }
+
+  /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
+  void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
+    const std::uint64_t slot = next_ & mask_;
+    if (memory_.lone != nullptr && next_ == taken_ && !late_.keeps()) write_lone(query);
+    copy_lines(slot_at(next_), query, query_bytes_);
+    prefetch_to_write(slot_at(next_ + kWriteAhead), query_bytes_, kWriteAheadBytes);
+    Note& note = notes_[slot];
+    note.tag = tag;
+    note.deadline = deadline;
+    late_.watch(deadline);
+    if (sampled(next_)) note.submitted = SteadyClock::now();
+    ++next_;
+    counters_.submitted.store(next_, std::memory_order_relaxed);
+    // Pairs with Dispatcher: the query above is there before the tail says so.
+    std::atomic_ref(*memory_.tail).store(static_cast<std::uint32_t>(next_), std::memory_order_release);
+  }
+
+  /// Whether the query at `position` has come back: with an answer, late, or because the lane was closed.
+  [[nodiscard]] bool back(std::uint64_t position) const noexcept { return settled(position) || given_up(position); }
+
+  // What LateQueries asks of a lane.
+  [[nodiscard]] bool settled(std::uint64_t position) const noexcept {
+    return answered(position) || closed_.load(std::memory_order_acquire) != 0;
+  }
+  [[nodiscard]] Time deadline(std::uint64_t position) const noexcept { return notes_[position & mask_].deadline; }
+  [[nodiscard]] bool given_up(std::uint64_t position) const noexcept {
+    return notes_[position & mask_].mark == mark_of(position, true);
+  }
+  void give_up(std::uint64_t position) noexcept {
+    notes_[position & mask_].mark = mark_of(position, true);
+    add(counters_.expired, 1);
+  }
+
+  /// Calls `done(position, tag, status, answer)` for queries that have come back, as Client::poll(), at most `most`;
+  /// how many.
+  template <class Done>
+  std::size_t poll(Done done, std::size_t most) {
+    std::size_t count = 0;
+    do {
+      for (; count < most && taken_ != next_; ++count) {
+        prefetch_answer(taken_ + kPrefetchAhead);
+        const std::byte* const answer = open(taken_);
+        if (answer == nullptr && closed_.load(std::memory_order_acquire) == 0) break;
+        const Note& note = notes_[taken_ & mask_];
+        const Status status = settle(note, answer != nullptr);
+        done(taken_, note.tag, status, std::span(answer != nullptr ? answer : opened_.data(), answer_bytes_));
+        ++taken_;
+        if (late_.keeps()) [[unlikely]]
+          late_.catch_up(*this, taken_, next_);
+      }
+      if (count == most || !late_.due()) break;
+      count += late_.give_up(*this, taken_, next_, most - count, [&](std::uint64_t position) {
+        done(position, notes_[position & mask_].tag, Status(Errc::deadline_exceeded), std::span<const std::byte>());
+      });
+    } while (taken_ != next_ && settled(taken_));  // it came in time after all
+    if (count != 0) count_taken();
+    return count;
+  }
+
+  void cancel(std::uint64_t position) noexcept {
+    Note& note = notes_[position & mask_];
+    if (answered(position) || given_up(position)) return;
+    note.mark = mark_of(position, false);
+    note.deadline = std::min(note.deadline, kUnusual);
+  }
+  [[nodiscard]] const LateQueries& late() const noexcept { return late_; }
+  /// Frees the slots of queries that were given up, as far as nothing works on them any more.
+  void free_slots() noexcept {
+    if (late_.keeps()) static_cast<void>(kept());
+  }
+  /// Whether every query has come back and nothing works on any.
+  [[nodiscard]] bool all_free() noexcept { return next_ == taken_ && !(late_.keeps() && kept()); }
+
+  // --- the engine
+  /// Every query that has not come back does so now, with `error`. After it no new ones may be submitted.
+  void close(Error error) noexcept;
+  [[nodiscard]] bool all_answered() const noexcept;
+  /// The first query from `from` on that the device has not answered; submitted() when it has answered all.
+  [[nodiscard]] std::uint64_t first_unanswered(std::uint64_t from) const noexcept;
+  [[nodiscard]] std::uint64_t submitted() const noexcept { return counters_.submitted.load(std::memory_order_acquire); }
+  /// Counters that the client alone writes.
+  struct Counters {
+    std::atomic<std::uint64_t> submitted{0};
+    std::atomic<std::uint64_t> taken{0};  ///< That have come back.
+    std::atomic<std::uint64_t> freed{0};  ///< Queries before it have come back, and nothing works on them.
+    std::atomic<std::uint64_t> refused{0};
+    std::atomic<std::uint64_t> failed{0};
+    std::atomic<std::uint64_t> cancelled{0};
+    std::atomic<std::uint64_t> expired{0};
+  };
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  /// What the client keeps about a query of its own.
+  struct Note {
+    std::uint64_t tag = 0;
+    Time deadline = Time::max();
+    Time submitted{};        ///< Only of sampled queries.
+    std::uint64_t mark = 0;  ///< mark_of() the query that was cancelled or given up.
+  };
+  [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint64_t position, bool given_up) noexcept {
+    return 2 * (position + 1) + (given_up ? 1 : 0);
+  }
+  static constexpr Time kUnusual = Time::max() - Duration{1};  ///< No deadline, and yet settle_unusual() is to look.
+
+  static void add(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
+    return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
+  }
+
+  void count_taken() noexcept {
+    counters_.taken.store(taken_ + late_.ahead(), std::memory_order_relaxed);
+    counters_.freed.store(late_.freed(taken_), std::memory_order_release);  // pairs with first_unanswered()
+  }
+  /// Whether slots of queries that were given up are still taken, of which those that are not are freed.
+  [[nodiscard]] bool kept() noexcept;
+  /// The same, and no slot is free.
+  [[nodiscard]] bool kept_full() noexcept { return kept() && next_ - late_.freed(taken_) > mask_; }
+
+  /// Writes the query that is about to be submitted as units, which have the sequence of its tail.
+  void write_lone(const std::byte* query) noexcept;
+
+  [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
+    return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const SealedUnit* units(std::uint64_t position) const noexcept {
+    return reinterpret_cast<const SealedUnit*>(memory_.answers + (position & mask_) * memory_.answer_stride);
+  }
+
+  [[nodiscard]] std::byte* slot_at(std::uint64_t position) const noexcept {
+    return memory_.queries + (position & mask_) * memory_.query_stride;
+  }
+
+  /// The device has read a slot since the client wrote it last, so that its lines are the core's own again only after
+  /// some 100 ns: those of the slot after the next are asked for in time.
+  static constexpr std::uint64_t kWriteAhead = 2;
+  static constexpr std::size_t kWriteAheadBytes = 1024;
+
+  /// Answers come from the device, so that each is a miss: several are fetched at once.
+  static constexpr std::uint64_t kPrefetchAhead = 4;
+  void prefetch_answer(std::uint64_t position) const noexcept {
+    const std::byte* const answer = memory_.answers + (position & mask_) * memory_.answer_stride;
+    __builtin_prefetch(answer);
+    __builtin_prefetch(answer + 64);
+  }
+
+  /// The device has answered: every unit of the slot, or its done word, carries the position's sequence.
+  [[nodiscard]] bool answered(std::uint64_t position) const noexcept {
+    if (memory_.answers_itself) return true;
+    const auto sequence = static_cast<std::uint32_t>(position + 1);
+    if (memory_.done != nullptr) return acquire(memory_.done[position & mask_]) == sequence;
+    const SealedUnit* const unit = units(position);
+    for (std::uint32_t i = 0; i < unit_count_; ++i) {
+      if (acquire(unit[i].sequence) != sequence) return false;
+    }
+    return true;
+  }
+
+  /// The answer at `position`, taken out of its units; null when it has not come.
+  [[nodiscard]] const std::byte* open(std::uint64_t position) noexcept {
+    if (!answered(position)) return nullptr;
+    if (unit_count_ == 0) return memory_.answers + (position & mask_) * memory_.answer_stride;
+    const SealedUnit* const unit = units(position);
+    for (std::uint32_t i = 0; i < unit_count_; ++i) {
+      std::memcpy(opened_.data() + i * SealedUnit::kDataBytes, unit[i].data, SealedUnit::kDataBytes);
+    }
+    return opened_.data();
+  }
+
+  /// The status that a query comes back with; counts it.
+  [[nodiscard]] Status settle(const Note& note, bool has_answer) noexcept {
+    if (!has_answer || note.deadline != Time::max() || operator_failed()) return settle_unusual(note, has_answer);
+    if (sampled(taken_)) take_sample(note);
+    return {};
+  }
+  [[nodiscard]] Status settle_unusual(const Note& note, bool has_answer) noexcept;
+  [[nodiscard]] bool operator_failed() const noexcept {
+    return memory_.failed != nullptr && memory_.failed->load(std::memory_order_acquire) != 0;
+  }
+  void take_sample(const Note& note) noexcept;
+
+  Memory memory_;
+  std::uint64_t mask_;
+  std::uint32_t query_bytes_;
+  std::uint32_t answer_bytes_;
+  std::uint32_t unit_count_;  ///< 0 where answers are not sealed.
+  std::uint32_t sample_every_;
+  std::uint64_t next_ = 0;
+  std::uint64_t taken_ = 0;
+  LateQueries late_;
+  std::vector<Note> notes_;
+  std::vector<std::byte> opened_;                             ///< The answer last opened, whole units.
+  alignas(kNoSharing) std::atomic<std::uint32_t> closed_{0};  ///< Written by the engine once: 1 + Errc.
+  std::atomic<int> closed_native_{0};
+  alignas(kNoSharing) Counters counters_;
+  WorkerCounters* stages_;  ///< Null for none.
+};
+
+}  // namespace headrace::serve::detail

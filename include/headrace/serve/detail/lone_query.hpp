@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "headrace/device/group.hpp"
+#include "headrace/serve/detail/dispatch.hpp"
+
+/// How block 0 of an inline pool has a query before its tail says that it is there: docs/decisions/0022.
+namespace headrace::serve::detail {
+
+/// A block's own copy of its query.
+struct alignas(16) Stage {
+  unsigned char bytes[kStagedBytesMax + SealedUnit::kDataBytes];  ///< A query's last unit may be filled up.
+};
+
+/// The copy of a query that a client writes where its lane had no other; see DispatchView::lone.
+template <class Group>
+class LoneQuery {
+ public:
+  /// What a thread has found in its units of the copy.
+  struct Found {
+    bool all;  ///< Each has the sequence asked for.
+    bool any;  ///< At least one has.
+  };
+
+  HEADRACE_HD LoneQuery(Group group, const DispatchView& view) : group_(group), view_(view) {}
+
+  /// Every thread of the block: reads its units of that lane, takes those of that sequence into the Stage, and calls
+  /// `meanwhile` while the first are under way.
+  template <class Meanwhile>
+  [[nodiscard]] HEADRACE_HD Found read(std::uint32_t lane, std::uint32_t sequence, Meanwhile meanwhile) const {
+    auto& stage = group_.template shared<Stage>();
+    const SealedUnit* const units = view_.lone + std::size_t{lane} * view_.lone_stride;
+    const std::uint32_t count = sealed_units(view_.query_bytes);
+    Found found{true, false};
+    for (std::uint32_t from = 0; from < count; from += kAtOnce * group_.size()) {
+      SealedUnit read[kAtOnce] = {};
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) {
+        const std::uint32_t i = from + k * group_.size() + group_.rank();
+        if (i < count) read[k] = group_.load_unit(units[i]);  // pairs with DirectLane::write_lone
+      }
+      if (from == 0) meanwhile();
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) {
+        const std::uint32_t i = from + k * group_.size() + group_.rank();
+        if (i >= count) break;
+        const bool has = read[k].sequence == sequence;
+        found = {found.all && has, found.any || has};
+        if (has) memcpy(stage.bytes + std::size_t{i} * SealedUnit::kDataBytes, read[k].data, SealedUnit::kDataBytes);
+      }
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::uint32_t kAtOnce = 2;  ///< Units that a thread asks for before it looks at the first.
+
+  Group group_;
+  const DispatchView& view_;
+};
+
+}  // namespace headrace::serve::detail

@@ -1,0 +1,6 @@
+#pragma once
+
+// This header includes all of the wire module, which answers other processes over HTTP and gRPC.
+
+#include "headrace/wire/model.hpp"
+#include "headrace/wire/server.hpp"

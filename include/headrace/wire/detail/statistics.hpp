@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "headrace/base/detail/clock.hpp"
+
+namespace headrace::wire {
+
+/// Requests, or queries of requests, by how they ended.
+struct Outcomes {
+  std::uint64_t answered = 0;
+  std::uint64_t invalid = 0;    ///< The client's mistake: a wrong name, shape or size, or a feature the server lacks.
+  std::uint64_t refused = 0;    ///< The server had no room, was about to stop, or its engine had failed (429, 503).
+  std::uint64_t late = 0;       ///< The deadline passed first, or the request took too long to arrive (408, 504).
+  std::uint64_t cancelled = 0;  ///< The client left, or its call ended, before the answer. Counted for models only.
+  std::uint64_t failed = 0;     ///< Any other error of the server (500).
+
+  [[nodiscard]] std::uint64_t total() const noexcept {
+    return answered + invalid + refused + late + cancelled + failed;
+  }
+  Outcomes& operator+=(const Outcomes& other) noexcept {
+    answered += other.answered;
+    invalid += other.invalid;
+    refused += other.refused;
+    late += other.late;
+    cancelled += other.cancelled;
+    failed += other.failed;
+    return *this;
+  }
+};
+
+/// Counts durations between fixed bounds: 1, 2 and 5 times each power of ten, from 1 us to 10 s.
+struct DurationHistogram {
+  static constexpr std::array<Duration, 22> kBounds = [] {
+    std::array<Duration, 22> bounds{};
+    Duration decade = std::chrono::microseconds(1);
+    for (std::size_t i = 0; i < bounds.size(); i += 3, decade *= 10) {
+      bounds[i] = decade;
+      if (i + 1 < bounds.size()) bounds[i + 1] = 2 * decade;
+      if (i + 2 < bounds.size()) bounds[i + 2] = 5 * decade;
+    }
+    return bounds;
+  }();
+
+  /// counts[i] has the durations that are at most kBounds[i] and above the bound before it; the last one has the rest.
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};
+  Duration sum{};
+
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    std::uint64_t count = 0;
+    for (const std::uint64_t one : counts) count += one;
+    return count;
+  }
+};
+
+/// The requests for inference that a model received over one protocol.
+struct ProtocolStatistics {
+  Outcomes requests;
+  Outcomes queries;             ///< Queries share the outcome of their request. Invalid requests count none.
+  DurationHistogram durations;  ///< Answered requests: from the request being read to its reply being ready to send.
+  Duration unanswered{};        ///< Sum of the same durations of all other requests, without invalid ones.
+};
+
+/// What a server's model has done since the server began.
+struct ModelStatistics {
+  std::string name;
+  std::string version;
+  bool ready = false;  ///< Its engine has not failed.
+  ProtocolStatistics http = {};
+  ProtocolStatistics grpc = {};
+  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now.
+  std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
+  std::int64_t last_inference = 0;      ///< When it answered last, in milliseconds since 1970; 0: never.
+};
+
+/// What a server has done since it began.
+struct ServerStatistics {
+  std::uint64_t connections = 0;       ///< Accepted.
+  std::uint64_t connections_open = 0;  ///< Now.
+  /// Closed since there were connections_max, or no descriptor was left: those whose clients had been silent for
+  /// longest, or else new ones.
+  std::uint64_t connections_refused = 0;
+  std::uint64_t requests = 0;      ///< That were answered, with whatever status; of a stream of gRPC, each message.
+  std::uint64_t failed = 0;        ///< Those among them with an error.
+  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503; in gRPC, too).
+  Outcomes http = {};              ///< Those over HTTP, by outcome.
+  Outcomes grpc = {};              ///< Those over gRPC, by outcome.
+  std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
+  std::uint64_t memory_limit_bytes = 0;  ///< ServerConfig::memory_max.
+};
+
+}  // namespace headrace::wire

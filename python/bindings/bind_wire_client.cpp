@@ -1,0 +1,119 @@
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "interrupt.hpp"
+#include "load_options.hpp"
+#include "wire/client/load.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using wire::client::Endpoint;
+using wire::client::InputTensor;
+using wire::client::ModelInput;
+using wire::client::ServerLoad;
+
+[[noreturn]] void raise_interrupt() {
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
+}
+
+std::vector<ModelInput> describe_model(const Endpoint& endpoint) {
+  Interruptible interruptible;
+  auto inputs = interruptible.run([&] { return wire::client::describe(endpoint, interruptible.token()); });
+  if (!inputs) raise_interrupt();
+  return *std::move(inputs);
+}
+
+ServerLoad load_server(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& requests,
+                       std::uint32_t connections, std::uint32_t streams, std::optional<double> deadline,
+                       std::uint32_t generators, std::optional<double> rate, std::string_view arrivals,
+                       std::uint64_t seed, const std::vector<double>& trace, double warm_up, double window,
+                       int windows_max, int stable_windows, double stable_within,
+                       const std::optional<WindowCallback>& progress) {
+  Interruptible interruptible;
+  measure::LoadOptions options =
+      load_options(rate, arrivals, seed, trace, warm_up, window, windows_max, stable_windows, stable_within, 0);
+  const WindowCallback on_window = progress ? interruptible.guard(*progress) : WindowCallback{};
+  report_to(options, interruptible, on_window);
+  wire::client::Way way{.connections = connections, .streams = streams, .generators = generators};
+  if (deadline) way.deadline = to_duration("deadline", *deadline);
+  return interruptible.run([&] { return wire::client::load(endpoint, requests, way, options); });
+}
+
+void bind_endpoint(nb::module_& module) {
+  nb::class_<Endpoint>(module, "ServerEndpoint", "A model of a server of the Open Inference Protocol.")
+      .def(
+          "__init__",
+          [](Endpoint* self, bool grpc, std::string address, std::uint16_t port, std::string authority,
+             std::string model, double patience) {
+            new (self) Endpoint{.protocol = grpc ? wire::Protocol::grpc : wire::Protocol::http,
+                                .address = std::move(address),
+                                .port = port,
+                                .authority = std::move(authority),
+                                .model = std::move(model),
+                                .patience = to_duration("patience", patience)};
+          },
+          nb::kw_only(), "grpc"_a, "address"_a, "port"_a, "authority"_a, "model"_a, "patience"_a = 10.0,
+          "`address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long "
+          "the server may take to accept connections, to come back after it has closed them, and to send anything "
+          "while it has requests, in seconds.");
+  nb::class_<ModelInput>(module, "ModelInput", "An input of a model, as its server describes it.")
+      .def_ro("name", &ModelInput::name)
+      .def_ro("datatype", &ModelInput::datatype)
+      .def_ro("shape", &ModelInput::shape, "A dimension of any size is below 0.")
+      .def("__repr__", [](const ModelInput& input) {
+        return fmt::format("ModelInput('{}', {}, [{}])", input.name, input.datatype, fmt::join(input.shape, ", "));
+      });
+  nb::class_<InputTensor>(module, "InputTensor", "An input of a request.")
+      .def(
+          "__init__",
+          [](InputTensor* self, std::string name, std::string datatype, std::vector<std::int64_t> shape,
+             const nb::bytes& content) {
+            new (self) InputTensor{.name = std::move(name),
+                                   .datatype = std::move(datatype),
+                                   .shape = std::move(shape),
+                                   .bytes = std::string(content.c_str(), content.size())};
+          },
+          "name"_a, "datatype"_a, "shape"_a, "content"_a);
+}
+
+}  // namespace
+
+void bind_wire_client(nb::module_& module) {
+  bind_endpoint(module);
+  nb::class_<ServerLoad>(module, "ServerLoad", "What a load on a server did; each arrival is a request.")
+      .def_ro("load", &ServerLoad::load)
+      .def_ro("connections_lost", &ServerLoad::connections_lost)
+      .def_ro("failure", &ServerLoad::failure, "What the server said of the first request that failed.")
+      .def_ro("refusal", &ServerLoad::refusal, "What the server said of the first request that it refused.");
+  module.def("describe_model", &describe_model, "endpoint"_a,
+             "The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it "
+             "cannot be reached or does not answer.");
+  module.def(
+      "load_server", &load_server, "endpoint"_a, "requests"_a, nb::kw_only(), "connections"_a = 4, "streams"_a = 64,
+      "deadline"_a = nb::none(), "generators"_a = 1, "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
+      "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,
+      "stable_windows"_a = 3, "stable_within"_a = 0.05, "progress"_a = nb::none(),
+      "Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each "
+      "request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, "
+      "goes away, or goes silent for longer than the endpoint's patience.");
+}
+
+}  // namespace headrace::python

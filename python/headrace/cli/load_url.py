@@ -1,0 +1,261 @@
+"""`headrace load --url`: a load on a server of the Open Inference Protocol."""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from headrace import UsageError, _core
+from headrace.cli import options
+from headrace.errors import SystemError  # noqa: A004 - the name that C++ has
+from headrace.text import printable
+from headrace.wire import require_wire
+
+_MODEL = re.compile(r"[A-Za-z0-9._-]+")
+_PORT_MOST = 65535
+_PATIENCE_MOST = 25.0  # below the time that any load is given to end
+_CONNECTIONS = {"grpc": 4, "http": 64}
+_STREAMS = {"grpc": 64, "http": 1}
+_FORM = "grpc://HOST:PORT/MODEL or http://HOST:PORT/MODEL"
+# Options of the command that mean the same for a server.
+_SHARED = {"rate", "arrivals", "trace", "duration", "seed", "generators", "as_json"}
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A server instead of an engine (--url)."""
+
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help=f"Put the load on a server: {_FORM} (KServe v2: Headrace, Triton)."),
+    ] = None
+    connections: Annotated[
+        int | None,
+        typer.Option("--connections", min=1, max=10_000, help="Connections. Default: 4 for grpc://, 64 for http://."),
+    ] = None
+    streams_per_connection: Annotated[
+        int | None,
+        typer.Option(
+            "--streams-per-connection",
+            min=1,
+            max=10_000,
+            help="grpc://: calls at once. Default: 64.",
+        ),
+    ] = None
+    queries_per_request: Annotated[
+        int, typer.Option("--queries-per-request", min=1, max=1 << 20, help="Queries in each request.")
+    ] = 1
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="NAME=FILE.npy",
+            help="Rows of a file as an input of the model; may be repeated. Other inputs are random.",
+        ),
+    ] = None
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline", parser=options.duration, metavar="TIME", help="Deadline that the server is told, per request."
+        ),
+    ] = None
+    patience: Annotated[
+        float,
+        typer.Option(
+            "--patience",
+            parser=options.duration,
+            metavar="TIME",
+            help="Give up on a server that is away or silent for so long.",
+        ),
+    ] = "10s"  # type: ignore[assignment]
+
+
+def require_options(context: typer.Context, remote: Remote) -> None:
+    """Raises UsageError naming an option that does not go with --url, or that needs it."""
+    names = set(Remote.__dataclass_fields__)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name == "url" or source is None or source.name != "COMMANDLINE":
+            continue
+        if remote.url is None and parameter.name in names:
+            raise UsageError(f"{parameter.opts[0]} is for a server: it needs --url {_FORM}")
+        if remote.url is not None and parameter.name not in names | _SHARED:
+            raise UsageError(f"{parameter.opts[0]} is for an engine of this process: leave it out, or --url")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a URL names.
+
+    Attributes:
+        addresses: in numbers, in the order in which to try them.
+    """
+
+    scheme: str
+    authority: str
+    port: int
+    model: str
+    addresses: list[str] = field(default_factory=list)
+
+
+def read_url(url: str) -> Place:
+    """The parts of --url.
+
+    Raises:
+        UsageError: for a URL of another form.
+        SystemError: for a host without an address.
+    """
+    shown = printable(url)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"--url {shown}: {error}; a URL is {_FORM}") from None
+    if parts.scheme == "shm":
+        raise UsageError(f"--url {shown}: servers have no shared memory yet: use {_FORM}")
+    if parts.scheme in {"https", "grpcs"}:
+        raise UsageError(f"--url {shown}: TLS is not spoken: use {_FORM}")
+    if parts.scheme not in _CONNECTIONS:
+        raise UsageError(f"--url {shown} does not begin with grpc:// or http://: a URL is {_FORM}")
+    if parts.username is not None or parts.query or parts.fragment or not host or not port:
+        raise UsageError(f"--url {shown} is not of the form {_FORM}")
+    model = parts.path.removeprefix("/")
+    if not _MODEL.fullmatch(model):
+        raise UsageError(f"--url {shown} names no model: a URL is {_FORM}")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        raise SystemError(f"looking up {printable(host)}: {getattr(error, 'strerror', None) or error}") from None
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+    return Place(parts.scheme, authority, port, model, addresses)
+
+
+def _files(words: list[str] | None) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for word in words or []:
+        name, equals, path = word.partition("=")
+        if not name or not equals or not path:
+            raise UsageError(f"--input {printable(word)} is not NAME=FILE.npy")
+        if name in files:
+            raise UsageError(f"--input {printable(name)} is given twice")
+        files[name] = Path(path)
+    return files
+
+
+def _described(place: Place, patience: float) -> tuple[Any, list[Any]]:
+    """The endpoint at the first address that answers, and the model's inputs."""
+    failed: SystemError | None = None
+    for address in place.addresses:
+        endpoint = _core.ServerEndpoint(
+            grpc=place.scheme == "grpc",
+            address=address,
+            port=place.port,
+            authority=place.authority,
+            model=place.model,
+            patience=patience,
+        )
+        try:
+            return endpoint, _core.describe_model(endpoint)
+        except SystemError as error:
+            failed = failed or error
+    assert failed is not None
+    raise failed
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A load that was put on a server.
+
+    Attributes:
+        done: what came of it.
+        local: the server runs on this machine.
+    """
+
+    place: Place
+    remote: Remote
+    connections: int
+    streams: int
+    done: Any
+    local: bool
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Requests by how they ended, over the whole run."""
+        load = self.done.load
+        answered = load.answered - load.failed - load.wrong
+        return {"answered": answered} | {
+            name: getattr(load, name) for name in ("refused", "late", "failed", "lost", "unsent")
+        }
+
+    @property
+    def disturbed(self) -> str:
+        """Why the figures are no results. What a server on this machine takes of it is no reason."""
+        load = self.done.load
+        return "" if self.local and load.disturbed == load.machine.disturbed else str(load.disturbed)
+
+
+def run(
+    remote: Remote,
+    *,
+    arrivals: str,
+    rate: float | None,
+    trace: list[float],
+    seed: int,
+    generators: int,
+    windows: dict[str, float | int],
+    progress: Callable[[int], None],
+) -> Asked:
+    """Describes the model, makes requests, and puts the load on it.
+
+    Args:
+        remote: the options.
+        arrivals: poisson, constant or trace.
+        rate: queries per second; None with a trace, whose arrivals are requests.
+        trace: arrival times in seconds.
+        seed: of arrivals and random inputs.
+        generators: threads.
+        windows: that are measured, as load() takes them.
+        progress: is called with the number of each window that is done.
+    """
+    require_wire()
+    from headrace.cli.load_inputs import make_requests  # noqa: PLC0415 - needs names that builds without a server lack
+
+    assert remote.url is not None
+    files = _files(remote.inputs)
+    place = read_url(remote.url)
+    if remote.streams_per_connection is not None and place.scheme == "http":
+        raise UsageError("--streams-per-connection is for grpc://: a connection of HTTP/1.1 has one request at a time")
+    if remote.patience > _PATIENCE_MOST:
+        raise UsageError(f"--patience must be at most {_PATIENCE_MOST:g} s, not {remote.patience:g} s")
+    connections = remote.connections or max(_CONNECTIONS[place.scheme], generators)
+    streams = remote.streams_per_connection or _STREAMS[place.scheme]
+    if connections < generators:
+        raise UsageError(f"--connections {connections} are too few for --generators {generators}: each needs its own")
+    endpoint, inputs = _described(place, remote.patience)
+    requests = make_requests(inputs, files, queries=remote.queries_per_request, seed=seed)
+    done = _core.load_server(
+        endpoint,
+        requests,
+        connections=connections,
+        streams=streams,
+        deadline=remote.deadline,
+        generators=generators,
+        rate=None if rate is None else rate / remote.queries_per_request,
+        arrivals=arrivals,
+        seed=seed,
+        trace=trace,
+        progress=lambda window, _measured, _p99: progress(window),
+        **windows,  # type: ignore[arg-type]
+    )
+    return Asked(place, remote, connections, streams, done, _is_local(place.addresses))
+
+
+def _is_local(addresses: list[str]) -> bool:
+    return any(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)

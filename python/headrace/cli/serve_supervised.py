@@ -1,0 +1,223 @@
+"""`headrace serve --supervise`: a process that starts the server, watches it, and starts it again when it fails."""
+
+import ctypes
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from types import FrameType
+
+from headrace.cli import show
+from headrace.errors import Error
+from headrace.interrupts import Stop
+from headrace.serve_log import ServerLog
+
+#: Tells the server's process where to write its ports, and how many there were before it.
+_VARIABLE = "HEADRACE_SERVE_WORKER"
+_LOOK_SECONDS = 0.1
+_UNREADY_SECONDS = 0.3
+"""How long a server that has failed may take to say so twice."""
+_GRACE_SECONDS = 1.0
+"""How long requests to a failed server's other models may take."""
+_WAIT_FIRST, _WAIT_MOST = 0.1, 10.0
+_PR_SET_PDEATHSIG = 1
+_REPLACED = signal.SIGHUP
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What the process that serves knows of the one that watches it."""
+
+    descriptor: int
+    restarts: int
+    replaced: threading.Event = field(default_factory=threading.Event)
+    """Whether another one takes the place of this one, whose totals nobody wants to read."""
+
+    def __post_init__(self) -> None:
+        """Takes over the signal that says so."""
+        signal.signal(_REPLACED, self._replace)
+
+    def _replace(self, _number: int, _frame: FrameType | None) -> None:
+        self.replaced.set()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def say(self, address: str, http_port: int, grpc_port: int | None) -> None:
+        """Tells the watching process that requests are answered, and where."""
+        content = json.dumps({"address": address, "http": http_port, "grpc": grpc_port})
+        with os.fdopen(self.descriptor, "w") as told:
+            told.write(content)
+
+
+def this_worker() -> Worker | None:
+    """What this process is told, where it is one that is watched. It is told once: its children are not."""
+    text = os.environ.pop(_VARIABLE, "")
+    descriptor, _, restarts = text.partition(":")
+    return Worker(int(descriptor), int(restarts)) if descriptor.isdecimal() and restarts.isdecimal() else None
+
+
+def supervise(arguments: list[str], unresponsive_after: float, log: ServerLog | None = None) -> int:
+    """Runs `headrace serve` with these arguments until it ends by itself or is asked to; returns its exit status.
+
+    The server is started again when it dies, when a model cannot answer any more, and when it does not say for
+    `unresponsive_after` seconds that it lives; at the ports that it had. One that has never been ready is not: its
+    arguments are wrong. Ctrl-C and SIGTERM go to the server, which drains. Restarts are told in `log`, or else in
+    words.
+    """
+    return _Supervisor(arguments, unresponsive_after, log).run()
+
+
+class _Supervisor:
+    def __init__(self, arguments: list[str], unresponsive_after: float, log: ServerLog | None) -> None:
+        self._arguments = arguments
+        self._log = log
+        self._unresponsive_after = unresponsive_after
+        self._restarts = 0
+        self._ports: list[str] = []
+        self._wait = _WAIT_FIRST
+
+    def run(self) -> int:
+        with Stop() as stop:
+            while True:
+                process, told = self._start()
+                try:
+                    why = self._watch(process, told, stop)
+                except KeyboardInterrupt:  # the second signal
+                    process.send_signal(signal.SIGTERM)
+                    return _status(process.wait())
+                finally:
+                    os.close(told)
+                if why is None:
+                    return _status(process.wait())
+                if stop.asked:
+                    return _status(process.returncode)
+                self._restarts += 1
+                if self._log is not None:
+                    self._log.write("restarting", "error", restarts=self._restarts, message=why)
+                else:
+                    show.stderr().print(f"{why}: starting it again.", markup=False, soft_wrap=True)
+                self._sleep(stop)
+
+    def _start(self) -> tuple["subprocess.Popen[bytes]", int]:
+        """A server, and where it tells its ports."""
+        told, tell = os.pipe()
+        parent = os.getpid()
+        # What is given last counts: the ports that the first one found.
+        command = [sys.executable, "-m", "headrace", *self._arguments, *self._ports]
+        try:
+            process = subprocess.Popen(
+                command,
+                env=os.environ | {_VARIABLE: f"{tell}:{self._restarts}"},
+                pass_fds=(tell,),
+                start_new_session=True,  # Ctrl-C in a terminal comes to this process alone, which hands it on
+                preexec_fn=lambda: _end_with(parent),  # noqa: PLW1509 # there is one thread
+            )
+        except OSError as error:
+            os.close(told)
+            raise Error(f"the server cannot be started: {error.strerror}") from error
+        finally:
+            os.close(tell)
+        os.set_blocking(told, False)
+        return process, told
+
+    def _watch(self, process: "subprocess.Popen[bytes]", told: int, stop: Stop) -> str | None:
+        """Watches a server until it has ended; returns why it has to be started again, or None."""
+        health: _Health | None = None
+        asked = False
+        while process.poll() is None:
+            if stop.asked and not asked:
+                process.send_signal(signal.SIGTERM)
+                asked = True
+            if health is None:
+                health = self._health(told)
+            elif not asked and (why := health.wrong()) is not None:
+                _end(process)
+                return why
+            time.sleep(_LOOK_SECONDS)
+        if health is None:  # it may have been ready since the last look
+            health = self._health(told)
+        if asked or (health is None and self._restarts == 0) or process.returncode == 0:
+            return None
+        if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # somebody asked the server itself
+            return None
+        return f"The server ended with {_how(process.returncode)}"
+
+    def _health(self, told: int) -> "_Health | None":
+        """Whom to ask, once the server has said where."""
+        try:
+            content = os.read(told, 4096)
+        except BlockingIOError:
+            return None
+        if not content:  # it ends before it is ready
+            return None
+        where = json.loads(content)
+        grpc = "none" if where["grpc"] is None else str(where["grpc"])
+        self._ports = ["--http", str(where["http"]), "--grpc", grpc]
+        self._wait = _WAIT_FIRST
+        return _Health(where["address"], where["http"], self._unresponsive_after)
+
+    def _sleep(self, stop: Stop) -> None:
+        """Longer each time that a server ends before it was ready."""
+        until = time.monotonic() + self._wait
+        self._wait = min(2 * self._wait, _WAIT_MOST)
+        while time.monotonic() < until and not stop.asked:
+            time.sleep(min(_LOOK_SECONDS, self._wait))
+
+
+class _Health:
+    """Asks a server how it is."""
+
+    def __init__(self, address: str, port: int, unresponsive_after: float) -> None:
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # where every interface is meant
+        self._connection = http.client.HTTPConnection(host, port, timeout=unresponsive_after)
+        self._answered = time.monotonic()
+        self._unresponsive_after = unresponsive_after
+        self._unready_since: float | None = None
+
+    def wrong(self) -> str | None:
+        """Why the server has to be started again, if it has to."""
+        try:
+            self._connection.request("GET", "/v2/health/ready")
+            answer = self._connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()  # the next request connects anew
+            if time.monotonic() - self._answered < self._unresponsive_after:
+                return None
+            return f"The server has not said for {self._unresponsive_after:g} s that it lives"
+        now = self._answered = time.monotonic()
+        if answer.status == http.client.OK:
+            self._unready_since = None
+        elif self._unready_since is None:
+            self._unready_since = now
+        elif now - self._unready_since >= _UNREADY_SECONDS:
+            return "The server has a model whose engine has failed"
+        return None
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(_REPLACED)
+    try:
+        process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end_with(parent: int) -> None:
+    """In the new process: it is to drain and end when the one that watches it is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(128 + signal.SIGTERM)
+
+
+def _how(status: int) -> str:
+    return f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+
+
+def _status(status: int) -> int:
+    return status if status >= 0 else 128 - status

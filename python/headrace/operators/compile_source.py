@@ -1,0 +1,176 @@
+"""Compiles the C++ source of an operator: a host compiler for CPU devices, NVRTC and nvJitLink for CUDA devices."""
+
+import ctypes
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headrace._core import function_kernels
+from headrace.errors import Errc, UsageError
+from headrace.operators import code_cache, compile_cuda
+from headrace.operators.compile import Compiled
+from headrace.operators.messages import explain_source
+
+_COMPILERS = ("c++", "g++", "clang++")
+#: As Headrace's own kernels are compiled: a product and a sum are two roundings, as on a GPU.
+_FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
+_SHARED = ("-shared", "-fPIC", "-fvisibility=hidden")
+_PACKAGES = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvjitlink")
+#: What source_group.hpp stands for where there is no standard library.
+_EMPTY_HEADERS = ("algorithm", "cmath", "cstddef", "cstdint", "cstring", "math.h", "stddef.h", "stdint.h", "string.h")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
+_loaded: dict[str, Compiled] = {}
+_lock = threading.Lock()
+
+
+def compile_for_host(name: str, text: str, folder: Path) -> Compiled:
+    """Machine code of source_text.complete(). Quoted includes are looked for in `folder`.
+
+    Raises:
+        UsageError: where there is no compiler, or it refuses the source; the message has the file and the line.
+    """
+    compiler = _compiler()
+    include = ("-iquote", str(folder))
+    # All that decides the code: the text with what it includes, the compiler, and the processor that it compiles for.
+    whole = _run(name, [*compiler, *_FLAGS, *include, "-x", "c++", "-E", "-"], text)
+    machine = _run(name, [*compiler, *_FLAGS, "-x", "c++", "-dM", "-E", "-"], "")
+    key = hashlib.sha256(b"\0".join((whole, machine, repr((compiler, _FLAGS, _SHARED)).encode()))).hexdigest()
+    with _lock:
+        if key not in _loaded:
+            code = code_cache.read(key, "so")
+            if code is None:
+                code = _shared_object(name, [*compiler, *_FLAGS, *_SHARED, *include], text)
+                code_cache.write(key, code, "so")
+            _loaded[key] = _load(name, key, code)
+        return _loaded[key]
+
+
+def _compiler() -> list[str]:
+    """The host compiler: $CXX, or the first that is installed."""
+    given = shlex.split(os.environ.get("CXX", ""))
+    if given:
+        if shutil.which(given[0]) is None:
+            raise UsageError(f"operators in C++ source need a compiler, and CXX names none: {given[0]}", Errc.not_found)
+        return given
+    found = next((one for one in _COMPILERS if shutil.which(one)), None)
+    if found is None:
+        raise UsageError(
+            "operators in C++ source need a compiler, and there is none: install one (apt-get install g++), or name it "
+            "with CXX",
+            Errc.not_found,
+        )
+    return [found]
+
+
+def _run(name: str, command: Sequence[str], text: str) -> bytes:
+    done = subprocess.run(
+        command, input=text.encode(), capture_output=True, check=False, env=os.environ | {"LC_ALL": "C"}
+    )
+    if done.returncode != 0:
+        raise UsageError(explain_source(name, done.stderr.decode(errors="replace")))
+    return done.stdout
+
+
+def _shared_object(name: str, command: Sequence[str], text: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="headrace-") as made:
+        out = Path(made) / "operator.so"
+        _run(name, [*command, "-x", "c++", "-", "-o", str(out)], text)
+        return out.read_bytes()
+
+
+def _load(name: str, key: str, code: bytes) -> Compiled:
+    """Loads a shared object from memory: a folder of caches may be mounted noexec, and the file may change later.
+
+    By a path with the key in it, because dlopen() takes a path that it has loaded before for the same object.
+    """
+    descriptor = os.memfd_create(f"headrace-{name}")
+    with os.fdopen(descriptor, "wb") as file, tempfile.TemporaryDirectory(prefix="headrace-") as made:
+        file.write(code)
+        file.flush()
+        path = Path(made) / f"{key}.so"
+        path.symlink_to(f"/proc/self/fd/{descriptor}")
+        try:
+            library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        except OSError as error:
+            raise UsageError(f"operator {name} cannot be loaded: {str(error).removeprefix(f'{path}: ')}") from None
+    address = ctypes.cast(library.headrace_answer, ctypes.c_void_p).value
+    assert address is not None
+    return Compiled(address, library)
+
+
+def compile_for_cuda(name: str, text: str, folder: Path, compute_capability: int) -> bytes:
+    """A cubin whose kernels answer by source_text.complete(); from the cache where it is there. Needs no GPU.
+
+    Raises:
+        UsageError: where a package is missing, or NVRTC refuses the source; the message has the file and the line.
+        DeviceError: in a build without CUDA.
+    """
+    kernels = function_kernels(compute_capability)
+    nvrtc = _nvrtc()
+    parts = (kernels, text.encode(), repr((compute_capability, nvrtc.nvrtcVersion(), _PACKAGES)).encode())
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    keeps = _INCLUDE.search(text) is None  # a file of the user's may change unseen
+    if keeps and (kept := code_cache.read(key)) is not None:
+        return kept
+    cubin = compile_cuda.link([kernels, to_ltoir(name, text, folder, compute_capability)], compute_capability)
+    if keeps:
+        code_cache.write(key, cubin)
+    return cubin
+
+
+def _nvrtc() -> Any:  # noqa: ANN401 # has no types
+    try:
+        from cuda.bindings import nvrtc  # noqa: PLC0415 # only those who use a GPU have it
+    except ImportError as error:
+        raise compile_cuda.missing("cuda-bindings", error, _PACKAGES) from None
+    try:
+        nvrtc.nvrtcVersion()
+    except RuntimeError as error:
+        raise compile_cuda.missing("nvidia-cuda-nvrtc", error, _PACKAGES) from None
+    return nvrtc
+
+
+def to_ltoir(name: str, text: str, folder: Path, compute_capability: int) -> bytes:
+    """headrace_answer() of operators/function.hpp, in LTO-IR. Needs no GPU and no driver."""
+    nvrtc = _nvrtc()
+    empty, names = [b""] * len(_EMPTY_HEADERS), [one.encode() for one in _EMPTY_HEADERS]
+    status, program = nvrtc.nvrtcCreateProgram(text.encode(), f"{name}.cu".encode(), len(names), empty, names)
+    _require(nvrtc, status)
+    options = [
+        f"--gpu-architecture=compute_{compute_capability}",
+        "--dlink-time-opt",
+        "--std=c++20",
+        "--fmad=false",
+        "--device-as-default-execution-space",
+        f"--include-path={folder}",
+    ]
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [one.encode() for one in options])
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = _read(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            raise UsageError(explain_source(name, log.decode(errors="replace"), "for a GPU "))
+        return _read(nvrtc, program, nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _read(nvrtc: Any, program: object, size_of: Any, get: Any) -> bytes:  # noqa: ANN401
+    status, size = size_of(program)
+    _require(nvrtc, status)
+    content = bytes(size)
+    (status,) = get(program, content)
+    _require(nvrtc, status)
+    return content
+
+
+def _require(nvrtc: Any, status: Any) -> None:  # noqa: ANN401
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise UsageError(f"NVRTC: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")

@@ -1,0 +1,146 @@
+"""What an operator in Python and one in C++ source have in common: types, named arrays, samples and a reference."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from headrace._core import Operator, function_operator
+from headrace.dtypes import write_dtype
+from headrace.errors import UsageError
+from headrace.operators.arrays import Array, address, as_array, described, on_host
+from headrace.operators.compile import Compiled
+from headrace.operators.signature import StateType
+
+_MADE_BY = "made_by"
+
+
+class CompiledOperator(ABC):
+    """A function that is compiled when it is called with its named arrays, which gives an Operator.
+
+    Attributes:
+        name: of the function.
+        module: the name of the module that made it.
+        query, answer: the types of a query and an answer.
+        state: the names of the arrays that the function takes besides.
+        threads, blocks: how many answer a query on a GPU: blocks, and threads of each.
+        made_by: what the user writes to make one, for errors.
+    """
+
+    made_by: ClassVar[str]
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        query: DTypeLike,
+        answer: DTypeLike,
+        state: tuple[str, ...],
+        sample: Callable[[int], ArrayLike] | None,
+        reference: Callable[..., ArrayLike] | None,
+        threads: int,
+        blocks: int,
+    ) -> None:
+        self.name = name
+        self.module = module
+        self.query = _checked(self.name, "query", query)
+        self.answer = _checked(self.name, "answer", answer)
+        self.state = state
+        self._sample = sample
+        self._reference = reference
+        self.threads = threads
+        self.blocks = blocks
+        self._compiled: dict[tuple[StateType, ...], Compiled] = {}
+
+    def __call__(self, **state: object) -> Operator:
+        """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
+
+        It is compiled for CPU devices here, and for a GPU when an engine starts there. Arrays of CuPy, PyTorch and
+        others with `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
+
+        Raises:
+            UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
+                function cannot be compiled; the message has its file and line.
+        """
+        arrays = self._arrays(state)
+        types = tuple(StateType(array.dtype, array.ndim) for array in arrays)
+        if types not in self._compiled:
+            self._compiled[types] = self._for_host(types)
+        compiled = self._compiled[types]
+        words = np.array([word for array in arrays for word in (address(array), *array.shape)] or [0], np.intp)
+        made = function_operator(
+            self.name,
+            self.query.itemsize,
+            self.answer.itemsize,
+            compiled.address,
+            words.ctypes.data,
+            (compiled, words, arrays),
+            None if self._sample is None else self._sampled,
+            write_dtype(self.answer),
+            [described(name, array) for name, array in zip(self.state, arrays, strict=True)],
+            lambda device: self._for_cuda(types, device.properties.compute_capability),
+            self.blocks,
+            self.threads,
+        )
+        setattr(made, _MADE_BY, (self, dict(zip(self.state, arrays, strict=True))))
+        return made
+
+    @abstractmethod
+    def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
+        """Compiles the function for arrays of these types, for CPU devices."""
+
+    @abstractmethod
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
+        """A cubin for arrays of these types."""
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether expected() has something to compare with."""
+        return self._reference is not None
+
+    def expected(self, queries: NDArray[Any], **state: object) -> NDArray[Any]:
+        """The answers of `reference` to an array of queries.
+
+        Raises:
+            UsageError: where there is none.
+        """
+        if self._reference is None:
+            raise UsageError(f"operator {self.name} has no reference= to compare with")
+        answers = np.zeros((len(queries), *self.answer.shape), self.answer.base)
+        given = {name: on_host(array) for name, array in zip(self.state, self._arrays(state), strict=True)}
+        for index, query in enumerate(queries):
+            answers[index] = self._reference(query, **given)
+        return answers
+
+    def _sampled(self, index: int) -> NDArray[np.uint8]:
+        if self._sample is None:
+            raise UsageError(f"operator {self.name} has no sample queries")
+        made = np.zeros(self.query.shape, self.query.base)
+        made[...] = self._sample(index)
+        return np.atleast_1d(made).view(np.uint8).reshape(-1)
+
+    def _arrays(self, state: dict[str, object]) -> tuple[Array, ...]:
+        missing = [name for name in self.state if name not in state]
+        unknown = [name for name in state if name not in self.state]
+        if missing or unknown:
+            wrong = [f"{name} missing" for name in missing] + [f"{name} unknown" for name in unknown]
+            takes = ", ".join(self.state) or "no arrays"
+            raise UsageError(f"operator {self.name} takes {takes}: {', '.join(wrong)}")
+        return tuple(as_array(self.name, name, state[name]) for name in self.state)
+
+
+def maker_of(operator: Operator) -> tuple[CompiledOperator, dict[str, Array]] | None:
+    """What made an Operator by being called, and its arrays; None for one that was made otherwise."""
+    found: tuple[CompiledOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
+    return found
+
+
+def _checked(operator: str, what: str, given: DTypeLike) -> np.dtype[Any]:
+    dtype = np.dtype(given)
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise UsageError(f"operator {operator}: a {what} of type {dtype} has no fixed bytes that could be passed")
+    if not dtype.isnative:
+        raise UsageError(f"operator {operator}: a {what} of type {dtype} is not in this machine's byte order")
+    return dtype

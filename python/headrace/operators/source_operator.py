@@ -1,0 +1,114 @@
+"""Operators that are given as C++ source."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from headrace.errors import MissingFileError, UsageError
+from headrace.operators import compile_source, source_text
+from headrace.operators.compile import Compiled
+from headrace.operators.compile_cuda import WORDS_MOST
+from headrace.operators.compiled_operator import CompiledOperator
+from headrace.operators.signature import StateType
+
+
+class SourceOperator(CompiledOperator):
+    """A function in C++ that answers one query; see from_source(). Calling it with its named arrays gives an Operator.
+
+    Attributes:
+        text: the source.
+        file: what errors call it. All others are those of CompiledOperator.
+    """
+
+    made_by = "from_source()"
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        text: str,
+        file: Path | None,
+        query: DTypeLike,
+        answer: DTypeLike,
+        state: tuple[str, ...] = (),
+        sample: Callable[[int], ArrayLike] | None = None,
+        reference: Callable[..., ArrayLike] | None = None,
+        threads: int = 32,
+        blocks: int = 1,
+    ) -> None:
+        for one in (name, *state):
+            if not one.isidentifier() or not one.isascii():
+                raise UsageError(f"operator {name}: '{one}' is no name of C++")
+        super().__init__(name, module, query, answer, state, sample, reference, threads, blocks)
+        self.text = text
+        self.file = f"<source of {name}>" if file is None else str(file)
+        self._folder = Path.cwd() if file is None else file.parent.resolve()
+
+    def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
+        return compile_source.compile_for_host(self.name, self._complete(types), self._folder)
+
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
+        return compile_source.compile_for_cuda(self.name, self._complete(types), self._folder, compute_capability)
+
+    def _complete(self, types: tuple[StateType, ...]) -> str:
+        state = list(zip(self.state, types, strict=True))
+        return source_text.complete(self.name, self.file, self.text, self.query, self.answer, state, WORDS_MOST)
+
+
+def from_source(
+    source: str | Path,
+    name: str,
+    *,
+    query: DTypeLike,
+    answer: DTypeLike,
+    state: Sequence[str] = (),
+    sample: Callable[[int], ArrayLike] | None = None,
+    reference: Callable[..., ArrayLike] | None = None,
+    threads: int = 32,
+    blocks: int = 1,
+) -> SourceOperator:
+    """Makes an operator of C++ source with a function `name(Group group, const Query& query, Answer& answer, ...)`.
+
+    `Query` and `Answer` are C++ types of the NumPy types that are given: a struct of fields, an array or a number. The
+    function writes the whole answer. It returns nothing, or as a bool whether it could answer; where it could not, or
+    throws, that query and all later ones of the engine fail (device fault). Its further parameters are the arrays that
+    `state` names, in that order, as `Array<float, 2>`, and numbers as such: they are given when the operator is made,
+    `nearest(rows=table)`. The source is plain C++, without `__device__`. For CPU devices, the compiler that $CXX names
+    compiles it, or c++, g++ or clang++; for GPUs, NVRTC does. The code is kept in the cache folder.
+
+    Args:
+        source: the text, or the Path of a file.
+        name: of the function, and of the operator.
+        query: type of a query; where it has fields, as np.dtype([...], align=True) lays them out.
+        answer: type of an answer, likewise.
+        state: the names of arrays and numbers.
+        sample: gives query number `index` of an endless sequence; load tests and `headrace check` need it.
+        reference: gives the answer to a query, from the same arrays by name: `reference(query, rows=table)`.
+        threads: of each block that answers a query on a GPU, 1 to 1,024. All of them run the function.
+        blocks: that answer a query together on a GPU.
+
+    Raises:
+        UsageError: for a type that C++ does not have, and a name that it could not use.
+        MissingFileError: where there is no such file.
+
+    >>> source = "void twice(Group, const Query& query, Answer& answer) { answer = 2 * query; }"
+    >>> from_source(source, "twice", query="i8", answer="i8").name
+    'twice'
+    """
+    file = source if isinstance(source, Path) else None
+    text = source if isinstance(source, str) else _read(source)
+    module = sys._getframe(1).f_globals.get("__name__", "")  # as namedtuple() finds it
+    made = SourceOperator(name, module, text, file, query, answer, tuple(state), sample, reference, threads, blocks)
+    source_text.require_types(name, made.query, made.answer)
+    return made
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as source: {error}") from None

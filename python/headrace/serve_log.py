@@ -1,0 +1,109 @@
+"""What happens to a server, as lines of a log."""
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.wire import ModelStatistics, Server
+
+LOOK_SECONDS = 1.0
+"""How often a server's counters are looked at."""
+LINES_MOST = 20
+"""Lines that a look writes about requests."""
+
+_PLAIN = re.compile(r"[\w.:/@\[\]+-]+", re.ASCII)
+_LEVELS = {"invalid": "info", "cancelled": "info", "refused": "warning", "late": "warning", "failed": "error"}
+
+Value = str | int | float | bool | None
+_Key = tuple[str, str, str]  # model, protocol, outcome
+
+
+class LogForm(StrEnum):
+    """How lines are written."""
+
+    text = "text"
+    json = "json"
+
+
+class ServerLog:
+    """Writes a line for each event.
+
+    Args:
+        form: `text` is "TIME LEVEL EVENT NAME=VALUE ..."; `json` has an object in each line, with the same names.
+        descriptor: where to; standard error unless it is given. A line that cannot be written is lost, no more.
+    """
+
+    def __init__(self, form: LogForm, descriptor: int | None = None) -> None:
+        self._form = form
+        self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
+        self._seen: dict[_Key, tuple[int, int]] = {}  # requests and queries that lines have told
+        self._refused = 0
+        self._failed: set[str] = set()
+
+    def write(self, event: str, level: str = "info", **values: Value) -> None:
+        """Writes one line."""
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._form is LogForm.json:
+            line = json.dumps({"time": time, "level": level, "event": event, **values})
+        else:
+            line = " ".join((time, level, event, *_written(values)))
+        with contextlib.suppress(OSError, ValueError):
+            # Past the buffer, which would keep what could not be written, and fail again when the process ends.
+            os.write(self._descriptor, f"{line}\n".encode())
+
+    def look(self, server: "Server", *, all_of_it: bool = False) -> None:
+        """Tells what has happened since the last look: requests without an answer, connections, engines.
+
+        Args:
+            server: may have been stopped.
+            all_of_it: also what is beyond LINES_MOST. Otherwise that waits for a later look, which counts it.
+        """
+        models = server.model_statistics()
+        self._tell_requests(models, None if all_of_it else LINES_MOST)
+        refused = server.statistics().connections_refused
+        if refused > self._refused:
+            self.write("connections_refused", "warning", connections=refused - self._refused)
+            self._refused = refused
+        for model in models:
+            if not (model.ready or all_of_it or model.name in self._failed):
+                self._failed.add(model.name)
+                self.write("model_failed", "error", model=model.name, version=model.version)
+
+    def _tell_requests(self, models: "list[ModelStatistics]", most: int | None) -> None:
+        risen = []
+        for key, (requests, queries) in _unanswered(models).items():
+            told = self._seen.get(key, (0, 0))
+            if requests > told[0]:
+                risen.append((requests - told[0], queries - told[1], key))
+        risen.sort(reverse=True)
+        for requests, queries, key in risen[:most]:
+            told = self._seen.get(key, (0, 0))
+            self._seen[key] = (told[0] + requests, told[1] + queries)
+            model, protocol, outcome = key
+            level = _LEVELS[outcome]
+            self.write(
+                "requests", level, model=model, protocol=protocol, outcome=outcome, requests=requests, queries=queries
+            )
+
+
+def _unanswered(models: "list[ModelStatistics]") -> dict[_Key, tuple[int, int]]:
+    """Requests and queries of each outcome but answers."""
+    return {
+        (model.name, protocol, outcome): (getattr(done.requests, outcome), getattr(done.queries, outcome))
+        for model in models
+        for protocol, done in (("http", model.http), ("grpc", model.grpc))
+        for outcome in _LEVELS
+    }
+
+
+def _written(values: Mapping[str, Value]) -> list[str]:
+    """NAME=VALUE, with quotes where a value is no single word, so that it is one line whatever is in it."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    return [f"{name}={text if _PLAIN.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]

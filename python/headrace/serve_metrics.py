@@ -1,0 +1,155 @@
+"""What a server for other processes has done, as metrics of Prometheus.
+
+Names that begin with nv_ are Triton's, and mean what they mean there: dashboards for Triton show them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from headrace import _core
+from headrace.device import Device
+from headrace.errors import Error
+from headrace.results import built
+from headrace.units import MICROSECONDS
+from headrace.wire import ModelStatistics, Outcomes, ProtocolStatistics, Server
+
+OUTCOMES = ("answered", "invalid", "refused", "late", "cancelled", "failed")
+
+_MODEL = ("model", "version")
+_PROTOCOL = (*_MODEL, "protocol")
+
+
+class ServerCollector(Collector):
+    """Metrics of a server and its models, of the device that answers and of this process.
+
+    Args:
+        server: may have been stopped.
+        device: of the server's engines.
+    """
+
+    def __init__(self, server: Server, device: Device) -> None:
+        self._server = server
+        self._device = device
+        self._built = {"version": _core.version, **built()}
+        # With a prefix: the node exporter has process_ metrics of its own beside those of a file.
+        self._process = ProcessCollector(namespace="headrace", registry=None)
+
+    def collect(self) -> Iterable[Metric]:
+        """Reads once."""
+        yield from self._of_models(self._server.model_statistics())
+        yield from self._of_server()
+        yield from self._of_device()
+        yield from self._process.collect()
+        info = GaugeMetricFamily("headrace_build_info", "How this build was made; always 1.", labels=list(self._built))
+        info.add_metric(list(self._built.values()), 1)
+        yield info
+
+    def _of_models(self, models: Sequence[ModelStatistics]) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "headrace_serve_model_requests", "Requests for inference, by outcome.", labels=(*_PROTOCOL, "outcome")
+        )
+        queries = CounterMetricFamily(
+            "headrace_serve_model_queries", "Queries, by the outcome of their request.", labels=(*_PROTOCOL, "outcome")
+        )
+        durations = HistogramMetricFamily(
+            "headrace_serve_model_request_duration_seconds",
+            "Answered requests, from the request being read to its reply being ready to send.",
+            labels=_PROTOCOL,
+        )
+        for model in models:
+            for protocol, done in self._by_protocol(model):
+                labels = (model.name, model.version, protocol)
+                _add_outcomes(requests, labels, done.requests, OUTCOMES)
+                _add_outcomes(queries, labels, done.queries, OUTCOMES)
+                durations.add_metric(labels, _buckets(done), done.durations.sum)
+        yield from (requests, queries, durations)
+        yield _gauge("headrace_serve_model_ready", "1 until the engine fails.", models, "ready")
+        waiting = "Queries that wait for a slot of the engine."
+        yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
+        in_flight = "Queries that the engine has."
+        yield _gauge("headrace_serve_model_queries_in_flight", in_flight, models, "queries_in_flight")
+        yield from _triton(models)
+
+    def _by_protocol(self, model: ModelStatistics) -> list[tuple[str, ProtocolStatistics]]:
+        return [("http", model.http), *([] if self._server.grpc_port is None else [("grpc", model.grpc)])]
+
+    def _of_server(self) -> Iterator[Metric]:
+        done = self._server.statistics()
+        requests = CounterMetricFamily(
+            "headrace_serve_requests",
+            "Requests of every kind, by outcome; of a stream of gRPC, each message.",
+            labels=("protocol", "outcome"),
+        )
+        replied = [one for one in OUTCOMES if one != "cancelled"]
+        _add_outcomes(requests, ("http",), done.http, replied)
+        if self._server.grpc_port is not None:
+            _add_outcomes(requests, ("grpc",), done.grpc, replied)
+        yield requests
+        accepted, closed = done.connections, done.connections - done.connections_open
+        yield CounterMetricFamily("headrace_serve_connections_accepted", "Connections accepted.", value=accepted)
+        yield CounterMetricFamily("headrace_serve_connections_closed", "Accepted connections that ended.", value=closed)
+        yield CounterMetricFamily(
+            "headrace_serve_connections_refused",
+            "Connections closed because too many were open: the most silent ones, or else new ones.",
+            value=done.connections_refused,
+        )
+        yield GaugeMetricFamily("headrace_serve_connections_open", "Connections open.", value=done.connections_open)
+        yield GaugeMetricFamily(
+            "headrace_serve_memory_bytes", "Memory that requests and replies take.", value=done.memory_bytes
+        )
+        yield GaugeMetricFamily(
+            "headrace_serve_memory_limit_bytes", "The most that they may take.", value=done.memory_limit_bytes
+        )
+
+    def _of_device(self) -> Iterator[Metric]:
+        try:
+            memory = self._device.memory()
+        except Error:  # a device that has failed says nothing of its memory
+            return
+        for name, means, value in (
+            ("used", "Memory of the device in use, by any process.", memory.total_bytes - memory.free_bytes),
+            ("limit", "Memory of the device.", memory.total_bytes),
+        ):
+            metric = GaugeMetricFamily(f"headrace_device_memory_{name}_bytes", means, labels=("device",))
+            metric.add_metric((self._device.name,), value)
+            yield metric
+
+
+def _add_outcomes(
+    metric: CounterMetricFamily, labels: Sequence[str], counted: Outcomes, outcomes: Iterable[str]
+) -> None:
+    for outcome in outcomes:
+        metric.add_metric((*labels, outcome), getattr(counted, outcome))
+
+
+def _buckets(done: ProtocolStatistics) -> list[tuple[str, float]]:
+    """Those of Prometheus count what is at most their bound, so that the last one has all."""
+    bounds = [*map(floatToGoString, done.durations.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(done.durations.counts), strict=True))
+
+
+def _gauge(name: str, means: str, models: Iterable[ModelStatistics], attribute: str) -> Metric:
+    metric = GaugeMetricFamily(name, means, labels=_MODEL)
+    for model in models:
+        metric.add_metric((model.name, model.version), getattr(model, attribute))
+    return metric
+
+
+def _triton(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
+    """Triton's metrics, over both protocols. They are counters without the ending _total, which no counter may lack."""
+    success = Metric("nv_inference_request_success", "Requests answered.", "unknown")
+    count = Metric("nv_inference_count", "Queries of answered requests.", "unknown")
+    duration = Metric("nv_inference_request_duration_us", "Microseconds that answered requests took.", "unknown")
+    for model in models:
+        labels = {"model": model.name, "version": model.version}
+        both = (model.http, model.grpc)
+        success.add_sample(success.name, labels, sum(one.requests.answered for one in both))
+        count.add_sample(count.name, labels, sum(one.queries.answered for one in both))
+        seconds = sum(one.durations.sum for one in both)
+        duration.add_sample(duration.name, labels, round(seconds * MICROSECONDS))
+    yield from (success, count, duration)

@@ -1,0 +1,82 @@
+"""Checks the three kinds of headers that docs/decisions/0086 tells apart.
+
+Public ones, include/headrace/<module>/*.hpp and the umbrellas above them, are those that users include by name: at
+most PUBLIC_MOST, so that each new one is a choice. Details, include/headrace/<module>/detail/, are installed because a
+public header or another module needs them; a detail that only its own module needs belongs in src/. An umbrella
+includes every public header of its module but those that need more than the library (APART).
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from check_includes import INCLUDE, SUFFIXES, module_of, resolve
+
+PUBLIC_MOST = 70
+APART = {"headrace/grid/mpi.hpp", "headrace/operators/library.hpp"}
+WITHOUT_UMBRELLA = {"base", "measure"}
+
+
+def included(root: Path, file: Path) -> set[Path]:
+    """The files of this repository that a file includes."""
+    path = file.relative_to(root)
+    names = (match[1] or match[2] for match in INCLUDE.finditer(file.read_text(encoding="utf-8")))
+    return {target for target in (resolve(root, path, name) for name in names) if target is not None}
+
+
+def reached(starts: set[Path], includes: dict[Path, set[Path]]) -> set[Path]:
+    """Everything that `starts` include, at any depth, and they themselves."""
+    found, waiting = set(starts), list(starts)
+    while waiting:
+        following = includes.get(waiting.pop(), set()) - found
+        found |= following
+        waiting += following
+    return found
+
+
+def umbrella_complaints(public: set[Path], includes: dict[Path, set[Path]]) -> Iterator[str]:
+    """Public headers that the umbrella of their module leaves out."""
+    for header in sorted(public):
+        module = header.parts[2]
+        if len(header.parts) < 4 or module in WITHOUT_UMBRELLA:  # noqa: PLR2004
+            continue
+        umbrella = Path("include/headrace") / f"{module}.hpp"
+        if header not in includes.get(umbrella, set()) and str(header.relative_to("include")) not in APART:
+            yield f"{umbrella} does not include {header}"
+
+
+def complaints(root: Path) -> Iterator[str]:
+    """What is wrong with the headers of a repository."""
+    files = [
+        file
+        for folder in ("include", "src", "operators", "bench")
+        for file in sorted((root / folder).rglob("*"))
+        if file.suffix in SUFFIXES
+    ]
+    includes = {file.relative_to(root): included(root, file) for file in files}
+    headers = {path for path in includes if path.parts[0] == "include"}
+    public = {path for path in headers if "detail" not in path.parts}
+    if len(public) > PUBLIC_MOST:
+        yield f"{len(public)} public headers, at most {PUBLIC_MOST}: docs/decisions/0086 says what is one"
+    elsewhere = {
+        target
+        for path, targets in includes.items()
+        for target in targets
+        if path.parts[0] != "include" and module_of(path) != module_of(target)
+    }
+    needed = reached(public | (elsewhere & headers), includes)
+    for header in sorted(headers - needed):
+        yield f"{header} is needed by its own module alone: it belongs in src/"
+    yield from umbrella_complaints(public, includes)
+
+
+def main() -> int:
+    """Checks the repository that this script is in, or the folder named."""
+    root = (Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    found = list(complaints(root))
+    print("\n".join(found) if found else "headers are public, details, or private")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

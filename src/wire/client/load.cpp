@@ -1,0 +1,118 @@
+#include "wire/client/load.hpp"
+
+#include <fmt/format.h>
+
+#include "headrace/base/detail/process.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/config.hpp"
+#include "headrace/measure/detail/generator.hpp"
+#include "wire/client/protocols.hpp"
+#include "wire/client/target.hpp"
+
+namespace headrace::wire::client {
+
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(2);  // for a stop
+
+bool is_grpc(const Endpoint& endpoint) {
+  if constexpr (kBuiltWithGrpc) return endpoint.protocol == Protocol::grpc;
+  if (endpoint.protocol == Protocol::grpc) {
+    throw UsageError(
+        "this build does not speak gRPC: install nghttp2 (Debian: libnghttp2-dev) and build Headrace again",
+        Errc::not_supported);
+  }
+  return false;
+}
+
+void check_way(const Endpoint& endpoint, const Way& way) {
+  if (way.generators < 1 || way.connections < way.generators) {
+    throw UsageError(fmt::format("{} connections are too few for {} generators", way.connections, way.generators));
+  }
+  if (way.streams < 1 || (way.streams > 1 && !is_grpc(endpoint))) {
+    throw UsageError(
+        fmt::format("{} requests at the same time on a connection: gRPC has 1 or more, HTTP 1", way.streams));
+  }
+}
+
+}  // namespace
+
+Requests metadata_request(const Endpoint& endpoint) {
+  if constexpr (kBuiltWithGrpc) {
+    if (is_grpc(endpoint)) return grpc_metadata_request(endpoint);
+  }
+  return http_metadata_request(endpoint);
+}
+
+Requests infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
+                        std::optional<Duration> deadline) {
+  if (inputs.empty()) throw UsageError("a load needs at least one request");
+  if constexpr (kBuiltWithGrpc) {
+    if (is_grpc(endpoint)) return grpc_infer_requests(endpoint, inputs, deadline);
+  }
+  return http_infer_requests(endpoint, inputs, deadline);
+}
+
+std::vector<ModelInput> read_metadata(const Endpoint& endpoint, const std::string& reply) {
+  try {
+    if constexpr (kBuiltWithGrpc) {
+      if (is_grpc(endpoint)) return read_grpc_metadata(reply);
+    }
+    return read_http_metadata(reply);
+  } catch (const DataError& error) {
+    throw DataError(
+        fmt::format("reading what {} says of model '{}': {}", endpoint.authority, endpoint.model, error.what()));
+  }
+}
+
+std::optional<std::vector<ModelInput>> describe(const Endpoint& endpoint, const std::stop_token& stop) {
+  static_cast<void>(is_grpc(endpoint));
+  const Requests requests = metadata_request(endpoint);
+  Target target(endpoint, requests, 1, 1);
+  std::string reply;
+  Shared& shared = target.shared();
+  shared.reply = &reply;
+  if (!target.connect(stop)) return std::nullopt;
+  static_cast<void>(target.submit(SteadyClock::now()));
+  std::optional<measure::Outcome> outcome;
+  while (!outcome) {
+    if (stop.stop_requested()) return std::nullopt;
+    target.poll([&](Time, measure::Outcome ended) { outcome = ended; });
+    if (!outcome) target.rest(SteadyClock::now() + kLook);
+  }
+  if (*outcome == measure::Outcome::right) return read_metadata(endpoint, reply);
+  const std::string asking = fmt::format("asking {} for model '{}': ", endpoint.authority, endpoint.model);
+  if (shared.unknown) throw UsageError(asking + shared.failure, Errc::not_found);
+  const std::string& said = shared.refusal.empty() ? shared.failure : shared.refusal;
+  throw SystemError(Errc::system, asking + (said.empty() ? shared.why_down : said));
+}
+
+ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs, const Way& way,
+                const measure::LoadOptions& options) {
+  measure::LoadOptions chosen = options;
+  chosen.late_limit = endpoint.patience;
+  measure::validate(chosen);
+  check_way(endpoint, way);
+  const Requests requests = infer_requests(endpoint, inputs, way.deadline);
+  std::vector<Target> targets;
+  for (std::uint32_t i = 0; i < way.generators; ++i) {
+    const std::uint32_t share = way.connections / way.generators + (i < way.connections % way.generators ? 1 : 0);
+    targets.emplace_back(endpoint, requests, share, way.streams);
+  }
+  ServerLoad result;
+  for (Target& target : targets) {
+    if (target.connect(options.stop)) continue;
+    result.load.interrupted = true;
+    return result;
+  }
+  result.load = measure::open_loop<Target>(targets, chosen);
+  for (Target& target : targets) {
+    const Shared& shared = target.shared();
+    result.connections_lost += shared.connections_lost;
+    if (result.failure.empty()) result.failure = shared.failure;
+    if (result.refusal.empty()) result.refusal = shared.refusal;
+  }
+  return result;
+}
+
+}  // namespace headrace::wire::client

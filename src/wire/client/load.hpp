@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "headrace/measure/detail/load.hpp"
+#include "wire/client/endpoint.hpp"
+
+/// Loads on servers of the Open Inference Protocol, Headrace's and others.
+namespace headrace::wire::client {
+
+/// Asks a server for the inputs of a model; nothing where a stop was asked for first. Throws UsageError for a model
+/// that it does not have and for an address that is none, SystemError where it cannot be reached or does not answer,
+/// DataError for a description that cannot be read.
+[[nodiscard]] std::optional<std::vector<ModelInput>> describe(const Endpoint& endpoint, const std::stop_token& stop);
+
+/// How requests go to the server.
+struct Way {
+  std::uint32_t connections = 1;       ///< All threads have so many together.
+  std::uint32_t streams = 1;           ///< Requests on a connection at the same time; HTTP has one.
+  std::optional<Duration> deadline{};  ///< That the server is told, counted from when it has the request.
+  std::uint32_t generators = 1;        ///< Threads; each has its share of the connections.
+};
+
+struct ServerLoad {
+  /// Each arrival is a request. Answers are not compared with anything: none is wrong.
+  measure::LoadResult load;
+  std::uint64_t connections_lost = 0;
+  std::string failure;  ///< What the server said of the first request that failed, ...
+  std::string refusal;  ///< ... and of the first that it refused.
+};
+
+/// Puts a load on a model, with `inputs` in turn. Throws as describe() does, and UsageError for options out of range.
+[[nodiscard]] ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
+                              const Way& way, const measure::LoadOptions& options);
+
+}  // namespace headrace::wire::client

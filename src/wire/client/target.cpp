@@ -1,0 +1,156 @@
+#include "wire/client/target.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/config.hpp"
+#include "wire/client/protocols.hpp"
+
+namespace headrace::wire::client {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kWaitingMost = 1 << 22;  // queries that wait for a stream: 32 MiB of times
+constexpr Duration kCheckPause = milliseconds(10);
+constexpr Duration kStoodStill = std::chrono::seconds(1);  // this process, which saw nothing of the server meanwhile
+constexpr Duration kStopAfter = milliseconds(500);         // what is in flight once somebody wants the load to end
+constexpr Duration kWorthARest = std::chrono::microseconds(200);
+constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes a thread late by about as much
+
+double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+Target::Target(const Endpoint& endpoint, const Requests& requests, std::size_t connections, std::uint32_t streams)
+    : shared_(std::make_unique<Shared>(endpoint, requests, streams)) {
+  for (std::size_t i = 0; i < connections; ++i) {
+    if constexpr (kBuiltWithGrpc) {
+      if (endpoint.protocol == Protocol::grpc) {
+        channels_.push_back(make_grpc_channel(*shared_));
+        continue;
+      }
+    }
+    channels_.push_back(make_http_channel(*shared_));
+  }
+}
+
+Target::~Target() = default;
+Target::Target(Target&&) noexcept = default;
+
+bool Target::connect(const std::stop_token& stop) {
+  const auto is_up = [](const auto& channel) { return channel->usable(); };
+  const Endpoint& endpoint = shared_->endpoint;
+  const Time until = SteadyClock::now() + endpoint.patience;
+  for (Time now = SteadyClock::now(); !std::ranges::all_of(channels_, is_up); now = SteadyClock::now()) {
+    if (stop.stop_requested()) return false;
+    const auto up = std::ranges::count_if(channels_, is_up);
+    const bool is_refused = up == 0 && !shared_->why_down.empty();
+    if (is_refused || now > until) {
+      const std::string why = shared_->why_down.empty()
+                                  ? fmt::format("nothing came for {:g} s", seconds_of(endpoint.patience))
+                                  : shared_->why_down;
+      const std::string made = up == 0 ? "" : fmt::format(" more than {} of {} times", up, channels_.size());
+      throw SystemError(Errc::system, fmt::format("connecting to {}{}: {}", endpoint.authority, made, why));
+    }
+    for (const auto& channel : channels_) channel->check(now);
+    flush();
+    shared_->loop.wait(now + milliseconds(10));
+  }
+  shared_->connections_lost = 0;
+  up_at_ = SteadyClock::now();
+  return true;
+}
+
+bool Target::submit(Time scheduled) {
+  Channel* const channel = waiting_.empty() ? find_room() : nullptr;
+  if (channel != nullptr) {
+    ask(*channel, scheduled);
+  } else if (waiting_.size() < kWaitingMost) {
+    waiting_.push_back(scheduled);
+  } else {
+    shared_->back.push_back({scheduled, measure::Outcome::unsent});
+  }
+  return true;
+}
+
+void Target::turn() {
+  shared_->back.clear();
+  handed_out_ = 0;
+  shared_->loop.wait(Time::zero());  // has passed: it looks, and does not wait
+  const Time now = SteadyClock::now();
+  if (now - checked_at_ >= kCheckPause) check(now);
+  while (!waiting_.empty()) {
+    Channel* const channel = find_room();
+    if (channel == nullptr) break;
+    ask(*channel, waiting_.front());
+    waiting_.pop_front();
+  }
+  flush();
+}
+
+void Target::check(Time now) {
+  const Endpoint& endpoint = shared_->endpoint;
+  if (now - checked_at_ > kStoodStill) up_at_ = shared_->heard_at = now;
+  checked_at_ = now;
+  if (std::ranges::any_of(channels_, [](const auto& channel) { return channel->usable(); })) up_at_ = now;
+  if (now >= finish_until_) {
+    for (const auto& channel : channels_) channel->lose("the load has ended");
+    return;
+  }
+  if (finish_until_ != Time::max()) return;
+  if (now - up_at_ > endpoint.patience) {
+    throw SystemError(Errc::system, fmt::format("{} went away and has not come back for {:g} s: {}", endpoint.authority,
+                                                seconds_of(endpoint.patience), shared_->why_down));
+  }
+  if (shared_->in_flight > 0 && now - shared_->heard_at > endpoint.patience) {
+    throw SystemError(Errc::system, fmt::format("{} has {} requests and has sent nothing for {:g} s",
+                                                endpoint.authority, shared_->in_flight, seconds_of(endpoint.patience)));
+  }
+  for (const auto& channel : channels_) channel->check(now);
+}
+
+Channel* Target::find_room() noexcept {
+  for (std::size_t tried = 0; tried < channels_.size(); ++tried) {
+    Channel& channel = *channels_[next_channel_];
+    next_channel_ = next_channel_ + 1 == channels_.size() ? 0 : next_channel_ + 1;
+    if (channel.has_room()) return &channel;
+  }
+  return nullptr;
+}
+
+void Target::ask(Channel& channel, Time scheduled) {
+  const auto& contents = shared_->requests.contents;
+  channel.ask(scheduled, contents[next_content_]);
+  next_content_ = next_content_ + 1 == contents.size() ? 0 : next_content_ + 1;
+}
+
+void Target::flush() {
+  for (Channel* const channel : shared_->unflushed) channel->flush();
+  shared_->unflushed.clear();
+}
+
+void Target::rest(Time until) {
+  if (handed_out_ < shared_->back.size()) return;
+  const Duration left = until - SteadyClock::now();
+  if (left < kWorthARest) return;
+  flush();
+  pollfd watched{.fd = shared_->loop.descriptor(), .events = POLLIN, .revents = 0};
+  const timespec most{.tv_sec = 0, .tv_nsec = (left - kWakeEarly).count()};
+  ::ppoll(&watched, 1, &most, nullptr);
+}
+
+void Target::finish(bool stopped) {
+  for (const Time scheduled : std::exchange(waiting_, {})) {
+    shared_->back.push_back({scheduled, measure::Outcome::unsent});
+  }
+  finish_until_ = SteadyClock::now() + (stopped ? kStopAfter : shared_->endpoint.patience);
+}
+
+}  // namespace headrace::wire::client

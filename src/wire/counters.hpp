@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/wire/detail/statistics.hpp"
+
+namespace headrace::wire {
+
+/// What the clients of a port speak.
+enum class Protocol : std::uint8_t { http, grpc };
+constexpr std::size_t kProtocols = 2;
+
+/// How a request ended: the members of Outcomes, in their order.
+enum class RequestOutcome : std::uint8_t { answered, invalid, refused, late, cancelled, failed };
+
+/// @param status  HTTP's, whatever the protocol
+[[nodiscard]] RequestOutcome outcome_of(int status) noexcept;
+
+/// A number that one thread changes and any thread reads, without a locked instruction.
+class Count {
+ public:
+  void add(std::uint64_t more) noexcept { set(get() + more); }
+  void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+/// The same for Outcomes.
+class OutcomeCounts {
+ public:
+  void add(RequestOutcome outcome, std::uint64_t more) noexcept {
+    counts_[static_cast<std::size_t>(outcome)].add(more);
+  }
+  [[nodiscard]] Outcomes get() const noexcept {
+    return {.answered = counts_[0].get(),
+            .invalid = counts_[1].get(),
+            .refused = counts_[2].get(),
+            .late = counts_[3].get(),
+            .cancelled = counts_[4].get(),
+            .failed = counts_[5].get()};
+  }
+
+ private:
+  std::array<Count, static_cast<std::size_t>(RequestOutcome::failed) + 1> counts_;
+};
+
+/// The same for a DurationHistogram.
+class DurationCounts {
+ public:
+  void add(Duration duration) noexcept {
+    const auto bound = std::ranges::lower_bound(DurationHistogram::kBounds, duration);
+    counts_[static_cast<std::size_t>(bound - DurationHistogram::kBounds.begin())].add(1);
+    nanoseconds_.add(static_cast<std::uint64_t>(duration.count()));
+  }
+  void add_to(DurationHistogram& sum) const noexcept {
+    for (std::size_t i = 0; i < counts_.size(); ++i) sum.counts[i] += counts_[i].get();
+    sum.sum += Duration(nanoseconds_.get());
+  }
+
+ private:
+  std::array<Count, DurationHistogram::kBounds.size() + 1> counts_;
+  Count nanoseconds_;
+};
+
+/// What one thread has counted of one model's requests over one protocol.
+class ProtocolCounters {
+ public:
+  /// Counts a request whose queries had been read.
+  /// @param duration  from then to now
+  void add(RequestOutcome outcome, std::size_t queries, Duration duration) noexcept {
+    queries_.add(outcome, queries);
+    if (outcome == RequestOutcome::answered) return answered_.add(duration);
+    requests_.add(outcome, 1);
+    unanswered_.add(static_cast<std::uint64_t>(duration.count()));
+  }
+  /// Counts a request that could not be read.
+  void add_unread(RequestOutcome outcome) noexcept { requests_.add(outcome, 1); }
+  void add_to(ProtocolStatistics& sum) const noexcept {
+    answered_.add_to(sum.durations);
+    sum.requests += requests_.get();
+    sum.requests.answered = sum.durations.count();  // both are the same in every reading
+    sum.queries += queries_.get();
+    sum.unanswered += Duration(unanswered_.get());
+  }
+
+ private:
+  OutcomeCounts requests_;  ///< Without answered ones, which `answered_` counts.
+  OutcomeCounts queries_;
+  DurationCounts answered_;
+  Count unanswered_;  ///< Nanoseconds.
+};
+
+/// What one thread has counted of one model. Cache lines of its own keep other threads' counts from slowing it down.
+struct alignas(kNoSharing) ModelCounters {
+  std::array<ProtocolCounters, kProtocols> protocols;
+  Count queries_waiting;
+  Count queries_in_flight;
+  Count last_inference;  ///< Milliseconds since 1970; 0 before the first.
+
+  [[nodiscard]] ProtocolCounters& of(Protocol protocol) noexcept {
+    return protocols[static_cast<std::size_t>(protocol)];
+  }
+  [[nodiscard]] const ProtocolCounters& of(Protocol protocol) const noexcept {
+    return protocols[static_cast<std::size_t>(protocol)];
+  }
+};
+
+/// Replies that one thread has sent.
+struct alignas(kNoSharing) ReplyCounters {
+  std::array<OutcomeCounts, kProtocols> protocols;
+};
+
+}  // namespace headrace::wire

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "wire/front.hpp"
+
+namespace headrace::wire {
+
+/// What the server's page shows: what the server has counted, its models and their tensors, its devices and its limits.
+/// Durations are in seconds.
+[[nodiscard]] nlohmann::json describe_status(const Shared& shared);
+
+}  // namespace headrace::wire

@@ -1,0 +1,112 @@
+"""scripts/clang_tidy.py checks a file again where anything that its findings depend on has changed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "clang_tidy.py"
+TIDY = """#!/bin/sh
+[ "$1" != --version ] || { echo "version 1"; exit; }
+for file; do :; done
+echo "$file" >> checked
+! grep -q wrong "$file" || { echo "$file:1:1: error: wrong"; exit 1; }
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with two files, of which one includes a header that includes another."""
+    root = tmp_path / "repository"
+    for folder in ("src", "include/a", "build"):
+        (root / folder).mkdir(parents=True)
+    (root / "src/one.cpp").write_text('#include "a/first.hpp"\n')
+    (root / "src/two.cpp").write_text("#include <vector>\n")
+    (root / "include/a/first.hpp").write_text("#  include <a/second.hpp>\n")
+    (root / "include/a/second.hpp").write_text("int second;\n")
+    (root / ".clang-tidy").write_text("Checks: '*'\n")
+    (root / "tidy").write_text(TIDY)
+    (root / "tidy").chmod(0o755)
+    commands(root, "-O1")
+    return root
+
+
+def commands(root: Path, flag: str) -> None:
+    """The commands of the build."""
+    entries = [
+        {"directory": str(root), "file": str(root / "src" / name), "command": f"g++ -I{root}/include {flag} -c {name}"}
+        for name in ("one.cpp", "two.cpp")
+    ]
+    (root / "build/compile_commands.json").write_text(json.dumps(entries))
+
+
+def check(root: Path, environment: str = "libraries 1") -> tuple[int, list[str], str]:
+    """The script's exit status, the files that it had checked, and what it printed."""
+    (root / "checked").unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "./tidy", "build", environment, "src"],
+        cwd=root,
+        env={**os.environ, "XDG_CACHE_HOME": str(root / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.stderr
+    checked = (root / "checked").read_text().split() if (root / "checked").exists() else []
+    return done.returncode, sorted(Path(name).name for name in checked), done.stdout
+
+
+def test_what_passed_is_not_checked_again(tree: Path):
+    assert check(tree) == (0, ["one.cpp", "two.cpp"], "2 of 2 files checked, 0 with findings\n")
+    assert check(tree) == (0, [], "0 of 2 files checked, 0 with findings\n")
+
+
+@pytest.mark.parametrize(
+    ("changed", "checked"),
+    [
+        ("src/two.cpp", ["two.cpp"]),
+        ("include/a/first.hpp", ["one.cpp"]),
+        ("include/a/second.hpp", ["one.cpp"]),
+        (".clang-tidy", ["one.cpp", "two.cpp"]),
+    ],
+)
+def test_what_a_change_may_reach_is_checked_again(tree: Path, changed: str, checked: list[str]):
+    check(tree)
+    before = (tree / changed).read_text()
+    (tree / changed).write_text(before + "// more\n")
+    assert check(tree)[:2] == (0, checked)
+    (tree / changed).write_text(before)
+    assert check(tree)[:2] == (0, [])
+
+
+def test_other_commands_libraries_and_versions_are_checked_again(tree: Path):
+    check(tree)
+    commands(tree, "-O2")
+    assert check(tree)[1] == ["one.cpp", "two.cpp"]
+    assert check(tree, "libraries 2")[1] == ["one.cpp", "two.cpp"]
+    (tree / "tidy").write_text(TIDY.replace("version 1", "version 2"))
+    assert check(tree, "libraries 2")[1] == ["one.cpp", "two.cpp"]
+
+
+def test_findings_are_printed_each_time(tree: Path):
+    (tree / "src/two.cpp").write_text("int wrong;\n")
+    for checked in (["one.cpp", "two.cpp"], ["two.cpp"]):
+        status, files, said = check(tree)
+        assert (status, files) == (1, checked)
+        assert f"{tree}/src/two.cpp:1:1: error: wrong\n" in said
+
+
+def test_another_checkout_shares_what_passed(tree: Path, tmp_path: Path):
+    check(tree)
+    other = tmp_path / "other"
+    tree.rename(other)
+    commands(other, "-O1")
+    assert check(other)[:2] == (0, [])
+
+
+def test_no_file_is_a_failure(tree: Path):
+    (tree / "build/compile_commands.json").write_text("[]")
+    assert check(tree) == (1, [], "build compiles no file in src\n")
