@@ -24,7 +24,7 @@ docs: ## The documentation as a site, in build/site; warnings are errors
 	scripts/docs.sh
 
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
-	scripts/setup.sh fuzz
+	scripts/setup.sh sanitize
 	scripts/fuzz.sh
 
 soak: ## SOAK_MINUTES (10) of load: nothing lost, leaked or left behind

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds every fuzz target under tests/fuzz (clang, libFuzzer) and runs each for FUZZ_SECONDS (default 60); then those in
-# Python, tests/python/test_fuzz_*.py, each of whose tests goes on for as long.
+# Builds every fuzz target under tests/fuzz (libFuzzer, over the library that `scripts/sanitize.sh asan` builds) and runs
+# each for FUZZ_SECONDS (default 60); then those in Python, tests/python/test_fuzz_*.py, each of whose tests goes on for
+# as long.
 # Inputs that it finds are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
 # FUZZ_SEED=N makes every run on a commit try the same inputs in the same order, as far as its time reaches: each target
 # begins with the repository's corpus and N alone. libFuzzer remembers comparisons by the address of their code, so that
@@ -8,15 +9,15 @@
 source "$(dirname "$0")/common.sh"
 
 seconds=${FUZZ_SECONDS:-60}
-cmake --preset fuzz >build/fuzz.log 2>&1 || {
-  cat build/fuzz.log >&2
-  die "configuring build/fuzz failed"
+cmake --preset asan >build/asan.log 2>&1 || {
+  cat build/asan.log >&2
+  die "configuring build/asan failed"
 }
 say "fuzz: build"
-cmake --build build/fuzz
+cmake --build build/asan --target fuzz_targets
 
 shopt -s nullglob
-targets=(build/fuzz/tests/fuzz/fuzz_*)
+targets=(build/asan/tests/fuzz/fuzz_*)
 ((${#targets[@]} > 0)) || die "no fuzz target was built: tests/fuzz holds no *.cpp"
 fuzz() {
   local target=$1 name found folders options=() same_addresses=()

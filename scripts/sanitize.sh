@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Usage: scripts/sanitize.sh asan|tsan
-# Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan),
-# without CUDA, and runs them. No suppressions. A failed assertion has a second run, a sanitizer's report has not.
+# Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan) with
+# clang, without CUDA, and runs them. No suppressions. A failed assertion has a second run, a sanitizer's report has not.
 source "$(dirname "$0")/common.sh"
 
 preset=${1:-}
 [[ $preset == asan || $preset == tsan ]] || die "usage: scripts/sanitize.sh asan|tsan"
+scripts/setup.sh sanitize
 folder=build/$preset
 cmake --preset "$preset" >"$folder.log" 2>&1 || {
   cat "$folder.log" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh run|test|lint|fuzz|docs|wheel
+# Usage: scripts/setup.sh run|test|lint|sanitize|docs|wheel
 # Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and Python packages
 # in .venv, in the versions and with the hashes of requirements/*.lock. When nothing is missing it asks no network and
 # takes no time.
@@ -21,13 +21,13 @@ case $purpose in
     packages+=(libgtest-dev libgmock-dev libopenmpi-dev shellcheck)
     locks+=(test lint)
     ;;
-  fuzz) packages+=(clang libclang-rt-dev) ;;
+  sanitize) packages+=(libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin clang libclang-rt-dev) ;;
   docs)
     packages=(doxygen python3 python3-venv python3-dev)
     locks+=(docs)
     ;;
   wheel) locks+=(wheel) ;;
-  *) die "setup.sh does not know '$purpose'; it knows run, test, lint, fuzz, docs and wheel" ;;
+  *) die "setup.sh does not know '$purpose'; it knows run, test, lint, sanitize, docs and wheel" ;;
 esac
 
 missing_packages() {

@@ -75,11 +75,14 @@ struct SumSquares {
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const NormWork& work) {
+    constexpr double kPast = 18446744073709551616.0;  // 2^64
     std::uint64_t high = 0;
     std::uint64_t low = 0;
     for_each_value<Value>(group, work, [&](double value) {
       const double scaled = ldexp(value, -work.exponent);
-      const auto whole = static_cast<std::uint64_t>(rint(ldexp(scaled * scaled, work.bits)));
+      // Where the units were guessed too small, or the value is NaN, the largest value tells, and this sum is not used.
+      const double square = ldexp(scaled * scaled, work.bits);
+      const std::uint64_t whole = square < kPast ? static_cast<std::uint64_t>(rint(square)) : 0;
       high += whole >> 32;
       low += whole & 0xFFFFFFFF;
     });

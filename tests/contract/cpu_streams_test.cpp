@@ -100,11 +100,12 @@ TEST(CpuStreamTest, ParkedStreamsHoldNoWorker) {
 
 TEST(CpuStreamTest, RunInWaiterStartsWhenSomebodyWaitsAndRunsThere) {
   const Device device = Device::parse("cpu");
-  Stream lazy(device, {.run_in_waiter = true});
-  Stream other(device);
   Note by_wait;
   Note by_ready;
   Note by_event;
+  Note after;  // which runs as the stream ends
+  Stream lazy(device, {.run_in_waiter = true});
+  Stream other(device);
   ASSERT_OK(lazy.call(&Note::write, &by_wait));
   Note passes;
   ASSERT_OK(other.call(&Note::write, &passes));
@@ -119,7 +120,6 @@ TEST(CpuStreamTest, RunInWaiterStartsWhenSomebodyWaitsAndRunsThere) {
   EXPECT_EQ(by_ready.ran_on, std::this_thread::get_id());
 
   Event event(device);
-  Note after;
   ASSERT_OK(lazy.call(&Note::write, &by_event));
   ASSERT_OK(lazy.record(event));
   ASSERT_OK(lazy.call(&Note::write, &after));

@@ -136,9 +136,14 @@ TEST_P(IngestReceiverTun, ALinuxSenderOfIpv6) {
 }
 
 TEST_P(IngestReceiverTun, ALinuxSenderOverABadNetwork) {
-  for (const auto& [loss, address] : {std::pair{0.001, ""}, {0.01, "fd00:9::2"}, {0.05, ""}}) {
+  struct Case {
+    double loss;
+    const char* address;
+  };
+  for (const Case& one : {Case{0.001, ""}, Case{0.01, "fd00:9::2"}, Case{0.05, ""}}) {
+    const double loss = one.loss;
     SCOPED_TRACE(loss);
-    with_tun({.address = address, .offloads = false}, 256,
+    with_tun({.address = one.address, .offloads = false}, 256,
              [&](std::unique_ptr<ingest::TunSource> source, Ring& between) {
                constexpr std::uint64_t kBytes = 4 << 20;
                Ring ring(device(), MemoryKind::mapped, 65536, 256);

@@ -220,7 +220,8 @@ TEST_P(IngestResident, StopsWithEverythingUnderWay) {
     longest = std::max(longest, std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin));
     ASSERT_OK(reception.control->stop());
     reception.take_frames();
-    for (const auto& [stream, one] : reception.received) {
+    for (const auto& received : reception.received) {
+      const auto& one = received.second;
       const bool known = std::ranges::any_of(reception.senders, [&](const Sender& of) {
         return one.bytes.size() <= of.data.size() && std::equal(one.bytes.begin(), one.bytes.end(), of.data.begin());
       });

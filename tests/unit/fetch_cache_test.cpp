@@ -205,8 +205,8 @@ TEST(FetchCache, WhatIsNotMadeIsAbandonedAndAnotherMakesIt) {
 }
 
 TEST(FetchCache, PinsAndLetsGoOfManyAtOnce) {
-  Cache cache;
   Budget budget(100);
+  Cache cache;
   for (std::uint32_t i = 0; i < 3; ++i) get(cache, budget, chunk(i), 10, static_cast<int>(i)).reset();
   auto made = cache.look(chunk(3)).pin;
   std::vector<Cache::Pin> pins(5);
