@@ -22,7 +22,7 @@ class MemorySender {
     bool finish = true;                                        ///< Sends FIN at the end.
     std::optional<std::uint64_t> reset_at = {};                ///< Sends RST there.
     std::uint64_t in_flight_max = 256 << 10;                   ///< Not acknowledged.
-    Duration retransmit_after = std::chrono::milliseconds(5);  ///< Without progress.
+    Duration retransmit_after = std::chrono::milliseconds(5);  ///< Without progress; see is_due().
   };
 
   MemorySender(Bytes data, Options options) : data_(std::move(data)), options_(options) {}
@@ -71,6 +71,7 @@ class MemorySender {
       local_ = answer.sequence() + 1;
       scale_ = answer.headers.options.window_scale;
       owes_ = true;
+      retries_ = 0;
       moved_at_ = now;
       return;
     }
@@ -88,6 +89,7 @@ class MemorySender {
     }
     if (progress > 0) {
       duplicates_ = 0;
+      retries_ = 0;
       moved_at_ = now;
       acknowledged_ += static_cast<std::uint64_t>(progress);
       next_ = std::max(next_, acknowledged_);
@@ -114,6 +116,8 @@ class MemorySender {
   [[nodiscard]] const Peer& peer() const { return options_.peer; }
 
  private:
+  static constexpr int kRetriesCounted = 5;
+
   /// Both FINs have come, and ours is acknowledged.
   [[nodiscard]] bool has_closed() const {
     return options_.finish && peer_finished_ && acknowledged_ == data_.size() + 1;
@@ -129,9 +133,12 @@ class MemorySender {
     peer_finished_ = peer_finished_ || fin;
   }
 
+  /// Whether it is time to send again. Each time without progress doubles the wait (RFC 6298, section 5.5): else many
+  /// senders on a slow machine would do nothing but send again.
   [[nodiscard]] bool is_due(Time now) {
-    if (moved_at_ != Time{} && now - moved_at_ < options_.retransmit_after) return false;
+    if (moved_at_ != Time{} && now - moved_at_ < options_.retransmit_after * (1 << retries_)) return false;
     probes_ = moved_at_ != Time{};
+    if (probes_) retries_ = std::min(retries_ + 1, kRetriesCounted);
     moved_at_ = now;
     return true;
   }
@@ -164,6 +171,7 @@ class MemorySender {
   std::uint32_t local_ = 0;
   std::uint32_t scale_ = 0;
   std::uint32_t duplicates_ = 0;
+  int retries_ = 0;
   std::optional<std::uint64_t> reset_owed_at_;
   std::uint16_t window_ = 0;
   bool established_ = false;
