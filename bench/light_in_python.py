@@ -1,6 +1,6 @@
 """The operator `light` in Python, to compare what operators in Python cost with one in C++.
 
-headrace ladder --operator bench/light_in_python.py --rung dispatched --bound 0.1ms --device cuda:0
+headrace ladder --operator bench/light_in_python.py:served --rung dispatched --bound 0.1ms --device cuda:0
 
 It sums the query and runs two chains of 64 steps a thread, as include/headrace/operators/light.hpp does, with a product
 and a sum in the place of each fused multiply-add.

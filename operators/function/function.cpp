@@ -34,9 +34,13 @@ struct Function {
   }
 };
 
+UsageError no_function(const FunctionOptions& options) {
+  return UsageError(fmt::format("operator {}: there is no function", options.name));
+}
+
 void require_sound(const FunctionOptions& options) {
   constexpr std::uint32_t kThreadsMost = 1024;
-  if (options.function == nullptr) throw UsageError(fmt::format("operator {}: there is no function", options.name));
+  if (options.function == nullptr && !options.make_function) throw no_function(options);
   if (options.query_bytes == 0 || options.answer_bytes == 0) {
     throw UsageError(fmt::format("operator {}: a query has {} bytes and an answer {}, but both have at least one",
                                  options.name, options.query_bytes, options.answer_bytes));
@@ -55,10 +59,11 @@ serve::LoadedState load_on_host(const FunctionOptions& options) {
                       fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on a CPU device",
                                   options.name, array.name, *array.cuda));
   }
+  const AnswerFunction function = options.function != nullptr ? options.function : options.make_function();
+  if (function == nullptr) throw no_function(options);
   const auto loaded = std::make_shared<LoadedFunction>();
   loaded->owner = options.owner;
-  serve::LoadedState made =
-      serve::make_state(FunctionState{options.function, options.state, &loaded->failed, {}}, loaded);
+  serve::LoadedState made = serve::make_state(FunctionState{function, options.state, &loaded->failed, {}}, loaded);
   made.failed = &loaded->failed;
   return made;
 }

@@ -168,17 +168,29 @@ std::function<std::vector<std::byte>(Device)> coder(nb::object function) {
   };
 }
 
+/// What makes a function's machine code for the host, in Python: gives its address.
+std::function<operators::AnswerFunction()> host_coder(nb::object function) {
+  if (function.is_none()) return {};
+  return [kept = keep(std::move(function))] {
+    const GilAcquire acquired;
+    const nb::handle call(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const auto address = nb::cast<std::uintptr_t>(nb::object(call()));
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): Numba and ctypes give addresses as numbers
+    return reinterpret_cast<operators::AnswerFunction>(address);
+  };
+}
+
 void bind_function(nb::module_& module) {
   module.def(
       "function_operator",
-      [](std::string name, std::size_t query_bytes, std::size_t answer_bytes, std::uintptr_t function,
-         std::uintptr_t state, nb::object owner, nb::object sample, std::string answer_type, const nb::list& arrays,
-         nb::object code, std::uint32_t blocks, std::uint32_t threads) {
-        // NOLINTBEGIN(performance-no-int-to-ptr): Numba and NumPy give addresses as numbers
+      [](std::string name, std::size_t query_bytes, std::size_t answer_bytes, nb::object function, std::uintptr_t state,
+         nb::object owner, nb::object sample, std::string answer_type, const nb::list& arrays, nb::object code,
+         std::uint32_t blocks, std::uint32_t threads) {
+        // NOLINTBEGIN(performance-no-int-to-ptr): NumPy gives addresses as numbers
         return operators::function({.name = std::move(name),
                                     .query_bytes = query_bytes,
                                     .answer_bytes = answer_bytes,
-                                    .function = reinterpret_cast<operators::AnswerFunction>(function),
+                                    .make_function = host_coder(std::move(function)),
                                     .state = reinterpret_cast<const void*>(state),
                                     .owner = keep(std::move(owner)),
                                     .sample = sampler(std::move(sample), query_bytes),
@@ -189,17 +201,19 @@ void bind_function(nb::module_& module) {
                                     .threads = threads});
         // NOLINTEND(performance-no-int-to-ptr)
       },
-      "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a, "state"_a, "owner"_a, "sample"_a.none(),
+      "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a.none(), "state"_a, "owner"_a, "sample"_a.none(),
       "answer_type"_a, "arrays"_a = nb::list(), "code"_a.none() = nb::none(), "blocks"_a = 1, "threads"_a = 32,
-      nb::sig("def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: "
-              "object, sample: collections.abc.Callable[[int], object] | None, answer_type: str, arrays: "
+      nb::sig("def function_operator(name: str, query_bytes: int, answer_bytes: int, function: "
+              "collections.abc.Callable[[], int] | None, state: int, owner: object, sample: "
+              "collections.abc.Callable[[int], object] | None, answer_type: str, arrays: "
               "list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: "
               "collections.abc.Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> "
               "Operator"),
-      "The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. "
-      "`owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes. `code` gives a "
-      "cubin for a CUDA device, whose kernels are given `arrays`: name, address, bytes, shape, and the number of the "
-      "CUDA device that has it, or None.");
+      "The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded "
+      "there; "
+      "see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, "
+      "of query_bytes bytes. `code` gives a cubin for a CUDA device, whose kernels are given `arrays`: name, address, "
+      "bytes, shape, and the number of the CUDA device that has it, or None.");
   module.def(
       "function_kernels",
       [](int compute_capability) {

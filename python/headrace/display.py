@@ -3,7 +3,6 @@
 complete() adds them to the classes of a module that lack them, so that a class which is bound later has them as well.
 """
 
-import html
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -53,6 +52,8 @@ def describe(self: object) -> str:
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """Two columns of plain text, as HTML."""
+    import html  # noqa: PLC0415 # takes milliseconds, and only notebooks show tables
+
     body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
     return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
 

@@ -2,7 +2,6 @@
 
 import copyreg
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +39,8 @@ def _plan(plan: Plan) -> tuple[Callable[[str], Plan], tuple[str]]:
 
 
 def _index(index: Index) -> tuple[Callable[[bytes], Index], tuple[bytes]]:
+    import tempfile  # noqa: PLC0415 # takes 5 ms, and few programs pickle an index
+
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         path = Path(folder) / "index.hridx"
         index.save(path)

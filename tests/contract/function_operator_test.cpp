@@ -123,6 +123,35 @@ TEST(FunctionOperator, IsAskedForCodeOnDevicesThatNeedIt) {
   }
 }
 
+TEST(FunctionOperator, IsMadeWhenAnEngineOnACpuDeviceStarts) {
+  int asked = 0;
+  FunctionOptions options{.name = "mix", .query_bytes = kQueryBytes, .answer_bytes = kAnswerBytes};
+  options.make_function = [&] {
+    ++asked;
+    return &mix;
+  };
+  options.state = &kRefused;
+  options.sample = &sample;
+  const Operator op = operators::function(options);
+  EXPECT_EQ(asked, 0);
+  {
+    Engine engine(Device::parse("cpu:0"), op, Plan{});
+    EXPECT_EQ(asked, 1);
+    Client client = engine.connect();
+    exchange(client, engine.op(), 0, 20);
+  }
+
+  options.make_function = []() -> operators::AnswerFunction { throw UsageError("line 3 is wrong"); };
+  try {
+    const Engine engine(Device::parse("cpu:0"), operators::function(options), Plan{});
+    FAIL() << "a function was made of nothing";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "line 3 is wrong");
+  }
+  options.make_function = []() -> operators::AnswerFunction { return nullptr; };
+  EXPECT_THROW(Engine(Device::parse("cpu:0"), operators::function(options), Plan{}), UsageError);
+}
+
 TEST(FunctionOperator, ReadsNoArrayOfAnotherDevice) {
   FunctionOptions options{.name = "mix", .query_bytes = kQueryBytes, .answer_bytes = kAnswerBytes, .function = &mix};
   options.state = &kRefused;

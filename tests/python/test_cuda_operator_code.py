@@ -240,15 +240,7 @@ def test_a_key_holds_all_that_decides_the_code():
 
 
 def test_a_missing_package_is_named_with_how_to_install_it(from_library, monkeypatch):
-    def without(name):
-        def version(package):
-            if package == name:
-                raise compile_cuda.metadata.PackageNotFoundError(package)
-            return "1"
-
-        return version
-
-    monkeypatch.setattr(compile_cuda.metadata, "version", without("numba-cuda"))
-    with pytest.raises(UsageError, match=r"need numba-cuda .* not installed: .* pip install numba-cuda nvidia-nvvm"):
+    monkeypatch.setattr(compile_cuda, "version_of", lambda package: None if package == "numba-cuda" else "1")
+    with pytest.raises(UsageError, match=r"needs numba-cuda .* not installed: .* pip install numba-cuda nvidia-nvvm"):
         compile_cuda.compile_answer(product, np.dtype(("f4", 128)), np.dtype("f4"), [FLOATS], CAPABILITY)
     assert not from_library.exists()

@@ -201,7 +201,7 @@ def test_one_function_is_compiled_once_for_arrays_of_the_same_types(monkeypatch)
         compiled.append(arguments)
         return compile_answer(*arguments)
 
-    monkeypatch.setattr("headrace.operators.python_operator.compile_answer", count)
+    monkeypatch.setattr("headrace.operators.compile.compile_answer", count)
 
     @operator(query="i8", answer="i8")
     def add(_group, query, answer, amount):
@@ -247,7 +247,7 @@ def test_what_cannot_be_passed_is_named():
 
 def test_a_missing_function_is_refused():
     with pytest.raises(UsageError, match="operator none: there is no function"):
-        function_operator("none", 1, 1, 0, 0, (), None, "")
+        function_operator("none", 1, 1, None, 0, (), None, "")
 
 
 def test_without_numba_the_error_says_what_to_install(monkeypatch):

@@ -53,8 +53,11 @@ struct FunctionOptions {
   std::size_t query_bytes = 0;
   std::size_t answer_bytes = 0;
   AnswerFunction function = nullptr;
-  const void* state = nullptr;             ///< Handed to `function`, which may not write there.
-  std::shared_ptr<const void> owner = {};  ///< Keeps `function` and `state` alive as long as the operator.
+  /// Gives the function where `function` is null, so that it need not be compiled for engines on GPUs. Optional. Called
+  /// each time that the operator is loaded on a CPU device, perhaps by several threads at once; keeps what it compiles.
+  std::function<AnswerFunction()> make_function = {};
+  const void* state = nullptr;             ///< Handed to the function, which may not write there.
+  std::shared_ptr<const void> owner = {};  ///< Keeps the function and `state` alive as long as the operator.
   /// Writes query number `index`. Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample = {};
   std::string answer_type = {};  ///< serve::Operator::answer_type
@@ -69,9 +72,10 @@ struct FunctionOptions {
 /// The operator that answers by calling a function, under every schedule; on CUDA devices where there is `code`. Where
 /// the function says that a query cannot be answered, the engine fails that query and all others from then on
 /// (Errc::device_fault), as a GPU does whose kernel traps.
-/// Throws UsageError where a size is 0, the function is missing, or the threads are not 1 to 1,024. On a device that it
-/// has no code for, or whose memory does not hold an array that was given in a device's memory, engines throw
-/// DeviceError (Errc::not_supported).
+/// Throws UsageError where a size is 0, the function is missing, or the threads are not 1 to 1,024. An engine on a CPU
+/// device throws what `make_function` throws, and UsageError where it gives null. On a device that it has no code for,
+/// or whose memory does not hold an array that was given in a device's memory, engines throw DeviceError
+/// (Errc::not_supported).
 [[nodiscard]] serve::Operator function(FunctionOptions options);
 
 /// The kernels that call a function on a CUDA device, as LTO-IR: nvJitLink makes a cubin of them and of

@@ -1,14 +1,15 @@
 """Compiles an operator's function for CPU devices, by Numba."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headrace.errors import Errc, UsageError, how_to_install
+from headrace.operators import code_cache
 from headrace.operators.messages import explain
-from headrace.operators.signature import StateType, arrays, view, words_count
+from headrace.operators.signature import Compiled, StateType, arrays, view, words_count
+from headrace.operators.versions import version_of
 
 _TEMPLATE = """
 def answer_query(state, query, answer, _block, _block_count):
@@ -19,15 +20,8 @@ def answer_query(state, query, answer, _block, _block_count):
         return 1
     return 0
 """
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """Machine code that answers a query, with the signature of headrace::operators::AnswerFunction."""
-
-    address: int
-    code: object
-    """Keeps it in memory."""
+_KIND = "compiled"
+"""The ending of files that say that a function can be compiled. Numba's machine code itself cannot be kept."""
 
 
 def _numba() -> Any:  # noqa: ANN401
@@ -41,6 +35,20 @@ def _numba() -> Any:  # noqa: ANN401
     return numba
 
 
+def _key(
+    function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
+) -> str | None:
+    return code_cache.key(function, (query, answer, *state), ("host", version_of("numba")))
+
+
+def compiled_before(
+    function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
+) -> bool:
+    """Whether compile_answer() has compiled just this, in this process or an earlier one. Does not import Numba."""
+    key = _key(function, query, answer, state)
+    return key is not None and code_cache.read(key, _KIND) is not None
+
+
 def compile_answer(
     function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
 ) -> Compiled:
@@ -49,6 +57,7 @@ def compile_answer(
     Raises:
         UsageError: where Numba is missing, or cannot compile the function; the message has its file and line.
     """
+    key = _key(function, query, answer, state)
     numba = _numba()
     from headrace.operators.compiled_group import make_group, pointer  # noqa: PLC0415 # they need Numba
 
@@ -73,4 +82,6 @@ def compile_answer(
         code = numba.cfunc(signature, error_model="numpy")(names["answer_query"])
     except numba.core.errors.NumbaError as error:
         raise UsageError(explain(function, error)) from error
+    if key is not None and code_cache.read(key, _KIND) is None:
+        code_cache.write(key, b"", _KIND)
     return Compiled(code.address, code)

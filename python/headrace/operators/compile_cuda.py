@@ -1,9 +1,12 @@
 """Compiles an operator's function for CUDA devices: Numba-CUDA makes LTO-IR, nvJitLink a cubin with the kernels."""
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module, metadata
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,10 +16,9 @@ from headrace._core import function_kernels
 from headrace.errors import Errc, UsageError, how_to_install
 from headrace.operators import code_cache
 from headrace.operators.messages import explain
-from headrace.operators.signature import StateType, arrays, view, words_count
+from headrace.operators.signature import WORDS_MOST, StateType, arrays, view, words_count
+from headrace.operators.versions import version_of
 
-#: Words that the kernels hold; more lie in the device's memory (kFunctionWordsMost in operators/function.hpp).
-WORDS_MOST = 13
 _PACKAGES = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink")
 _TEMPLATE = """
 def headrace_answer(state, query, answer, block, block_count):
@@ -64,14 +66,9 @@ def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES)
 
 def _versions() -> list[str]:
     """The versions of packages that decide what comes out; empty for one that a CUDA toolkit replaces."""
-    found = []
-    for package in _PACKAGES:
-        try:
-            found.append(metadata.version(package))
-        except metadata.PackageNotFoundError:
-            if package == "numba-cuda":
-                raise missing(package) from None
-            found.append("")
+    found = [version_of(package) or "" for package in _PACKAGES]
+    if not found[0]:
+        raise missing(_PACKAGES[0])
     return found
 
 
@@ -96,9 +93,14 @@ def _with_row_stack() -> Iterator[None]:
 
 
 def _checks_bounds() -> bool:
-    """Whether NUMBA_BOUNDSCHECK asks for it, as on the host."""
-    numba: Any = import_module("numba")
-    return bool(numba.config.BOUNDSCHECK)
+    """Whether NUMBA_BOUNDSCHECK asks for it, as on the host. Imports Numba only where a file of Numba's may say so."""
+    if "numba" in sys.modules or Path(".numba_config.yaml").exists():
+        numba: Any = import_module("numba")
+        return bool(numba.config.BOUNDSCHECK)
+    try:
+        return bool(int(os.environ.get("NUMBA_BOUNDSCHECK", "0")))
+    except ValueError:  # of which Numba warns
+        return False
 
 
 @contextmanager

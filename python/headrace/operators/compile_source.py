@@ -1,23 +1,19 @@
 """Compiles the C++ source of an operator: a host compiler for CPU devices, NVRTC and nvJitLink for CUDA devices."""
 
-import ctypes
 import hashlib
 import os
-import re
-import shlex
-import shutil
-import subprocess
-import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from headrace._core import function_kernels
 from headrace.errors import Errc, UsageError
-from headrace.operators import code_cache, compile_cuda
-from headrace.operators.compile import Compiled
+from headrace.operators import code_cache, compile_cuda, source_manifest
 from headrace.operators.messages import explain_source
+from headrace.operators.signature import Compiled
+from headrace.operators.versions import version_of
 
 _COMPILERS = ("c++", "g++", "clang++")
 #: As Headrace's own kernels are compiled: a product and a sum are two roundings, as on a GPU.
@@ -26,9 +22,18 @@ _SHARED = ("-shared", "-fPIC", "-fvisibility=hidden")
 _PACKAGES = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvjitlink")
 #: What source_group.hpp stands for where there is no standard library.
 _EMPTY_HEADERS = ("algorithm", "cmath", "cstddef", "cstdint", "cstring", "math.h", "stddef.h", "stdint.h", "string.h")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
 _loaded: dict[str, Compiled] = {}
 _lock = threading.Lock()
+
+
+def can_wait(text: str, folder: Path) -> bool:
+    """Whether compile_for_host() would find no mistake now: it has the code, or no compiler, which GPUs do without."""
+    try:
+        manifest = _manifest(_compiler(), text, folder)
+    except UsageError:
+        return True
+    key = None if manifest is None else source_manifest.find(manifest)
+    return key is not None and code_cache.read(key, "so") is not None
 
 
 def compile_for_host(name: str, text: str, folder: Path) -> Compiled:
@@ -38,23 +43,45 @@ def compile_for_host(name: str, text: str, folder: Path) -> Compiled:
         UsageError: where there is no compiler, or it refuses the source; the message has the file and the line.
     """
     compiler = _compiler()
-    include = ("-iquote", str(folder))
-    # All that decides the code: the text with what it includes, the compiler, and the processor that it compiles for.
-    whole = _run(name, [*compiler, *_FLAGS, *include, "-x", "c++", "-E", "-"], text)
-    machine = _run(name, [*compiler, *_FLAGS, "-x", "c++", "-dM", "-E", "-"], "")
-    key = hashlib.sha256(b"\0".join((whole, machine, repr((compiler, _FLAGS, _SHARED)).encode()))).hexdigest()
+    manifest = _manifest(compiler, text, folder)
+    key = None if manifest is None else source_manifest.find(manifest)
+    if key is None:
+        key = _asked(name, compiler, text, folder, manifest)
     with _lock:
         if key not in _loaded:
             code = code_cache.read(key, "so")
             if code is None:
-                code = _shared_object(name, [*compiler, *_FLAGS, *_SHARED, *include], text)
+                code = _shared_object(name, [*compiler, *_FLAGS, *_SHARED, *_include(folder)], text)
                 code_cache.write(key, code, "so")
             _loaded[key] = _load(name, key, code)
         return _loaded[key]
 
 
+def _include(folder: Path) -> tuple[str, ...]:
+    return "-iquote", str(folder)
+
+
+def _manifest(compiler: Sequence[str], text: str, folder: Path) -> str | None:
+    return source_manifest.key_of(text, compiler, (*_FLAGS, *_SHARED, *_include(folder)))
+
+
+def _asked(name: str, compiler: Sequence[str], text: str, folder: Path, manifest: str | None) -> str:
+    """The key of the code, of the compiler; kept in the manifest for the next time."""
+    began = time.time_ns()
+    # All that decides the code: the text with what it includes, the compiler, and the processor that it compiles for.
+    whole = _run(name, [*compiler, *_FLAGS, *_include(folder), "-x", "c++", "-E", "-"], text)
+    machine = _run(name, [*compiler, *_FLAGS, "-x", "c++", "-dM", "-E", "-"], "")
+    key = hashlib.sha256(b"\0".join((whole, machine, repr((compiler, _FLAGS, _SHARED)).encode()))).hexdigest()
+    if manifest is not None:
+        source_manifest.keep(manifest, key, text, whole.decode(errors="replace"), began)
+    return key
+
+
 def _compiler() -> list[str]:
     """The host compiler: $CXX, or the first that is installed."""
+    import shlex  # noqa: PLC0415 # only those who use C++ source need them
+    import shutil  # noqa: PLC0415
+
     given = shlex.split(os.environ.get("CXX", ""))
     if given:
         if shutil.which(given[0]) is None:
@@ -71,6 +98,8 @@ def _compiler() -> list[str]:
 
 
 def _run(name: str, command: Sequence[str], text: str) -> bytes:
+    import subprocess  # noqa: PLC0415 # takes milliseconds, and code that is kept does without
+
     done = subprocess.run(
         command, input=text.encode(), capture_output=True, check=False, env=os.environ | {"LC_ALL": "C"}
     )
@@ -80,6 +109,8 @@ def _run(name: str, command: Sequence[str], text: str) -> bytes:
 
 
 def _shared_object(name: str, command: Sequence[str], text: str) -> bytes:
+    import tempfile  # noqa: PLC0415 # likewise
+
     with tempfile.TemporaryDirectory(prefix="headrace-") as made:
         out = Path(made) / "operator.so"
         _run(name, [*command, "-x", "c++", "-", "-o", str(out)], text)
@@ -91,6 +122,9 @@ def _load(name: str, key: str, code: bytes) -> Compiled:
 
     By a path with the key in it, because dlopen() takes a path that it has loaded before for the same object.
     """
+    import ctypes  # noqa: PLC0415 # only CPU devices need them
+    import tempfile  # noqa: PLC0415
+
     descriptor = os.memfd_create(f"headrace-{name}")
     with os.fdopen(descriptor, "wb") as file, tempfile.TemporaryDirectory(prefix="headrace-") as made:
         file.write(code)
@@ -114,10 +148,12 @@ def compile_for_cuda(name: str, text: str, folder: Path, compute_capability: int
         DeviceError: in a build without CUDA.
     """
     kernels = function_kernels(compute_capability)
-    nvrtc = _nvrtc()
-    parts = (kernels, text.encode(), repr((compute_capability, nvrtc.nvrtcVersion(), _PACKAGES)).encode())
+    versions = [version_of(package) or "" for package in _PACKAGES]
+    if not versions[1]:  # it is a CUDA toolkit's
+        versions[1] = repr(_nvrtc().nvrtcVersion())
+    parts = (kernels, text.encode(), repr((compute_capability, _PACKAGES, versions)).encode())
     key = hashlib.sha256(b"\0".join(parts)).hexdigest()
-    keeps = _INCLUDE.search(text) is None  # a file of the user's may change unseen
+    keeps = source_manifest.QUOTED_INCLUDE.search(text) is None  # a file of the user's may change unseen
     if keeps and (kept := code_cache.read(key)) is not None:
         return kept
     cubin = compile_cuda.link([kernels, to_ltoir(name, text, folder, compute_capability)], compute_capability)

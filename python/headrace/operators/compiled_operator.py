@@ -1,5 +1,6 @@
 """What an operator in Python and one in C++ source have in common: types, named arrays, samples and a reference."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -11,10 +12,11 @@ from headrace._core import Operator, function_operator
 from headrace.dtypes import write_dtype
 from headrace.errors import UsageError
 from headrace.operators.arrays import Array, address, as_array, described, on_host
-from headrace.operators.compile import Compiled
-from headrace.operators.signature import StateType
+from headrace.operators.signature import Compiled, StateType
 
 _MADE_BY = "made_by"
+_lock = threading.Lock()
+"""Guards what was compiled: engines start in any thread."""
 
 
 class CompiledOperator(ABC):
@@ -57,8 +59,10 @@ class CompiledOperator(ABC):
     def __call__(self, **state: object) -> Operator:
         """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
 
-        It is compiled for CPU devices here, and for a GPU when an engine starts there. Arrays of CuPy, PyTorch and
-        others with `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
+        It is compiled for CPU devices here, which finds mistakes early. Where the cache of code tells that it has been
+        compiled before, this waits until an engine on a CPU device starts, or something else needs it. For a GPU it is
+        compiled when an engine starts there. Arrays of CuPy, PyTorch and others with `__cuda_array_interface__` are
+        used where they lie, by engines on that GPU alone.
 
         Raises:
             UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
@@ -66,17 +70,16 @@ class CompiledOperator(ABC):
         """
         arrays = self._arrays(state)
         types = tuple(StateType(array.dtype, array.ndim) for array in arrays)
-        if types not in self._compiled:
-            self._compiled[types] = self._for_host(types)
-        compiled = self._compiled[types]
+        if types not in self._compiled and not self._can_wait(types):
+            self._host_code(types)
         words = np.array([word for array in arrays for word in (address(array), *array.shape)] or [0], np.intp)
         made = function_operator(
             self.name,
             self.query.itemsize,
             self.answer.itemsize,
-            compiled.address,
+            lambda: self._host_code(types).address,
             words.ctypes.data,
-            (compiled, words, arrays),
+            (self, words, arrays),
             None if self._sample is None else self._sampled,
             write_dtype(self.answer),
             [described(name, array) for name, array in zip(self.state, arrays, strict=True)],
@@ -86,6 +89,16 @@ class CompiledOperator(ABC):
         )
         setattr(made, _MADE_BY, (self, dict(zip(self.state, arrays, strict=True))))
         return made
+
+    def _host_code(self, types: tuple[StateType, ...]) -> Compiled:
+        with _lock:
+            if types not in self._compiled:
+                self._compiled[types] = self._for_host(types)
+            return self._compiled[types]
+
+    @abstractmethod
+    def _can_wait(self, types: tuple[StateType, ...]) -> bool:
+        """Whether _for_host() may wait until something needs the code: there is no mistake that it would find."""
 
     @abstractmethod
     def _for_host(self, types: tuple[StateType, ...]) -> Compiled:

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from headrace.errors import UsageError
 from headrace.operators.arrays import on_host
-from headrace.operators.compile import Compiled, compile_answer
 from headrace.operators.compiled_operator import CompiledOperator
 from headrace.operators.group import Group
-from headrace.operators.signature import StateType
+from headrace.operators.signature import Compiled, StateType
 
 Function = Callable[..., None]
 _FIRST = 3
@@ -45,8 +44,15 @@ class PythonOperator(CompiledOperator):
         self.function = function
         self.__doc__ = function.__doc__
 
+    def _can_wait(self, types: tuple[StateType, ...]) -> bool:
+        from headrace.operators import compile  # noqa: A004, PLC0415 # only those who make operators need it
+
+        return compile.compiled_before(self.function, self.query, self.answer, types)
+
     def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
-        return compile_answer(self.function, self.query, self.answer, types)
+        from headrace.operators import compile  # noqa: A004, PLC0415 # likewise
+
+        return compile.compile_answer(self.function, self.query, self.answer, types)
 
     def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
         from headrace.operators import compile_cuda  # noqa: PLC0415 # only those who use a GPU need it

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+#: Words that the kernels hold; more lie in the device's memory (kFunctionWordsMost in operators/function.hpp).
+WORDS_MOST = 13
+
 
 @dataclass(frozen=True)
 class StateType:
@@ -18,6 +21,15 @@ class StateType:
     def words(self) -> int:
         """How many words describe one: its address and its shape."""
         return 1 + self.dimensions
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code that answers a query, with the signature of headrace::operators::AnswerFunction."""
+
+    address: int
+    code: object
+    """Keeps it in memory."""
 
 
 def view(name: str, dtype: np.dtype[Any]) -> str:

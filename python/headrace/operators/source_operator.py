@@ -7,11 +7,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike, DTypeLike
 
 from headrace.errors import MissingFileError, UsageError
-from headrace.operators import compile_source, source_text
-from headrace.operators.compile import Compiled
-from headrace.operators.compile_cuda import WORDS_MOST
+from headrace.operators import source_text
 from headrace.operators.compiled_operator import CompiledOperator
-from headrace.operators.signature import StateType
+from headrace.operators.signature import WORDS_MOST, Compiled, StateType
 
 
 class SourceOperator(CompiledOperator):
@@ -46,10 +44,19 @@ class SourceOperator(CompiledOperator):
         self.file = f"<source of {name}>" if file is None else str(file)
         self._folder = Path.cwd() if file is None else file.parent.resolve()
 
+    def _can_wait(self, types: tuple[StateType, ...]) -> bool:
+        from headrace.operators import compile_source  # noqa: PLC0415 # only those who make operators need it
+
+        return compile_source.can_wait(self._complete(types), self._folder)
+
     def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
+        from headrace.operators import compile_source  # noqa: PLC0415 # likewise
+
         return compile_source.compile_for_host(self.name, self._complete(types), self._folder)
 
     def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
+        from headrace.operators import compile_source  # noqa: PLC0415 # likewise
+
         return compile_source.compile_for_cuda(self.name, self._complete(types), self._folder, compute_capability)
 
     def _complete(self, types: tuple[StateType, ...]) -> str:

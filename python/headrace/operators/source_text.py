@@ -1,7 +1,7 @@
 """The C++ text of an operator that was given as source: its types, what the user wrote, and what kernels call."""
 
 from collections.abc import Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ def complete(
         words="state" if fits else "reinterpret_cast<const uint64_t*>(state[0])",
         arrays=given,
     )
-    seen = resources.files("headrace.operators").joinpath("source_group.hpp").read_text()
+    seen = Path(__file__).with_name("source_group.hpp").read_text()
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
     return f'#line 1 "{GENERATED}"\n{seen}\n{types}#line 1 "{quoted}"\n{text}\n{call}'
 
