@@ -27,6 +27,7 @@ namespace {
 using wire::DataType;
 using wire::DurationHistogram;
 using wire::Model;
+using wire::ModelRequest;
 using wire::ModelStatistics;
 using wire::Outcomes;
 using wire::ProtocolStatistics;
@@ -68,6 +69,28 @@ class ServerHandle {
   void stop() {
     const GilRelease released;
     server_->stop();
+  }
+
+  void load(Model model) {
+    const GilRelease released;
+    server_->load(std::move(model));
+  }
+  [[nodiscard]] bool unload(const std::string& name, const std::string& reason) {
+    const GilRelease released;
+    return server_->unload(name, reason);
+  }
+  [[nodiscard]] bool uses(const serve::Engine& engine) {
+    const GilRelease released;
+    return server_->uses(engine);
+  }
+  [[nodiscard]] std::optional<ModelRequest> next_model_request(double seconds) {
+    const Duration limit = to_duration("seconds", seconds);
+    const GilRelease released;
+    return server_->next_model_request(limit);
+  }
+  void end_model_request(const ModelRequest& request, const std::optional<std::string>& failure) {
+    const GilRelease released;
+    server_->end_model_request(request, failure);
   }
 
  private:
@@ -147,6 +170,15 @@ void bind_model(nb::module_& module) {
       });
 }
 
+void bind_model_request(nb::module_& module) {
+  nb::class_<ModelRequest>(module, "ModelRequest", "What a client asks to be done with a model of a server.")
+      .def_ro("model", &ModelRequest::model, "A name that the server knows.")
+      .def_ro("load", &ModelRequest::load, "To be loaded, anew if it is already; otherwise to be unloaded.")
+      .def("__repr__", [](const ModelRequest& request) {
+        return fmt::format("<headrace.wire.ModelRequest: {} {}>", request.load ? "load" : "unload", request.model);
+      });
+}
+
 void bind_outcomes(nb::module_& module) {
   nb::class_<Outcomes>(module, "Outcomes", "Requests, or queries of requests, by how they ended.")
       .def_ro("answered", &Outcomes::answered)
@@ -191,7 +223,8 @@ void bind_model_statistics(nb::module_& module) {
   nb::class_<ModelStatistics>(module, "ModelStatistics", "What a server's model has done since the server began.")
       .def_ro("name", &ModelStatistics::name)
       .def_ro("version", &ModelStatistics::version)
-      .def_ro("ready", &ModelStatistics::ready, "Its engine has not failed.")
+      .def_ro("loaded", &ModelStatistics::loaded, "It has not been unloaded.")
+      .def_ro("ready", &ModelStatistics::ready, "It is loaded, and its engine has not failed.")
       .def_ro("http", &ModelStatistics::http)
       .def_ro("grpc", &ModelStatistics::grpc)
       .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
@@ -222,7 +255,7 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                  std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
                  std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
                  std::uint32_t waiting_max, double request_max, double idle_max, bool page, bool shared_memory,
-                 std::uint64_t shared_memory_max) {
+                 std::uint64_t shared_memory_max, bool model_control) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
                            .grpc_port = grpc_port,
@@ -236,7 +269,8 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .idle_max = to_duration("idle_max", idle_max),
                            .page = page,
                            .shared_memory = shared_memory,
-                           .shared_memory_max = shared_memory_max},
+                           .shared_memory_max = shared_memory_max,
+                           .model_control = model_control},
                           std::move(models));
 }
 
@@ -253,7 +287,7 @@ void bind_server(nb::module_& module) {
            "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
            "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
            "idle_max"_a = to_seconds(usual.idle_max), "page"_a = usual.page, "shared_memory"_a = usual.shared_memory,
-           "shared_memory_max"_a = usual.shared_memory_max,
+           "shared_memory_max"_a = usual.shared_memory_max, "model_control"_a = usual.model_control,
            "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
            "is spoken "
            "where `grpc_port` is given, usually 8001. Each "
@@ -265,7 +299,9 @@ void bind_server(nb::module_& module) {
            "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
            "`shared_memory` clients may register POSIX shared memory for their tensors, "
            "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
-           "process may open. Raises UsageError for models or limits that cannot be served (such as an engine whose "
+           "process may open. With `model_control` they may ask for models to be loaded and unloaded, which "
+           "next_model_request() hands on. Raises UsageError for models or limits that cannot be served (such as an "
+           "engine whose "
            "Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error "
            "with Errc.not_supported for gRPC in a build without it.")
       .def_prop_ro(
@@ -277,7 +313,25 @@ void bind_server(nb::module_& module) {
       .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
       .def(
           "model_statistics", [](const ServerHandle& self) { return self.server().model_statistics(); },
-          "One for each model, in the order in which they were given. Any thread may ask, after stop() as well.")
+          "One for each name, in the order in which they came, also where it is not loaded. Any thread may ask, after "
+          "stop() as well.")
+      .def("load", &ServerHandle::load, "model"_a,
+           "Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no "
+           "request that comes is answered by the former; those that it has begun are, see uses(). The counts of the "
+           "name go on. Any thread. Raises UsageError for a model that cannot be served or after stop(); then nothing "
+           "has changed.")
+      .def("unload", &ServerHandle::unload, "name"_a, "reason"_a = "unloaded",
+           "Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether "
+           "there was one. Those that it has begun are answered, see uses(). Any thread.")
+      .def("uses", &ServerHandle::uses, "engine"_a,
+           "Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for "
+           "an engine whose model was replaced or unloaded, the engine may be stopped.")
+      .def("next_model_request", &ServerHandle::next_model_request, "seconds"_a,
+           "What a client asks to be loaded or unloaded, once one does; None after `seconds`, and after stop(). "
+           "Requests come one after the other, and each is to be ended. With `model_control`. Any thread.")
+      .def("end_model_request", &ServerHandle::end_model_request, "request"_a, "failure"_a = nb::none(),
+           "Tells the client that its request is done, or why it has failed; a name that has no model is listed with "
+           "that.")
       .def("drain", &ServerHandle::drain, "seconds"_a,
            "Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every "
            "request that has begun is answered, or `seconds` have passed; whether all were answered.")
@@ -298,6 +352,7 @@ void bind_server(nb::module_& module) {
 void bind_wire(nb::module_& module) {
   bind_tensor(module);
   bind_model(module);
+  bind_model_request(module);
   bind_outcomes(module);
   bind_model_statistics(module);
   bind_wire_statistics(module);

@@ -3982,6 +3982,19 @@ class Model:
 
     def __repr__(self) -> str: ...
 
+class ModelRequest:
+    """What a client asks to be done with a model of a server."""
+
+    @property
+    def model(self) -> str:
+        """A name that the server knows."""
+
+    @property
+    def load(self) -> bool:
+        """To be loaded, anew if it is already; otherwise to be unloaded."""
+
+    def __repr__(self) -> str: ...
+
 class Outcomes:
     """Requests, or queries of requests, by how they ended."""
 
@@ -4067,8 +4080,12 @@ class ModelStatistics:
     def version(self) -> str: ...
 
     @property
+    def loaded(self) -> bool:
+        """It has not been unloaded."""
+
+    @property
     def ready(self) -> bool:
-        """Its engine has not failed."""
+        """It is loaded, and its engine has not failed."""
 
     @property
     def http(self) -> ProtocolStatistics: ...
@@ -4138,9 +4155,9 @@ class Server:
     Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
         """
 
     @property
@@ -4155,7 +4172,32 @@ class Server:
 
     def model_statistics(self) -> list[ModelStatistics]:
         """
-        One for each model, in the order in which they were given. Any thread may ask, after stop() as well.
+        One for each name, in the order in which they came, also where it is not loaded. Any thread may ask, after stop() as well.
+        """
+
+    def load(self, model: Model) -> None:
+        """
+        Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no request that comes is answered by the former; those that it has begun are, see uses(). The counts of the name go on. Any thread. Raises UsageError for a model that cannot be served or after stop(); then nothing has changed.
+        """
+
+    def unload(self, name: str, reason: str = ...) -> bool:
+        """
+        Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether there was one. Those that it has begun are answered, see uses(). Any thread.
+        """
+
+    def uses(self, engine: Engine) -> bool:
+        """
+        Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an engine whose model was replaced or unloaded, the engine may be stopped.
+        """
+
+    def next_model_request(self, seconds: float) -> ModelRequest | None:
+        """
+        What a client asks to be loaded or unloaded, once one does; None after `seconds`, and after stop(). Requests come one after the other, and each is to be ended. With `model_control`. Any thread.
+        """
+
+    def end_model_request(self, request: ModelRequest, failure: str | None = ...) -> None:
+        """
+        Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
         """
 
     def drain(self, seconds: float) -> bool:

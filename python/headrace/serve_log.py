@@ -72,7 +72,9 @@ class ServerLog:
             self.write("connections_refused", "warning", connections=refused - self._refused)
             self._refused = refused
         for model in models:
-            if not (model.ready or all_of_it or model.name in self._failed):
+            if not model.loaded or model.ready:
+                self._failed.discard(model.name)
+            elif not (all_of_it or model.name in self._failed):
                 self._failed.add(model.name)
                 self.write("model_failed", "error", model=model.name, version=model.version)
 

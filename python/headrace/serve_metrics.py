@@ -68,7 +68,7 @@ class ServerCollector(Collector):
                 _add_outcomes(queries, labels, done.queries, OUTCOMES)
                 durations.add_metric(labels, _buckets(done), done.durations.sum)
         yield from (requests, queries, durations)
-        yield _gauge("headrace_serve_model_ready", "1 until the engine fails.", models, "ready")
+        yield _gauge("headrace_serve_model_ready", "1 while it is loaded and its engine works.", models, "ready")
         waiting = "Queries that wait for a slot of the engine."
         yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
         in_flight = "Queries that the engine has."

@@ -224,8 +224,9 @@ void Asker::tell() {
 }
 
 void Asker::publish() noexcept {
-  counters_.queries_waiting.set(waiting_);
-  counters_.queries_in_flight.set(client_.in_flight());
+  const std::size_t in_flight = client_.in_flight();
+  counters_.queries_waiting.add(waiting_ - std::exchange(published_waiting_, waiting_));  // also where they are fewer
+  counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
 }
 
 void Asker::arm() {

@@ -17,7 +17,7 @@ namespace headrace::wire {
 /// One thread's way to one model: takes requests to the engine, as many queries as have a slot, and lets the rest wait.
 /// The requests of a client go in the order in which they come, and clients take turns (round robin). Where no more may
 /// wait, the client with the most queries in line gives way to one with fewer, but keeps a request. Used by that thread
-/// alone.
+/// alone, once it has been made.
 class Asker {
  public:
   /// @param counters     of this thread and model
@@ -26,8 +26,7 @@ class Asker {
   /// Throws UsageError where the engine has no lane left.
   Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_max, int wake);
 
-  /// What this thread counts of the model.
-  [[nodiscard]] ModelCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] ServedModel& served() const noexcept { return served_; }
 
   /// Takes a request on: take_in() calls its owner's finished() once all its queries are back. Errc::full where too
   /// many wait, and the engine's fault where it has one; then nothing has been taken on.
@@ -71,7 +70,7 @@ class Asker {
   /// Tells owners of what has finished. They may ask again.
   void tell();
   void arm();
-  /// Publishes how many queries wait and are in flight.
+  /// Publishes how many queries wait and are in flight, beside those of another Asker with the same counters.
   void publish() noexcept;
 
   ServedModel& served_;
@@ -83,8 +82,10 @@ class Asker {
   std::vector<std::uint32_t> free_;                 ///< Numbers that no inference has.
   Lines lines_;                                     ///< Clients with queries that wait. The first has its turn.
   std::unordered_map<const void*, Lines::iterator> line_of_;
-  Time line_soonest_ = Time::max();                   ///< No inference in line has an earlier deadline.
-  std::size_t waiting_ = 0;                           ///< Queries that wait.
+  Time line_soonest_ = Time::max();  ///< No inference in line has an earlier deadline.
+  std::size_t waiting_ = 0;          ///< Queries that wait.
+  std::size_t published_waiting_ = 0;
+  std::size_t published_in_flight_ = 0;
   std::vector<std::shared_ptr<Inference>> finished_;  ///< Their owners have not been told. There is room, reserved.
   std::vector<std::shared_ptr<Inference>> told_;      ///< What tell() goes through.
   bool armed_ = false;

@@ -5,7 +5,7 @@
 namespace headrace::wire {
 
 bool ask(Front& front, const std::shared_ptr<Inference>& inference) {
-  const Status taken = front.askers[inference->served->index].ask(inference);
+  const Status taken = inference->served->askers[front.thread]->ask(inference);
   if (taken.ok()) return true;
   inference->owner = nullptr;
   inference->fail(taken.error());
@@ -13,7 +13,7 @@ bool ask(Front& front, const std::shared_ptr<Inference>& inference) {
 }
 
 void count(Front& front, const Inference& inference, int status) noexcept {
-  ModelCounters& counters = front.askers[inference.served->index].counters();
+  ModelCounters& counters = (*inference.served->counters)[front.thread];
   const RequestOutcome outcome = outcome_of(status);
   counters.of(inference.protocol).add(outcome, inference.batch, SteadyClock::now() - inference.began);
   if (outcome == RequestOutcome::answered) {
@@ -22,7 +22,7 @@ void count(Front& front, const Inference& inference, int status) noexcept {
 }
 
 void count_unread(Front& front, Protocol protocol, const ServedModel* model, int status) noexcept {
-  if (model != nullptr) front.askers[model->index].counters().of(protocol).add_unread(outcome_of(status));
+  if (model != nullptr) (*model->counters)[front.thread].of(protocol).add_unread(outcome_of(status));
 }
 
 void count_reply(Front& front, Protocol protocol, int status) noexcept {

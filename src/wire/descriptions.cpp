@@ -74,9 +74,10 @@ json statistics_of(const ServedModel& served) {
 
 }  // namespace
 
-json describe_server(const SharedRegions& regions) {
+json describe_server(const SharedRegions& regions, bool model_control) {
   json extensions = json::array({"binary_tensor_data", "model_configuration", "statistics"});
   if (regions.enabled()) extensions.push_back("system_shared_memory");
+  if (model_control) extensions.push_back("model_repository");
   return {{"name", "headrace"}, {"version", kVersion}, {"extensions", std::move(extensions)}};
 }
 
@@ -97,22 +98,26 @@ json describe_config(const ServedModel& served) {
           {"output", config_of(served.model.outputs)}};
 }
 
-json describe_repository(const Models& models) {
+json describe_repository(const Models& models, bool only_ready) {
   json list = json::array();
-  for (const auto& served : models.all()) {
-    const bool ready = served->ready();
-    list.push_back({{"name", served->model.name},
-                    {"version", served->model.version},
+  for (const RepositoryEntry& entry : models.entries()) {
+    const bool ready = entry.served != nullptr && entry.served->ready();
+    if (only_ready && !ready) continue;
+    const char* const reason = ready ? "" : entry.served == nullptr ? entry.reason.c_str() : "its engine has failed";
+    list.push_back({{"name", entry.name},
+                    {"version", entry.version},
                     {"state", ready ? "READY" : "UNAVAILABLE"},
-                    {"reason", ready ? "" : "its engine has failed"}});
+                    {"reason", reason}});
   }
   return list;
 }
 
 json describe_statistics(const Models& models, const ServedModel* served) {
   json list = json::array();
-  for (const auto& one : models.all()) {
-    if (served == nullptr || one.get() == served) list.push_back(statistics_of(*one));
+  for (const RepositoryEntry& entry : models.entries()) {
+    if (entry.served != nullptr && (served == nullptr || entry.served.get() == served)) {
+      list.push_back(statistics_of(*entry.served));
+    }
   }
   return {{"model_stats", std::move(list)}};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
 #include "wire/loop.hpp"
+#include "wire/model_calls.hpp"
 #include "wire/served_model.hpp"
 #include "wire/shared_regions.hpp"
 
@@ -46,18 +48,27 @@ class DeviceMemory {
 
 /// What all threads of a server share.
 struct Shared {
-  Shared(const ServerConfig& configured, std::vector<Model> served)
+  explicit Shared(const ServerConfig& configured)
       : config(configured),
-        models(std::move(served)),
         memory(config.memory_max),
-        regions(config.shared_memory, config.shared_memory_max) {}
+        regions(config.shared_memory, config.shared_memory_max),
+        calls(config.model_control, config.threads) {}
 
   [[nodiscard]] ServerStatistics statistics() const;
+  /// The models that are served now. Threads of the server have them in Front::models.
+  [[nodiscard]] std::shared_ptr<const Models> models() const {
+    const std::lock_guard locked(publishing);
+    return published;
+  }
 
   const ServerConfig config;
-  const Models models;
   Budget memory;
   SharedRegions regions;
+  ModelCalls calls;
+  mutable std::mutex publishing;            ///< Guards `published`, and what FrontThread::bring() adds to.
+  std::shared_ptr<const Models> published;  ///< Never null once threads have started.
+  /// Rises with each publication and each call that ends: threads look for both where it has.
+  std::atomic<std::uint64_t> news{0};
   std::atomic<bool> draining{false};
   std::atomic<bool> stopping{false};
   std::atomic<std::uint64_t> connections{0};
@@ -83,11 +94,14 @@ class Turn {
 struct Front {
   Shared& shared;
   Loop& loop;
-  std::deque<Asker>& askers;  ///< By ServedModel::index.
+  std::size_t thread;  ///< Its number among those of the server.
   ReplyCounters& replies;
   std::span<char> buffer;        ///< For what comes from a socket; each call of recv() may overwrite it.
   std::size_t over = 0;          ///< Connections that are to be destroyed.
   std::deque<Turn*> turns = {};  ///< Their go_on() is called soon, once.
+  /// Those that this thread serves. Others take their place between two turns only: a reference to a model lasts as
+  /// long as the call of a handler, or until its Asker has told of an inference.
+  std::shared_ptr<const Models> models = {};
 };
 
 }  // namespace headrace::wire

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/exception_memory.hpp"
@@ -35,19 +37,16 @@ std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protoco
 
 }  // namespace
 
-FrontThread::FrontThread(Shared& shared, std::vector<Listener> listeners)
+FrontThread::FrontThread(Shared& shared, std::size_t number, std::vector<Listener> listeners)
     : shared_(shared),
       listeners_(std::move(listeners)),
       buffer_(kBufferBytes),
       front_{.shared = shared,
              .loop = loop_,
-             .askers = askers_,
+             .thread = number,
              .replies = shared.replies.emplace_back(),
              .buffer = buffer_} {
   most_silent_.reserve(kMostSilentMax);
-  for (const auto& served : shared.models.all()) {
-    askers_.emplace_back(*served, served->counters.emplace_back(), shared.config.waiting_max, wake_.get());
-  }
   for (const Listener& listener : listeners_) {
     on_accept_.emplace_back().act = [this, &listener] { accept(listener); };
   }
@@ -70,6 +69,13 @@ void FrontThread::start() {
 }
 
 void FrontThread::run() {
+  while (front_.models == nullptr) {
+    try {
+      take_news();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kCheckEvery);
+    }
+  }
   while (!shared_.stopping.load(std::memory_order_acquire)) {
     try {
       turn(next_turn(SteadyClock::now()));
@@ -84,9 +90,11 @@ void FrontThread::run() {
 
 void FrontThread::turn(Time until) {
   loop_.wait(until);
-  for (Asker& asker : askers_) {
-    if (!asker.idle()) asker.take_in();
+  if (shared_.news.load(std::memory_order_acquire) != seen_.load(std::memory_order_relaxed)) take_news();
+  for (const auto& asker : askers_) {
+    if (!asker->idle()) asker->take_in();
   }
+  if (retiring_) retire();
   const Time turns_end = SteadyClock::now() + kTurnsFor;
   for (std::size_t left = front_.turns.size(); left > 0 && SteadyClock::now() < turns_end; --left) {
     Turn* const turn = front_.turns.front();
@@ -102,8 +110,40 @@ void FrontThread::turn(Time until) {
 Time FrontThread::next_turn(Time now) const noexcept {
   if (!front_.turns.empty()) return now;
   Time next = connections_.empty() && (listening_ || listeners_.empty()) ? Time::max() : now + kCheckEvery;
-  for (const Asker& asker : askers_) next = std::min(next, asker.soonest());
+  for (const auto& asker : askers_) next = std::min(next, asker->soonest());
   return next;
+}
+
+void FrontThread::take_news() {
+  const std::uint64_t news = shared_.news.load(std::memory_order_acquire);
+  {
+    const std::lock_guard locked(shared_.publishing);
+    askers_.reserve(askers_.size() + arriving_.size());
+    std::ranges::move(arriving_, std::back_inserter(askers_));
+    arriving_.clear();
+    front_.models =
+        shared_.published;  // not the last reference to a model that leaves: the server has it, see retire()
+  }
+  retiring_ = true;
+  seen_.store(news, std::memory_order_release);
+  for (const std::shared_ptr<ModelCall>& call : shared_.calls.take_ended(front_.thread)) {
+    if (call->owner != nullptr) std::exchange(call->owner, nullptr)->call_ended(*call);
+  }
+}
+
+void FrontThread::retire() noexcept {
+  retiring_ = false;
+  std::erase_if(askers_, [this](std::unique_ptr<Asker>& asker) {
+    ServedModel& served = asker->served();
+    if (front_.models->find(served.model.name) == &served) return false;
+    if (!asker->idle()) {
+      retiring_ = true;
+      return false;
+    }
+    asker.reset();
+    served.users.fetch_sub(1, std::memory_order_release);
+    return true;
+  });
 }
 
 void FrontThread::listen(bool on) {

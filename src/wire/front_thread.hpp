@@ -1,10 +1,13 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/event_descriptor.hpp"
@@ -24,8 +27,9 @@ struct Listener {
 /// engine.
 class FrontThread {
  public:
-  /// Throws UsageError where an engine has no lane left, SystemError where the system lacks something.
-  FrontThread(Shared& shared, std::vector<Listener> listeners);
+  /// Throws SystemError where the system lacks something.
+  /// @param number  among those of the server
+  FrontThread(Shared& shared, std::size_t number, std::vector<Listener> listeners);
   /// Shared::stopping has been set before.
   ~FrontThread();
   FrontThread(const FrontThread&) = delete;
@@ -33,8 +37,16 @@ class FrontThread {
 
   /// Throws std::system_error where the system gives no thread.
   void start();
-  /// Has it look at Shared::draining and Shared::stopping.
+  /// Has it look at Shared::news, Shared::draining and Shared::stopping.
   void wake() noexcept { signal_event(wake_.get()); }
+  /// What an Asker of this thread has to wake.
+  [[nodiscard]] int wake_descriptor() const noexcept { return wake_.get(); }
+  /// Makes room for one more bring(). Throws std::bad_alloc. Shared::publishing is held, as for bring().
+  void expect() { arriving_.reserve(arriving_.size() + 1); }
+  /// An asker of a model that is published next.
+  void bring(std::unique_ptr<Asker> asker) noexcept { arriving_.push_back(std::move(asker)); }
+  /// The Shared::news that it has taken in.
+  [[nodiscard]] std::uint64_t has_seen() const noexcept { return seen_.load(std::memory_order_acquire); }
 
  private:
   /// Calls a function for what a Loop watches.
@@ -45,6 +57,10 @@ class FrontThread {
 
   void run();
   void turn(Time until);
+  /// Takes in what has been published, and ends calls.
+  void take_news();
+  /// Destroys askers of models that have been replaced or unloaded, once nothing of theirs is under way.
+  void retire() noexcept;
   /// Watches the listeners, or does not.
   void listen(bool on);
   void accept(const Listener& listener);
@@ -68,7 +84,10 @@ class FrontThread {
   Loop loop_;
   std::vector<Listener> listeners_;  ///< None once the server drains.
   EventDescriptor wake_;
-  std::deque<Asker> askers_;
+  std::vector<std::unique_ptr<Asker>> askers_;
+  std::vector<std::unique_ptr<Asker>> arriving_;  ///< Guarded by Shared::publishing.
+  std::atomic<std::uint64_t> seen_{0};
+  bool retiring_ = false;  ///< An asker is of a model that is served no more.
   std::vector<char> buffer_;
   Front front_;
   std::vector<std::unique_ptr<Connection>> connections_;

@@ -21,8 +21,10 @@ RequestOutcome outcome_of(int status) noexcept {
   }
 }
 
-ModelStatistics ServedModel::statistics() const {
-  ModelStatistics sum{.name = model.name, .version = model.version, .ready = ready()};
+namespace {
+
+ModelStatistics sum_of(const ModelCounts& counters) {
+  ModelStatistics sum;
   for (const ModelCounters& one : counters) {
     one.of(Protocol::http).add_to(sum.http);
     one.of(Protocol::grpc).add_to(sum.grpc);
@@ -33,22 +35,83 @@ ModelStatistics ServedModel::statistics() const {
   return sum;
 }
 
-Models::Models(std::vector<Model> models) {
+}  // namespace
+
+ModelStatistics ServedModel::statistics() const {
+  ModelStatistics sum = sum_of(*counters);
+  sum.name = model.name;
+  sum.version = model.version;
+  sum.loaded = true;
+  sum.ready = ready();
+  return sum;
+}
+
+ModelStatistics RepositoryEntry::statistics() const {
+  if (served != nullptr) return served->statistics();
+  ModelStatistics sum = sum_of(*counters);
+  sum.name = name;
+  sum.version = version;
+  return sum;
+}
+
+Models::Models(std::vector<Model> models, std::size_t threads) {
   if (models.empty()) throw UsageError("a server needs a model to serve");
   for (Model& model : models) {
-    check_model(model);
     if (find(model.name) != nullptr) throw UsageError(fmt::format("two models are called '{}'", model.name));
-    models_.push_back(std::make_unique<ServedModel>(std::move(model), models_.size()));
+    put(std::move(model), threads);
   }
 }
 
+Models Models::with(Model model, std::size_t threads) const {
+  Models changed = *this;
+  changed.put(std::move(model), threads);
+  return changed;
+}
+
+Models Models::without(std::string_view name, std::string_view reason) const {
+  Models changed = *this;
+  for (RepositoryEntry& entry : changed.entries_) {
+    if (entry.name != name) continue;
+    entry.served = nullptr;
+    entry.reason = reason;
+  }
+  return changed;
+}
+
+void Models::put(Model model, std::size_t threads) {
+  check_model(model);
+  auto found = std::ranges::find(entries_, model.name, &RepositoryEntry::name);
+  if (found == entries_.end()) {
+    entries_.push_back(
+        {.name = model.name, .version = {}, .counters = std::make_shared<ModelCounts>(threads), .served = {}});
+    found = entries_.end() - 1;
+  }
+  found->version = model.version;
+  found->served = std::make_shared<ServedModel>(std::move(model), found->counters);
+  found->reason.clear();
+}
+
 ServedModel* Models::find(std::string_view name) const noexcept {
-  const auto found = std::ranges::find_if(models_, [&](const auto& served) { return served->model.name == name; });
-  return found == models_.end() ? nullptr : found->get();
+  const RepositoryEntry* const found = entry(name);
+  return found == nullptr ? nullptr : found->served.get();
+}
+
+ServedModel& Models::require(std::string_view name) const {
+  const RepositoryEntry* const found = entry(name);
+  if (found == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
+  if (found->served == nullptr) {
+    throw RequestError(kNotFound, fmt::format("model '{}' is not loaded: {}", name, found->reason));
+  }
+  return *found->served;
+}
+
+const RepositoryEntry* Models::entry(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(entries_, name, &RepositoryEntry::name);
+  return found == entries_.end() ? nullptr : &*found;
 }
 
 bool Models::ready() const noexcept {
-  return std::ranges::all_of(models_, [](const auto& served) { return served->ready(); });
+  return std::ranges::all_of(entries_, [](const auto& entry) { return !entry.served || entry.served->ready(); });
 }
 
 }  // namespace headrace::wire

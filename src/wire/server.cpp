@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -11,8 +11,8 @@
 #include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
-#include "wire/front_thread.hpp"
 #include "wire/listener.hpp"
+#include "wire/server_state.hpp"
 
 namespace headrace::wire {
 
@@ -46,45 +46,45 @@ ServerConfig checked(ServerConfig config) {
 
 }  // namespace
 
-struct Server::State {
-  State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config)), std::move(models)) {
-    const std::string& address = shared.config.address;
-    std::vector<Listener> first(1);
-    first[0].socket = listen_on(address, shared.config.http_port, false);
-    port = port_of(first[0].socket);
-    if (shared.config.grpc_port) {
-      first.push_back({listen_on(address, *shared.config.grpc_port, false), Protocol::grpc});
-      grpc_port = port_of(first[1].socket);
-    }
-    threads.emplace_back(shared, std::move(first));
-    while (threads.size() < shared.config.threads) {
-      std::vector<Listener> next(1);
-      next[0].socket = listen_on(address, port, true);
-      if (grpc_port) next.push_back({listen_on(address, *grpc_port, true), Protocol::grpc});
-      threads.emplace_back(shared, std::move(next));
-    }
+Server::State::State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config))) {
+  auto first_models = std::make_shared<const Models>(std::move(models), shared.config.threads);
+  const std::string& address = shared.config.address;
+  std::vector<Listener> first(1);
+  first[0].socket = listen_on(address, shared.config.http_port, false);
+  port = port_of(first[0].socket);
+  if (shared.config.grpc_port) {
+    first.push_back({listen_on(address, *shared.config.grpc_port, false), Protocol::grpc});
+    grpc_port = port_of(first[1].socket);
   }
-  ~State() { stop(); }
+  threads.emplace_back(shared, 0, std::move(first));
+  while (threads.size() < shared.config.threads) {
+    std::vector<Listener> next(1);
+    next[0].socket = listen_on(address, port, true);
+    if (grpc_port) next.push_back({listen_on(address, *grpc_port, true), Protocol::grpc});
+    threads.emplace_back(shared, threads.size(), std::move(next));
+  }
+  for (const RepositoryEntry& entry : first_models->entries()) hand_out(make_askers(*entry.served));
+  shared.published = std::move(first_models);
+  shared.news.store(1, std::memory_order_release);
+}
 
-  void start() {
-    start_each("server threads", threads.size(), [&](std::size_t i) { threads[i].start(); });
-  }
-  void wake() noexcept {
-    const std::lock_guard locked(mutex);
-    for (FrontThread& thread : threads) thread.wake();
-  }
-  void stop() noexcept {
-    shared.stopping.store(true, std::memory_order_release);
-    const std::lock_guard locked(mutex);
-    threads.clear();
-  }
+Server::State::~State() { stop(); }
 
-  Shared shared;
-  std::uint16_t port = 0;
-  std::optional<std::uint16_t> grpc_port;
-  std::mutex mutex;  ///< Guards `threads` once they have started.
-  std::deque<FrontThread> threads;
-};
+void Server::State::start() {
+  start_each("server threads", threads.size(), [&](std::size_t i) { threads[i].start(); });
+}
+
+void Server::State::wake() noexcept {
+  const std::lock_guard locked(mutex);
+  for (FrontThread& thread : threads) thread.wake();
+}
+
+void Server::State::stop() noexcept {
+  shared.stopping.store(true, std::memory_order_release);
+  shared.calls.close();
+  const std::lock_guard locked(mutex);
+  threads.clear();
+}
 
 Server::Server(ServerConfig config, std::vector<Model> models)
     : state_(std::make_unique<State>(std::move(config), std::move(models))) {
@@ -117,7 +117,8 @@ ServerStatistics Server::statistics() const { return state_->shared.statistics()
 
 std::vector<ModelStatistics> Server::model_statistics() const {
   std::vector<ModelStatistics> list;
-  for (const auto& served : state_->shared.models.all()) list.push_back(served->statistics());
+  const std::shared_ptr<const Models> models = state_->shared.models();
+  for (const RepositoryEntry& entry : models->entries()) list.push_back(entry.statistics());
   return list;
 }
 

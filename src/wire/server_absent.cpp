@@ -14,6 +14,11 @@ std::uint16_t Server::http_port() const noexcept { return 0; }
 std::optional<std::uint16_t> Server::grpc_port() const noexcept { return {}; }
 ServerStatistics Server::statistics() const { return {}; }
 std::vector<ModelStatistics> Server::model_statistics() const { return {}; }
+void Server::load(Model /*model*/) {}
+bool Server::unload(std::string_view /*name*/, std::string_view /*reason*/) { return false; }
+bool Server::uses(const serve::Engine& /*engine*/) { return false; }
+std::optional<ModelRequest> Server::next_model_request(Duration /*limit*/) { return {}; }
+void Server::end_model_request(const ModelRequest& /*request*/, const std::optional<std::string>& /*failure*/) {}
 bool Server::drain(Duration /*limit*/) { return true; }
 void Server::stop() noexcept {}
 

@@ -57,11 +57,12 @@ json model_status(const ServedModel& served) {
 }
 
 /// Each device of the models once. A device that has failed has no figures of memory.
-json devices_of(const Shared& shared) {
+json devices_of(const Shared& shared, const Models& served_models) {
   json list = json::array();
   std::vector<std::string> known;
-  for (const auto& served : shared.models.all()) {
-    const Device device = served->model.engine->device();
+  for (const RepositoryEntry& entry : served_models.entries()) {
+    if (entry.served == nullptr) continue;
+    const Device device = entry.served->model.engine->device();
     std::string name = device.name();
     if (std::ranges::find(known, name) != known.end()) continue;
     json one{{"name", name}, {"description", device.properties().name}};
@@ -99,10 +100,19 @@ std::optional<MemoryInfo> DeviceMemory::of(const Device& device) const {
   return reading.memory;
 }
 
-json describe_status(const Shared& shared) {
+json describe_status(const Shared& shared, const Models& served_models) {
   const ServerStatistics counted = shared.statistics();
   json models = json::array();
-  for (const auto& served : shared.models.all()) models.push_back(model_status(*served));
+  json unloaded = json::array();  // their counts go on, and are part of what all models have counted
+  for (const RepositoryEntry& entry : served_models.entries()) {
+    if (entry.served != nullptr) {
+      models.push_back(model_status(*entry.served));
+    } else {
+      const ModelStatistics one = entry.statistics();
+      unloaded.push_back(
+          {{"name", one.name}, {"version", one.version}, {"http", json_of(one.http)}, {"grpc", json_of(one.grpc)}});
+    }
+  }
   return {{"name", "headrace"},
           {"version", kVersion},
           {"started", shared.started},
@@ -118,8 +128,9 @@ json describe_status(const Shared& shared) {
           {"memory", {{"bytes", counted.memory_bytes}, {"limit_bytes", counted.memory_limit_bytes}}},
           {"requests", {{"http", json_of(counted.http)}, {"grpc", json_of(counted.grpc)}}},
           {"bounds", bounds_of_durations()},
-          {"devices", devices_of(shared)},
-          {"models", std::move(models)}};
+          {"devices", devices_of(shared, served_models)},
+          {"models", std::move(models)},
+          {"unloaded", std::move(unloaded)}};
 }
 
 }  // namespace headrace::wire

@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kQueryBytes = 64;
               .batch_max = 8};
   std::vector<Model> list;
   list.push_back(std::move(model));
-  return Models(std::move(list));
+  return Models(std::move(list), 1);
 }
 
 }  // namespace headrace::wire

@@ -35,8 +35,8 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
           part.remove_prefix(reader.read(part));
           if (!reader.done()) continue;
           try {
-            const grpc::Outcome outcome =
-                grpc::call({.models = served, .regions = regions}, method, reader.message(), budget);
+            const grpc::Outcome outcome = grpc::call({.models = served, .regions = regions, .model_control = true},
+                                                     method, reader.message(), budget);
             if (outcome.inference != nullptr) {
               const Inference& inference = *outcome.inference;
               if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();

@@ -48,7 +48,8 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
           unread.erase(0, used);
           if (!reader.done()) continue;
           const http::Outcome outcome =
-              http::route({.models = served, .regions = regions, .draining = draining}, reader.message(), budget);
+              http::route({.models = served, .regions = regions, .draining = draining, .model_control = true},
+                          reader.message(), budget);
           if (outcome.inference != nullptr) {
             const Inference& inference = *outcome.inference;
             if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();

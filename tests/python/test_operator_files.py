@@ -1,12 +1,16 @@
 """Operators that files and folders of the command line have."""
 
+import os
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from operator_files import DOUBLE, operator_folder
 
 import headrace
 from headrace import UsageError
+from headrace.operators import files
 from headrace.operators.files import find_operators
 
 
@@ -44,3 +48,28 @@ def test_a_file_gives_all_its_operators_or_the_one_that_is_named(folder: Path):
     assert list(find_operators(str(folder / "double.py"))) == ["double", "by_three"]
     assert list(find_operators(str(folder / "negate.py"))) == ["negate"]
     assert list(find_operators(f"{folder / 'negate.py'}:double")) == ["double"]
+
+
+def test_a_file_is_loaded_again_as_it_is_even_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Python tells the byte code that it keeps apart by second and size, which two versions may share."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "twice.py"
+    text = (
+        "import headrace\n@headrace.operator(query='i8', answer='i8')\ndef twice(_g, query, answer):\n"
+        "    answer[0] = 2 * query[0]\n"
+    )
+    for version in ("2", "3"):
+        path.write_text(text.replace("2", version))
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        if version == "2":
+            found = files.locate_operators(str(path))["twice"]
+            assert found.at == str(path)
+            operator = found.operator
+        else:
+            operator = files.load_again(found.at, "twice")
+        with headrace.Engine("cpu", operator) as engine:
+            answer = engine.connect().ask(np.array([5], np.int64))
+        assert answer == 5 * int(version)
+    path.write_text(text.replace("twice", "thrice"))
+    with pytest.raises(UsageError, match="no operator twice any more: it has thrice"):
+        files.load_again(str(path), "twice")

@@ -50,7 +50,7 @@ def fake_server(**invalid: int) -> wire.Server:
         return SimpleNamespace(requests=outcomes(count), queries=outcomes(0))
 
     models = [
-        SimpleNamespace(name=name, version="1", ready=True, http=protocol(count), grpc=protocol(0))
+        SimpleNamespace(name=name, version="1", loaded=True, ready=True, http=protocol(count), grpc=protocol(0))
         for name, count in invalid.items()
     ]
     done = SimpleNamespace(connections_refused=0)
@@ -152,6 +152,13 @@ def test_an_engine_that_fails_is_told_once(out: TextIO):
     log.look(server)
     log.look(server)
     assert [(one["event"], one["level"], one["model"]) for one in logged(out)] == [("model_failed", "error", "light")]
+    model = server.model_statistics()[0]
+    model.loaded = False  # type: ignore[misc]
+    log.look(server)
+    assert logged(out) == []  # it was unloaded
+    model.loaded = True  # type: ignore[misc]
+    log.look(server)
+    assert [one["event"] for one in logged(out)] == ["model_failed"]  # another engine, which has failed too
 
 
 def test_a_log_that_cannot_be_written_harms_no_request():

@@ -178,3 +178,26 @@ def test_an_engine_lives_as_long_as_its_model_and_no_longer():
     del server
     gc.collect()
     assert watched() is None
+
+
+def test_a_model_is_replaced_and_unloaded_by_the_program():
+    with headrace.Engine("cpu", third()) as first, headrace.Engine("cpu", halve()) as second:
+        with wire.Server([wire.model(first, "a")], http_port=0) as server:
+            assert server.uses(first)
+            assert not server.uses(second)
+            server.load(wire.model(second, "a"))
+            while server.uses(first):
+                pass
+            assert server.uses(second)
+            server.load(wire.model(first, "b"))  # a name that is new
+            assert [(one.name, one.loaded, one.ready) for one in server.model_statistics()] == [
+                ("a", True, True),
+                ("b", True, True),
+            ]
+            assert server.unload("a", "not needed")
+            assert not server.unload("a")
+            assert [(one.loaded, one.ready) for one in server.model_statistics()] == [(False, False), (True, True)]
+            assert server.next_model_request(0) is None
+        with pytest.raises(UsageError, match="stopped"):
+            server.load(wire.model(second, "a"))
+        assert not server.uses(first)

@@ -154,6 +154,38 @@ def test_the_status_counts_what_the_server_counts():
     assert (first["device"], first["ready"], second["batch_max"]) == ("cpu:0", True, 1024)
 
 
+def test_the_status_goes_on_counting_a_model_that_was_unloaded():
+    with serving(third(), halve()) as (server, engines):
+        ask(server, infer("third", "query", "FP64", [1.0]) * 2, 2)
+        server.unload("third")
+        status = json.loads(get(f"http://127.0.0.1:{server.http_port}/status.json")[1])
+        assert [one["name"] for one in status["models"]] == ["halve"]
+        assert [(one["name"], one["http"]["requests"]["answered"]) for one in status["unloaded"]] == [("third", 2)]
+        server.load(wire.model(engines[0]))
+        status = json.loads(get(f"http://127.0.0.1:{server.http_port}/status.json")[1])
+        assert [(one["name"], one["http"]["requests"]["answered"]) for one in status["models"]] == [
+            ("third", 2),
+            ("halve", 0),
+        ]
+        assert status["unloaded"] == []
+
+
+@needs_browser
+def test_a_model_that_is_unloaded_leaves_the_page_and_comes_back(tab: Tab):
+    with serving(third()) as (server, engines):
+        tab.open(f"http://127.0.0.1:{server.http_port}/")
+        tab.wait("#state", "Live".__eq__)
+        ask(server, infer("third", "query", "FP64", [1.0]) * 9, 9)
+        tab.wait(ANSWERED, "9".__eq__)
+        server.unload("third")
+        tab.wait("#models", "".__eq__)
+        assert tab.text("#state") == "Live"  # neither lost nor started again
+        assert tab.text(ANSWERED) == "9"
+        server.load(wire.model(engines[0]))
+        tab.wait("#model-0 .answered", "9".__eq__)
+        assert tab.text("#state") == "Live"
+
+
 @needs_browser
 def test_figures_are_those_of_the_server_and_go_on(tab: Tab):
     with shown(tab, third(), halve()) as server:

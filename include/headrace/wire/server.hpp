@@ -15,9 +15,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/base/detail/clock.hpp"
+#include "headrace/wire/detail/model_request.hpp"
 #include "headrace/wire/detail/statistics.hpp"
 #include "headrace/wire/model.hpp"
 
@@ -42,6 +44,8 @@ struct ServerConfig {
   /// /dev/shm read and written that this process may open.
   bool shared_memory = false;
   std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions that are registered.
+  /// Whether clients may ask for models to be loaded and unloaded: the program answers next_model_request() then.
+  bool model_control = false;
 };
 
 /// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary
@@ -65,8 +69,25 @@ class Server {
   /// The port for gRPC; empty where gRPC is not spoken.
   [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
   [[nodiscard]] ServerStatistics statistics() const;
-  /// One for each model, in the order in which they were given. Any thread, after stop() as well.
+  /// One for each name, in the order in which they came, also where it is not loaded. Any thread, after stop() as well.
   [[nodiscard]] std::vector<ModelStatistics> model_statistics() const;
+
+  /// Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no request
+  /// that comes is answered by the former; those that it has begun are, see uses(). The counts of the name go on. Any
+  /// thread. Throws UsageError for a model that cannot be served or after stop(); then nothing has changed.
+  void load(Model model);
+  /// Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether there was
+  /// one. Those that it has begun are answered, see uses(). Any thread.
+  bool unload(std::string_view name, std::string_view reason = "unloaded");
+  /// Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an
+  /// engine whose model was replaced or unloaded, the engine may be stopped.
+  [[nodiscard]] bool uses(const serve::Engine& engine);
+  /// What a client asks to be loaded or unloaded, once one does; nothing after `limit`, and after stop(). Requests come
+  /// one after the other, and each is to be ended. With ServerConfig::model_control. Any thread.
+  [[nodiscard]] std::optional<ModelRequest> next_model_request(Duration limit);
+  /// Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
+  void end_model_request(const ModelRequest& request, const std::optional<std::string>& failure = {});
+
   /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
   /// that has begun is answered, or `limit` has passed; whether all were answered.
   bool drain(Duration limit);

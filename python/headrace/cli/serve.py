@@ -2,20 +2,22 @@
 
 import ipaddress
 import json
+import os
 import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from headrace import Device, Engine, Operator, UsageError, base
+from headrace import Device, Engine, UsageError, base, interrupts
 from headrace.cli import options, serve_supervised, show
 from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
 from headrace.cli.notify import notify
+from headrace.cli.serve_models import ServedModels
 from headrace.cli.serve_options import Engines, Limits
 from headrace.cli.serve_shown import Served, Source
 from headrace.exporter import FILE_SECONDS, Exporter
@@ -37,12 +39,12 @@ _SHIPPED = tuple(name for name in options.OperatorName if name != options.Operat
 _TOTALS = ("connections", "connections_refused", "requests", "failed", "refused")
 
 
-def _of_word(word: str, dense: Dense) -> dict[str, Operator]:
+def _of_word(word: str, dense: Dense) -> dict[str, Source]:
     """The operators that a word of the command line stands for, by name."""
     if word in _SHIPPED:
-        return {word: options.make_operator(word, dense=dense.of(word))}
+        return {word: Source(options.make_operator(word, dense=dense.of(word)), word)}
     if files.is_file(word) or Path(word).is_dir():
-        return files.find_operators(word)
+        return {name: Source(found.operator, word, found.at) for name, found in files.locate_operators(word).items()}
     if word == options.OperatorName.retrieval:
         raise UsageError(
             "retrieval needs an index: write served = headrace.retrieval(headrace.Index.load('FILE')) in a FILE.py, "
@@ -58,11 +60,11 @@ def _find(words: list[str], dense: Dense) -> dict[str, Source]:
     found: dict[str, Source] = {}
     dense.require_some_of(words)
     for word in words:
-        for name, operator in _of_word(word, dense).items():
+        for name, source in _of_word(word, dense).items():
             if name in found:
                 first = printable(found[name].given)
                 raise UsageError(f"{first} and {printable(word)} both have an operator {name}: give one of them alone")
-            found[name] = Source(operator, word)
+            found[name] = source
     return found
 
 
@@ -103,7 +105,7 @@ def _export(target: str | None, server: "Server", device: Device) -> Exporter | 
 def _wait_and_drain(
     server: "Server",
     stop: Stop,
-    limit: float,
+    limit: float | None,
     exporter: Exporter | None,
     log: ServerLog | None,
     worker: serve_supervised.Worker | None,
@@ -112,6 +114,7 @@ def _wait_and_drain(
 
     A second signal ends the waiting. Meanwhile a file of metrics is written again and again, and the log goes on.
     """
+    limit = _DRAIN_SECONDS if limit is None else limit
     try:
         written = looked = time.monotonic()
         while not stop.asked:
@@ -134,13 +137,15 @@ def _wait_and_drain(
         return False
 
 
-def _warn_of_others(address: str, log: ServerLog | None, *, shared_memory: bool) -> None:
+def _warn_of_others(address: str, log: ServerLog | None, limits: Limits) -> None:
     """Tells where programs of other machines may ask."""
     if ipaddress.ip_address(address).is_loopback:
         return
     warning = f"Whoever reaches {address} may ask: nothing is encrypted, and nobody has to say who they are."
-    if shared_memory:
+    if limits.shared_memory:
         warning += " They may have shared memory of this machine, /dev/shm, read and written, too."
+    if limits.model_control:
+        warning += " They may have models loaded anew and taken from others, too."
     if log is not None:
         log.write("open_to_others", "warning", address=address, message=warning)
     else:
@@ -174,6 +179,13 @@ def _print_totals(
         console.print(f"The server was started again {restarts} times, and counts since then.", soft_wrap=True)
     if not drained:
         console.print("Requests that had begun were given up.", markup=False, soft_wrap=True)
+
+
+def _leave(*, drained: bool) -> NoReturn:
+    """Ends the process although a model is being loaded, which nothing can stop."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0 if drained else interrupts.status())
 
 
 @grouped
@@ -271,13 +283,15 @@ def serve(
     device, plan = options.find_device(engines.device), engines.made(threads)
     sources = _find(operators, dense)
     with ExitStack() as stack:
-        models = []
-        for name, source in sources.items():
-            engine = stack.enter_context(Engine(device, source.operator, plan))
-            models.append(wire.model(engine, name, batch_max=limits.queries))
+        served = ServedModels(
+            sources,
+            lambda operator: Engine(device, operator, plan),
+            lambda engine, name: wire.model(engine, name, batch_max=limits.queries),
+        )
+        stack.callback(served.close)
         server = stack.enter_context(
             wire.Server(
-                models,
+                served.models(),
                 address=address,
                 http_port=http,
                 grpc_port=grpc_port,
@@ -286,6 +300,7 @@ def serve(
                 **limits.arguments(),  # type: ignore[arg-type]
             )
         )
+        stack.callback(served.end)
         exporter = _export(prometheus, server, device)
         if exporter is not None:
             stack.callback(exporter.close)
@@ -293,18 +308,20 @@ def serve(
         url = f"http://{_at(address, server.http_port)}"
         at_grpc = None if server.grpc_port is None else _at(address, server.grpc_port)
         metrics = None if exporter is None else exporter.address
-        served = Served(url, at_grpc, f"{url}/" if page else None, metrics, device, plan, sources, models)
+        shown = Served(url, at_grpc, f"{url}/" if page else None, metrics, device, plan, sources)
         with Stop() as stop:
             if worker is not None:
                 worker.say(address, server.http_port, server.grpc_port)
             if worker is None or worker.restarts == 0:
-                served.print(as_json=as_json)
+                shown.print(served.models(), as_json=as_json)
             if events is not None:
-                served.log(events)
+                shown.log(events, served.models())
             notify(f"READY=1\nSTATUS=Serving on {url}")
-            _warn_of_others(address, events, shared_memory=limits.shared_memory)
-            limit = _DRAIN_SECONDS if drain is None else drain
-            drained = _wait_and_drain(server, stop, limit, exporter, events, worker)
+            _warn_of_others(address, events, limits)
+            if limits.model_control:
+                served.control(server, events)
+            drained = _wait_and_drain(server, stop, drain, exporter, events, worker)
+        ended = served.end()
         if worker is not None and worker.replaced.is_set():
             return
         server.stop()
@@ -313,5 +330,7 @@ def serve(
             _log_end(events, server, seconds, drained=drained)
         restarts = None if worker is None else worker.restarts
         _print_totals(done, seconds, restarts, drained=drained, as_json=as_json)
+        if not ended:
+            _leave(drained=drained)
     if not drained:
         raise typer.Exit(STATUS_INTERRUPTED)

@@ -133,6 +133,15 @@ class Limits:
         ),
     ] = None
 
+    model_control: Annotated[
+        bool,
+        typer.Option(
+            "--model-control",
+            help="Let clients load and unload models: whoever reaches the server can then have the files that it was "
+            "given run anew, and models taken from others.",
+        ),
+    ] = False
+
     def arguments(self) -> dict[str, int | float]:
         """Those that were given, as arguments of headrace.wire.Server."""
         if self.shared_memory_max is not None and not self.shared_memory:
@@ -146,6 +155,7 @@ class Limits:
             "request_max": self.request_time,
             "idle_max": self.idle,
             "shared_memory": self.shared_memory,
+            "model_control": self.model_control,
             "shared_memory_max": _size(self.shared_memory_max, "--shared-memory-max"),
         }
         return {name: value for name, value in given.items() if value is not None}

@@ -23,6 +23,8 @@ class Source:
 
     operator: Operator
     given: str
+    at: str | None = None
+    """The file that has it; None for one that ships with Headrace."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,16 @@ class Served:
     device: Device
     plan: Plan
     sources: dict[str, Source]
-    models: "list[Model]"
 
-    def print(self, *, as_json: bool) -> None:
+    def print(self, models: "list[Model]", *, as_json: bool) -> None:
         """Prints a table of the models, or a line of JSON."""
         if as_json:
-            print(json.dumps(self._as_dict()), flush=True)
+            print(json.dumps(self._as_dict(models)), flush=True)
             return
         table = show.plain_table()
         for heading in ("model", "inputs", "outputs", "from"):
             table.add_column(heading, overflow="fold")
-        for model in self.models:
+        for model in models:
             given = printable(self.sources[model.name].given)
             cells = (model.name, _written(model.inputs), _written(model.outputs), given)
             table.add_row(*(Text(cell) for cell in cells))
@@ -60,7 +61,7 @@ class Served:
             console.print(f"Metrics for Prometheus: {printable(self.prometheus)}", markup=False, soft_wrap=True)
         console.print(table)
 
-    def log(self, log: ServerLog) -> None:
+    def log(self, log: ServerLog, models: "list[Model]") -> None:
         """Tells the same as events."""
         log.write(
             "started",
@@ -72,11 +73,11 @@ class Served:
             version=_core.version,
             pid=os.getpid(),
         )
-        for model in self.models:
+        for model in models:
             given = self.sources[model.name].given
             log.write("model_ready", **{"model": model.name, "version": model.version, "from": given})
 
-    def _as_dict(self) -> Json:
+    def _as_dict(self, models: "list[Model]") -> Json:
         return {
             "url": self.url,
             "grpc": self.grpc,
@@ -92,7 +93,7 @@ class Served:
                     "inputs": _as_list(model.inputs),
                     "outputs": _as_list(model.outputs),
                 }
-                for model in self.models
+                for model in models
             ],
         }
 

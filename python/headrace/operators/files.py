@@ -1,10 +1,13 @@
 """Operators in a user's file, as the command line names them: FILE.py, FILE.py:NAME, or a shared object, FILE.so."""
 
+import importlib.machinery
 import importlib.util
+import linecache
 import sys
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from headrace._core import Operator, load_library
 from headrace.errors import Errc, Error, MissingFileError, UsageError
@@ -12,6 +15,15 @@ from headrace.operators.compiled_operator import CompiledOperator
 
 # A module keeps the name that it has: one that replaced it would leave its operators to nobody.
 _numbers = count()
+
+
+@dataclass(frozen=True)
+class FoundOperator:
+    """An operator of a file."""
+
+    operator: Operator
+    at: str
+    """FILE.py, FILE.py:NAME or FILE.so, as load_again() takes it."""
 
 
 def is_file(text: str) -> bool:
@@ -60,29 +72,56 @@ def find_operators(text: str) -> dict[str, Operator]:
         UsageError: as load_operator(), where there is no operator at all, and where two have one name; it names the
             file.
     """
+    return {name: found.operator for name, found in locate_operators(text).items()}
+
+
+def locate_operators(text: str) -> dict[str, FoundOperator]:
+    """The same as find_operators(), with the file of each operator."""
     if not Path(text).is_dir():
-        if text.endswith(".so"):
-            return _in_library(Path(text))
-        if not text.endswith(".py"):
-            return {text.rpartition(":")[2]: load_operator(text)}
-        found, module = _all_of(Path(text))
-        if not found:
-            raise UsageError(f"{text} has {_none(module)}", Errc.not_found)
-        return found
-    operators: dict[str, Operator] = {}
-    files: dict[str, Path] = {}
+        return {name: FoundOperator(operator, text) for name, operator in _of_file(text).items()}
+    operators: dict[str, FoundOperator] = {}
     for path in sorted(path for path in Path(text).iterdir() if path.suffix in {".py", ".so"}):
         found = _of_folder(path)
         for name, operator in found.items():
-            if name in files:
-                raise UsageError(f"{files[name]} and {path} both have an operator {name}")
-            operators[name], files[name] = operator, path
+            if name in operators:
+                raise UsageError(f"{operators[name].at} and {path} both have an operator {name}")
+            operators[name] = FoundOperator(operator, str(path))
     if not operators:
         raise UsageError(
             f"there is no operator in {text}: none of its *.py has a function under @headrace.operator, and none of "
             "its *.so exports one"
         )
     return operators
+
+
+def load_again(at: str, name: str) -> Operator:
+    """The operator of a name in a file that has been loaded before, as the file is now.
+
+    A Python file is run anew; what it imports from other files stays as it was imported first.
+
+    Args:
+        at: FoundOperator.at.
+        name: the operator's.
+
+    Raises:
+        UsageError: as find_operators(), where the file has it no more, and for a shared object that has changed.
+    """
+    found = _of_file(at)
+    if name not in found:
+        raise UsageError(f"{at} has no operator {name} any more: it has {', '.join(found)}", Errc.not_found)
+    return found[name]
+
+
+def _of_file(text: str) -> dict[str, Operator]:
+    """The operators of FILE.py, FILE.py:NAME or FILE.so."""
+    if text.endswith(".so"):
+        return _in_library(Path(text))
+    if not text.endswith(".py"):
+        return {text.rpartition(":")[2]: load_operator(text)}
+    found, module = _all_of(Path(text))
+    if not found:
+        raise UsageError(f"{text} has {_none(module)}", Errc.not_found)
+    return found
 
 
 def _of_folder(path: Path) -> dict[str, Operator]:
@@ -140,10 +179,21 @@ def _none(module: ModuleType) -> str:
     return "no operator: write a function under @headrace.operator"
 
 
+class _AsItIs(importlib.machinery.SourceFileLoader):
+    """Reads a file as it is now: the byte code that Python keeps beside it is told apart by second and size alone."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def _run(path: Path) -> ModuleType:
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"headrace_operators_{next(_numbers)}_{path.stem}", path)
+    linecache.checkcache(str(path))  # what messages quote
+    name = f"headrace_operators_{next(_numbers)}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)

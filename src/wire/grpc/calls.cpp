@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kService = "/inference.GRPCInferenceService/";
-constexpr std::array<std::pair<std::string_view, Method>, 13> kMethods{{
+constexpr std::array<std::pair<std::string_view, Method>, 15> kMethods{{
     {"ServerLive", Method::server_live},
     {"ServerReady", Method::server_ready},
     {"ModelReady", Method::model_ready},
@@ -32,6 +32,8 @@ constexpr std::array<std::pair<std::string_view, Method>, 13> kMethods{{
     {"ModelStreamInfer", Method::model_stream_infer},
     {"ModelStatistics", Method::model_statistics},
     {"RepositoryIndex", Method::repository_index},
+    {"RepositoryModelLoad", Method::model_load},
+    {"RepositoryModelUnload", Method::model_unload},
     {"SystemSharedMemoryStatus", Method::region_status},
     {"SystemSharedMemoryRegister", Method::region_register},
     {"SystemSharedMemoryUnregister", Method::region_unregister},
@@ -60,15 +62,45 @@ ServedModel& required_model(const Models& models, std::string_view message) {
   return *served;
 }
 
+/// Whether a name has a model that takes queries. One that is not loaded is no error.
+bool is_ready(const Service& service, std::string_view message) {
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() != 1) continue;
+    const RepositoryEntry* const entry = service.models.entry(fields.text());
+    if (entry != nullptr && entry->served == nullptr) return false;
+  }
+  return required_model(service.models, message).ready() && !service.draining;
+}
+
+/// A RepositoryModelLoadRequest or RepositoryModelUnloadRequest.
+std::shared_ptr<ModelCall> read_model_call(const Service& service, std::string_view message, bool load) {
+  std::string_view name;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == 1 && !fields.text().empty()) {
+      throw RequestError(kNotImplemented, "this server has one repository, which \"repository_name\" does not name");
+    }
+    if (fields.field() == 2) name = fields.text();
+    if (fields.field() != 3) continue;
+    std::string_view parameter;
+    bool is_false = false;
+    for (ProtoReader entry = fields.message(); entry.next();) {
+      if (entry.field() == 1) parameter = entry.text();
+      if (entry.field() != 2) continue;
+      for (ProtoReader value = entry.message(); value.next();) {
+        is_false = value.field() == 1 && value.number() == 0;
+      }
+    }
+    check_model_parameter(parameter, is_false);
+  }
+  return make_model_call(service.models, service.model_control, service.draining, name, load);
+}
+
 std::string index_message(const Models& models, std::string_view message) {
   bool only_ready = false;
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() == 2) only_ready = fields.number() != 0;
   }
-  json list = json::array();
-  for (const json& model : describe_repository(models)) {
-    if (!only_ready || model.at("state") == "READY") list.push_back(model);
-  }
+  json list = describe_repository(models, only_ready);
   return write_described({{"models", std::move(list)}}, kRepositoryIndex);
 }
 
@@ -131,10 +163,9 @@ Outcome call(const Service& service, Method method, std::string_view message, Bu
   switch (method) {
     case Method::server_live: return {.message = flag_message(true)};
     case Method::server_ready: return {.message = flag_message(models.ready() && !service.draining)};
-    case Method::model_ready:
-      return {.message = flag_message(required_model(models, message).ready() && !service.draining)};
+    case Method::model_ready: return {.message = flag_message(is_ready(service, message))};
     case Method::server_metadata:
-      return {.message = write_described(describe_server(service.regions), kServerMetadata)};
+      return {.message = write_described(describe_server(service.regions, service.model_control), kServerMetadata)};
     case Method::model_metadata:
       return {.message = write_described(describe_model(required_model(models, message)), kModelMetadata)};
     case Method::model_config:
@@ -144,6 +175,8 @@ Outcome call(const Service& service, Method method, std::string_view message, Bu
       const ServedModel* const served = named_model(models, message);
       return {.message = write_described(describe_statistics(models, served), kModelStatistics)};
     }
+    case Method::model_load:
+    case Method::model_unload: return {.call = read_model_call(service, message, method == Method::model_load)};
     case Method::repository_index: return {.message = index_message(models, message)};
     case Method::region_status:
     case Method::region_register:

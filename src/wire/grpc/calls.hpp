@@ -8,6 +8,7 @@
 
 #include "base/budget.hpp"
 #include "wire/inference.hpp"
+#include "wire/model_calls.hpp"
 #include "wire/shared_regions.hpp"
 
 namespace headrace::wire::grpc {
@@ -24,6 +25,8 @@ enum class Method : std::uint8_t {
   model_stream_infer,
   model_statistics,
   repository_index,
+  model_load,
+  model_unload,
   region_status,
   region_register,
   region_unregister,
@@ -37,12 +40,14 @@ struct Service {
   const Models& models;
   SharedRegions& regions;
   bool draining = false;
+  bool model_control = false;  ///< Models may be loaded and unloaded.
 };
 
-/// What becomes of a call: a message, or an inference to be asked for.
+/// What becomes of a call: a message, an inference to be asked for, or a model to be loaded or unloaded.
 struct Outcome {
   std::string message = {};
   std::shared_ptr<Inference> inference = {};
+  std::shared_ptr<ModelCall> call = {};
 };
 
 /// Does what a call asks for. Throws RequestError where it cannot be done.

@@ -279,12 +279,11 @@ std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, s
 }  // namespace
 
 ServedModel& find_model(const Models& models, std::string_view name, std::string_view version) {
-  ServedModel* const served = models.find(name);
-  if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
-  if (!version.empty() && version != served->model.version) {
+  ServedModel& served = models.require(name);
+  if (!version.empty() && version != served.model.version) {
     throw RequestError(kNotFound, fmt::format("model {} has no version '{}'", name, version));
   }
-  return *served;
+  return served;
 }
 
 std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message,

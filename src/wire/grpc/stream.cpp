@@ -59,6 +59,8 @@ void Stream::abandon() noexcept {
   for (Exchange& exchange : exchanges_) {
     if (exchange.inference != nullptr) exchange.inference->owner = nullptr;
     exchange.inference.reset();
+    if (exchange.call != nullptr) exchange.call->owner = nullptr;
+    exchange.call.reset();
   }
   asking_ = 0;
 }
@@ -164,10 +166,19 @@ void Stream::handle(std::string_view message) {
 }
 
 void Stream::begin(Exchange& exchange, std::string_view message) {
-  const Service service{.models = front_.shared.models,
+  const Service service{.models = *front_.models,
                         .regions = front_.shared.regions,
-                        .draining = front_.shared.draining.load(std::memory_order_relaxed)};
-  Outcome outcome = call(service, *method_, message, front_.shared.memory);
+                        .draining = front_.shared.draining.load(std::memory_order_relaxed),
+                        .model_control = front_.shared.calls.enabled()};
+  Outcome outcome = grpc::call(service, *method_, message, front_.shared.memory);
+  if (outcome.call != nullptr) {
+    outcome.call->owner = this;
+    outcome.call->thread = front_.thread;
+    front_.shared.calls.add(outcome.call);
+    exchange.call = std::move(outcome.call);
+    ++asking_;
+    return;
+  }
   if (outcome.inference == nullptr) {
     reply(exchange, outcome.message.size(), [&](std::string& out) { out += outcome.message; });
     return count_reply(front_, Protocol::grpc, kOk);
@@ -192,6 +203,23 @@ void Stream::finished(Inference& inference) {
       reply_inference(*exchange, inference);
     } catch (const RequestError& error) {
       end(error.status(), error.what());
+    }
+    if (!std::exchange(attended_, true)) owner_.attend(*this);
+  } catch (const std::exception&) {
+    owner_.give_up();
+  }
+}
+
+void Stream::call_ended(ModelCall& call) {
+  const auto exchange = std::ranges::find(exchanges_, &call, [](const Exchange& one) { return one.call.get(); });
+  const std::shared_ptr<ModelCall> kept = std::exchange(exchange->call, nullptr);
+  --asking_;
+  try {
+    if (call.status == kOk) {
+      reply(*exchange, 0, [](std::string& /*out*/) {});
+      count_reply(front_, Protocol::grpc, kOk);
+    } else {
+      end(call.status, call.message);
     }
     if (!std::exchange(attended_, true)) owner_.attend(*this);
   } catch (const std::exception&) {
@@ -320,6 +348,8 @@ void Stream::check_time(Time now) {
   const ServerConfig& config = front_.shared.config;
   if (ended() || asking_ > 0 || !exchanges_.empty()) {
     // An engine sees to the deadlines of its queries. A client that takes no replies holds their memory.
+    const bool loads = !ended() && asking_ > 0 && exchanges_.front().call != nullptr;
+    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed; what it asked for goes on");
     if (asking_ == 0 && now - moved_at_ > config.idle_max) session_.reset(id_);
     return;
   }

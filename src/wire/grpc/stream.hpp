@@ -31,7 +31,7 @@ class StreamOwner {
 };
 
 /// A call: the messages of its request as they come, and their replies in the same order.
-class Stream final : public InferenceOwner {
+class Stream final : public InferenceOwner, public ModelCallOwner {
  public:
   /// @param owner, session  outlive the stream
   Stream(Front& front, StreamOwner& owner, Session& session, std::int32_t id);
@@ -47,6 +47,7 @@ class Stream final : public InferenceOwner {
   void on_end();
   [[nodiscard]] Chunk fill(std::span<char> frame);
   void finished(Inference& inference) override;
+  void call_ended(ModelCall& call) override;
   /// Goes on with what has come back, and with what has come and waits.
   void advance();
 
@@ -54,7 +55,7 @@ class Stream final : public InferenceOwner {
   void check_time(Time now);
   /// Nobody waits for inferences any more.
   void abandon() noexcept;
-  /// Whether an engine is to answer.
+  /// Whether an engine or the program is to answer.
   [[nodiscard]] bool asks() const noexcept { return asking_ > 0; }
 
  private:
@@ -64,6 +65,7 @@ class Stream final : public InferenceOwner {
 
     MemoryShare memory;
     std::shared_ptr<Inference> inference;  ///< Null once it has come back.
+    std::shared_ptr<ModelCall> call;       ///< Likewise: a model is to be loaded or unloaded.
     std::string reply;                     ///< With its prefix; empty before it is there.
     bool is_done = false;
   };
@@ -105,7 +107,7 @@ class Stream final : public InferenceOwner {
   bool half_closed_ = false;        ///< Nothing more comes.
   bool replies_ = false;            ///< The head of the reply has been submitted.
   bool attended_ = false;           ///< advance() comes soon.
-  std::size_t asking_ = 0;          ///< Exchanges with an inference.
+  std::size_t asking_ = 0;          ///< Exchanges with an inference or a call.
   std::deque<Exchange> exchanges_;  ///< In the order of their messages.
   std::size_t reply_at_ = 0;        ///< What of the first one's reply has gone.
   std::size_t handled_ = 0;         ///< Messages.

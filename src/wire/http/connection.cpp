@@ -23,6 +23,8 @@ Connection::~Connection() { abandon(); }
 void Connection::abandon() noexcept {
   if (inference_ != nullptr) inference_->owner = nullptr;
   inference_.reset();
+  if (call_ != nullptr) call_->owner = nullptr;
+  call_.reset();
 }
 
 std::string_view Connection::read(std::string_view bytes) {
@@ -62,11 +64,13 @@ void Connection::handle() {
   keep_alive_ = message.keep_alive && !front().shared.draining.load(std::memory_order_relaxed);
   head_only_ = message.method == "HEAD";
   Shared& shared = front().shared;
-  const Service service{.models = shared.models,
+  const Service service{.models = *front().models,
                         .regions = shared.regions,
                         .draining = shared.draining,
+                        .model_control = shared.calls.enabled(),
                         .page = shared.config.page ? &shared : nullptr};
   Outcome outcome = route(service, message, shared.memory);
+  if (outcome.call != nullptr) return wait_for(std::move(outcome.call));
   if (outcome.inference == nullptr) {
     count_unread(front(), Protocol::http, outcome.model, outcome.reply.status);
     return reply(std::move(outcome.reply));
@@ -80,6 +84,26 @@ void Connection::ask(std::shared_ptr<Inference> inference) {
   if (!wire::ask(front(), inference)) return reply(reply_of(*inference), inference.get());
   inference_ = std::move(inference);
   state_ = State::asking;
+}
+
+void Connection::wait_for(std::shared_ptr<ModelCall> call) {
+  call->owner = this;
+  call->thread = front().thread;
+  try {
+    front().shared.calls.add(call);
+  } catch (const RequestError& error) {
+    return reply(error_reply(error.status(), error.what()));
+  }
+  call_ = std::move(call);
+  state_ = State::asking;
+}
+
+void Connection::call_ended(ModelCall& call) {
+  guard([&] {
+    const std::shared_ptr<ModelCall> kept = std::exchange(call_, nullptr);
+    reply(call.status == kOk ? Reply{} : error_reply(call.status, call.message));
+    take_in();
+  });
 }
 
 void Connection::finished(Inference& inference) {

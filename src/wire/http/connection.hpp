@@ -11,7 +11,7 @@
 namespace headrace::wire::http {
 
 /// A connection of HTTP/1.1: one request at a time, in the order in which they come. Used by one thread.
-class Connection final : public wire::Connection, public InferenceOwner {
+class Connection final : public wire::Connection, public InferenceOwner, public ModelCallOwner {
  public:
   /// @param socket  does not block
   /// Throws SystemError where it cannot be watched.
@@ -21,11 +21,12 @@ class Connection final : public wire::Connection, public InferenceOwner {
   Connection& operator=(const Connection&) = delete;
 
   void finished(Inference& inference) override;
+  void call_ended(ModelCall& call) override;
 
  private:
   enum class State {
     reading,  ///< A request, or waiting for one.
-    asking,   ///< An engine.
+    asking,   ///< An engine, or the program that has the server.
     writing,  ///< A reply.
   };
 
@@ -40,6 +41,7 @@ class Connection final : public wire::Connection, public InferenceOwner {
   /// Does what the request that has been read asks for.
   void handle();
   void ask(std::shared_ptr<Inference> inference);
+  void wait_for(std::shared_ptr<ModelCall> call);
   /// @param inference  that it is the reply to; null for another request
   void reply(Reply reply, const Inference* inference = nullptr);
 
@@ -51,6 +53,7 @@ class Connection final : public wire::Connection, public InferenceOwner {
   bool keep_alive_ = true;  ///< After the present reply.
   bool head_only_ = false;  ///< The present reply is to HEAD.
   std::shared_ptr<Inference> inference_;
+  std::shared_ptr<ModelCall> call_;
 };
 
 }  // namespace headrace::wire::http

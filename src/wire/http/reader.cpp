@@ -62,6 +62,8 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the only transfer coding is chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
+    } else if (field == beast::http::field::origin) {
+      message.of_a_page = true;
     } else if (field == beast::http::field::expect) {
       message.expects_continue = beast::iequals(value, "100-continue");
     } else if (beast::iequals(name, "Inference-Header-Content-Length")) {

@@ -24,6 +24,7 @@ struct Message {
   std::optional<std::uint64_t> json_bytes;  ///< Inference-Header-Content-Length: JSON before binary tensors.
   bool expects_continue = false;
   bool keep_alive = false;
+  bool of_a_page = false;  ///< A browser sends it for a web page (Origin).
   std::string body;
 };
 

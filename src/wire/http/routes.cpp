@@ -126,21 +126,56 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
 }
 
 /// The page, or what it shows: `/` and `/status.json`. Browsers keep neither, and give neither to pages of others.
-Outcome route_page(const Shared& shared, const Message& message, const Path& path) {
+Outcome route_page(const Service& service, const Message& message, const Path& path) {
   require_method(message, "GET");
   if (path.empty()) {
     return {.reply = {.body = std::string(kPage.html), .type = "text/html; charset=utf-8", .headers = kPage.headers}};
   }
-  Reply reply = json_reply(describe_status(shared));
+  Reply reply = json_reply(describe_status(*service.page, service.models));
   reply.headers = kPrivate;
   return {.reply = std::move(reply)};
 }
 
+/// The JSON of a request that is no inference; null where there is none.
+nlohmann::json small_json(std::string_view body, std::string_view what) {
+  constexpr std::size_t kBytesMax = 128 << 10;
+  if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} has 128 KiB at most", what));
+  if (body.empty()) return {};
+  return nlohmann::json::parse(body, nullptr, false);
+}
+
+/// /v2/repository and what follows: `rest`.
+Outcome route_repository(const Service& service, const Message& message, std::span<const std::string> rest) {
+  if (rest.size() == 1 && rest[0] == "index") {
+    require_method(message, "POST");
+    const nlohmann::json asked = small_json(message.body, "what asks for the index");
+    if (!asked.is_null() && !asked.is_object()) wire::refuse("the index is asked for by an object, or by nothing");
+    const auto ready = asked.find("ready");
+    const bool only_ready = ready != asked.end() && ready->is_boolean() && ready->get<bool>();
+    return {.reply = json_reply(describe_repository(service.models, only_ready))};
+  }
+  const bool known = rest.size() == 3 && rest[0] == "models" && (rest[2] == "load" || rest[2] == "unload");
+  if (!known) not_found();
+  require_method(message, "POST");
+  if (message.of_a_page) {  // of any site that a browser on this machine has open
+    throw RequestError(kForbidden, "web pages may not load and unload models");
+  }
+  const bool load = rest[2] == "load";
+  const nlohmann::json asked = small_json(message.body, "what loads or unloads a model");
+  const nlohmann::json parameters =
+      asked.is_object() && asked.contains("parameters") ? asked["parameters"] : nlohmann::json();
+  if (!(asked.is_null() || asked.is_object()) || !(parameters.is_null() || parameters.is_object())) {
+    wire::refuse("a model is loaded or unloaded by an object, whose \"parameters\" are one, or by nothing");
+  }
+  for (const auto& [name, value] : parameters.items())
+    check_model_parameter(name, value.is_boolean() && !value.get<bool>());
+  return {.call = make_model_call(service.models, service.model_control,
+                                  service.draining.load(std::memory_order_relaxed), rest[1], load)};
+}
+
 /// Registers the region that a request's JSON describes.
 void register_region(SharedRegions& regions, const std::string& name, std::string_view body) {
-  constexpr std::size_t kBytesMax = 128 << 10;
-  if (body.size() > kBytesMax) throw RequestError(kTooLarge, "what registers a region has 128 KiB at most");
-  const nlohmann::json described = nlohmann::json::parse(body, nullptr, false);
+  const nlohmann::json described = small_json(body, "what registers a region");
   const auto is_count = [&](const char* key) { return described.contains(key) && described[key].is_number_unsigned(); };
   const bool right = described.is_object() && described.contains("key") && described["key"].is_string() &&
                      is_count("byte_size") && (is_count("offset") || !described.contains("offset"));
@@ -183,25 +218,20 @@ Outcome route_regions(SharedRegions& regions, const Message& message, std::span<
 
 Outcome route_path(const Service& service, const Message& message, const Path& path, Budget& budget) {
   const bool for_page = path.empty() || (path.size() == 1 && path[0] == "status.json");
-  if (for_page && service.page != nullptr) return route_page(*service.page, message, path);
+  if (for_page && service.page != nullptr) return route_page(service, message, path);
   if (path.empty() || path[0] != "v2") not_found();
   const auto is = [&](std::initializer_list<std::string_view> parts) {
     return std::equal(path.begin() + 1, path.end(), parts.begin(), parts.end());
   };
-  if (is({"repository", "index"})) {
-    require_method(message, "POST");
-    return {.reply = json_reply(describe_repository(service.models))};
-  }
+  if (path.size() >= 2 && path[1] == "repository")
+    return route_repository(service, message, std::span(path).subspan(2));
   if (path.size() >= 3 && path[1] == "models" && !is({"models", "stats"})) {
-    ServedModel* const served = service.models.find(path[2]);
-    if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", path[2]));
-    return route_model(service, message, *served, std::span(path).subspan(3), budget);
+    return route_model(service, message, service.models.require(path[2]), std::span(path).subspan(3), budget);
   }
   if (path.size() > 1 && path[1] == "systemsharedmemory" && service.regions.enabled()) {
     return route_regions(service.regions, message, std::span(path).subspan(2));
   }
-  for (const std::string_view extension :
-       {"systemsharedmemory", "cudasharedmemory", "trace", "logging", "repository"}) {
+  for (const std::string_view extension : {"systemsharedmemory", "cudasharedmemory", "trace", "logging"}) {
     if (path.size() > 1 && path[1] == extension) {
       throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", extension));
     }
@@ -210,7 +240,7 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
   const bool known = is({}) || is({"health", "live"}) || is({"health", "ready"}) || is({"models", "stats"});
   if (!known) not_found();
   require_method(message, "GET");
-  if (is({})) return {.reply = json_reply(describe_server(service.regions))};
+  if (is({})) return {.reply = json_reply(describe_server(service.regions, service.model_control))};
   if (is({"models", "stats"})) return {.reply = json_reply(describe_statistics(service.models, nullptr))};
   return {.reply = health_reply(is({"health", "live"}) || ready)};
 }
@@ -219,6 +249,7 @@ std::string_view phrase_of(int status) {
   switch (status) {
     case 200: return "OK";
     case kBadRequest: return "Bad Request";
+    case kForbidden: return "Forbidden";
     case kNotFound: return "Not Found";
     case kMethodNotAllowed: return "Method Not Allowed";
     case 408: return "Request Timeout";

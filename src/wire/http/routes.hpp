@@ -10,6 +10,7 @@
 #include "wire/front.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
+#include "wire/model_calls.hpp"
 #include "wire/shared_regions.hpp"
 
 namespace headrace::wire::http {
@@ -24,10 +25,11 @@ struct Reply {
   std::string_view headers = {};  ///< Further lines of the head.
 };
 
-/// What becomes of a request: a reply, or an inference to be asked for.
+/// What becomes of a request: a reply, an inference to be asked for, or a model to be loaded or unloaded.
 struct Outcome {
   Reply reply = {};
   std::shared_ptr<Inference> inference = {};
+  std::shared_ptr<ModelCall> call = {};
   const ServedModel* model = nullptr;  ///< That was asked for an inference which could not be read.
 };
 
@@ -36,6 +38,7 @@ struct Service {
   const Models& models;
   SharedRegions& regions;
   const std::atomic<bool>& draining;
+  bool model_control = false;    ///< Models may be loaded and unloaded.
   const Shared* page = nullptr;  ///< What the page at `/` shows; null for a server without it.
 };
 

@@ -68,7 +68,8 @@ struct ProtocolStatistics {
 struct ModelStatistics {
   std::string name;
   std::string version;
-  bool ready = false;  ///< Its engine has not failed.
+  bool loaded = false;  ///< It has not been unloaded.
+  bool ready = false;   ///< It is loaded, and its engine has not failed.
   ProtocolStatistics http = {};
   ProtocolStatistics grpc = {};
   std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now.

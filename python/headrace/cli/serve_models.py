@@ -1,0 +1,153 @@
+"""The models of `headrace serve`: their engines, and what loads and unloads them while it serves (--model-control)."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headrace import Engine, Operator
+from headrace.cli import show
+from headrace.cli.serve_shown import Source
+from headrace.errors import DeviceError
+from headrace.operators import files
+from headrace.serve_log import ServerLog
+from headrace.text import printable
+
+if TYPE_CHECKING:
+    from headrace.wire import Model, ModelRequest, Server
+
+_LOOK_SECONDS = 0.1
+_LEFT_SECONDS = 10.0
+"""How long a load waits for engines that have been replaced to end: it may need their room on the device."""
+_END_SECONDS = 1.0
+
+
+class ServedModels:
+    """The engines of a server, by the names of their models.
+
+    Args:
+        sources: operators by name; those that are loaded anew take their place.
+        make_engine: of an operator.
+        make_model: of an engine and a name.
+    """
+
+    def __init__(
+        self,
+        sources: dict[str, Source],
+        make_engine: Callable[[Operator], Engine],
+        make_model: "Callable[[Engine, str], Model]",
+    ) -> None:
+        self._sources = sources
+        self._make_engine = make_engine
+        self._make_model = make_model
+        self._engines: dict[str, Engine] = {}
+        self._left: list[Engine] = []  # those that requests may still wait for
+        self._log: ServerLog | None = None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def models(self) -> "list[Model]":
+        """A model of each operator, with an engine that is started at the first call."""
+        for name, source in self._sources.items():
+            if name not in self._engines:
+                self._engines[name] = self._make_engine(source.operator)
+        return [self._make_model(engine, name) for name, engine in self._engines.items()]
+
+    def control(self, server: "Server", log: ServerLog | None) -> None:
+        """Does what clients of the server ask for, in a thread of its own, until end()."""
+        self._log = log
+        # A daemon: nothing can end a file that runs for ever.
+        self._thread = threading.Thread(target=self._run, args=(server,), name="headrace-models", daemon=True)
+        self._thread.start()
+
+    def end(self) -> bool:
+        """Does no more; whether nothing is under way any more. Before the server stops."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+        return self._thread is None or not self._thread.is_alive()
+
+    def close(self) -> None:
+        """Stops the engines. After the server."""
+        for engine in (*self._left, *self._engines.values()):
+            engine.stop()
+
+    def _run(self, server: "Server") -> None:
+        while not self._ended.is_set():
+            request = server.next_model_request(_LOOK_SECONDS)
+            self._stop_left(server)
+            if request is not None:
+                self._answer(server, request)
+
+    def _answer(self, server: "Server", request: "ModelRequest") -> None:
+        began = time.monotonic()
+        try:
+            if request.load:
+                self._load(server, request.model)
+            else:
+                self._unload(server, request.model)
+        except Exception as error:  # whatever the file raises is for the client that wants it loaded
+            failure = " ".join(_why(error).split())
+            server.end_model_request(request, failure)
+            self._tell_failure(request, failure)
+            return
+        server.end_model_request(request)
+        self._tell(request, time.monotonic() - began)
+
+    def _load(self, server: "Server", name: str) -> None:
+        self._await_left(server)
+        source = self._sources[name]
+        if source.at is not None:
+            source = replace(source, operator=files.load_again(source.at, name))
+        engine = self._make_engine(source.operator)
+        try:
+            server.load(self._make_model(engine, name))
+        except BaseException:
+            engine.stop()
+            raise
+        former = self._engines.pop(name, None)
+        self._engines[name], self._sources[name] = engine, source
+        if former is not None:
+            self._left.append(former)
+
+    def _unload(self, server: "Server", name: str) -> None:
+        if server.unload(name):
+            self._left.append(self._engines.pop(name))
+
+    def _stop_left(self, server: "Server") -> None:
+        """Stops engines that no request waits for any more."""
+        for engine in [one for one in self._left if not server.uses(one)]:
+            self._left.remove(engine)
+            engine.stop()
+
+    def _await_left(self, server: "Server") -> None:
+        until = time.monotonic() + _LEFT_SECONDS
+        while self._left and time.monotonic() < until and not self._ended.is_set():
+            self._stop_left(server)
+            if self._left:
+                time.sleep(_LOOK_SECONDS / 10)
+
+    def _tell(self, request: "ModelRequest", seconds: float) -> None:
+        if self._log is not None:
+            event = "model_loaded" if request.load else "model_unloaded"
+            self._log.write(event, model=request.model, seconds=round(seconds, 3))
+            return
+        done = f"Loaded {request.model} in {seconds:.2f} s." if request.load else f"Unloaded {request.model}."
+        show.stderr().print(done, markup=False, soft_wrap=True)
+
+    def _tell_failure(self, request: "ModelRequest", failure: str) -> None:
+        if self._log is not None:
+            event = "model_load_failed" if request.load else "model_unload_failed"
+            self._log.write(event, "error", model=request.model, message=failure)
+            return
+        message = f"{request.model} could not be {'loaded' if request.load else 'unloaded'}: {printable(failure)}"
+        show.stderr().print(message, markup=False, soft_wrap=True)
+
+
+def _why(error: Exception) -> str:
+    """Why a model could not be loaded, in words for a client."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, DeviceError):
+        text += ". If the device has no room for the present engine and a new one, unload the model first"
+    return text

@@ -1,0 +1,79 @@
+#include "wire/model_calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace::wire {
+
+namespace {
+
+constexpr std::size_t kCallsMax = 64;  // that have not ended
+
+}  // namespace
+
+std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, bool draining, std::string_view name,
+                                           bool load) {
+  if (!enabled) {
+    throw RequestError(
+        kNotImplemented,
+        "this server does not offer to load and unload models: start headrace serve with --model-control");
+  }
+  if (models.entry(name) == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
+  if (draining) throw RequestError(kUnavailable, "the server is about to stop");
+  return std::make_shared<ModelCall>(ModelCall{.request = {.model = std::string(name), .load = load}});
+}
+
+void check_model_parameter(std::string_view name, bool is_false) {
+  if (name == "unload_dependents" && is_false) return;  // clients of Triton always send it
+  if (name == "unload_dependents") refuse("the parameter \"unload_dependents\" is not offered: no model has any");
+  refuse(fmt::format("the parameter \"{}\" is not offered: a model is loaded from the file that the server was given",
+                     name));
+}
+
+void ModelCalls::add(const std::shared_ptr<ModelCall>& call) {
+  const std::lock_guard locked(mutex_);
+  std::size_t open = waiting_.size() + taken_.size();
+  for (const auto& of_thread : ended_) open += of_thread.size();
+  if (open >= kCallsMax) throw RequestError(kTooManyRequests, "too many models are to be loaded or unloaded already");
+  call->request.number = ++numbers_;
+  taken_.reserve(kCallsMax);  // so that no later step fails
+  for (auto& of_thread : ended_) of_thread.reserve(kCallsMax);
+  waiting_.push_back(call);
+  changed_.notify_one();
+}
+
+std::optional<ModelRequest> ModelCalls::next(Duration limit) {
+  std::unique_lock locked(mutex_);
+  changed_.wait_for(locked, limit, [this] { return closed_ || !waiting_.empty(); });
+  if (closed_ || waiting_.empty()) return {};
+  ModelRequest request = waiting_.front()->request;
+  taken_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
+  return request;
+}
+
+void ModelCalls::end(std::uint64_t number, int status, std::string_view message) {
+  const std::lock_guard locked(mutex_);
+  const auto found = std::ranges::find(taken_, number, [](const auto& call) { return call->request.number; });
+  if (found == taken_.end()) return;
+  ModelCall& call = **found;
+  call.message = RequestError(status, message).what();  // cut
+  call.status = status;
+  ended_[call.thread].push_back(std::move(*found));
+  taken_.erase(found);
+}
+
+std::vector<std::shared_ptr<ModelCall>> ModelCalls::take_ended(std::size_t thread) noexcept {
+  const std::lock_guard locked(mutex_);
+  return std::exchange(ended_[thread], {});
+}
+
+void ModelCalls::close() noexcept {
+  const std::lock_guard locked(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace headrace::wire

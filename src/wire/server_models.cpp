@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "wire/request_error.hpp"
+#include "wire/server_state.hpp"
+
+/// How a server's models change while it serves.
+namespace headrace::wire {
+
+std::vector<std::unique_ptr<Asker>> Server::State::make_askers(ServedModel& served) {
+  std::vector<std::unique_ptr<Asker>> made;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    made.push_back(std::make_unique<Asker>(served, (*served.counters)[i], shared.config.waiting_max,
+                                           threads[i].wake_descriptor()));
+    served.askers.push_back(made.back().get());
+  }
+  served.users.store(static_cast<std::uint32_t>(threads.size()), std::memory_order_relaxed);
+  return made;
+}
+
+void Server::State::hand_out(std::vector<std::unique_ptr<Asker>> askers) {
+  for (FrontThread& thread : threads) thread.expect();
+  for (std::size_t i = 0; i < askers.size(); ++i) threads[i].bring(std::move(askers[i]));
+}
+
+void Server::State::publish(std::shared_ptr<const Models> models, ServedModel* fresh,
+                            std::shared_ptr<ServedModel> leaves) {
+  std::uint64_t news = 0;
+  {
+    const std::lock_guard locked(mutex);
+    if (threads.empty()) throw UsageError("the server has been stopped");
+    leaving.reserve(leaving.size() + 1);
+    std::vector<std::unique_ptr<Asker>> askers;
+    if (fresh != nullptr) askers = make_askers(*fresh);
+    const std::lock_guard publishing(shared.publishing);
+    hand_out(std::move(askers));
+    if (leaves != nullptr) leaving.push_back(std::move(leaves));
+    shared.published.swap(models);
+    news = shared.news.fetch_add(1, std::memory_order_acq_rel) + 1;
+    for (FrontThread& thread : threads) thread.wake();
+  }
+  constexpr Duration kLook = std::chrono::microseconds(200);
+  while (true) {
+    {
+      const std::lock_guard locked(mutex);
+      if (std::ranges::all_of(threads, [&](const FrontThread& thread) { return thread.has_seen() >= news; })) return;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+void Server::load(Model model) {
+  State& state = *state_;
+  const std::lock_guard locked(state.changing);
+  const std::shared_ptr<const Models> before = state.shared.models();
+  const std::string name = model.name;
+  auto models = std::make_shared<const Models>(before->with(std::move(model), state.shared.config.threads));
+  const RepositoryEntry* const former = before->entry(name);
+  ServedModel* const fresh = models->find(name);
+  state.publish(std::move(models), fresh, former == nullptr ? nullptr : former->served);
+}
+
+bool Server::unload(std::string_view name, std::string_view reason) {
+  State& state = *state_;
+  const std::lock_guard locked(state.changing);
+  const std::shared_ptr<const Models> before = state.shared.models();
+  if (before->find(name) == nullptr) return false;
+  state.publish(std::make_shared<const Models>(before->without(name, reason)), nullptr, before->entry(name)->served);
+  return true;
+}
+
+bool Server::uses(const serve::Engine& engine) {
+  State& state = *state_;
+  std::vector<std::shared_ptr<ServedModel>> left;  // destroyed once nothing is locked
+  const std::lock_guard locked(state.changing);
+  const auto asks = [&](const std::shared_ptr<ServedModel>& served) {
+    return served != nullptr && served->model.engine.get() == &engine;
+  };
+  {
+    const std::lock_guard threads_locked(state.mutex);
+    const bool stopped = state.threads.empty();
+    const auto [first, end] = std::ranges::partition(state.leaving, [&](const std::shared_ptr<ServedModel>& served) {
+      return !stopped && served->users.load(std::memory_order_acquire) > 0;
+    });
+    left.assign(std::make_move_iterator(first), std::make_move_iterator(end));
+    state.leaving.erase(first, end);
+    if (stopped) return false;
+  }
+  const std::shared_ptr<const Models> models = state.shared.models();
+  return std::ranges::any_of(state.leaving, asks) ||
+         std::ranges::any_of(models->entries(), asks, &RepositoryEntry::served);
+}
+
+std::optional<ModelRequest> Server::next_model_request(Duration limit) { return state_->shared.calls.next(limit); }
+
+void Server::end_model_request(const ModelRequest& request, const std::optional<std::string>& failure) {
+  State& state = *state_;
+  if (failure) {
+    const std::lock_guard locked(state.changing);
+    const std::shared_ptr<const Models> before = state.shared.models();
+    if (before->find(request.model) == nullptr) {
+      auto told = std::make_shared<const Models>(before->without(request.model, *failure));
+      const std::lock_guard publishing(state.shared.publishing);
+      state.shared.published.swap(told);
+    }
+  }
+  state.shared.calls.end(request.number, failure ? kInternalError : kOk, failure.value_or(""));
+  state.shared.news.fetch_add(1, std::memory_order_acq_rel);
+  state.wake();
+}
+
+}  // namespace headrace::wire
