@@ -4,7 +4,7 @@
 
 Asks the same queries of the built-in operator and of the one that is compiled from bench/light_source.cu, in turn,
 under every technique that calls operators, from one thread. Every answer is compared, bit by bit. A row is the rate of
-the compiled one over that of the built-in one, in pairs. `headrace ladder --operator bench/light_from_source.py:light`
+the compiled one over that of the built-in one, in pairs. `headrace ladder --operator bench/light_from_source.py`
 measures it as well. Exit status: 0; 1 where an answer differs or is missing; 2 for wrong use.
 """
 

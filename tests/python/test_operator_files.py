@@ -11,7 +11,7 @@ from operator_files import DOUBLE, operator_folder
 import headrace
 from headrace import UsageError
 from headrace.operators import files
-from headrace.operators.files import find_operators
+from headrace.operators.files import find_operators, load_operator
 
 
 @pytest.fixture
@@ -21,6 +21,15 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_gives_the_operators_of_all_its_files(folder: Path):
     assert list(find_operators(str(folder))) == ["double", "by_three", "negate"]
+
+
+def test_private_operators_need_no_name_to_be_told_from(tmp_path: Path):
+    file = tmp_path / "one.py"
+    file.write_text(
+        "import headrace\n_small = headrace.light(query_bytes=64)\nlarge = headrace.light(query_bytes=128)\n"
+    )
+    assert load_operator(str(file)).query_bytes == 128
+    assert load_operator(f"{file}:_small").query_bytes == 64
 
 
 def test_files_and_folders_without_operators_are_refused(folder: Path):

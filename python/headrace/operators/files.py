@@ -34,8 +34,8 @@ def is_file(text: str) -> bool:
 def load_operator(text: str) -> Operator:
     """The operator that FILE.py:NAME names: an Operator, or a function under @operator that takes no arrays.
 
-    The file is run, as import does. NAME may be left out where there is one operator in the file. FILE.so is a shared
-    object with one.
+    The file is run, as import does. NAME may be left out where there is one operator in the file; what it has imported
+    from elsewhere, and names that begin with an underscore, do not count then. FILE.so is a shared object with one.
 
     Raises:
         UsageError: for a name of another form, where the file has no such operator, and where it raises an exception;
@@ -47,7 +47,8 @@ def load_operator(text: str) -> Operator:
         return load_library(text)
     file, name = (text, "") if text.endswith(".py") else text.rsplit(":", 1)
     module = _run(Path(file))
-    found = {key: made for key, value in vars(module).items() if (made := _made(value)) is not None}
+    named = vars(module) if name else _own(module)
+    found = {key: made for key, value in named.items() if (made := _made(value)) is not None}
     if name:
         if name not in found:
             has = f"it has {', '.join(found)}" if found else _none(module)
