@@ -26,6 +26,7 @@ Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_m
 
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
+  if (!lines_.empty() && would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
   if (!lines_.empty() && !make_room(*inference)) {
     if (!finished_.empty()) signal_event(wake_);
     return Errc::full;
@@ -80,6 +81,18 @@ void Asker::wait(const Entry& entry) {
   }
 }
 
+bool Asker::would_be_late(const Inference& inference) const {
+  if (inference.deadline == Time::max()) return false;
+  const auto found = line_of_.find(inference.client);
+  const bool has_line = found != line_of_.end();
+  const std::uint64_t own = inference.batch + (has_line ? found->second->waiting : 0);
+  // Each other client has as many turns as this one needs.
+  const std::uint64_t others = lines_.size() - (has_line ? 1 : 0);
+  const std::uint64_t of_each = (own + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
+  const std::uint64_t in_line = std::min<std::uint64_t>(waiting_ + inference.batch, own + others * of_each);
+  return SteadyClock::now() + rate_.time_of(client_.in_flight() + in_line) > inference.deadline;
+}
+
 bool Asker::make_room(const Inference& inference) {
   const auto own = line_of_.find(inference.client);
   const std::size_t of_client = inference.batch + (own == line_of_.end() ? 0 : own->second->waiting);
@@ -105,7 +118,12 @@ Asker::Lines::iterator Asker::leave(Lines::iterator line) {
 void Asker::take_in() {
   armed_ = false;
   const auto note_one = [this](const serve::Completion& done) { note(done); };
-  while (client_.poll(note_one) > 0) {
+  std::size_t back = 0;
+  while (const std::size_t some = client_.poll(note_one)) back += some;
+  if (lines_.empty()) {
+    rate_.pause();
+  } else {
+    rate_.add(back, SteadyClock::now());
   }
   expire();
   feed();

@@ -11,8 +11,12 @@
 
 #include "headrace/serve/client.hpp"
 #include "wire/inference.hpp"
+#include "wire/queue_rate.hpp"
 
 namespace headrace::wire {
+
+/// Error::native of Errc::full: what waits before a request takes longer than its deadline allows.
+inline constexpr int kWaitsTooLong = 1;
 
 /// One thread's way to one model: takes requests to the engine, as many queries as have a slot, and lets the rest wait.
 /// The requests of a client go in the order in which they come, and clients take turns (round robin). Where no more may
@@ -29,7 +33,8 @@ class Asker {
   [[nodiscard]] ServedModel& served() const noexcept { return served_; }
 
   /// Takes a request on: take_in() calls its owner's finished() once all its queries are back. Errc::full where too
-  /// many wait, and the engine's fault where it has one; then nothing has been taken on.
+  /// many wait, or so many that it would be late (kWaitsTooLong), and the engine's fault where it has one; then nothing
+  /// has been taken on.
   [[nodiscard]] Status ask(std::shared_ptr<Inference> inference);
   /// Takes in what has come back, submits those that wait, and has itself woken for the rest.
   void take_in();
@@ -64,6 +69,8 @@ class Asker {
   void wait(const Entry& entry);
   /// Makes room in line for what `inference` asks for, by refusing requests of clients with more queries there.
   [[nodiscard]] bool make_room(const Inference& inference);
+  /// Whether `inference` would be late, at the rate at which queries come back now.
+  [[nodiscard]] bool would_be_late(const Inference& inference) const;
   Lines::iterator leave(Lines::iterator line);
   void note(const serve::Completion& done);
   void finish(std::uint32_t number);
@@ -84,6 +91,7 @@ class Asker {
   std::unordered_map<const void*, Lines::iterator> line_of_;
   Time line_soonest_ = Time::max();  ///< No inference in line has an earlier deadline.
   std::size_t waiting_ = 0;          ///< Queries that wait.
+  QueueRate rate_;
   std::size_t published_waiting_ = 0;
   std::size_t published_in_flight_ = 0;
   std::vector<std::shared_ptr<Inference>> finished_;  ///< Their owners have not been told. There is room, reserved.

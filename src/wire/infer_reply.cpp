@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "wire/asker.hpp"
 #include "wire/json_elements.hpp"
 #include "wire/request_error.hpp"
 
@@ -20,7 +21,10 @@ std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', f
 
 std::string_view reason(Error error) {
   switch (error.code) {
-    case Errc::full: return "too many queries wait for this model; try again later";
+    case Errc::full:
+      return error.native == kWaitsTooLong
+                 ? "the queries that wait for this model take longer than the request's timeout; try again later"
+                 : "too many queries wait for this model; try again later";
     case Errc::deadline_exceeded: return "the request's timeout passed before its answer";
     case Errc::stopped: return "the model has been stopped";
     case Errc::hung: return "the model hangs, and answers no more";
