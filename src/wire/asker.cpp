@@ -13,6 +13,9 @@ namespace headrace::wire {
 
 namespace {
 
+/// What is expected may take a quarter longer: under overload the line is as long as is allowed, and half of what was
+/// just in time would be late.
+constexpr int kReserve = 4;
 constexpr unsigned kNumberShift = 32;  // a tag is the inference's number, and below it that of the query in it
 
 }  // namespace
@@ -26,7 +29,7 @@ Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_m
 
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
-  if (!lines_.empty() && would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
+  if (would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
   if (!lines_.empty() && !make_room(*inference)) {
     if (!finished_.empty()) signal_event(wake_);
     return Errc::full;
@@ -90,7 +93,8 @@ bool Asker::would_be_late(const Inference& inference) const {
   const std::uint64_t others = lines_.size() - (has_line ? 1 : 0);
   const std::uint64_t of_each = (own + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
   const std::uint64_t in_line = std::min<std::uint64_t>(waiting_ + inference.batch, own + others * of_each);
-  return SteadyClock::now() + rate_.time_of(client_.in_flight() + in_line) > inference.deadline;
+  const Duration expected = rate_.time_of(client_.in_flight(), lines_.empty() ? 0 : in_line);
+  return SteadyClock::now() + expected + expected / kReserve > inference.deadline;
 }
 
 bool Asker::make_room(const Inference& inference) {
@@ -120,10 +124,10 @@ void Asker::take_in() {
   const auto note_one = [this](const serve::Completion& done) { note(done); };
   std::size_t back = 0;
   while (const std::size_t some = client_.poll(note_one)) back += some;
-  if (lines_.empty()) {
+  if (client_.in_flight() == 0) {
     rate_.pause();
   } else {
-    rate_.add(back, SteadyClock::now());
+    rate_.add(back, client_.in_flight() + back, SteadyClock::now());
   }
   expire();
   feed();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,45 +9,53 @@
 
 namespace headrace::wire {
 
-/// How many queries come back a second while others wait in line: what those that come next will have to wait for.
-/// Used by one thread.
+/// How many queries come back a second, and how many are in flight meanwhile: what the next ones will have to wait for.
+/// By Little's law a query takes the number in flight over the rate. Used by one thread.
 class QueueRate {
  public:
-  /// `count` queries have come back by `now`, and more wait in line.
-  void add(std::size_t count, Time now) noexcept {
+  /// `back` queries have come back by `now`, of `in_flight` that the engine had.
+  void add(std::size_t back, std::size_t in_flight, Time now) noexcept {
     if (since_ == Time{}) since_ = now;
-    count_ += count;
+    back_ += back;
+    in_flight_ += in_flight;
+    ++looks_;
     const Duration elapsed = now - since_;
     if (elapsed < kWindow) return;
-    const double found = static_cast<double>(count_) / seconds(elapsed);
-    per_second_ = per_second_ == 0 ? found : kKept * per_second_ + (1 - kKept) * found;
+    const double rate = static_cast<double>(back_) / std::chrono::duration<double>(elapsed).count();
+    const double together = static_cast<double>(in_flight_) / static_cast<double>(looks_);
+    const double kept = per_second_ == 0 ? 0 : kKept;
+    per_second_ = kept * per_second_ + (1 - kept) * rate;
+    together_ = kept * together_ + (1 - kept) * together;
+    pause();
     since_ = now;
-    count_ = 0;
   }
-  /// Nothing waits any more. What has been found stays, for the next time.
+  /// Nothing is in flight any more. What has been found stays, for the next time.
   void pause() noexcept {
     since_ = {};
-    count_ = 0;
+    back_ = 0;
+    in_flight_ = 0;
+    looks_ = 0;
   }
-  /// When the last of so many queries will have come back, as far as is known: 0 where nothing is.
-  [[nodiscard]] Duration time_of(std::uint64_t queries) const noexcept {
+  /// When a query will have come back that the engine gets behind `in_line` others, while it has `in_flight`; 0 where
+  /// nothing is known. More in flight than it was seen to have may be worked on side by side, and count for nothing.
+  [[nodiscard]] Duration time_of(std::size_t in_flight, std::uint64_t in_line) const noexcept {
     if (per_second_ == 0) return {};
-    const double time = static_cast<double>(queries) / per_second_;
-    constexpr double kLongest = 1e9;  // seconds
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(time < kLongest ? time : kLongest));
+    const double before = std::min(static_cast<double>(in_flight), together_) + static_cast<double>(in_line);
+    constexpr double kLongest = 1e8;  // seconds: three years
+    return std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(std::min(before / per_second_, kLongest)));
   }
 
  private:
   static constexpr Duration kWindow = std::chrono::milliseconds(5);
   static constexpr double kKept = 0.7;  ///< The share of what was found before, at the end of each window.
 
-  [[nodiscard]] static double seconds(Duration duration) noexcept {
-    return std::chrono::duration<double>(duration).count();
-  }
-
   Time since_{};
-  std::size_t count_ = 0;
+  std::size_t back_ = 0;
+  std::size_t in_flight_ = 0;  ///< The sum of all looks.
+  std::size_t looks_ = 0;
   double per_second_ = 0;
+  double together_ = 0;  ///< In flight, in the mean.
 };
 
 }  // namespace headrace::wire

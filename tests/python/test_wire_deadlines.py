@@ -28,9 +28,13 @@ def inputs(count: int) -> list[triton.InferInput]:
     return [made]
 
 
-def test_a_request_that_would_be_late_is_refused_at_once_and_others_are_answered():
+@pytest.mark.parametrize("slots", [2, 8192], ids=["in line", "in the engine"])
+def test_a_request_that_would_be_late_is_refused_at_once_and_others_are_answered(slots: int):
     with (
-        serving(WORKING, plan=headrace.Plan(slots=2), grpc_port=0, waiting_max=2 * CALLS * BATCH) as (server, engines),
+        serving(WORKING, plan=headrace.Plan(slots=slots), grpc_port=0, waiting_max=2 * CALLS * BATCH) as (
+            server,
+            engines,
+        ),
         triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client,
     ):
         done: queue.Queue[tuple[float, object]] = queue.Queue()

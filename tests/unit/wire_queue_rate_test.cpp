@@ -4,59 +4,71 @@
 
 #include <chrono>
 
-/// What a line of queries tells of the time that the next ones will take.
+/// What queries that came back tell of the time that the next ones will take.
 namespace headrace::wire {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// So many queries come back each millisecond, until `end`.
-void run(QueueRate& rate, std::size_t each, Time& now, Time end) {
-  for (; now < end; now += milliseconds(1)) rate.add(each, now);
+/// So many queries of `in_flight` come back each millisecond, until `end`.
+void run(QueueRate& rate, std::size_t each, std::size_t in_flight, Time& now, Time end) {
+  for (; now < end; now += milliseconds(1)) rate.add(each, in_flight, now);
 }
+
+double milliseconds_of(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
 TEST(QueueRate, NothingIsKnownAtFirst) {
   QueueRate rate;
-  EXPECT_EQ(rate.time_of(1'000'000), Duration{});
-  rate.add(5, milliseconds(1000));
-  rate.add(5, milliseconds(1001));
-  EXPECT_EQ(rate.time_of(1'000'000), Duration{});
+  EXPECT_EQ(rate.time_of(1000, 1'000'000), Duration{});
+  rate.add(5, 10, milliseconds(1000));
+  rate.add(5, 10, milliseconds(1001));
+  EXPECT_EQ(rate.time_of(1000, 1'000'000), Duration{});
 }
 
-TEST(QueueRate, TimeIsQueriesOverTheirRate) {
+TEST(QueueRate, TimeIsWhatIsBeforeAQueryOverTheRate) {
   QueueRate rate;
   Time now = milliseconds(1000);
-  run(rate, 2, now, milliseconds(1200));
-  EXPECT_NEAR(static_cast<double>(rate.time_of(1000).count()), 500e6, 100e6);
-  EXPECT_NEAR(static_cast<double>(rate.time_of(1).count()), 0.5e6, 0.1e6);
-  EXPECT_EQ(rate.time_of(0), Duration{});
+  run(rate, 2, 100, now, milliseconds(1200));
+  EXPECT_NEAR(milliseconds_of(rate.time_of(100, 1000)), 550, 110);
+  EXPECT_NEAR(milliseconds_of(rate.time_of(100, 0)), 50, 10);
+  EXPECT_NEAR(milliseconds_of(rate.time_of(10, 0)), 5, 1);
+  EXPECT_EQ(rate.time_of(0, 0), Duration{});
+}
+
+TEST(QueueRate, MoreInFlightThanWasSeenMayBeWorkedOnSideBySide) {
+  QueueRate rate;
+  Time now = milliseconds(1000);
+  // One query after the other, each of which takes 10 ms.
+  for (int i = 0; i < 100; ++i, now += milliseconds(10)) rate.add(1, 1, now);
+  EXPECT_NEAR(milliseconds_of(rate.time_of(1, 0)), 10, 2);
+  EXPECT_NEAR(milliseconds_of(rate.time_of(500, 0)), 10, 2);
 }
 
 TEST(QueueRate, FollowsTheRateAndForgetsTheOldOne) {
   QueueRate rate;
   Time now = milliseconds(1000);
-  run(rate, 100, now, milliseconds(1200));
-  run(rate, 1, now, milliseconds(1400));
-  EXPECT_NEAR(static_cast<double>(rate.time_of(100).count()), 100e6, 20e6);
+  run(rate, 100, 200, now, milliseconds(1200));
+  run(rate, 1, 200, now, milliseconds(1400));
+  EXPECT_NEAR(milliseconds_of(rate.time_of(100, 0)), 100, 20);
 }
 
-TEST(QueueRate, ATimeInWhichNothingWaitedDoesNotCount) {
+TEST(QueueRate, ATimeInWhichNothingWasInFlightDoesNotCount) {
   QueueRate rate;
   Time now = milliseconds(1000);
-  run(rate, 10, now, milliseconds(1200));
+  run(rate, 10, 100, now, milliseconds(1200));
   rate.pause();
   now = milliseconds(60'000);
-  run(rate, 10, now, milliseconds(60'100));
-  EXPECT_NEAR(static_cast<double>(rate.time_of(100).count()), 10e6, 2e6);
+  run(rate, 10, 100, now, milliseconds(60'100));
+  EXPECT_NEAR(milliseconds_of(rate.time_of(100, 0)), 10, 2);
 }
 
 TEST(QueueRate, AnEngineThatStandsStillTakesLongAndNotForever) {
   QueueRate rate;
   Time now = milliseconds(1000);
-  run(rate, 10, now, milliseconds(1100));
-  run(rate, 0, now, milliseconds(1400));
-  EXPECT_GT(rate.time_of(100), std::chrono::seconds(1));
-  EXPECT_LE(rate.time_of(UINT64_MAX), std::chrono::seconds(1'000'000'000));
+  run(rate, 10, 100, now, milliseconds(1100));
+  run(rate, 0, 100, now, milliseconds(1400));
+  EXPECT_GT(rate.time_of(100, 0), std::chrono::seconds(1));
+  EXPECT_LE(rate.time_of(100, UINT64_MAX), std::chrono::seconds(100'000'000));
 }
 
 }  // namespace
