@@ -94,7 +94,8 @@ bool Asker::would_be_late(const Inference& inference) const {
   const std::uint64_t of_each = (own + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
   const std::uint64_t in_line = std::min<std::uint64_t>(waiting_ + inference.batch, own + others * of_each);
   const Duration expected = rate_.time_of(client_.in_flight(), lines_.empty() ? 0 : in_line);
-  return SteadyClock::now() + expected + expected / kReserve > inference.deadline;
+  const Duration left = inference.deadline - SteadyClock::now();
+  return left > Duration{} && expected + expected / kReserve > left;  // one that is late already is told so
 }
 
 bool Asker::make_room(const Inference& inference) {
