@@ -86,11 +86,13 @@ bool Server::uses(const serve::Engine& engine) {
   {
     const std::lock_guard threads_locked(state.mutex);
     const bool stopped = state.threads.empty();
-    const auto [first, end] = std::ranges::partition(state.leaving, [&](const std::shared_ptr<ServedModel>& served) {
+    auto& leaving = state.leaving;
+    const auto stays = [&](const std::shared_ptr<ServedModel>& served) {
       return !stopped && served->users.load(std::memory_order_acquire) > 0;
-    });
-    left.assign(std::make_move_iterator(first), std::make_move_iterator(end));
-    state.leaving.erase(first, end);
+    };
+    const auto first = std::partition(leaving.begin(), leaving.end(), stays);  // clang 14 cannot compile that of ranges
+    left.assign(std::make_move_iterator(first), std::make_move_iterator(leaving.end()));
+    leaving.erase(first, leaving.end());
     if (stopped) return false;
   }
   const std::shared_ptr<const Models> models = state.shared.models();
