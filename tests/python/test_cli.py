@@ -229,6 +229,14 @@ def test_every_verb_has_an_example():
         assert f"Example: headrace {verb}" in result.stdout
 
 
+def test_help_shows_the_names_of_options_whole_on_a_narrow_terminal():
+    for verb in ("serve", "load", "roof"):
+        shown = run(verb, "--help", COLUMNS="80").stdout
+        assert "--" in shown
+        assert not re.findall(r"--[\w-]*…", shown)
+    assert not re.findall(r"--[\w-]*…", run("help", "serve", COLUMNS="80").stdout)
+
+
 def test_help_lists_commands_that_do_work_apart_from_those_that_measure():
     shown = run("--help", COLUMNS="80").stdout
     work, measure = shown.split("─ Work ─")[1].split("─ Measure and report ─")

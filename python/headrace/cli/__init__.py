@@ -16,6 +16,7 @@ from headrace.cli import (
     each,
     fetch,
     grid,
+    help_tables,
     index,
     ingest,
     ladder,
@@ -122,6 +123,8 @@ def main() -> int:
     SIGTERM is taken as Ctrl-C is, with status 143: what has been measured is printed and saved.
     """
     open_standard_streams()
+    if not {"-h", "--help", "help"}.isdisjoint(sys.argv):
+        help_tables.fold_long_names()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupts.interrupt)
