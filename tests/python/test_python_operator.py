@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import subprocess
 import sys
 import textwrap
@@ -228,6 +229,21 @@ def test_errors_name_the_file_and_the_line():
     assert said.startswith(f"{__file__}:{line}: operator unknown cannot be compiled: ")
     assert "nowhere" in said
     assert "\n" not in said
+
+
+def test_a_function_that_a_module_does_not_have_is_an_error_of_its_line():
+    def of_math(_group, query, answer):
+        answer[0] = 1
+        answer[0] = math.arcsin(query[0])
+
+    def of_numpy(_group, query, answer):
+        answer[0] = np.no_such_function(query[0])
+
+    for function, line, name in ((of_math, 2, "arcsin"), (of_numpy, 1, "no_such_function")):
+        said = wrong(function, "f8", "f8")
+        place = f"{__file__}:{function.__code__.co_firstlineno + line}"
+        assert said.startswith(f"{place}: operator {function.__name__} cannot be compiled: ")
+        assert f"'{name}'" in said
 
 
 def test_what_cannot_be_passed_is_named():

@@ -80,7 +80,7 @@ def compile_answer(
     signature = types.int32(types.voidptr, types.voidptr, types.voidptr, types.uint32, types.uint32)
     try:
         code = numba.cfunc(signature, error_model="numpy")(names["answer_query"])
-    except numba.core.errors.NumbaError as error:
+    except Exception as error:  # Numba lets others through, such as that a module has no such function
         raise UsageError(explain(function, error)) from error
     if key is not None and code_cache.read(key, _KIND) is None:
         code_cache.write(key, b"", _KIND)

@@ -33,7 +33,7 @@ def explain(function: Callable[..., None], error: Exception, target: str = "") -
     place = getattr(error, "loc", None)
     if place is not None and file.endswith(str(place.filename).removeprefix("../").lstrip("./")):
         line = place.line
-    if unknown := re.search(r"NameError: name '(\w+)' is not defined", text):
+    if unknown := re.search(r"(?:NameError: name|^module '.*' has no attribute) '(\w+)'", text):
         line = _first_use(function, unknown[1]) or line
     said = [part.strip() for part in text.splitlines()]
     told = next((part for part in said if part and not part.startswith(("Failed in", "During", "-", "File"))), "")
