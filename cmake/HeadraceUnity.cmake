@@ -1,17 +1,17 @@
-# headrace_unity(target source...): with HEADRACE_UNITY, the C++ sources of a folder are compiled as one file, so that what
-# they include is read once. Names in their unnamed namespaces must differ within a folder. Sources with options of their
-# own, kernels without CUDA among them, stay apart. See docs/decisions/0089-compile-folders-as-one-where-nothing-is-kept.md.
-function(headrace_unity target)
+# headrace_unity(target most source...): with HEADRACE_UNITY, the C++ sources of a folder are compiled as one file, `most`
+# of them at most, so that what they include is read once and all processors have something to do. Names in unnamed
+# namespaces must differ within such a file. Sources with options of their own, kernels without CUDA among them, stay
+# apart. See docs/decisions/0089-compile-folders-as-one-where-nothing-is-kept.md.
+function(headrace_unity target most)
   if(NOT HEADRACE_UNITY)
     return()
   endif()
-  set(files_max 14) # in one, so that all processors have something to do
   foreach(source ${ARGN})
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
     cmake_path(GET name PARENT_PATH folder)
     string(MAKE_C_IDENTIFIER ${folder} folder)
-    math(EXPR part "0${${folder}_files} / ${files_max}")
+    math(EXPR part "0${${folder}_files} / ${most}")
     math(EXPR ${folder}_files "0${${folder}_files} + 1")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${part})
   endforeach()

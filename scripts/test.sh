@@ -13,8 +13,9 @@ say "C++ tests"
 failed=0
 cpp_tests build/test cpp || cpp_tests_again build/test cpp || failed=1
 say "Python tests"
-# Files run beside each other, but not those that need the whole machine, nor where all would share a GPU.
-workers=$(($(nproc) < 8 ? $(nproc) : 8))
+# Files run beside each other, but not those that need the whole machine, nor where all would share a GPU. Many tests
+# wait for processes and time limits, so that three of them keep two processors busy.
+workers=$(($(nproc) < 8 ? ($(nproc) * 3 + 1) / 2 : 8))
 [[ ! -e /dev/nvidia0 ]] || workers=0
 
 # python_tests NAME OPTION...: the results go to build/results/NAME.xml, and NAME-again.xml for a second run.

@@ -17,7 +17,7 @@ namespace headrace::ingest::testing {
 using Bytes = std::vector<std::byte>;
 
 /// A packet with its bytes.
-struct Taken {
+struct TakenPacket {
   Packet packet;
   Bytes bytes;
 };
@@ -31,7 +31,7 @@ inline constexpr std::chrono::seconds kGuard{120};
 }
 
 /// One burst, whose slots it gives back.
-[[nodiscard]] inline Result<std::size_t> take(Source& source, Ring& ring, std::vector<Taken>& to,
+[[nodiscard]] inline Result<std::size_t> take(Source& source, Ring& ring, std::vector<TakenPacket>& to,
                                               Duration timeout = kShort, std::size_t burst = 16) {
   std::vector<Packet> packets(burst);
   const auto got = source.receive(packets, timeout);
@@ -45,8 +45,8 @@ inline constexpr std::chrono::seconds kGuard{120};
 }
 
 /// Bursts until `enough` or the source's end; fails after the guard's time.
-inline void take_until(Source& source, Ring& ring, std::vector<Taken>& to,
-                       const std::function<bool(const std::vector<Taken>&)>& enough, std::size_t burst = 16) {
+inline void take_until(Source& source, Ring& ring, std::vector<TakenPacket>& to,
+                       const std::function<bool(const std::vector<TakenPacket>&)>& enough, std::size_t burst = 16) {
   const auto give_up = std::chrono::steady_clock::now() + kGuard;
   while (!enough(to) && !source.ended()) {
     const auto got = take(source, ring, to, kShort, burst);
@@ -55,8 +55,8 @@ inline void take_until(Source& source, Ring& ring, std::vector<Taken>& to,
   }
 }
 
-[[nodiscard]] inline std::vector<Taken> take_all(Source& source, Ring& ring, std::size_t burst = 16) {
-  std::vector<Taken> all;
+[[nodiscard]] inline std::vector<TakenPacket> take_all(Source& source, Ring& ring, std::size_t burst = 16) {
+  std::vector<TakenPacket> all;
   take_until(source, ring, all, [](const auto&) { return false; }, burst);
   return all;
 }

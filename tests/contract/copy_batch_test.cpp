@@ -6,6 +6,7 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
+#include "tests/contract/piece.hpp"
 
 namespace headrace::testing {
 namespace {
@@ -21,12 +22,6 @@ class CopyBatchTest : public DeviceTest {
   }
 };
 HEADRACE_ON_EVERY_DEVICE(CopyBatchTest);
-
-struct Piece {
-  std::size_t to;
-  std::size_t from;
-  std::size_t bytes;
-};
 
 /// Pieces of random lengths that tile the destination, in random order, each with a source of its own.
 std::vector<Piece> random_pieces(std::size_t total, std::size_t longest, std::uint64_t seed) {

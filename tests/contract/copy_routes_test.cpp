@@ -11,6 +11,7 @@
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/faulty_device.hpp"
+#include "tests/contract/piece.hpp"
 
 /// Every route moves the same bytes, on every device: the copy engine is the reference that the others are held to.
 namespace headrace::testing {
@@ -18,12 +19,6 @@ namespace {
 
 constexpr CopyRoute kRoutes[] = {CopyRoute::automatic, CopyRoute::engine, CopyRoute::batch_call, CopyRoute::merged,
                                  CopyRoute::gather};
-
-struct Piece {
-  std::size_t to;
-  std::size_t from;
-  std::size_t bytes;
-};
 
 /// A target of `extent` bytes that starts as 0xEE everywhere, and what it must hold in the end.
 struct Target {

@@ -30,9 +30,9 @@ struct FaultSwitch {
   }
 };
 
-class FaultyEvent final : public detail::EventBackend {
+class FaultyEvent final : public headrace::detail::EventBackend {
  public:
-  FaultyEvent(const FaultSwitch& fault, std::unique_ptr<detail::EventBackend> inner)
+  FaultyEvent(const FaultSwitch& fault, std::unique_ptr<headrace::detail::EventBackend> inner)
       : fault_(fault), inner_(std::move(inner)) {}
   [[nodiscard]] EventBackend& inner() const { return *inner_; }
   Result<bool> ready() noexcept override { return fault_.or_fault(inner_->ready()); }
@@ -43,20 +43,20 @@ class FaultyEvent final : public detail::EventBackend {
 
  private:
   const FaultSwitch& fault_;
-  std::unique_ptr<detail::EventBackend> inner_;
+  std::unique_ptr<headrace::detail::EventBackend> inner_;
 };
 
-class FaultyStream final : public detail::StreamBackend {
+class FaultyStream final : public headrace::detail::StreamBackend {
  public:
-  FaultyStream(detail::DeviceBackend& device, const FaultSwitch& fault, std::unique_ptr<StreamBackend> inner)
+  FaultyStream(headrace::detail::DeviceBackend& device, const FaultSwitch& fault, std::unique_ptr<StreamBackend> inner)
       : device_(device), fault_(fault), inner_(std::move(inner)) {}
   [[nodiscard]] StreamBackend& inner() const { return *inner_; }
-  detail::DeviceBackend& device() noexcept override { return device_; }
+  headrace::detail::DeviceBackend& device() noexcept override { return device_; }
   Status copy(void* to, const void* from, std::size_t bytes) noexcept override {
     ++fault_.copies;
     return fault_.or_fault(inner_->copy(to, from, bytes));
   }
-  Status copy_many(std::span<const Copy> copies, CopyRoute route, detail::PageableSink sink) noexcept override {
+  Status copy_many(std::span<const Copy> copies, CopyRoute route, headrace::detail::PageableSink sink) noexcept override {
     fault_.copies += copies.size();
     return fault_.or_fault(inner_->copy_many(copies, route, sink));
   }
@@ -64,7 +64,7 @@ class FaultyStream final : public detail::StreamBackend {
     ++fault_.copies;
     return fault_.or_fault(inner_->fill(to, value, bytes));
   }
-  Status prefetch(void* data, std::size_t bytes, const detail::DeviceBackend* to) noexcept override {
+  Status prefetch(void* data, std::size_t bytes, const headrace::detail::DeviceBackend* to) noexcept override {
     return fault_.or_fault(inner_->prefetch(data, bytes, to));
   }
   Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override {
@@ -81,35 +81,35 @@ class FaultyStream final : public detail::StreamBackend {
   Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept override {
     return fault_.or_fault(inner_->pair_scratch_bytes(count));
   }
-  Result<bool> sort_pairs(const detail::PairLists& pairs) noexcept override {
+  Result<bool> sort_pairs(const headrace::detail::PairLists& pairs) noexcept override {
     return fault_.or_fault(inner_->sort_pairs(pairs));
   }
   Status call(void (*function)(void*), void* argument) noexcept override {
     return fault_.or_fault(inner_->call(function, argument));
   }
-  Status record(detail::EventBackend& event) noexcept override {
+  Status record(headrace::detail::EventBackend& event) noexcept override {
     return fault_.or_fault(inner_->record(static_cast<FaultyEvent&>(event).inner()));
   }
-  Status wait_for(detail::EventBackend& event) noexcept override {
+  Status wait_for(headrace::detail::EventBackend& event) noexcept override {
     return fault_.or_fault(inner_->wait_for(static_cast<FaultyEvent&>(event).inner()));
   }
   Result<bool> ready() noexcept override { return fault_.or_fault(inner_->ready()); }
   Status wait() noexcept override { return fault_.or_fault(inner_->wait()); }
 
  private:
-  detail::DeviceBackend& device_;
+  headrace::detail::DeviceBackend& device_;
   const FaultSwitch& fault_;
   std::unique_ptr<StreamBackend> inner_;
 };
 
-class FaultyGraph final : public detail::GraphBackend {
+class FaultyGraph final : public headrace::detail::GraphBackend {
  public:
   FaultyGraph(const FaultSwitch& fault, std::unique_ptr<GraphBackend> inner)
       : fault_(fault), inner_(std::move(inner)) {}
   Status update(std::size_t node, const GraphNode& to) noexcept override {
     return fault_.or_fault(inner_->update(node, to));
   }
-  Status launch(detail::StreamBackend& stream) noexcept override {
+  Status launch(headrace::detail::StreamBackend& stream) noexcept override {
     return fault_.or_fault(inner_->launch(static_cast<FaultyStream&>(stream).inner()));
   }
 
@@ -119,12 +119,12 @@ class FaultyGraph final : public detail::GraphBackend {
 };
 
 /// A CPU device with a switch. Must outlive everything made on it.
-class FaultyDevice final : public detail::DeviceBackend {
+class FaultyDevice final : public headrace::detail::DeviceBackend {
  public:
   FaultyDevice() : inner_(Device::parse("cpu").backend()) {}
   void fail() noexcept { fault_.thrown.store(true); }
   /// What spans of it are made of from now on.
-  void use_pages(detail::PageMemory& pages) noexcept { pages_ = &pages; }
+  void use_pages(headrace::detail::PageMemory& pages) noexcept { pages_ = &pages; }
   /// From now on the process may not lock memory.
   void forbid_registration() noexcept { may_register_ = false; }
   /// From now on it reaches no other device.
@@ -148,30 +148,30 @@ class FaultyDevice final : public detail::DeviceBackend {
   std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const override {
     return inner_.resident_blocks_max(kernel, threads);
   }
-  Result<void*> allocate(MemoryKind kind, std::size_t bytes, detail::StreamBackend* stream) noexcept override {
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes, headrace::detail::StreamBackend* stream) noexcept override {
     const auto made = inner_.allocate(kind, bytes, inner_stream(stream));
     auto told = fault_.or_fault(made);
     if (made && !told) inner_.deallocate(kind, *made, bytes, inner_stream(stream));
     return told;
   }
-  void deallocate(MemoryKind kind, void* data, std::size_t bytes, detail::StreamBackend* stream) noexcept override {
+  void deallocate(MemoryKind kind, void* data, std::size_t bytes, headrace::detail::StreamBackend* stream) noexcept override {
     inner_.deallocate(kind, data, bytes, inner_stream(stream));
   }
-  Status advise(detail::ManagedAdvice advice, void* data, std::size_t bytes,
-                const detail::DeviceBackend* place) noexcept override {
+  Status advise(headrace::detail::ManagedAdvice advice, void* data, std::size_t bytes,
+                const headrace::detail::DeviceBackend* place) noexcept override {
     return fault_.or_fault(inner_.advise(advice, data, bytes, place));
   }
-  Result<std::unique_ptr<detail::StreamBackend>> create_stream(StreamOptions options) noexcept override {
+  Result<std::unique_ptr<headrace::detail::StreamBackend>> create_stream(StreamOptions options) noexcept override {
     auto inner = inner_.create_stream(options);
     if (!inner) return inner.error();
-    return std::unique_ptr<detail::StreamBackend>(std::make_unique<FaultyStream>(*this, fault_, *std::move(inner)));
+    return std::unique_ptr<headrace::detail::StreamBackend>(std::make_unique<FaultyStream>(*this, fault_, *std::move(inner)));
   }
-  Result<std::unique_ptr<detail::EventBackend>> create_event(EventTiming timing) noexcept override {
+  Result<std::unique_ptr<headrace::detail::EventBackend>> create_event(EventTiming timing) noexcept override {
     auto inner = inner_.create_event(timing);
     if (!inner) return inner.error();
-    return std::unique_ptr<detail::EventBackend>(std::make_unique<FaultyEvent>(fault_, *std::move(inner)));
+    return std::unique_ptr<headrace::detail::EventBackend>(std::make_unique<FaultyEvent>(fault_, *std::move(inner)));
   }
-  Result<std::unique_ptr<detail::GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override {
+  Result<std::unique_ptr<headrace::detail::GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override {
     std::vector<GraphNode> unwrapped(nodes.begin(), nodes.end());
     for (GraphNode& node : unwrapped) {
       if (auto* record = std::get_if<GraphRecord>(&node)) {
@@ -180,13 +180,13 @@ class FaultyDevice final : public detail::DeviceBackend {
     }
     auto inner = inner_.create_graph(unwrapped);
     if (!inner) return inner.error();
-    return std::unique_ptr<detail::GraphBackend>(std::make_unique<FaultyGraph>(fault_, *std::move(inner)));
+    return std::unique_ptr<headrace::detail::GraphBackend>(std::make_unique<FaultyGraph>(fault_, *std::move(inner)));
   }
   KernelResources kernel_resources(const Kernel& kernel) const override { return inner_.kernel_resources(kernel); }
-  detail::KnownRange look_up(const void* data) const noexcept override { return inner_.look_up(data); }
+  headrace::detail::KnownRange look_up(const void* data) const noexcept override { return inner_.look_up(data); }
   bool kernel_can_start() const noexcept override { return inner_.kernel_can_start(); }
-  const detail::BarrierFunctions* barrier_functions() const noexcept override { return inner_.barrier_functions(); }
-  detail::PageMemory& page_memory() noexcept override { return pages_ == nullptr ? inner_.page_memory() : *pages_; }
+  const headrace::detail::BarrierFunctions* barrier_functions() const noexcept override { return inner_.barrier_functions(); }
+  headrace::detail::PageMemory& page_memory() noexcept override { return pages_ == nullptr ? inner_.page_memory() : *pages_; }
   Status register_host(void* data, std::size_t bytes) noexcept override {
     if (!may_register_) return Errc::no_permission;
     return fault_.or_fault(inner_.register_host(data, bytes));
@@ -202,12 +202,12 @@ class FaultyDevice final : public detail::DeviceBackend {
   LinkCounters link_counters() const override { return inner_.link_counters(); }
 
  private:
-  static detail::StreamBackend* inner_stream(detail::StreamBackend* stream) noexcept {
+  static headrace::detail::StreamBackend* inner_stream(headrace::detail::StreamBackend* stream) noexcept {
     return stream == nullptr ? nullptr : &static_cast<FaultyStream*>(stream)->inner();
   }
 
-  detail::DeviceBackend& inner_;
-  detail::PageMemory* pages_ = nullptr;
+  headrace::detail::DeviceBackend& inner_;
+  headrace::detail::PageMemory* pages_ = nullptr;
   bool may_register_ = true;
   bool reaches_peers_ = true;
   FaultSwitch fault_;

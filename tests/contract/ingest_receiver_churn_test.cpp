@@ -10,6 +10,7 @@
 
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
+#include "tests/sanitizers.hpp"
 
 /// Short connections one after the other, more at once than there are places, and a consumer that is slow: whatever a
 /// sender was told has arrived is delivered. HEADRACE_INGEST_CONNECTIONS says how many there are.
@@ -25,12 +26,12 @@ using ingest::testing::read_answer;
 
 namespace {
 
-constexpr std::size_t kFrameBytes = 4096;
-constexpr std::uint32_t kFrames = 2;
+constexpr std::size_t kSmallFrameBytes = 4096;
+constexpr std::uint32_t kFewFrames = 2;
 
 [[nodiscard]] std::uint32_t connections_in_all() {
   const char* const given = std::getenv("HEADRACE_INGEST_CONNECTIONS");
-  return given == nullptr ? 3000 : static_cast<std::uint32_t>(std::stoul(given));
+  return given == nullptr ? rounds(3000) : static_cast<std::uint32_t>(std::stoul(given));
 }
 
 /// What one sender was told.
@@ -44,7 +45,7 @@ struct Told {
   std::mt19937 random(connection);
   switch (random() % 10) {
     case 0: return 0;
-    case 1: return kFrameBytes * (1 + random() % 2);
+    case 1: return kSmallFrameBytes * (1 + random() % 2);
     case 2: return random() % 30'000;
     default: return 1 + random() % 2500;
   }
@@ -168,7 +169,7 @@ class IngestReceiverChurn : public ControlTest {
     Churn churn(ring, total, at_once);
     delivered_.assign(total, {});
     const ingest::ReceiverOptions options =
-        with_control({.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames}, .burst_packets = 64});
+        with_control({.frames = {.frame_bytes = kSmallFrameBytes, .frame_count = kFewFrames}, .burst_packets = 64});
     TcpReception tcp{.connections = places};
     tcp.config.idle_max = 10 * ingest::TcpConfig::kSecond;  // of those whose reset was not the very number
     Receiver receiver(churn, ring, device(), tcp, options);

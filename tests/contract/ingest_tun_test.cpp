@@ -33,7 +33,7 @@ using testing::internet_checksum;
 using testing::load_big;
 using ::testing::Property;
 using testing::take_until;
-using testing::Taken;
+using testing::TakenPacket;
 using ::testing::Throws;
 
 constexpr std::uint8_t kIcmp = 1;
@@ -72,19 +72,19 @@ Bytes ipv4(std::uint8_t protocol, const IpAddress& source, const IpAddress& dest
   return packet;
 }
 
-bool is(const Taken& taken, std::uint8_t protocol) {
+bool is(const TakenPacket& taken, std::uint8_t protocol) {
   return taken.bytes.size() > kIpv4Bytes && load_big(taken.bytes, 0, 1) == 0x45 &&
          load_big(taken.bytes, 9, 1) == protocol;
 }
 
 auto any_of(std::uint8_t protocol) {
-  return [protocol](const std::vector<Taken>& all) {
-    return std::any_of(all.begin(), all.end(), [&](const Taken& one) { return is(one, protocol); });
+  return [protocol](const std::vector<TakenPacket>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const TakenPacket& one) { return is(one, protocol); });
   };
 }
 
-const Taken& first_of(const std::vector<Taken>& all, std::uint8_t protocol) {
-  return *std::find_if(all.begin(), all.end(), [&](const Taken& one) { return is(one, protocol); });
+const TakenPacket& first_of(const std::vector<TakenPacket>& all, std::uint8_t protocol) {
+  return *std::find_if(all.begin(), all.end(), [&](const TakenPacket& one) { return is(one, protocol); });
 }
 
 /// A TCP socket that connects without waiting.
@@ -109,9 +109,9 @@ TEST(TunSource, TheKernelAnswersAPing) {
     store_be16(echo.data() + 4, 77);
     store_be16(echo.data() + 2, internet_checksum(echo));
     ASSERT_TRUE(source->send(ipv4(kIcmp, source->address(), source->peer_address(), echo)).ok());
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*source, ring, taken, any_of(kIcmp));
-    const Taken& answer = first_of(taken, kIcmp);
+    const TakenPacket& answer = first_of(taken, kIcmp);
     EXPECT_EQ(IpAddress::v4(static_cast<std::uint32_t>(load_big(answer.bytes, 12, 4))), source->peer_address());
     EXPECT_EQ(IpAddress::v4(static_cast<std::uint32_t>(load_big(answer.bytes, 16, 4))), source->address());
     EXPECT_EQ(load_big(answer.bytes, 20, 1), 0U) << "an echo's reply";
@@ -128,7 +128,7 @@ TEST(TunSource, AConnectionBeginsWithASyn) {
     EXPECT_EQ(to_string(source->address()), "10.9.0.2");
     EXPECT_EQ(to_string(source->peer_address()), "10.9.0.1");
     const FileDescriptor socket = connect_to(source->address(), 9000);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*source, ring, taken, any_of(kTcp));
     const Bytes& syn = first_of(taken, kTcp).bytes;
     EXPECT_EQ(load_big(syn, 22, 2), 9000U);
@@ -168,7 +168,7 @@ Stream first_bytes(bool offloads, std::size_t count) {
   Ring ring = cpu_ring(65536, 64);
   const auto source = open_tun(ring, {.offloads = offloads});
   const FileDescriptor socket = connect_to(source->address(), 9000);
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   take_until(*source, ring, taken, any_of(kTcp));
   if (::testing::Test::HasFatalFailure()) return {};
   const Bytes syn = first_of(taken, kTcp).bytes;
@@ -181,8 +181,8 @@ Stream first_bytes(bool offloads, std::size_t count) {
   const std::uint64_t first = load_big(syn, 24, 4) + 1;
   Stream stream{.bytes = Bytes(count)};
   std::vector<bool> have(count);
-  take_until(*source, ring, taken, [&](const std::vector<Taken>& all) {
-    for (const Taken& one : all) {
+  take_until(*source, ring, taken, [&](const std::vector<TakenPacket>& all) {
+    for (const TakenPacket& one : all) {
       if (!is(one, kTcp) || one.bytes.size() <= 40 || load_big(one.bytes, 33, 1) == kSyn) continue;
       const std::size_t header = 20 + load_big(one.bytes, 32, 1) / 16 * 4;
       const auto offset = static_cast<std::uint32_t>(load_big(one.bytes, 24, 4) - first);
@@ -261,12 +261,12 @@ TEST(TunSource, AConnectionOfIpv6BeginsWithASyn) {
                 Throws<UsageError>(Property(&std::exception::what, HasSubstr("fd00:9::/126 overlaps fd00:9::"))));
     EXPECT_EQ(to_string(open_tun(ring, {.address = "::"})->address()), "2001:2::2");
     const FileDescriptor socket = connect_to(source->address(), 9000);
-    std::vector<Taken> taken;
-    const auto is_syn = [](const Taken& one) {
+    std::vector<TakenPacket> taken;
+    const auto is_syn = [](const TakenPacket& one) {
       return load_big(one.bytes, 0, 1) >> 4 == 6 && load_big(one.bytes, 6, 1) == kTcp;
     };
     take_until(*source, ring, taken,
-               [&](const std::vector<Taken>& all) { return std::any_of(all.begin(), all.end(), is_syn); });
+               [&](const std::vector<TakenPacket>& all) { return std::any_of(all.begin(), all.end(), is_syn); });
     const Bytes& syn = std::find_if(taken.begin(), taken.end(), is_syn)->bytes;
     EXPECT_EQ(load_big(syn, 42, 2), 9000U);
     EXPECT_EQ(load_big(syn, 53, 1), kSyn);
@@ -282,7 +282,7 @@ TEST(TunSource, ThousandsWhoConnectAtOnceAreAllHeard) {
     Ring ring = cpu_ring(1 << 22, 64);
     const auto source = open_tun(ring, {.address = "10.9.0.2"});
     for (std::size_t i = 0; i < kClients; ++i) (void)connect_to(source->address(), 9000);  // closing leaves the SYN
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     for (std::size_t before = 0; taken.size() < kClients; before = taken.size()) {
       ASSERT_TRUE(testing::take(*source, ring, taken).ok());
       if (taken.size() == before) break;

@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 using testing::load_big;
 using ::testing::Property;
 using testing::take_until;
-using testing::Taken;
+using testing::TakenPacket;
 using ::testing::Throws;
 
 constexpr int kUdpSegment = 103;  // UDP_SEGMENT
@@ -77,26 +77,26 @@ class Left {
   FileDescriptor socket_;
 };
 
-bool is_udp_to(const Taken& taken, std::uint16_t port) {
+bool is_udp_to(const TakenPacket& taken, std::uint16_t port) {
   return taken.bytes.size() >= kHeaders && load_big(taken.bytes, 12, 2) == kEthertypeIpv4 &&
          load_big(taken.bytes, 23, 1) == IPPROTO_UDP && load_big(taken.bytes, 36, 2) == port;
 }
 
-std::vector<Taken> udp_to(const std::vector<Taken>& all, std::uint16_t port) {
-  std::vector<Taken> some;
+std::vector<TakenPacket> udp_to(const std::vector<TakenPacket>& all, std::uint16_t port) {
+  std::vector<TakenPacket> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some),
-               [&](const Taken& one) { return is_udp_to(one, port); });
+               [&](const TakenPacket& one) { return is_udp_to(one, port); });
   return some;
 }
 
 auto datagrams(std::uint16_t port, std::size_t count) {
-  return [=](const std::vector<Taken>& all) { return udp_to(all, port).size() >= count; };
+  return [=](const std::vector<TakenPacket>& all) { return udp_to(all, port).size() >= count; };
 }
 
 /// Every datagram that Left::send(number, bytes) sent, once, as it was.
-void expect_numbers(const std::vector<Taken>& all, std::uint32_t count, std::size_t bytes) {
+void expect_numbers(const std::vector<TakenPacket>& all, std::uint32_t count, std::size_t bytes) {
   std::map<std::uint64_t, int> seen;
-  for (const Taken& one : all) {
+  for (const TakenPacket& one : all) {
     ASSERT_EQ(one.bytes.size(), kHeaders + bytes);
     const auto number = load_big(one.bytes, kHeaders, 4);
     ++seen[number];
@@ -111,7 +111,7 @@ void expect_numbers(const std::vector<Taken>& all, std::uint32_t count, std::siz
 
 /// A packet socket's block is closed when its time is up, however little is in it: who does not look while a slow
 /// machine sends runs out of blocks.
-void take_what_is_there(Source& source, Ring& ring, std::vector<Taken>& to) {
+void take_what_is_there(Source& source, Ring& ring, std::vector<TakenPacket>& to) {
   const auto got = testing::take(source, ring, to, Duration{});
   ASSERT_TRUE(got.ok()) << got.error().native;
 }
@@ -123,7 +123,7 @@ TEST(PacketSocketSource, GivesFramesAsTheyWereSent) {
     EXPECT_EQ(source->layer(), Layer::ethernet);
     const Left sender(9000);
     const Left other(9001);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     for (std::uint32_t i = 0; i < 300; ++i) {
       sender.send(i, 1000);
       other.send(i, 1000);
@@ -148,7 +148,7 @@ TEST(PacketSocketSource, MergedDatagramsSayWhereToCut) {
     Bytes sent(10'500);
     StreamBytes(1).fill(0, sent);
     sender.send(sent);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*source, ring, taken, datagrams(9000, 1));
     ASSERT_EQ(taken.size(), 1U);
     EXPECT_EQ(taken[0].packet.segment_bytes, 1000U);
@@ -169,10 +169,10 @@ TEST(PacketSocketSource, SendsFramesAndDoesNotSeeItsOwn) {
     write_ethernet(frame.data(), kEthertypeIpv4);
     const Status sent = right->send(frame);
     ASSERT_TRUE(sent.ok()) << to_string(sent.error().code) << " " << sent.error().native;
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*left, left_ring, taken, datagrams(6, 1));
     EXPECT_EQ(udp_to(taken, 6)[0].bytes, frame);
-    std::vector<Taken> echoed;
+    std::vector<TakenPacket> echoed;
     (void)testing::take(*right, right_ring, echoed);
     EXPECT_TRUE(udp_to(echoed, 6).empty());
     EXPECT_EQ(right->counters().sent_bytes, frame.size());
@@ -190,7 +190,7 @@ TEST(PacketSocketSource, AGroupSharesWhatComes) {
     EXPECT_THAT([&] { (void)open_packet_socket(rings[0], {.interface = "left", .group = 7, .fanout = Fanout::hash}); },
                 Throws<UsageError>(says("group 7 exists")));
     const Left sender(9000);
-    std::vector<Taken> all;
+    std::vector<TakenPacket> all;
     for (std::uint32_t i = 0; i < 200; ++i) {
       sender.send(i, 500);
       for (std::size_t one = 0; one < 2; ++one) take_what_is_there(*sources[one], rings[one], all);
@@ -212,7 +212,7 @@ TEST(PacketSocketSource, CutsWhatIsLargerThanASlotAndCountsDrops) {
         open_packet_socket(ring, {.interface = "right", .udp_port = 9000, .block_bytes = 1 << 17, .block_count = 2});
     const Left sender(9000);
     for (std::uint32_t i = 0; i < 1000; ++i) sender.send(i, 1400);  // far more than the kernel's ring holds
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     while (*testing::take(*source, ring, taken, std::chrono::milliseconds(200)) != 0) continue;
     EXPECT_EQ(source->counters().packets + source->counters().dropped, 1000U);
     EXPECT_GT(source->counters().dropped, 0U);
@@ -235,7 +235,7 @@ TEST(PacketSocketSource, SaysWhatIsWrong) {
     EXPECT_THAT(opening({.interface = "right", .block_timeout_ms = 0}), Throws<UsageError>(says("1 ms or more")));
     const auto source = open_packet_socket(ring, {.interface = "right"});
     std::vector<Packet> packets(4);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     while (*testing::take(*source, ring, taken) != 0) continue;
     command("ip link del left");
     Result<std::size_t> got = std::size_t{0};
@@ -281,7 +281,7 @@ TEST_P(XdpSourceAt, GivesFramesOfEveryQueue) {
     std::vector<Left> senders;
     for (int i = 0; i < 16; ++i) senders.emplace_back(std::uint16_t{9000});  // flows, over queues
     for (std::uint32_t i = 0; i < 480; ++i) senders[i % 16].send(i, 1000);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*source, ring, taken, datagrams(9000, 480));
     expect_numbers(udp_to(taken, 9000), 480, 1000);
     EXPECT_FALSE(taken[0].packet.checksum_verified);
@@ -302,7 +302,7 @@ TEST_P(XdpSourceAt, PutsLargeFramesTogether) {
         }
         const Left sender(9000);
         for (std::uint32_t i = 0; i < 100; ++i) sender.send(i, 8900);
-        std::vector<Taken> taken;
+        std::vector<TakenPacket> taken;
         take_until(*source, ring, taken, datagrams(9000, 100));
         expect_numbers(udp_to(taken, 9000), 100, 8900);
         EXPECT_TRUE(taken[0].packet.checksum_verified) << "as asked";
@@ -323,7 +323,7 @@ TEST_P(XdpSourceAt, TakesOnlyWhatTheFilterNames) {
       }
     };
     send_both();
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*by_port, ring, taken, datagrams(9000, 50));
     EXPECT_EQ(taken.size(), 50U) << "nothing else";
   });
@@ -338,7 +338,7 @@ TEST_P(XdpSourceAt, TakesOnlyWhatTheFilterNames) {
       ASSERT_EQ(::sendto(socket.get(), "away", 4, 0, elsewhere.get(), elsewhere.bytes), 4);
       wanted.send(i, 200);
     }
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     take_until(*by_address, ring, taken, datagrams(9000, 50));
     EXPECT_EQ(taken.size(), 50U) << "nothing else";
   });
@@ -356,7 +356,7 @@ TEST_P(XdpSourceAt, SendsFrames) {
               {.source = 0x0A4D0002, .destination = 0x0A4D0001, .source_port = 5, .destination_port = 6});
     write_ethernet(frame.data(), kEthertypeIpv4);
     constexpr std::size_t kCount = 1000;  // more than there are frames for sending
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     const auto give_up = std::chrono::steady_clock::now() + testing::kGuard;
     std::size_t sent = 0;
     while (sent < kCount && std::chrono::steady_clock::now() < give_up) {
@@ -366,7 +366,7 @@ TEST_P(XdpSourceAt, SendsFrames) {
       take_what_is_there(*left, left_ring, taken);
     }
     take_until(*left, left_ring, taken, [](const auto& all) { return all.size() >= kCount; });
-    for (const Taken& one : taken) ASSERT_EQ(one.bytes, frame);
+    for (const TakenPacket& one : taken) ASSERT_EQ(one.bytes, frame);
     EXPECT_EQ(source->counters().sent, kCount);
     EXPECT_EQ(source->send(Bytes(5000)).error().code, Errc::invalid_argument);
     EXPECT_EQ(source->send({}).error().code, Errc::invalid_argument);
@@ -383,7 +383,7 @@ TEST(XdpSource, CountsWhatFindsNoFrame) {
         open_xdp(ring, {.interface = "right", .udp_port = 9000, .hook = XdpHook::generic, .frames = 64});
     const Left sender(9000);
     for (std::uint32_t i = 0; i < 500; ++i) sender.send(i, 500);
-    std::vector<Taken> taken;
+    std::vector<TakenPacket> taken;
     while (*testing::take(*source, ring, taken, std::chrono::milliseconds(200)) != 0) continue;
     EXPECT_EQ(source->counters().packets + source->counters().dropped, 500U);
     EXPECT_GT(source->counters().dropped, 0U);

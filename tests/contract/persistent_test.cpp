@@ -43,11 +43,6 @@ void exchange(Client& client, const Operator& op, std::uint64_t first, std::size
   }
 }
 
-[[nodiscard]] MoodyQuery ask_for(Moodiness mood, std::uint64_t number = 0) { return {mood, number}; }
-[[nodiscard]] std::span<const std::byte> bytes_of(const MoodyQuery& query) {
-  return std::as_bytes(std::span(&query, 1));
-}
-
 class Persistent : public DeviceTest {
  protected:
   [[nodiscard]] static std::vector<Doorbell> doorbells() {

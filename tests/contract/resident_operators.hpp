@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/serve/operator.hpp"
@@ -17,6 +19,11 @@ struct MoodyQuery {
   Moodiness mood;
   std::uint64_t number;
 };
+
+[[nodiscard]] inline MoodyQuery ask_for(Moodiness mood, std::uint64_t number = 0) { return {mood, number}; }
+[[nodiscard]] inline std::span<const std::byte> bytes_of(const MoodyQuery& query) {
+  return std::as_bytes(std::span(&query, 1));
+}
 
 /// 64 numbers, each written by a thread of its own where there are so many.
 struct MoodyAnswer {

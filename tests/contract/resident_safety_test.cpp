@@ -24,11 +24,6 @@ using std::chrono::seconds;
 /// Longer than a busy machine keeps a kernel that works from being seen at work.
 constexpr Duration kHangAfter = seconds(1);
 
-[[nodiscard]] MoodyQuery ask_for(Moodiness mood, std::uint64_t number = 0) { return {mood, number}; }
-[[nodiscard]] std::span<const std::byte> bytes_of(const MoodyQuery& query) {
-  return std::as_bytes(std::span(&query, 1));
-}
-
 [[nodiscard]] Plan persistent_plan(Doorbell doorbell, std::uint32_t boxes) {
   Plan plan;
   plan.schedule = serve::Schedule::persistent;

@@ -55,7 +55,7 @@ const Examples& examples() {
   return instance;
 }
 
-class RetrievalOnDevice : public testing::TestWithParam<std::string> {
+class RetrievalOnDevice : public ::testing::TestWithParam<std::string> {
  protected:
   Device device_ = Device::parse(GetParam());
 };
@@ -160,7 +160,7 @@ TEST(RetrievalOperator, NamesTheOptionThatIsOutOfRange) {
   EXPECT_THROW(static_cast<void>(retrieval(nullptr)), UsageError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, RetrievalOnDevice, testing::ValuesIn(device_names()), [](const auto& device) {
+INSTANTIATE_TEST_SUITE_P(Devices, RetrievalOnDevice, ::testing::ValuesIn(device_names()), [](const auto& device) {
   std::string name = device.param;
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;

@@ -243,17 +243,6 @@ def test_ladder_checks_its_outputs_before_it_climbs(run: Run, tmp_path: Path):
         assert time.monotonic() - began < 20
 
 
-def test_tune_writes_its_report(run: Run, tmp_path: Path):
-    pytest.importorskip("matplotlib")
-    page = tmp_path / "tuned.html"
-    done = run(
-        *("tune", "--device", "cpu", "--budget", "2s", "--bound", "200ms", "--plans", "ignore"),
-        *("--tolerance", "0.01", "--report", page),
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

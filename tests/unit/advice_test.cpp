@@ -318,7 +318,7 @@ TEST(Advice, EveryProfileGetsAValidOne) {
     SCOPED_TRACE(testing::Message() << i << ": " << to_string(profile.pattern) << ", " << profile.bytes << " bytes, "
                                     << profile.budget_bytes << " on the device, rows " << profile.row_bytes);
     expect_valid(profile, advise(cpu(), profile, rates));
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 

@@ -165,7 +165,7 @@ const std::vector<Box> kBoxes3d{
     {{0, 0, 0}, {75, 9, 3}}, {{3, 9, 0}, {30, 80, 5}}, {{41, 9, 1}, {43, 40, 4}}, {{50, 41, 2}, {75, 75, 5}}};
 const std::vector<Box> kBoxes2d{{{0, 0, 0}, {75, 9, 1}}, {{3, 9, 0}, {30, 80, 1}}, {{41, 9, 0}, {43, 40, 1}}};
 constexpr Extent kSpace{75, 80, 5};
-constexpr Extent kPlane{75, 80, 1};
+constexpr Extent kLargePlane{75, 80, 1};
 
 TEST(GridVectors, MaxwellsEquationsInSpace) {
   constexpr int kE = 5;
@@ -181,14 +181,14 @@ TEST(GridVectors, MaxwellsEquationsInSpace) {
 TEST(GridVectors, MaxwellsEquationsInAPlane) {
   constexpr int kE = 4;
   static_assert(fdtd_order<2, true>()[kE] == FdtdPhase::update_e);
-  expect_as_rows<0>(Fdtd2d<float, true>{}, kPlane, kBoxes2d);
-  expect_as_rows<kE>(Fdtd2d<float, true>{}, kPlane, kBoxes2d);
-  expect_as_rows<0>(Fdtd2d<double, false>{}, kPlane, kBoxes2d);
+  expect_as_rows<0>(Fdtd2d<float, true>{}, kLargePlane, kBoxes2d);
+  expect_as_rows<kE>(Fdtd2d<float, true>{}, kLargePlane, kBoxes2d);
+  expect_as_rows<0>(Fdtd2d<double, false>{}, kLargePlane, kBoxes2d);
 }
 
 TEST(GridVectors, FieldsThatAreOnlyWritten) {
   expect_as_rows<0>(Heat<float, 3>{0.1F}, kSpace, kBoxes3d);
-  expect_as_rows<0>(Heat<double, 2>{0.1}, kPlane, kBoxes2d);
+  expect_as_rows<0>(Heat<double, 2>{0.1}, kLargePlane, kBoxes2d);
   expect_as_rows<0>(Jacobi<float, 3>{}, kSpace, kBoxes3d);
 }
 

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Property;
 using testing::take;
 using testing::take_all;
-using testing::Taken;
+using testing::TakenPacket;
 using ::testing::Throws;
 
 constexpr std::uint32_t kEthernet = 1;
@@ -52,7 +52,7 @@ class Capture : public ::testing::Test {
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path;
   }
-  std::vector<Taken> read(CaptureWriter& writer, std::size_t burst = 16) {
+  std::vector<TakenPacket> read(CaptureWriter& writer, std::size_t burst = 16) {
     const auto source = open_capture(ring_, write(writer.bytes()));
     layer_ = source->layer();
     return take_all(*source, ring_, burst);
@@ -61,7 +61,7 @@ class Capture : public ::testing::Test {
   std::string failure(const Bytes& bytes, std::size_t before = 0) {
     try {
       const auto source = open_capture(ring_, write(bytes));
-      std::vector<Taken> taken;
+      std::vector<TakenPacket> taken;
       Result<std::size_t> got = std::size_t{1};
       while (got.ok() && !source->ended()) got = take(*source, ring_, taken);
       if (got.ok()) got = take(*source, ring_, taken);
@@ -198,7 +198,7 @@ TEST_F(Capture, InterfacesOfTwoLayersAreBroughtToTheFirsts) {
   const auto as_ip = read(first_ip);
   EXPECT_EQ(layer_, Layer::ip);
   ASSERT_EQ(as_ip.size(), 3U);
-  for (const Taken& one : as_ip) EXPECT_EQ(one.bytes, ip);
+  for (const TakenPacket& one : as_ip) EXPECT_EQ(one.bytes, ip);
 
   CaptureWriter first_ethernet(false);
   first_ethernet.section();

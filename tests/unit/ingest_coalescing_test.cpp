@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-struct Taken {
+struct Totals {
   std::uint64_t bytes = 0;
   std::uint64_t bursts = 0;
   std::uint64_t slept = 0;
@@ -21,8 +21,8 @@ struct Taken {
 
 /// Takes bursts for `length`: a burst costs 5 us, waits 20 us for packets, and brings what `brings` says of the time
 /// since the last.
-Taken take(Coalescing& coalescing, Duration length, const std::function<std::uint64_t(Duration)>& brings) {
-  Taken run;
+Totals take(Coalescing& coalescing, Duration length, const std::function<std::uint64_t(Duration)>& brings) {
+  Totals run;
   Time now{std::chrono::seconds(1)};
   const Time begin = now;
   while (now - begin < length) {
@@ -44,9 +44,9 @@ std::uint64_t at_line_rate(Duration since) {
   return static_cast<std::uint64_t>(static_cast<double>(since.count()) / kNsPerByte);
 }
 
-TEST(IngestCoalescing, ASenderAtLineRateIsTakenInLargeBursts) {
+TEST(IngestCoalescing, ASenderAtLineRateIsRunInLargeBursts) {
   Coalescing coalescing;
-  const Taken run = take(coalescing, std::chrono::milliseconds(200), at_line_rate);
+  const Totals run = take(coalescing, std::chrono::milliseconds(200), at_line_rate);
   EXPECT_GT(run.slept, run.bursts * 9 / 10);
   EXPECT_GT(run.bytes / run.bursts, 3 * at_line_rate(microseconds(25)));
 }
@@ -54,7 +54,7 @@ TEST(IngestCoalescing, ASenderAtLineRateIsTakenInLargeBursts) {
 TEST(IngestCoalescing, ASenderThatWaitsForItsWindowIsSlowedDownByLessThan5Percent) {
   constexpr std::uint64_t kWindow = 64 << 10;
   Coalescing coalescing;
-  const Taken run = take(coalescing, std::chrono::seconds(1), [](Duration) { return kWindow; });
+  const Totals run = take(coalescing, std::chrono::seconds(1), [](Duration) { return kWindow; });
   const auto without = run.took / microseconds(25) * kWindow;
   EXPECT_GT(run.bytes, without * 95 / 100);
   EXPECT_GT(run.slept, 0U);  // it has been tried
@@ -64,14 +64,14 @@ TEST(IngestCoalescing, ALargerWindowThatSleepsWouldExhaustIsNotSleptFor) {
   // Half of what comes at line rate while the receiver sleeps: bursts would grow, and the rate would fall.
   const std::uint64_t window = at_line_rate(microseconds(125)) / 2;
   Coalescing coalescing;
-  const Taken run =
+  const Totals run =
       take(coalescing, std::chrono::seconds(1), [&](Duration since) { return std::min(window, at_line_rate(since)); });
   EXPECT_LT(run.slept, run.bursts / 20);
 }
 
 TEST(IngestCoalescing, QuestionsAndAnswersAreNeverSleptFor) {
   Coalescing coalescing;
-  const Taken run = take(coalescing, std::chrono::seconds(1), [](Duration) { return std::uint64_t{200}; });
+  const Totals run = take(coalescing, std::chrono::seconds(1), [](Duration) { return std::uint64_t{200}; });
   EXPECT_EQ(run.slept, 0U);
 }
 
@@ -83,7 +83,7 @@ TEST(IngestCoalescing, NothingIsSleptForWherePacketsWait) {
   }
 }
 
-TEST(IngestCoalescing, DatagramsThatComeOneByOneAreTakenTogether) {
+TEST(IngestCoalescing, DatagramsThatComeOneByOneAreRunTogether) {
   Coalescing coalescing;
   coalescing.note({.bytes = 1472, .at = Time{std::chrono::seconds(1)}, .copies_wait = true});
   EXPECT_EQ(coalescing.pause(), Duration{});

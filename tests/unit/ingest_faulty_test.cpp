@@ -17,7 +17,7 @@ namespace {
 using testing::cpu_ring;
 using testing::load_big;
 using testing::take_all;
-using testing::Taken;
+using testing::TakenPacket;
 
 constexpr std::uint64_t kPackets = 20'000;
 
@@ -25,7 +25,7 @@ SyntheticTraffic traffic() { return {.layer = Layer::payload, .payloads = {{64, 
 
 struct Outcome {
   std::vector<std::uint64_t> numbers;
-  std::vector<Taken> packets;
+  std::vector<TakenPacket> packets;
   FaultCounters faults;
   SourceCounters counters;
 };
@@ -36,7 +36,7 @@ Outcome run(const Faults& faults, std::size_t burst = 16) {
   const auto source = make_faulty_source(ring, make_synthetic_source(between, traffic()), between, faults);
   Outcome outcome;
   outcome.packets = take_all(*source, ring, burst);
-  for (const Taken& one : outcome.packets) outcome.numbers.push_back(load_big(one.bytes, 0, 8));
+  for (const TakenPacket& one : outcome.packets) outcome.numbers.push_back(load_big(one.bytes, 0, 8));
   outcome.faults = source->faults();
   outcome.counters = source->counters();
   return outcome;

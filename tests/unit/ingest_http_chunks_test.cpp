@@ -8,8 +8,8 @@
 namespace headrace::ingest {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(HttpChunks, AreFoundUpToTheFirstThatHasNotCome) {
   const HttpChunks found = find_http_chunks("1\r\na\r\n3\r\nbcd\r\n2\r\nef\r", 100);

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/sanitizers.hpp"
+
 namespace headrace::ingest {
 namespace {
 
@@ -79,7 +81,7 @@ class Both {
 };
 
 TEST(IngestIntervals, ArbitraryRangesEqualAPlainMap) {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < headrace::testing::rounds(60); ++seed) {
     std::mt19937 random(seed);
     constexpr std::size_t kBytes = 2000;
     Both both(kBytes);

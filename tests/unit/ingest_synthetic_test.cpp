@@ -18,7 +18,7 @@ using testing::cpu_ring;
 using testing::internet_checksum;
 using testing::load_big;
 using testing::take_all;
-using testing::Taken;
+using testing::TakenPacket;
 
 Bytes stream(std::uint64_t seed, std::uint64_t offset, std::size_t count) {
   Bytes bytes(count);
@@ -57,7 +57,7 @@ TEST(Synthetic, PayloadsAreTheStreamInOrder) {
   const auto source = make_synthetic_source(
       ring,
       {.layer = Layer::payload, .payloads = {{100, 1}, {1400, 2}}, .number_offset = 4, .packets = 500, .seed = 3});
-  const std::vector<Taken> all = take_all(*source, ring);
+  const std::vector<TakenPacket> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 500U);
   std::uint64_t offset = 0;
   std::size_t small = 0;
@@ -79,11 +79,11 @@ TEST(Synthetic, HeadersAreValid) {
   Ring ring = cpu_ring();
   const auto source = make_synthetic_source(
       ring, {.payloads = {{33, 1}}, .number_width = 4, .first_number = 0xFFFFFFFF, .packets = 2, .port = 4791});
-  const std::vector<Taken> all = take_all(*source, ring);
+  const std::vector<TakenPacket> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(load_big(all[0].bytes, 42, 4), 0xFFFFFFFFU);
   EXPECT_EQ(load_big(all[1].bytes, 42, 4), 0U) << "wraps";
-  for (const Taken& one : all) {
+  for (const TakenPacket& one : all) {
     ASSERT_EQ(one.bytes.size(), 14U + 20 + 8 + 33);
     EXPECT_FALSE(one.packet.checksum_verified);
     const std::span<const std::byte> ip = std::span(one.bytes).subspan(14);
@@ -102,7 +102,7 @@ TEST(Synthetic, IsTheSameForTheSameSeed) {
     const auto source =
         make_synthetic_source(ring, {.payloads = {{64, 1}, {900, 1}, {1400, 1}}, .packets = 100, .seed = seed});
     Bytes bytes;
-    for (const Taken& one : take_all(*source, ring, 7)) bytes.insert(bytes.end(), one.bytes.begin(), one.bytes.end());
+    for (const TakenPacket& one : take_all(*source, ring, 7)) bytes.insert(bytes.end(), one.bytes.begin(), one.bytes.end());
     return bytes;
   };
   EXPECT_EQ(make(5), make(5));
@@ -123,7 +123,7 @@ TEST(Synthetic, StopsWhereNoSlotIsFree) {
 TEST(Synthetic, PacedPacketsAreStampedWithTheirSchedule) {
   Ring ring = cpu_ring();
   const auto source = make_synthetic_source(ring, {.packets = 20, .packets_per_second = 1000});
-  const std::vector<Taken> all = take_all(*source, ring);
+  const std::vector<TakenPacket> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 20U);
   for (std::size_t i = 1; i < all.size(); ++i) {
     EXPECT_EQ(all[i].packet.received_ns - all[i - 1].packet.received_ns, 1'000'000U);
@@ -135,7 +135,7 @@ TEST(Synthetic, PayloadsWrittenOnceStayButTheNumberGoesOn) {
   Ring ring = cpu_ring(2048, 4);
   const auto source = make_synthetic_source(
       ring, {.layer = Layer::payload, .packets = 8, .checksums = false, .payloads_once = true, .seed = 1});
-  const std::vector<Taken> all = take_all(*source, ring, 4);
+  const std::vector<TakenPacket> all = take_all(*source, ring, 4);
   ASSERT_EQ(all.size(), 8U);
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(load_big(all[i].bytes, 0, 8), i);

@@ -7,7 +7,7 @@
 namespace headrace::ingest::testing {
 namespace {
 
-Peer peer_of(std::uint32_t i) {
+Peer mixed_peer(std::uint32_t i) {
   return {.version = i % 2 == 0 ? 4U : 6U,
           .host = static_cast<std::uint8_t>(1 + i % 50),
           .port = static_cast<std::uint16_t>(1024 + i)};
@@ -18,7 +18,7 @@ TEST(TcpMany, StreamsDoNotMix) {
   Receiver receiver(test_config(), kConnections);
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < kConnections; ++i) {
-    clients.emplace_back(receiver, peer_of(i), Opening{.initial = i * 0x04000000U});
+    clients.emplace_back(receiver, mixed_peer(i), Opening{.initial = i * 0x04000000U});
     clients.back().open();
   }
   std::mt19937 random(1);
@@ -50,7 +50,7 @@ TEST(TcpMany, ABurstOfSeveralIsAcknowledgedToEach) {
   Bytes ring;
   std::vector<Packet> packets;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    clients.emplace_back(receiver, peer_of(i));
+    clients.emplace_back(receiver, mixed_peer(i));
     clients.back().open();
     for (std::int64_t at = 0; at < 400; at += 100) {
       const Bytes bytes = tcp_packet(clients[i].peer(), clients[i].segment(at, pattern(at, 100)));
@@ -79,15 +79,15 @@ TEST(TcpMany, AFloodOfSynsHarmsNoEstablishedConnection) {
   Receiver receiver(config, 8);
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    clients.emplace_back(receiver, peer_of(i));
+    clients.emplace_back(receiver, mixed_peer(i));
     clients.back().open();
   }
   for (std::uint32_t i = 100; i < 1100; ++i) {
-    Client(receiver, peer_of(i)).send_syn();
+    Client(receiver, mixed_peer(i)).send_syn();
     ASSERT_LE(receiver.view().shared->requests.half_open_count, 5U);
   }
   EXPECT_EQ(receiver.counters().half_open_lost, 995U);
-  Client late(receiver, peer_of(1099));  // the last one is still there
+  Client late(receiver, mixed_peer(1099));  // the last one is still there
   late.send_syn();
   late.send(0, {});
   EXPECT_EQ(receiver.events.size(), 1U);
@@ -106,7 +106,7 @@ TEST(TcpMany, TheOldestHalfOpenGivesWay) {
   Receiver receiver(config, 8);
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    clients.emplace_back(receiver, peer_of(i));
+    clients.emplace_back(receiver, mixed_peer(i));
     clients.back().send_syn();
   }
   clients[0].send(0, {});
@@ -118,11 +118,11 @@ TEST(TcpMany, TheOldestHalfOpenGivesWay) {
 
 TEST(TcpMany, AFullTableLetsOthersWaitUntilOneEnds) {
   Receiver receiver(test_config(), 2);
-  Client first(receiver, peer_of(1));
-  Client second(receiver, peer_of(2));
+  Client first(receiver, mixed_peer(1));
+  Client second(receiver, mixed_peer(2));
   first.open();
   second.open();
-  Client third(receiver, peer_of(3));
+  Client third(receiver, mixed_peer(3));
   third.send_syn();
   ASSERT_EQ(receiver.answers.size(), 1U);
   EXPECT_EQ(receiver.answers[0].headers.window, 0);
@@ -138,7 +138,7 @@ TEST(TcpMany, AFullTableLetsOthersWaitUntilOneEnds) {
   ++second.acknowledgement;
   second.send(0, {}, kAck | kFin);
   ASSERT_EQ(receiver.view().shared->time_wait.count, 1U);
-  Client fourth(receiver, peer_of(4));
+  Client fourth(receiver, mixed_peer(4));
   fourth.open();
 }
 
@@ -146,7 +146,7 @@ TEST(TcpMany, TimersOfAllAreKept) {
   Receiver receiver(test_config(), 16);
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 16; ++i) {
-    clients.emplace_back(receiver, peer_of(i));
+    clients.emplace_back(receiver, mixed_peer(i));
     clients.back().open();
   }
   for (std::uint32_t i = 0; i < 16; ++i) {

@@ -1,4 +1,5 @@
 #include "tests/ingest_sender.hpp"
+#include "tests/sanitizers.hpp"
 
 /// Arbitrary segments against a plain map of bytes.
 namespace headrace::ingest::testing {
@@ -21,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST_P(TcpProperty, EveryByteOnceAndNothingElse) {
-  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+  for (std::uint32_t seed = 0; seed < headrace::testing::rounds(24); ++seed) {
     SCOPED_TRACE(seed);
     TcpConfig config = test_config((seed * 7919) % 20'000);
     config.window_bytes_max = seed % 3 == 0 ? 30'000 : 16 << 20;

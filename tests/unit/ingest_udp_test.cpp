@@ -19,7 +19,7 @@ namespace {
 using testing::Bytes;
 using testing::cpu_ring;
 using testing::take_until;
-using testing::Taken;
+using testing::TakenPacket;
 
 constexpr int kUdpSegment = 103;  // UDP_SEGMENT
 
@@ -50,7 +50,7 @@ class Sender {
 };
 
 auto at_least(std::size_t count) {
-  return [count](const std::vector<Taken>& taken) { return taken.size() >= count; };
+  return [count](const std::vector<TakenPacket>& taken) { return taken.size() >= count; };
 }
 
 class UdpSourceOn : public ::testing::TestWithParam<const char*> {};
@@ -65,7 +65,7 @@ TEST_P(UdpSourceOn, GivesDatagramsAsTheyWereSent) {
   }
   EXPECT_EQ(source->layer(), Layer::payload);
   const Sender sender(GetParam(), source->port());
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   for (std::size_t i = 0; i < 40; ++i) sender.send(stream(i * 1000, 1000 + i));
   take_until(*source, ring, taken, at_least(40));
   ASSERT_EQ(taken.size(), 40U);
@@ -88,11 +88,11 @@ TEST(UdpSource, MergedDatagramsSayWhereToCut) {
   if (!sender.cut_every(1000)) GTEST_SKIP() << "this kernel does not send merged datagrams";
   const Bytes sent = stream(0, 20'500);
   sender.send(sent);
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   Bytes got;
   take_until(*source, ring, taken, [&](const auto& all) {
     got.clear();
-    for (const Taken& one : all) got.insert(got.end(), one.bytes.begin(), one.bytes.end());
+    for (const TakenPacket& one : all) got.insert(got.end(), one.bytes.begin(), one.bytes.end());
     return got.size() >= sent.size();
   });
   EXPECT_EQ(got, sent);
@@ -107,7 +107,7 @@ TEST(UdpSource, CountsWhatDoesNotFit) {
   sender.send(stream(0, 256));
   sender.send(stream(0, 257));
   sender.send({});
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   take_until(*source, ring, taken, at_least(3));
   EXPECT_FALSE(taken[0].packet.truncated);
   EXPECT_TRUE(taken[1].packet.truncated);
@@ -121,7 +121,7 @@ TEST(UdpSource, CountsTheKernelsDrops) {
   const auto source = open_udp(ring, {.address = "127.0.0.1", .kernel_buffer_bytes = 4096, .merge = false});
   const Sender sender("127.0.0.1", source->port());
   for (int i = 0; i < 200; ++i) sender.send(stream(0, 1000));
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   take_until(*source, ring, taken, at_least(1), 1);
   while (*testing::take(*source, ring, taken) != 0) continue;
   sender.send(stream(0, 1));  // carries the count
@@ -142,7 +142,7 @@ TEST(UdpSource, ReceivesAGroup) {
   if (::sendto(socket.get(), sent.data(), sent.size(), 0, group.get(), group.bytes) < 0) {
     GTEST_SKIP() << "no multicast on this loopback: " << std::strerror(errno);
   }
-  std::vector<Taken> taken;
+  std::vector<TakenPacket> taken;
   take_until(*source, ring, taken, at_least(1));
   EXPECT_EQ(taken[0].bytes, sent);
 }

@@ -27,7 +27,7 @@ TEST(RetrievalAnswer, CountsAllAndNamesTheFirst) {
   const Loaded loaded{test::build_index(std::vector<std::string>(1000, "same"))};
   const auto answer = loaded.answer(loaded.index.compile("same"));
   EXPECT_EQ(answer.hits, 1000U);
-  EXPECT_THAT(answer.ids, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  EXPECT_THAT(answer.ids, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
   EXPECT_EQ(loaded.answer(loaded.index.compile("NOT same")).hits, 0U);
   EXPECT_EQ(loaded.answer(loaded.index.compile("NOT other")).hits, 1000U);
 }
@@ -36,7 +36,7 @@ TEST(RetrievalAnswer, FillsUpWithNoDocument) {
   const Loaded loaded{test::build_index(std::vector<std::string>{"a", "b", "a b", "c"})};
   const auto answer = loaded.answer(loaded.index.compile("a OR b"));
   EXPECT_EQ(answer.hits, 3U);
-  EXPECT_THAT(ids_of(answer), testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(ids_of(answer), ::testing::ElementsAre(0, 1, 2));
   EXPECT_TRUE(std::all_of(answer.ids + 3, std::end(answer.ids), [](auto id) { return id == kNoDocument; }));
 }
 
@@ -50,7 +50,7 @@ TEST(RetrievalAnswer, ADocumentInSeveralListsCountsOnce) {
   ASSERT_EQ(query.cover_count, 3);
   const auto answer = loaded.answer(query);
   EXPECT_EQ(answer.hits, 4U);
-  EXPECT_THAT(ids_of(answer), testing::ElementsAre(7, 35, 70, 700));
+  EXPECT_THAT(ids_of(answer), ::testing::ElementsAre(7, 35, 70, 700));
 }
 
 /// Corpora of all shapes: sizes around multiples of 64, words from everywhere to nowhere.
@@ -180,7 +180,7 @@ TEST(RetrievalProperty, EveryQueryOfThreeWordsIsRight) {
   }
   const Loaded loaded{test::build_index(documents)};
   const auto hits = [&](std::string_view text) { return ids_of(loaded.answer(loaded.index.compile(text))); };
-  using testing::ElementsAre;
+  using ::testing::ElementsAre;
   EXPECT_THAT(hits("a"), ElementsAre(1, 3, 5, 7));
   EXPECT_THAT(hits("a b"), ElementsAre(3, 7));
   EXPECT_THAT(hits("a OR b AND c"), ElementsAre(1, 3, 5, 6, 7));
@@ -265,8 +265,8 @@ TEST(RetrievalSampler, LeavesOutTheWordsOfTheLanguage) {
   const RetrievalSampler sampler(std::make_shared<const Index>(test::build_index(documents)));
   for (std::uint64_t i = 0; i < 100; ++i) {
     const auto text = sampler.text(i);
-    EXPECT_THAT(text, testing::HasSubstr("salt"));
-    EXPECT_THAT(text, testing::HasSubstr("pepper"));
+    EXPECT_THAT(text, ::testing::HasSubstr("salt"));
+    EXPECT_THAT(text, ::testing::HasSubstr("pepper"));
   }
 }
 
@@ -282,7 +282,7 @@ TEST(BruteForce, AnswersFromTheDocumentsThemselves) {
   const std::vector<std::string> documents{"Red fish", "blue FISH", "red herring"};
   const auto answer = reference_answer(documents, "red AND NOT herring OR blue");
   EXPECT_EQ(answer.hits, 2U);
-  EXPECT_THAT(ids_of(answer), testing::ElementsAre(0, 1));
+  EXPECT_THAT(ids_of(answer), ::testing::ElementsAre(0, 1));
   EXPECT_EQ(reference_answer(documents, "unicorn").hits, 0U);
   EXPECT_THROW(static_cast<void>(reference_answer(documents, "red AND")), UsageError);
   EXPECT_THROW(static_cast<void>(reference_answer(std::vector<std::string>{"\xFF"}, "red")), DataError);

@@ -19,12 +19,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Index build(const std::vector<std::string>& documents, IndexContents contents, const TextRules& rules = {}) {
-  IndexBuilder builder(rules, contents);
-  for (const auto& document : documents) builder.add(document);
-  return builder.build();
-}
-
 std::vector<std::byte> pack(const Index& index) {
   return pack_index(index.bytes(), read_index(index.bytes(), "index"));
 }
@@ -49,7 +43,7 @@ TEST(RetrievalPacked, GivesTheSameBytesBack) {
   for (const std::uint32_t documents : {1U, 2U, 300U, 20'000U}) {
     const auto corpus = test::random_corpus(random, documents, 40, 0.4);
     for (const auto contents : {IndexContents::documents, IndexContents::frequencies}) {
-      const Index index = build(corpus, contents);
+      const Index index = test::build_index(corpus, contents);
       const auto packed = pack(index);
       expect_same_bytes(index, Index::from_bytes(packed));
       if (documents > 2) {
@@ -60,15 +54,15 @@ TEST(RetrievalPacked, GivesTheSameBytesBack) {
 }
 
 TEST(RetrievalPacked, TakesOddIndexes) {
-  expect_same_bytes(build({""}, IndexContents::frequencies),
-                    Index::from_bytes(pack(build({""}, IndexContents::frequencies))));
+  expect_same_bytes(test::build_index({""}, IndexContents::frequencies),
+                    Index::from_bytes(pack(test::build_index({""}, IndexContents::frequencies))));
   std::string often;
   for (int i = 0; i < 70'000; ++i) often += "a ";
   const std::string longest(200, 'x');
-  const Index index = build({often, "a", longest + " é 東京", "", "xx"}, IndexContents::frequencies);
+  const Index index = test::build_index({often, "a", longest + " é 東京", "", "xx"}, IndexContents::frequencies);
   expect_same_bytes(index, Index::from_bytes(pack(index)));
   if (stem_languages().empty()) return;
-  const Index stems = build({"running dogs", "dog"}, IndexContents::documents, {.stem = "english"});
+  const Index stems = test::build_index({"running dogs", "dog"}, IndexContents::documents, {.stem = "english"});
   const Index again = Index::from_bytes(pack(stems));
   expect_same_bytes(stems, again);
   EXPECT_EQ(again.text_rules().stem, "english");
@@ -77,7 +71,7 @@ TEST(RetrievalPacked, TakesOddIndexes) {
 TEST(RetrievalPacked, IsSavedAndLoaded) {
   const testing::TemporaryFolder temporary;
   const std::filesystem::path folder = temporary.path();
-  const Index index = build({"a cat", "a dog", "cats"}, IndexContents::documents);
+  const Index index = test::build_index({"a cat", "a dog", "cats"}, IndexContents::documents);
   index.save(folder / "a.idx", {}, IndexFile::packed);
   EXPECT_LT(std::filesystem::file_size(folder / "a.idx"), index.bytes().size());
   const Index loaded = Index::load(folder / "a.idx");
@@ -91,7 +85,7 @@ TEST(RetrievalPacked, IsSavedAndLoaded) {
 class RetrievalHostilePacked : public ::testing::Test {
  protected:
   static constexpr std::size_t kStreams = sizeof(PackedHeader) + header_bytes_of(3);
-  std::vector<std::byte> bytes_ = pack(build({"be", "bee be", "", "be"}, IndexContents::frequencies));
+  std::vector<std::byte> bytes_ = pack(test::build_index({"be", "bee be", "", "be"}, IndexContents::frequencies));
 
   [[nodiscard]] std::string with(std::size_t at, unsigned value) {
     auto changed = bytes_;
@@ -176,7 +170,7 @@ TEST_F(RetrievalHostilePacked, EveryFlippedBitAndEveryTruncationIsNoticed) {
 
 TEST_F(RetrievalHostilePacked, RandomBytesAreNoIndex) {
   std::mt19937_64 random(6);
-  bytes_ = pack(build(test::random_corpus(random, 50, 20, 0.2), IndexContents::frequencies));
+  bytes_ = pack(test::build_index(test::random_corpus(random, 50, 20, 0.2), IndexContents::frequencies));
   for (int i = 0; i < 20'000; ++i) {
     auto damaged = bytes_;
     for (std::uint64_t k = 1 + random() % 4; k > 0; --k) {

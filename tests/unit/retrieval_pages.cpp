@@ -26,12 +26,6 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
-Index build(const std::vector<std::string>& documents, IndexContents contents) {
-  IndexBuilder builder({}, contents);
-  for (const auto& document : documents) builder.add(document);
-  return builder.build();
-}
-
 /// Every set of ids is tried as it is, and as all documents but these.
 std::vector<std::uint32_t> members(const std::set<std::uint32_t>& ids, bool all_but, std::uint32_t documents) {
   std::vector<std::uint32_t> there;
@@ -111,9 +105,9 @@ TEST(RetrievalPages, TogetherAreAllMatches) {
 
 TEST(RetrievalFrequencies, AreKeptWhereTheyAreAskedFor) {
   const std::vector<std::string> documents{"to be or not to be", "", "Be bee BE", "not"};
-  const Index plain = build(documents, IndexContents::documents);
+  const Index plain = test::build_index(documents, IndexContents::documents);
   EXPECT_FALSE(plain.has_frequencies());
-  const Index built = build(documents, IndexContents::frequencies);
+  const Index built = test::build_index(documents, IndexContents::frequencies);
   for (const Index& index : {built, Index::from_bytes(built.bytes())}) {
     ASSERT_TRUE(index.has_frequencies());
     EXPECT_THAT(index.lengths(), ElementsAre(6, 0, 3, 1));
@@ -128,7 +122,7 @@ TEST(RetrievalFrequencies, AreKeptWhereTheyAreAskedFor) {
 TEST(RetrievalFrequencies, EndAt65535) {
   std::string text;
   for (int i = 0; i < 65'540; ++i) text += "a ";
-  const Index index = build({text, "a b"}, IndexContents::frequencies);
+  const Index index = test::build_index({text, "a b"}, IndexContents::frequencies);
   EXPECT_THAT(index.frequencies(*index.find("a")), ElementsAre(65'535, 1));
   EXPECT_THAT(index.lengths(), ElementsAre(65'540, 2));
   static_cast<void>(Index::from_bytes(index.bytes()));  // which is accepted
@@ -181,7 +175,7 @@ std::vector<std::string> repeating_corpus(std::mt19937_64& random, std::size_t d
 TEST(RetrievalRanking, IsBm25OfTheTermsThatAreWanted) {
   std::mt19937_64 random(3);
   const auto corpus = repeating_corpus(random, 700);
-  const Index index = build(corpus, IndexContents::frequencies);
+  const Index index = test::build_index(corpus, IndexContents::frequencies);
   const PlainBm25 plain(corpus);
   const std::vector<std::pair<std::string, std::vector<std::string>>> queries{
       {"w3", {"w3"}},
@@ -217,9 +211,9 @@ TEST(RetrievalRanking, IsBm25OfTheTermsThatAreWanted) {
 }
 
 TEST(RetrievalRanking, RefusesWhatItCannotDo) {
-  const Index plain = build({"apple"}, IndexContents::documents);
+  const Index plain = test::build_index({"apple"}, IndexContents::documents);
   EXPECT_THAT(error_of<UsageError>([&] { static_cast<void>(plain.rank("apple")); }), HasSubstr("--frequencies"));
-  const Index index = build({"apple", ""}, IndexContents::frequencies);
+  const Index index = test::build_index({"apple", ""}, IndexContents::frequencies);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Bm25 wrong : {Bm25{-1, 0.5}, Bm25{nan, 0.5}, Bm25{HUGE_VAL, 0.5}}) {
     EXPECT_THAT(error_of<UsageError>([&] { static_cast<void>(index.rank("apple", {}, wrong)); }), HasSubstr("k1"));
@@ -231,7 +225,7 @@ TEST(RetrievalRanking, RefusesWhatItCannotDo) {
 }
 
 TEST(RetrievalRanking, DocumentsWithoutTermsHaveNoScore) {
-  const Index empty = build({"", "..."}, IndexContents::frequencies);
+  const Index empty = test::build_index({"", "..."}, IndexContents::frequencies);
   const RankedPage page = empty.rank("NOT apple");
   ASSERT_EQ(page.documents.size(), 2U);
   EXPECT_EQ(page.documents[0].score, 0);

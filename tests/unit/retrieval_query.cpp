@@ -13,7 +13,7 @@ namespace headrace::operators {
 namespace {
 
 using test::error_of;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// The tree with all parentheses: "((a & b) | !c)".
 std::string show(const Expression& expression, std::uint32_t at) {
@@ -39,12 +39,12 @@ struct Case {
   std::string expected;
 };
 
-class RetrievalGrammar : public testing::TestWithParam<Case> {};
+class RetrievalGrammar : public ::testing::TestWithParam<Case> {};
 TEST_P(RetrievalGrammar, Parses) { EXPECT_EQ(parsed(GetParam().text), GetParam().expected); }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RetrievalGrammar,
-    testing::Values(Case{"lion", "lion"}, Case{"LiOn", "lion"}, Case{"a AND b", "(a & b)"}, Case{"a b", "(a & b)"},
+    ::testing::Values(Case{"lion", "lion"}, Case{"LiOn", "lion"}, Case{"a AND b", "(a & b)"}, Case{"a b", "(a & b)"},
                     Case{"a OR b AND c", "(a | (b & c))"}, Case{"a and b oR c", "((a & b) | c)"},
                     Case{"a OR b c", "(a | (b & c))"}, Case{"NOT a AND b", "(!a & b)"}, Case{"not a b", "(!a & b)"},
                     Case{"a NOT b", "(a & !b)"}, Case{"NOT (a OR b)", "!(a | b)"}, Case{"NOT NOT a", "a"},
@@ -57,14 +57,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"don't", "don't"}, Case{"NOT a-b", "!(a & b)"}, Case{"\"and\"", "and"},
                     Case{"a \"b OR c\" d", "((a & ((b & or) & c)) & d)"}, Case{"a\"b\"c", "((a & b) & c)"}));
 
-class RetrievalSyntaxError : public testing::TestWithParam<Case> {};
+class RetrievalSyntaxError : public ::testing::TestWithParam<Case> {};
 TEST_P(RetrievalSyntaxError, SaysWhereAndWhatWasExpected) {
   EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(GetParam().text)); }), GetParam().expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RetrievalSyntaxError,
-    testing::Values(Case{"", "the query is empty: expected a term, NOT or '('"},
+    ::testing::Values(Case{"", "the query is empty: expected a term, NOT or '('"},
                     Case{"  \n", "the query is empty: expected a term, NOT or '('"},
                     Case{"a AND", "query, position 6: expected a term, NOT or '(' but found the end"},
                     Case{"AND a", "query, position 1: expected a term, NOT or '(' but found 'AND'"},
@@ -150,7 +150,7 @@ TEST(RetrievalLimits, AnyNumberOfNegationsIsFine) {
 }
 
 /// 5,000 documents: "all" in each, "half" in every second, "rare" in documents 10 and 20, "other" in 20 and 30.
-class RetrievalCompile : public testing::Test {
+class RetrievalCompile : public ::testing::Test {
  protected:
   static Index make() {
     std::vector<std::string> documents(5000, "all");
@@ -170,22 +170,22 @@ class RetrievalCompile : public testing::Test {
 };
 
 TEST_F(RetrievalCompile, AnAndIsCoveredByItsRarerSide) {
-  EXPECT_THAT(cover("all AND rare"), testing::ElementsAre("rare"));
-  EXPECT_THAT(cover("rare AND all"), testing::ElementsAre("rare"));
-  EXPECT_THAT(cover("half (rare OR other)"), testing::ElementsAre("other", "rare"));
-  EXPECT_THAT(cover("(rare OR other) AND rare"), testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("all AND rare"), ::testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("rare AND all"), ::testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("half (rare OR other)"), ::testing::ElementsAre("other", "rare"));
+  EXPECT_THAT(cover("(rare OR other) AND rare"), ::testing::ElementsAre("rare"));
 }
 
 TEST_F(RetrievalCompile, AnOrIsCoveredByBothSides) {
-  EXPECT_THAT(cover("rare OR other"), testing::ElementsAre("other", "rare"));
-  EXPECT_THAT(cover("rare OR rare"), testing::ElementsAre("rare"));
-  EXPECT_THAT(cover("NOT (NOT rare AND NOT other)"), testing::ElementsAre("other", "rare")) << "by De Morgan";
+  EXPECT_THAT(cover("rare OR other"), ::testing::ElementsAre("other", "rare"));
+  EXPECT_THAT(cover("rare OR rare"), ::testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("NOT (NOT rare AND NOT other)"), ::testing::ElementsAre("other", "rare")) << "by De Morgan";
 }
 
 TEST_F(RetrievalCompile, ANotIsCoveredByAllDocuments) {
   EXPECT_EQ(index_.compile("NOT rare").mode, RetrievalMode::scan);
   EXPECT_EQ(index_.compile("rare OR NOT other").mode, RetrievalMode::scan);
-  EXPECT_THAT(cover("rare AND NOT other"), testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("rare AND NOT other"), ::testing::ElementsAre("rare"));
 }
 
 TEST_F(RetrievalCompile, FrequentTermsAreScannedFor) {

@@ -18,9 +18,9 @@
 namespace headrace::operators {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class RetrievalStemming : public testing::Test {
+class RetrievalStemming : public ::testing::Test {
  protected:
   void SetUp() override {
     if (stem_languages().empty()) GTEST_SKIP() << "built without libstemmer";
@@ -71,9 +71,9 @@ TEST_F(RetrievalStemming, NoWordIsLost) {
 TEST_F(RetrievalStemming, TermsAreCutBeforeAndAfter) {
   Tokenizer tokenizer({.stem = "english"});
   EXPECT_THAT(tokenizer.split("Cats' RUNNING, 東京都 3.14"),
-              testing::ElementsAre("cat", "run", "東京", "京都", "3.14"));
+              ::testing::ElementsAre("cat", "run", "東京", "京都", "3.14"));
   const std::string letters(kTermBytesMax - 3, 'x');
-  EXPECT_THAT(tokenizer.split(letters + "ingest"), testing::ElementsAre(letters + "ing"))
+  EXPECT_THAT(tokenizer.split(letters + "ingest"), ::testing::ElementsAre(letters + "ing"))
       << "a run of consonants has no stem";
   Tokenizer hungarian({.stem = "hungarian"});
   for (const std::string& term : hungarian.split(std::string(1000, 'y'))) EXPECT_LE(term.size(), kTermBytesMax);
@@ -114,7 +114,7 @@ TEST_F(RetrievalStemming, EachThreadHasItsOwn) {
 TEST_F(RetrievalStemming, LanguagesHaveFingerprintsOfTheirOwn) {
   std::vector<std::uint64_t> seen;
   for (const std::string& language : stem_languages()) {
-    EXPECT_THAT(seen, testing::Not(testing::Contains(stem_fingerprint(language)))) << language;
+    EXPECT_THAT(seen, ::testing::Not(::testing::Contains(stem_fingerprint(language)))) << language;
     seen.push_back(stem_fingerprint(language));
   }
 }

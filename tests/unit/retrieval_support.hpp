@@ -35,8 +35,9 @@ inline std::string utf8(char32_t character) {
           static_cast<char>(0x80U | (character & 0x3FU))};
 }
 
-inline Index build_index(std::span<const std::string> documents) {
-  IndexBuilder builder;
+inline Index build_index(const std::vector<std::string>& documents, IndexContents contents = IndexContents::documents,
+                         const TextRules& rules = {}) {
+  IndexBuilder builder(rules, contents);
   for (const auto& document : documents) builder.add(document);
   return builder.build();
 }

@@ -36,7 +36,7 @@ double chi_square(const std::vector<double>& expected, const std::vector<std::ui
   return sum;
 }
 
-class Zipf : public testing::TestWithParam<double> {};
+class Zipf : public ::testing::TestWithParam<double> {};
 
 TEST_P(Zipf, ComesWithItsProbabilities) {
   constexpr std::uint32_t kRanks = 200;
@@ -65,7 +65,7 @@ TEST_P(Zipf, ComesWithItsProbabilities) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Exponents, Zipf, testing::Values(0.0, 0.5, 0.999999999, 1.0, 1.2, 3.0));
+INSTANTIATE_TEST_SUITE_P(Exponents, Zipf, ::testing::Values(0.0, 0.5, 0.999999999, 1.0, 1.2, 3.0));
 
 TEST(ZipfLaw, OfOneRankIsThatRank) {
   const ZipfLaw law(1, 1);
@@ -155,8 +155,8 @@ TEST(Synthetic, NamesWhatIsOutOfRange) {
 TEST(Synthetic, RefusesWhatMemoryCannotHold) {
   const auto says = test::error_of<SystemError>(
       [] { static_cast<void>(synthetic_index({.documents = 4'000'000'000, .length = 500})); });
-  EXPECT_THAT(says, testing::HasSubstr("takes 74"));
-  EXPECT_THAT(says, testing::HasSubstr("are available"));
+  EXPECT_THAT(says, ::testing::HasSubstr("takes 74"));
+  EXPECT_THAT(says, ::testing::HasSubstr("are available"));
 }
 
 TEST(Synthetic, StopsWhenAsked) {

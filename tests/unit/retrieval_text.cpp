@@ -21,24 +21,24 @@ std::vector<std::string> terms_of(std::string_view text, const TextRules& rules 
 
 TEST(RetrievalText, TermsAreWordsCaseFolded) {
   EXPECT_THAT(terms_of("The cat's 2nd life; \"CAT\"-like! 3.14 of a_b"),
-              testing::ElementsAre("the", "cat's", "2nd", "life", "cat", "like", "3.14", "of", "a_b"));
-  EXPECT_THAT(terms_of("Café «Ünal» СТРАНА"), testing::ElementsAre("café", "ünal", "страна"));
-  EXPECT_THAT(terms_of("\xEF\xBB\xBFhello\xC2\xA0there"), testing::ElementsAre("hello", "there"))
+              ::testing::ElementsAre("the", "cat's", "2nd", "life", "cat", "like", "3.14", "of", "a_b"));
+  EXPECT_THAT(terms_of("Café «Ünal» СТРАНА"), ::testing::ElementsAre("café", "ünal", "страна"));
+  EXPECT_THAT(terms_of("\xEF\xBB\xBFhello\xC2\xA0there"), ::testing::ElementsAre("hello", "there"))
       << "a byte order mark";
-  EXPECT_THAT(terms_of("cafe\xCC\x81"), testing::ElementsAre("café")) << "decomposed";
+  EXPECT_THAT(terms_of("cafe\xCC\x81"), ::testing::ElementsAre("café")) << "decomposed";
 }
 
 TEST(RetrievalText, ScriptsWithoutSpacesGivePairs) {
-  EXPECT_THAT(terms_of("東京都、大阪 x 京"), testing::ElementsAre("東京", "京都", "大阪", "x", "京"));
+  EXPECT_THAT(terms_of("東京都、大阪 x 京"), ::testing::ElementsAre("東京", "京都", "大阪", "x", "京"));
 }
 
 TEST(RetrievalText, AccentsAreTakenOffWhereThatIsAskedFor) {
-  EXPECT_THAT(terms_of("Crème Ёлка", {.fold_diacritics = true}), testing::ElementsAre("creme", "елка"));
+  EXPECT_THAT(terms_of("Crème Ёлка", {.fold_diacritics = true}), ::testing::ElementsAre("creme", "елка"));
 }
 
 TEST(RetrievalText, IndexesOfVersion1SplitAsTheyDid) {
   const TextRules ascii{.words = TextRules::Words::ascii};
-  EXPECT_THAT(terms_of("The cat's CAFé «Ünal»", ascii), testing::ElementsAre("the", "cat", "s", "café", "«Ünal»"));
+  EXPECT_THAT(terms_of("The cat's CAFé «Ünal»", ascii), ::testing::ElementsAre("the", "cat", "s", "café", "«Ünal»"));
 }
 
 /// Text of ASCII is split by code of our own.
@@ -83,15 +83,15 @@ TEST(RetrievalText, PlainLettersAreSplitAsIcuDoes) {
 }
 
 TEST(RetrievalText, ATextWithoutTermsHasNone) {
-  EXPECT_THAT(terms_of(""), testing::IsEmpty());
-  EXPECT_THAT(terms_of(" -- \n\t .,—…"), testing::IsEmpty());
-  EXPECT_THAT(terms_of("\0@[`{/:"s), testing::IsEmpty()) << "the neighbours of digits and letters in ASCII";
+  EXPECT_THAT(terms_of(""), ::testing::IsEmpty());
+  EXPECT_THAT(terms_of(" -- \n\t .,—…"), ::testing::IsEmpty());
+  EXPECT_THAT(terms_of("\0@[`{/:"s), ::testing::IsEmpty()) << "the neighbours of digits and letters in ASCII";
 }
 
 TEST(RetrievalText, LongTermsAreCutBetweenCharacters) {
-  EXPECT_THAT(terms_of(std::string(1000, 'x')), testing::ElementsAre(std::string(kTermBytesMax, 'x')));
+  EXPECT_THAT(terms_of(std::string(1000, 'x')), ::testing::ElementsAre(std::string(kTermBytesMax, 'x')));
   const std::string odd = std::string(kTermBytesMax - 1, 'x') + "é" + "y";
-  EXPECT_THAT(terms_of(odd), testing::ElementsAre(std::string(kTermBytesMax - 1, 'x')));
+  EXPECT_THAT(terms_of(odd), ::testing::ElementsAre(std::string(kTermBytesMax - 1, 'x')));
 }
 
 struct Utf8Case {
@@ -99,7 +99,7 @@ struct Utf8Case {
   std::size_t valid;
 };
 
-class RetrievalUtf8 : public testing::TestWithParam<Utf8Case> {};
+class RetrievalUtf8 : public ::testing::TestWithParam<Utf8Case> {};
 
 TEST_P(RetrievalUtf8, IsValidUpTo) {
   const auto& [text, valid] = GetParam();
@@ -109,7 +109,7 @@ TEST_P(RetrievalUtf8, IsValidUpTo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, RetrievalUtf8,
-                         testing::Values(Utf8Case{"", 0}, Utf8Case{"plain\0text"s, 10}, Utf8Case{"é", 2},
+                         ::testing::Values(Utf8Case{"", 0}, Utf8Case{"plain\0text"s, 10}, Utf8Case{"é", 2},
                                          Utf8Case{"€", 3}, Utf8Case{"😀", 4}, Utf8Case{"\xF4\x8F\xBF\xBF", 4},
                                          Utf8Case{"a\x80", 1}, Utf8Case{"\xC0\xAF", 0}, Utf8Case{"\xC1\xBF", 0},
                                          Utf8Case{"\xE0\x9F\xBF", 0}, Utf8Case{"\xED\xA0\x80", 0},

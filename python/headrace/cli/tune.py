@@ -21,6 +21,7 @@ from headrace.serve import TunedPlan, TunerProgress
 from headrace.tables import latency, rate
 
 _ROOF_SECONDS = 2.0
+_SEARCH_SECONDS = 10.0  # the rate of one plan is searched for to its end, whatever the budget
 _MEMORY_BYTES = 500e6
 
 
@@ -92,7 +93,7 @@ def tune(
     bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
     budget: Annotated[
         float,
-        typer.Option("--budget", parser=options.duration, metavar="TIME", help="No new plan is tried after this time."),
+        typer.Option("--budget", parser=options.duration, metavar="TIME", help="No new plan is tried after this time; the rate of one is searched for to its end."),
     ] = "60s",  # type: ignore[assignment]
     schedule: Annotated[
         list[str] | None, typer.Option("--schedule", help="Search only this schedule. May be repeated.")
@@ -149,7 +150,7 @@ def tune(
     }
     # A sweep is there to judge a search: a plan from the cache would have been found in no time.
     cache = Cache.refresh if exhaustive and plans is Cache.use else plans
-    show.expect(budget + _ROOF_SECONDS, _MEMORY_BYTES)
+    show.expect(budget + _SEARCH_SECONDS + _ROOF_SECONDS, _MEMORY_BYTES)
     watch = quiet.Watch()
     found = _run(chosen, op, {**settings, "cache": str(cache)})
     sweep = _run(chosen, op, {**settings, "exhaustive": True}) if exhaustive and not found.interrupted else None
