@@ -35,12 +35,14 @@ struct CalledFunction {
 #define HEADRACE_LINKED_KERNEL extern "C" __global__ void __launch_bounds__(1024, 1)
 
 HEADRACE_LINKED_KERNEL headrace_kernel(FunctionState state, const std::byte* queries, std::byte* answers,
-                                       std::uint64_t query_stride, std::uint64_t answer_stride) {
-  serve::AnswerBody<CalledFunction>::run(CudaGroup{}, state, queries, answers, query_stride, answer_stride);
+                                       std::uint64_t query_stride, std::uint64_t answer_stride,
+                                       serve::ArrivalCell* arrival) {
+  serve::AnswerBody<CalledFunction>::run(CudaGroup{}, state, queries, answers, query_stride, answer_stride, arrival);
 }
 
-HEADRACE_LINKED_KERNEL headrace_scattered(FunctionState state, const serve::QueryPlace* places) {
-  serve::ScatteredAnswerBody<CalledFunction>::run(CudaGroup{}, state, places);
+HEADRACE_LINKED_KERNEL headrace_scattered(FunctionState state, const serve::QueryPlace* places,
+                                          serve::ArrivalCell* arrival) {
+  serve::ScatteredAnswerBody<CalledFunction>::run(CudaGroup{}, state, places, arrival);
 }
 
 HEADRACE_LINKED_KERNEL headrace_pool(FunctionState state, serve::DispatchView view) {

@@ -219,9 +219,9 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
 /// Whether the first `count` bytes of a packet hold every header that parse_headers() reads, its checksums being
 /// verified. False also where that is not plain: tags, extensions, what is not TCP.
 [[nodiscard]] HEADRACE_HD inline bool headers_lie_within(const std::byte* bytes, std::uint32_t count, Layer layer) {
-  constexpr std::uint32_t kEthernetBytes = 14;
+  constexpr std::uint32_t kLinkBytes = 14;
   constexpr std::uint32_t kTcpBytes = 20;
-  std::uint32_t at = layer == Layer::ethernet ? kEthernetBytes : 0;
+  std::uint32_t at = layer == Layer::ethernet ? kLinkBytes : 0;
   if (count < at + 1) return false;
   const std::uint32_t version = load_8(bytes + at) >> 4;
   const std::uint32_t type = version == 4 ? detail::kTypeIpv4 : detail::kTypeIpv6;

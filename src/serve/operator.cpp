@@ -7,12 +7,14 @@ namespace headrace::serve {
 
 namespace {
 
-using Arguments = std::array<void*, 5>;
+using Arguments = std::array<void*, 6>;
+
+constexpr ArrivalCell* kNobodyWaits = nullptr;
 
 Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& answers, std::uint64_t& query_stride,
                std::uint64_t& answer_stride) noexcept {
   return {const_cast<std::byte*>(state.bytes.data()), static_cast<void*>(&queries), static_cast<void*>(&answers),
-          &query_stride, &answer_stride};
+          &query_stride, &answer_stride, const_cast<ArrivalCell**>(&kNobodyWaits)};
 }
 
 }  // namespace

@@ -110,7 +110,9 @@ class SaturatingLaunches {
       return;
     }
     const std::byte* places = places_.data();
-    const std::array<void*, 2> arguments{const_cast<std::byte*>(state_.bytes.data()), static_cast<void*>(&places)};
+    ArrivalCell* nobody_waits = nullptr;
+    const std::array<void*, 3> arguments{const_cast<std::byte*>(state_.bytes.data()), static_cast<void*>(&places),
+                                         static_cast<void*>(&nobody_waits)};
     LaunchShape shape = op_.shape;
     shape.items = items;
     stream_.launch(op_.scattered_kernel, shape, arguments).or_throw(kDoing);

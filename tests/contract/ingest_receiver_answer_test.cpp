@@ -17,9 +17,6 @@ using ingest::testing::MemorySender;
 
 namespace {
 
-constexpr std::size_t kFrameBytes = 40'000;
-constexpr std::uint32_t kFrames = 3;
-constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames}, .burst_packets = 32};
 
 /// A peer that keeps its connection open, and has something to say first.
 constexpr MemorySender::Options kTalks{.finish = false};
@@ -114,14 +111,14 @@ TEST_P(IngestReceiverAnswers, APartWaitsForAsMuchAsIsAskedFor) {
 
 // Whoever always asks for what follows sees every byte as a part or as a frame, and all frames come whole.
 TEST_P(IngestReceiverAnswers, PartsAndFramesTogetherHaveEveryByte) {
-  const Bytes data = stream_of(3, 5 * kFrameBytes + 777);
+  const Bytes data = stream_of(3, 5 * kSmallFrameBytes + 777);
   network_.add(data, {.in_flight_max = 9000});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmall);
   std::uint64_t seen = 0;
   const auto look = [&] {
     for (const Part& part : std::exchange(parts_, {})) {
       ASSERT_GE(part.offset, seen);
-      ASSERT_EQ(part.offset / kFrameBytes, (part.offset + part.bytes.size() - 1) / kFrameBytes);
+      ASSERT_EQ(part.offset / kSmallFrameBytes, (part.offset + part.bytes.size() - 1) / kSmallFrameBytes);
       const auto from = data.begin() + static_cast<std::ptrdiff_t>(part.offset);
       ASSERT_TRUE(std::equal(part.bytes.begin(), part.bytes.end(), from)) << part.offset;
       ASSERT_LE(part.offset, std::max<std::uint64_t>(seen, received_.bytes[0].size()));
@@ -138,7 +135,7 @@ TEST_P(IngestReceiverAnswers, PartsAndFramesTogetherHaveEveryByte) {
 }
 
 TEST_P(IngestReceiverAnswers, APartKeepsItsBuffer) {
-  const Bytes data = stream_of(4, 8 * kFrameBytes);
+  const Bytes data = stream_of(4, 8 * kSmallFrameBytes);
   MemorySender& peer = network_.add(Bytes(data.begin(), data.begin() + 500), kTalks);
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmall);
   converse(receiver, [&] { return received_.opened.size() == 1; });
@@ -154,8 +151,8 @@ TEST_P(IngestReceiverAnswers, APartKeepsItsBuffer) {
   peer.say(Bytes(data.begin() + 500, data.end()));
   peer.finish();
   // All frames are given back as they come, but the first cannot be filled anew.
-  converse(receiver, [&] { return received_.frames == kFrames && peer.closed() > 0; });
-  EXPECT_EQ(peer.acknowledged(), kFrames * kFrameBytes);
+  converse(receiver, [&] { return received_.frames == kSmallFrames && peer.closed() > 0; });
+  EXPECT_EQ(peer.acknowledged(), kSmallFrames * kSmallFrameBytes);
   EXPECT_EQ(content(device(), held->frame->frame()), Bytes(data.begin(), data.begin() + 500));
   held.reset();
   converse(receiver, [&] { return received_.ends.size() == 1; });

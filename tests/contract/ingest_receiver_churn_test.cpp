@@ -26,7 +26,7 @@ using ingest::testing::read_answer;
 
 namespace {
 
-constexpr std::size_t kSmallFrameBytes = 4096;
+constexpr std::size_t kTinyFrameBytes = 4096;
 constexpr std::uint32_t kFewFrames = 2;
 
 [[nodiscard]] std::uint32_t connections_in_all() {
@@ -45,7 +45,7 @@ struct Told {
   std::mt19937 random(connection);
   switch (random() % 10) {
     case 0: return 0;
-    case 1: return kSmallFrameBytes * (1 + random() % 2);
+    case 1: return kTinyFrameBytes * (1 + random() % 2);
     case 2: return random() % 30'000;
     default: return 1 + random() % 2500;
   }
@@ -169,7 +169,7 @@ class IngestReceiverChurn : public ControlTest {
     Churn churn(ring, total, at_once);
     delivered_.assign(total, {});
     const ingest::ReceiverOptions options =
-        with_control({.frames = {.frame_bytes = kSmallFrameBytes, .frame_count = kFewFrames}, .burst_packets = 64});
+        with_control({.frames = {.frame_bytes = kTinyFrameBytes, .frame_count = kFewFrames}, .burst_packets = 64});
     TcpReception tcp{.connections = places};
     tcp.config.idle_max = 10 * ingest::TcpConfig::kSecond;  // of those whose reset was not the very number
     Receiver receiver(churn, ring, device(), tcp, options);

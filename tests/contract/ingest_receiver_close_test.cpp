@@ -17,7 +17,6 @@ using ingest::testing::Peer;
 
 namespace {
 
-constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = 40'000, .frame_count = 3}, .burst_packets = 32};
 constexpr Duration kStep = std::chrono::milliseconds(1);
 constexpr Duration kLate = std::chrono::hours(1);
 

@@ -12,9 +12,6 @@ using ingest::testing::MemorySender;
 
 class IngestInPlace : public DeviceTest {
  protected:
-  static constexpr std::size_t kFrameBytes = 40'000;
-  static constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = kFrameBytes, .frame_count = 3},
-                                          .burst_packets = 32};
 
   static MemorySender::Options sender(std::uint32_t number) {
     return {.peer = {.version = number % 3 == 2 ? 6U : 4U, .port = static_cast<std::uint16_t>(40'000 + number)},
@@ -29,7 +26,7 @@ HEADRACE_ON_EVERY_DEVICE(IngestInPlace);
 
 TEST_P(IngestInPlace, OneSenderIsNotCopied) {
   network_.write_in_place(0, 1);
-  const Bytes data = stream_of(1, 25 * kFrameBytes + 123);
+  const Bytes data = stream_of(1, 25 * kSmallFrameBytes + 123);
   network_.add(data, sender(0));
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmall);
   step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
@@ -47,7 +44,7 @@ TEST_P(IngestInPlace, OneSenderIsNotCopied) {
 
 TEST_P(IngestInPlace, ConvertedFramesAreNotWrittenByTheSource) {
   network_.write_in_place(0, 1);
-  Bytes data = stream_of(2, 5 * kFrameBytes);
+  Bytes data = stream_of(2, 5 * kSmallFrameBytes);
   network_.add(data, sender(0));
   ReceiverOptions options = kSmall;
   options.frames.conversion = ingest::Conversion::swap2;

@@ -13,7 +13,6 @@ using ingest::testing::MemorySender;
 
 class IngestReceiverIpv6 : public ControlTest {
  protected:
-  static constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = 40'000, .frame_count = 3}, .burst_packets = 32};
 
   /// Two senders of each version, of which one each has the same address bytes and port.
   static std::vector<Bytes> add_senders(MemoryNetwork& network) {

@@ -20,9 +20,6 @@ using ingest::testing::Peer;
 
 namespace {
 
-constexpr std::size_t kFrameBytes = 40'000;
-constexpr std::uint32_t kFrames = 3;
-constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames}, .burst_packets = 32};
 constexpr Duration kStep = std::chrono::milliseconds(1);
 
 Peer peer_number(std::uint32_t number) { return {.port = static_cast<std::uint16_t>(40000 + number)}; }
@@ -62,12 +59,12 @@ TEST_P(IngestReceiver, AConnectionBecomesFrames) {
 }
 
 TEST_P(IngestReceiver, AStreamThatEndsWithAFrameAndAnEmptyOne) {
-  network_.add(stream_of(1, 2 * kFrameBytes), {.peer = peer_number(0)});
+  network_.add(stream_of(1, 2 * kSmallFrameBytes), {.peer = peer_number(0)});
   network_.add({}, {.peer = peer_number(1)});
   Receiver receiver(network_, ring_, device(), TcpReception{}, small_frames());
   step_until(receiver, received_, [&] { return received_.ends.size() == 2; });
   EXPECT_EQ(received_.frames, 2U);
-  EXPECT_EQ(received_.ends[0].stream_bytes + received_.ends[1].stream_bytes, 2 * kFrameBytes);
+  EXPECT_EQ(received_.ends[0].stream_bytes + received_.ends[1].stream_bytes, 2 * kSmallFrameBytes);
 }
 
 TEST_P(IngestReceiver, ABadNetworkChangesNothing) {
@@ -98,19 +95,19 @@ TEST_P(IngestReceiver, ABadNetworkChangesNothing) {
 }
 
 TEST_P(IngestReceiver, AConsumerThatStopsClosesTheWindowAndLosesNothing) {
-  const Bytes data = stream_of(3, 20 * kFrameBytes + 1);
+  const Bytes data = stream_of(3, 20 * kSmallFrameBytes + 1);
   const MemorySender& sender = network_.add(data, {});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, small_frames());
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
   // Resident control offers nothing until there are frames.
-  while (sender.closed() < 3 || (resident() && sender.acknowledged() < kFrames * kFrameBytes)) {
+  while (sender.closed() < 3 || (resident() && sender.acknowledged() < kSmallFrames * kSmallFrameBytes)) {
     ASSERT_LT(std::chrono::steady_clock::now(), give_up);
     receiver.step(kStep);
   }
-  EXPECT_EQ(sender.acknowledged(), kFrames * kFrameBytes) << "what there is space for, and no byte more";
+  EXPECT_EQ(sender.acknowledged(), kSmallFrames * kSmallFrameBytes) << "what there is space for, and no byte more";
   const auto closed = settled_counters(receiver);
   EXPECT_EQ(closed.window_least_bytes, 0U);
-  EXPECT_EQ(closed.deliveries_waiting, 1U + kFrames);
+  EXPECT_EQ(closed.deliveries_waiting, 1U + kSmallFrames);
   EXPECT_GT(closed.tcp.zero_windows, 0U);
   step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
   EXPECT_TRUE(received_.bytes[0] == data);
@@ -142,8 +139,8 @@ TEST_P(IngestReceiver, ManyConnectionsAtOnceAndThenOthersInTheirFrames) {
 }
 
 TEST_P(IngestReceiver, AResetCutsTheStreamBehindWhatCameInOrder) {
-  constexpr std::size_t kSent = 2 * kFrameBytes + 1460;
-  const Bytes data = stream_of(4, 10 * kFrameBytes);
+  constexpr std::size_t kSent = 2 * kSmallFrameBytes + 1460;
+  const Bytes data = stream_of(4, 10 * kSmallFrameBytes);
   network_.add(data, {.reset_at = kSent});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, small_frames());
   step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
@@ -168,7 +165,7 @@ TEST_P(IngestReceiver, ASilentPeerTimesOut) {
 TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesWaitsForIt) {
   if (!on_cpu()) GTEST_SKIP() << "allocations fail on purpose on CPU devices alone";
   if (resident()) GTEST_SKIP() << "all frames have been made before";
-  const Bytes data = stream_of(6, 10 * kFrameBytes);
+  const Bytes data = stream_of(6, 10 * kSmallFrameBytes);
   network_.add(data, {.peer = peer_number(0)});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 3}, small_frames());
   step_until(receiver, received_, [&] { return received_.opened.size() == 1; });
@@ -228,7 +225,7 @@ TEST_P(IngestReceiver, AnAbsentConsumerSlowsSendersDownAndLosesNothing) {
 TEST_P(IngestReceiver, MemoryOfAllStreamsIsBounded) {
   if (resident()) GTEST_SKIP() << "all frames have been made before";
   ReceiverOptions options = small_frames();
-  options.memory_bytes_max = 2 * kFrames * kFrameBytes;
+  options.memory_bytes_max = 2 * kSmallFrames * kSmallFrameBytes;
   for (std::uint32_t i = 0; i < 5; ++i) network_.add(stream_of(i, 90'000 + i), {.peer = peer_number(i)});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 8}, options);
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
@@ -267,7 +264,7 @@ TEST_P(IngestReceiver, StopsWithEverythingUnderWayAndFramesStay) {
   constexpr std::uint32_t kConnections = 8;
   std::vector<const MemorySender*> senders;
   for (std::uint32_t i = 0; i < kConnections; ++i) {
-    senders.push_back(&network_.add(stream_of(i, 100 * kFrameBytes), {.peer = peer_number(i)}));
+    senders.push_back(&network_.add(stream_of(i, 100 * kSmallFrameBytes), {.peer = peer_number(i)}));
   }
   std::vector<Delivery> kept;
   {
@@ -299,7 +296,7 @@ TEST_P(IngestReceiver, StopsAtAnyMoment) {
     MemoryNetwork network(ring);
     std::vector<const MemorySender*> senders;
     for (std::uint32_t i = 0; i < 3; ++i) {
-      senders.push_back(&network.add(stream_of(i, 500 * kFrameBytes), {.peer = peer_number(i)}));
+      senders.push_back(&network.add(stream_of(i, 500 * kSmallFrameBytes), {.peer = peer_number(i)}));
     }
     Receiver receiver(network, ring, device(), TcpReception{.connections = 3}, small_frames());
     Received received;
@@ -343,8 +340,8 @@ TEST_P(IngestReceiver, StopDeliversWhatThereIs) {
 }
 
 TEST_P(IngestReceiver, AConsumerResetsAStreamThatItDoesNotWant) {
-  const MemorySender& unwanted = network_.add(stream_of(1, 100 * kFrameBytes), {.peer = peer_number(0)});
-  const Bytes data = stream_of(2, 10 * kFrameBytes);
+  const MemorySender& unwanted = network_.add(stream_of(1, 100 * kSmallFrameBytes), {.peer = peer_number(0)});
+  const Bytes data = stream_of(2, 10 * kSmallFrameBytes);
   Receiver receiver(network_, ring_, device(), TcpReception{}, small_frames());
   step_until(receiver, received_, [&] { return received_.frames >= 1; });
   network_.add(data, {.peer = peer_number(1)});
@@ -359,7 +356,7 @@ TEST_P(IngestReceiver, AConsumerResetsAStreamThatItDoesNotWant) {
 }
 
 TEST_P(IngestReceiver, SeveralConsumersShareTheFrames) {
-  const Bytes data = stream_of(9, 50 * kFrameBytes);
+  const Bytes data = stream_of(9, 50 * kSmallFrameBytes);
   network_.add(data, {});
   Receiver receiver(network_, ring_, device(), TcpReception{}, small_frames());
   receiver.start();
@@ -407,7 +404,7 @@ class BrokenSource final : public ingest::SlotSource<Source> {
 }  // namespace
 
 TEST_P(IngestReceiver, AnErrorOfTheSourceComesAfterWhatCameBefore) {
-  network_.add(stream_of(10, 2 * kFrameBytes), {.finish = false});
+  network_.add(stream_of(10, 2 * kSmallFrameBytes), {.finish = false});
   BrokenSource broken(ring_, network_);
   Receiver receiver(broken, ring_, device(), TcpReception{}, small_frames());
   receiver.start();

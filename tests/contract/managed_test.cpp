@@ -18,43 +18,43 @@ class ManagedMemoryTest : public DeviceTest {
 HEADRACE_ON_EVERY_DEVICE(ManagedMemoryTest);
 
 TEST_P(ManagedMemoryTest, HostAndDeviceSeeOneAnothersBytesUnderEveryHint) {
-  constexpr std::size_t kBytes = 4 * kMiB + 12;
+  constexpr std::size_t kManagedBytes = 4 * kMiB + 12;
   constexpr std::size_t kHalf = 2 * kMiB;
   const Stream stream(device());
-  ManagedMemory memory(device(), kBytes);
-  EXPECT_EQ(memory.bytes(), kBytes);
+  ManagedMemory memory(device(), kManagedBytes);
+  EXPECT_EQ(memory.bytes(), kManagedBytes);
   EXPECT_EQ(memory.device(), device());
   const auto add_everywhere = [&] {
     EXPECT_OK(launch(stream, add_kernel(), {.blocks = 8, .threads = 128},
-                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kBytes / 4),
+                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kManagedBytes / 4),
                      std::uint32_t{0x01010101}));
     EXPECT_OK(stream.wait());
   };
-  std::memset(memory.data(), 0, kBytes);
+  std::memset(memory.data(), 0, kManagedBytes);
   add_everywhere();
   ASSERT_OK(memory.prefer(0, kHalf, Place::on(device())));
-  ASSERT_OK(memory.prefer(kHalf, kBytes - kHalf, Place::host()));
-  ASSERT_OK(memory.keep_mapped(0, kBytes));
+  ASSERT_OK(memory.prefer(kHalf, kManagedBytes - kHalf, Place::host()));
+  ASSERT_OK(memory.keep_mapped(0, kManagedBytes));
   ASSERT_OK(memory.prefetch(stream, 0, kHalf, Place::on(device())));
   add_everywhere();
-  ASSERT_OK(memory.prefetch(stream, 0, kBytes, Place::host()));
+  ASSERT_OK(memory.prefetch(stream, 0, kManagedBytes, Place::host()));
   add_everywhere();
-  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory.data()[i], std::byte{3}) << i;
+  for (std::size_t i = 0; i < kManagedBytes; ++i) ASSERT_EQ(memory.data()[i], std::byte{3}) << i;
 }
 
 TEST_P(ManagedMemoryTest, PagesSmallerThanThoseOfASpanArePlaced) {
   constexpr std::size_t kPage = 64 * kKiB;
-  constexpr std::size_t kBytes = 33 * kPage + 100;  // a last page that is not whole
+  constexpr std::size_t kManagedBytes = 33 * kPage + 100;  // a last page that is not whole
   const Stream stream(device());
-  ManagedMemory memory(device(), kBytes);
-  for (std::size_t i = 0; i < kBytes; ++i) memory.data()[i] = static_cast<std::byte>(i * 7);
+  ManagedMemory memory(device(), kManagedBytes);
+  for (std::size_t i = 0; i < kManagedBytes; ++i) memory.data()[i] = static_cast<std::byte>(i * 7);
   std::vector<std::uint64_t> heat(34);
   for (std::size_t i = 0; i < heat.size(); ++i) heat[i] = (i * 11) % 34;
   for (const Placement& placement : {Placement::interleaved({{Place::on(device()), 2}, {Place::host(), 1}}),
                                      Placement::budget(device(), 9 * kPage, heat), Placement::all(Place::host())}) {
     memory.place(stream, placement, kPage);
     EXPECT_OK(launch(stream, add_kernel(), {.blocks = 8, .threads = 128},
-                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kBytes / 4),
+                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kManagedBytes / 4),
                      std::uint32_t{0x01010101}));
     EXPECT_OK(stream.wait());
   }
@@ -63,7 +63,7 @@ TEST_P(ManagedMemoryTest, PagesSmallerThanThoseOfASpanArePlaced) {
     for (std::size_t b = 0; b < 4; ++b) word |= static_cast<std::uint32_t>((i / 4 * 4 + b) * 7 & 0xFF) << (8 * b);
     return static_cast<std::byte>((word + 3 * 0x01010101U) >> (8 * (i % 4)));
   };
-  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory.data()[i], byte_after(i)) << i;
+  for (std::size_t i = 0; i < kManagedBytes; ++i) ASSERT_EQ(memory.data()[i], byte_after(i)) << i;
 }
 
 TEST_P(ManagedMemoryTest, APlacementThatDoesNotFitIsRefused) {

@@ -17,6 +17,12 @@ using Bytes = std::vector<std::byte>;
 using ingest::Delivery;
 using ingest::Receiver;
 
+/// Few small frames, so that streams of some hundred KB fill them.
+inline constexpr std::size_t kSmallFrameBytes = 40'000;
+inline constexpr std::uint32_t kSmallFrames = 3;
+inline constexpr ingest::ReceiverOptions kSmall{
+    .frames = {.frame_bytes = kSmallFrameBytes, .frame_count = kSmallFrames}, .burst_packets = 32};
+
 [[nodiscard]] inline Bytes stream_of(std::uint64_t seed, std::size_t count) {
   Bytes bytes(count);
   ingest::StreamBytes(seed).fill(0, bytes);

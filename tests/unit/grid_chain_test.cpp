@@ -17,14 +17,14 @@
 namespace headrace::grid {
 namespace {
 
-constexpr int kSteps = 2;
+constexpr int kChainSteps = 2;
 constexpr std::uint64_t kPasses = 3;
 
 /// Where a pass finds the fields that the one before has stored.
 template <class Stencil>
 [[nodiscard]] SweepPlaces after(SweepPlaces places) {
   for (int field = 0; field < Stencil::kFields; ++field) {
-    if (Sweep<Stencil, kSteps>::stored().contains(field)) std::swap(places.from.slots[field], places.to[field]);
+    if (Sweep<Stencil, kChainSteps>::stored().contains(field)) std::swap(places.from.slots[field], places.to[field]);
   }
   return places;
 }
@@ -37,7 +37,7 @@ struct Started {
 
 template <class Stencil>
 void expect_as_in_turn(const Extent& extent, std::int32_t rows, std::int64_t tasks) {
-  using Kernel = SweepKernel<Stencil, kSteps>;
+  using Kernel = SweepKernel<Stencil, kChainSteps>;
   const Memory<Stencil> before(extent, rows);
   Memory<Stencil> wanted(extent, rows);
   Memory<Stencil> found(extent, rows);
@@ -48,7 +48,7 @@ void expect_as_in_turn(const Extent& extent, std::int32_t rows, std::int64_t tas
   }
 
   found.take(0, Box::whole(extent), rows, static_cast<std::uint32_t>(tasks));
-  const SweepTasks cut(found.region().boxes[0], rows, SweepTeam<Stencil, kSteps, false, TeamThread>::columns());
+  const SweepTasks cut(found.region().boxes[0], rows, SweepTeam<Stencil, kChainSteps, false, TeamThread>::columns());
   ASSERT_EQ(cut.count(), tasks);
   std::vector<std::uint64_t> done(static_cast<std::size_t>(tasks));
   std::vector<SweepPlaces> all{found.places()};

@@ -32,6 +32,7 @@
 #include "headrace/device/detail/barrier_mailbox.hpp"
 #include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/kernel.hpp"
+#include "headrace/serve/detail/arrival.hpp"
 #include "headrace/serve/detail/dispatch_kernel.hpp"
 #include "headrace/serve/detail/persistent_kernel.hpp"
 #include "headrace/serve/detail/query_place.hpp"
@@ -76,7 +77,7 @@ struct Operator {
   Kernel kernel;
   Kernel pool;         ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
   Kernel pool_inline;  ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
-  /// The same for queries that lie anywhere: (State, const QueryPlace* places), item i answers places[i].
+  /// For queries that lie anywhere: (State, const QueryPlace* places, ArrivalCell*), item i answers places[i].
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
@@ -94,29 +95,34 @@ struct Operator {
   std::string query_type;
 };
 
-/// The kernel body that answers item i of a launch: query at `queries + i * query_stride`, answer likewise.
+/// The kernel body that answers item i of a launch: query at `queries + i * query_stride`, answer likewise. `arrival`
+/// may be null.
 template <class Op>
 struct AnswerBody {
   static constexpr const char* kName = Op::kName;
 
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, const std::byte* queries, std::byte* answers,
-                              std::uint64_t query_stride, std::uint64_t answer_stride) {
+                              std::uint64_t query_stride, std::uint64_t answer_stride, ArrivalCell* arrival) {
+    detail::begin_telling(group, arrival);
     Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(queries + group.item() * query_stride),
                reinterpret_cast<typename Op::Answer*>(answers + group.item() * answer_stride));
+    detail::tell(group, arrival);
   }
 };
 
-/// The kernel body that answers item i of a launch at `places[i]`.
+/// The kernel body that answers item i of a launch at `places[i]`. `arrival` may be null.
 template <class Op>
 struct ScatteredAnswerBody {
   static constexpr const char* kName = Op::kName;
 
   template <class Group>
-  HEADRACE_HD static void run(Group group, typename Op::State state, const QueryPlace* places) {
+  HEADRACE_HD static void run(Group group, typename Op::State state, const QueryPlace* places, ArrivalCell* arrival) {
+    detail::begin_telling(group, arrival);
     const QueryPlace place = places[group.item()];
     Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(place.query),
                reinterpret_cast<typename Op::Answer*>(place.answer));
+    detail::tell(group, arrival);
   }
 };
 
@@ -169,12 +175,13 @@ template <class Op>
 template <class Op>
 static void add_kernels(Operator& op) {
   using State = typename Op::State;
-  op.kernel = make_kernel<AnswerBody<Op>, State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
+  op.kernel = make_kernel<AnswerBody<Op>, State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t,
+                          ArrivalCell*>();
   op.pool = make_kernel<DispatchBody<Op>, State, DispatchView>();
   if constexpr (requires { requires Op::kAnswersInline; }) {
     op.pool_inline = make_kernel<InlineDispatchBody<Op>, State, DispatchView>();
   }
-  op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, State, const QueryPlace*>();
+  op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, State, const QueryPlace*, ArrivalCell*>();
   op.persistent = make_kernel<PersistentBody<Op, MailboxView>, State, PersistentView<MailboxView>>();
   op.persistent_barrier =
       make_kernel<PersistentBody<Op, BarrierMailboxView>, State, PersistentView<BarrierMailboxView>>();

@@ -1,5 +1,6 @@
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -24,9 +25,11 @@ class AsyncWorker {
         free_(engine.plan.streams_per_thread) {
     const std::size_t count = engine.plan.streams_per_thread;
     flying_.reserve(count);
+    FlightOptions options{.arrival = polled_arrival(engine, false)};
+    if (options.arrival == Arrival::word && launches_overlap(engine)) options.shared = shared_.emplace(engine.device);
     for (std::size_t i = 0; i < count; ++i) {
       const Stream& stream = (*streams_)[(index * count + i) % streams_->size()];
-      flights_.emplace_back(engine, stream, FlightOptions{});
+      flights_.emplace_back(engine, stream, options);
       free_.push(&flights_.back());
     }
   }
@@ -96,6 +99,7 @@ class AsyncWorker {
   std::shared_ptr<const std::vector<Stream>> streams_;
   const std::uint32_t index_;
   std::deque<Flight> flights_;
+  std::optional<Stream> shared_;  ///< FlightOptions::shared
   Handoff<Flight*> in_flight_;  ///< From the submitting thread to the completing one.
   Handoff<Flight*> free_;       ///< And back.
   std::vector<Flight*> flying_;

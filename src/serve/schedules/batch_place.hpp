@@ -13,8 +13,9 @@ namespace headrace::serve::detail {
 /// memory, in the clients' slots themselves. It says which copies and which launch that takes, and enqueues nothing.
 class BatchPlace {
  public:
-  /// Takes the memory of a plan with Allocator::pool. Throws DeviceError when there is none.
-  explicit BatchPlace(const EngineState& engine);
+  /// Takes the memory of a plan with Allocator::pool. Throws DeviceError when there is none. `arrival` is an argument of
+  /// its launches, and may be null.
+  BatchPlace(const EngineState& engine, ArrivalCell* arrival);
   BatchPlace(const BatchPlace&) = delete;
   BatchPlace& operator=(const BatchPlace&) = delete;
 
@@ -40,6 +41,7 @@ class BatchPlace {
   const EngineState& engine_;
   const bool in_place_;
   const bool keeps_memory_;
+  ArrivalCell* arrival_;
   const LaunchShape shape_;
   Buffer query_memory_;
   Buffer answer_memory_;
@@ -53,8 +55,8 @@ class BatchPlace {
   std::uint64_t query_stride_;
   std::uint64_t answer_stride_;
   const QueryPlace* scattered_ = nullptr;
-  std::array<void*, 5> together_arguments_;
-  std::array<void*, 2> scattered_arguments_;
+  std::array<void*, 6> together_arguments_;
+  std::array<void*, 3> scattered_arguments_;
   bool is_scattered_ = false;
   std::uint32_t items_ = 1;
 };

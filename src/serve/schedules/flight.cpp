@@ -5,8 +5,23 @@
 
 namespace headrace::serve::detail {
 
+Arrival polled_arrival(const EngineState& engine, bool runs_itself) noexcept {
+  return device_accessible(engine.plan.host_memory) && !runs_itself ? Arrival::word : Arrival::event;
+}
+
+bool launches_overlap(const EngineState& engine) noexcept {
+  constexpr int kSince = 90;  // see LaunchShape::early
+  return engine.device.properties().compute_capability >= kSince;
+}
+
 Flight::Flight(EngineState& engine, StreamRef stream, FlightOptions options)
-    : engine_(engine), stream_(stream), arrival_(options.arrival), place_(engine) {
+    : engine_(engine),
+      stream_(stream),
+      arrival_(options.arrival),
+      shared_(options.shared),
+      on_(stream),
+      word_(arrival_ == Arrival::word ? std::optional<ArrivalWord>(std::in_place, stream) : std::nullopt),
+      place_(engine, word_ ? word_->cell() : nullptr) {
   const Device device = engine.device;
   jobs_.reserve(engine.plan.batch_max);
   if (arrival_ == Arrival::event) arrived_.emplace(device);
@@ -63,20 +78,21 @@ bool Flight::close(WorkerCounters& counters) noexcept {
   });
   sampled_ = std::ranges::any_of(jobs_, [&](const Job& job) { return engine_.sampled(job.position); });
   if (sampled_) began_ = SteadyClock::now();
+  on_ = shared_ && !sampled_ ? *shared_ : stream_;
   status_ = {};
   over_ = false;
   return !jobs_.empty();
 }
 
 Status Flight::copy(std::span<const Copy> copies) noexcept {
-  if (copies.size() != 1) return stream_.copy_many(copies);
-  return stream_.copy(copies.front().to, copies.front().from, copies.front().bytes);
+  if (copies.size() != 1) return on_.copy_many(copies);
+  return on_.copy(copies.front().to, copies.front().from, copies.front().bytes);
 }
 
-Status Flight::mark(std::size_t which) noexcept { return sampled_ ? stream_.record((*marks_)[which]) : Status{}; }
+Status Flight::mark(std::size_t which) noexcept { return sampled_ ? on_.record((*marks_)[which]) : Status{}; }
 
 void Flight::copy_in() noexcept {
-  attempt([&] { return place_.take(stream_, jobs_.size()); });
+  attempt([&] { return place_.take(on_, jobs_.size()); });
   if (!status_) return;
   place_.describe(jobs_);
   attempt([&] { return mark(kStart); });
@@ -86,8 +102,10 @@ void Flight::copy_in() noexcept {
 
 void Flight::launch() noexcept {
   if (!status_) return;
-  const GraphLaunch launch = place_.launch();
-  attempt([&] { return stream_.launch(launch.kernel, launch.shape, launch.arguments); });
+  GraphLaunch launch = place_.launch();
+  launch.shape.early = shared_ && !sampled_;
+  attempt([&] { return on_.launch(launch.kernel, launch.shape, launch.arguments); });
+  if (status_ && word_) word_->expect();
   attempt([&] { return mark(kComputed); });
 }
 
@@ -101,6 +119,7 @@ void Flight::depart() noexcept {
   if (plain_) {
     place_.describe(jobs_);
     attempt([&] { return replay(sampled_ ? *with_marks_ : *plain_); });
+    if (status_ && word_) word_->expect();
     return end();
   }
   copy_in();
@@ -118,7 +137,7 @@ Status Flight::replay(Replay& replay) noexcept {
     if (Status s = replay.graph.update(replay.launch, place_.launch()); !s) return s;
     replay.items = jobs_.size();
   }
-  return replay.graph.launch(stream_);
+  return replay.graph.launch(on_);
 }
 
 Status Flight::record_arrival() noexcept {
@@ -127,7 +146,8 @@ Status Flight::record_arrival() noexcept {
     if (!event) return event.error();
     arrived_.emplace(*std::move(event));
   }
-  return arrived_ ? stream_.record(*arrived_) : Status{};
+  if (word_) return status_;  // a launch that failed tells nobody
+  return arrived_ ? on_.record(*arrived_) : Status{};
 }
 
 void Flight::end() noexcept {
@@ -138,20 +158,34 @@ void Flight::abort(Status failure) noexcept {
   if (status_) status_ = failure;
   // What was enqueued may still use the place and the slots. A device that has failed for good does not keep this
   // waiting: it answers at once.
-  static_cast<void>(stream_.wait());
+  static_cast<void>(on_.wait());
   over_ = true;
 }
 
 bool Flight::landed() noexcept {
   if (over_) return true;
+  if (word_) return told();
   const auto ready = arrived_->ready();
   if (!ready) abort(ready.error());
   return !ready || *ready;
 }
 
+bool Flight::told() noexcept {
+  constexpr std::uint32_t kLooks = 4096;  // some 100 us
+  if (!word_->told()) {
+    if (++looks_ < kLooks) return false;
+    looks_ = 0;
+    const auto idle = on_.ready();
+    if (idle && (!*idle || word_->told())) return false;
+    abort(idle ? Error{Errc::device_fault} : idle.error());  // its kernel faulted, or has ended and not said so
+  }
+  looks_ = 0;
+  return true;
+}
+
 void Flight::wait() noexcept {
   if (over_) return;
-  const Status waited = arrived_ ? arrived_->wait() : stream_.wait();
+  const Status waited = arrived_ ? arrived_->wait() : on_.wait();
   if (!waited) abort(waited);
 }
 

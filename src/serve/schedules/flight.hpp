@@ -7,6 +7,7 @@
 
 #include "headrace/device/graph.hpp"
 #include "serve/engine_state.hpp"
+#include "serve/schedules/arrival_word.hpp"
 #include "serve/schedules/batch_place.hpp"
 
 namespace headrace::serve::detail {
@@ -15,13 +16,22 @@ namespace headrace::serve::detail {
 enum class Arrival : std::uint8_t {
   event,            ///< By an event of its own, which can be polled.
   event_per_batch,  ///< By an event that is made for each batch.
+  word,             ///< By a word that its kernel writes. For plans whose kernels reach host memory.
   stream,           ///< By waiting for its stream, on which there is nothing else.
 };
 
 struct FlightOptions {
   Arrival arrival = Arrival::event;
   bool as_graph = false;  ///< Copies and kernel are replayed as one graph.
+  /// With Arrival::word: a stream on which launches run side by side, which costs less than a stream each. What is
+  /// sampled goes to the flight's own stream.
+  std::optional<StreamRef> shared = {};
 };
+
+/// How flights that are polled learn that they are over. `runs_itself`: polling an event is what runs the work.
+[[nodiscard]] Arrival polled_arrival(const EngineState& engine, bool runs_itself) noexcept;
+/// Whether launches of one stream run side by side on the engine's device, so that FlightOptions::shared is of use.
+[[nodiscard]] bool launches_overlap(const EngineState& engine) noexcept;
 
 /// A batch of queries on its way through the device, and what it takes: a place, marks, an event, graphs. Made at start
 /// and used again and again, by one thread at a time:
@@ -87,6 +97,8 @@ class Flight {
     if (status_) status_ = step();
   }
   [[nodiscard]] Status record_arrival() noexcept;
+  /// Whether its kernel has said that it is over. Looks now and then whether it still can.
+  [[nodiscard]] bool told() noexcept;
   /// The end of the way: what tells that the flight is over. Work that was enqueued before a failure still uses the
   /// place, so this comes after a failure as well.
   void end() noexcept;
@@ -97,6 +109,10 @@ class Flight {
   EngineState& engine_;
   StreamRef stream_;
   const Arrival arrival_;
+  const std::optional<StreamRef> shared_;
+  StreamRef on_;  ///< The stream that the batch in it goes through.
+  std::optional<ArrivalWord> word_;
+  std::uint32_t looks_ = 0;  ///< At the word, since it last looked at the stream.
   BatchPlace place_;
   std::vector<Job> jobs_;  ///< With room for Plan::batch_max.
   Time first_held_{};

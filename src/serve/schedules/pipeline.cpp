@@ -7,6 +7,19 @@
 
 namespace headrace::serve::detail {
 
+namespace {
+
+/// Whether the engine's threads alone fill the processors of a CPU device. Work handed to the device's own threads
+/// would then wait for the threads that poll for it.
+bool runs_itself(const EngineState& engine) {
+  if (!engine.device.properties().host_cores) return false;
+  const DeviceProperties& properties = engine.device.properties();
+  const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
+  return engine.plan.threads >= static_cast<std::uint64_t>(processors);
+}
+
+}  // namespace
+
 Pipeline::Pipeline(EngineState& engine, std::shared_ptr<const std::vector<Stream>> streams, std::uint32_t index,
                    bool as_graph)
     : engine_(engine),
@@ -18,9 +31,13 @@ Pipeline::Pipeline(EngineState& engine, std::shared_ptr<const std::vector<Stream
   idle_.reserve(count);
   departing_.reserve(count);
   flying_.reserve(count);
+  FlightOptions options{.arrival = polled_arrival(engine, runs_itself(engine)), .as_graph = as_graph};
+  if (options.arrival == Arrival::word && !as_graph && launches_overlap(engine)) {
+    options.shared = shared_.emplace(engine.device);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const Stream& stream = (*streams_)[(index * count + i) % streams_->size()];
-    flights_.emplace_back(engine, stream, FlightOptions{.as_graph = as_graph});
+    flights_.emplace_back(engine, stream, options);
     idle_.push_back(&flights_.back());
   }
 }
@@ -106,19 +123,6 @@ bool Pipeline::rest() noexcept {
   if (job) filling_->add(*job);
   return job.has_value() || holds;
 }
-
-namespace {
-
-/// Whether the engine's threads alone fill the processors of a CPU device. Work handed to the device's own threads
-/// would then wait for the threads that poll for it.
-bool runs_itself(const EngineState& engine) {
-  if (!engine.device.properties().host_cores) return false;
-  const DeviceProperties& properties = engine.device.properties();
-  const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
-  return engine.plan.threads >= static_cast<std::uint64_t>(processors);
-}
-
-}  // namespace
 
 void start_pipelines(EngineState& engine, bool as_graph) {
   const auto streams = make_streams(engine, engine.plan.streams_per_thread, {.run_in_waiter = runs_itself(engine)});

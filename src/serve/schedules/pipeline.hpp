@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "serve/schedules/flight.hpp"
@@ -36,6 +37,7 @@ class Pipeline {
   const bool as_graph_;
   WorkerCounters& counters_;
   std::deque<Flight> flights_;
+  std::optional<Stream> shared_;  ///< FlightOptions::shared
   std::vector<Flight*> idle_;
   Flight* filling_ = nullptr;       ///< Not idle any more: the next to depart, with the queries taken up so far.
   std::vector<Flight*> departing_;  ///< Closed, their copies in enqueued.

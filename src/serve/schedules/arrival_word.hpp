@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/serve/detail/arrival.hpp"
+
+namespace headrace::serve::detail {
+
+/// The host's side of an ArrivalCell: knows whether the launches that tell have all ended. One thread at a time.
+class ArrivalWord {
+ public:
+  /// Throws DeviceError when the memory cannot be had.
+  explicit ArrivalWord(StreamRef stream)
+      : told_(stream.device(), MemoryKind::mapped, kLine), cell_(stream.device(), MemoryKind::device, kLine) {
+    *told_.as<std::uint32_t>() = 0;
+    const Buffer first(stream.device(), MemoryKind::pinned, sizeof(ArrivalCell));
+    *first.as<ArrivalCell>() = {0, 0, told_.as<std::uint32_t>()};
+    constexpr const char* kDoing = "preparing a word by which kernels tell that they have answered";
+    stream.copy(cell_.data(), first.data(), sizeof(ArrivalCell)).or_throw(kDoing);
+    stream.wait().or_throw(kDoing);
+  }
+
+  /// For the kernel's argument.
+  [[nodiscard]] ArrivalCell* cell() const noexcept { return cell_.as<ArrivalCell>(); }
+  /// A launch that tells has been enqueued.
+  void expect() noexcept { ++expected_; }
+  /// Whether that launch has ended. What it wrote is visible then.
+  [[nodiscard]] bool told() const noexcept {
+    return std::atomic_ref(*told_.as<std::uint32_t>()).load(std::memory_order_acquire) == expected_;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;  ///< Words that are written apart lie apart.
+
+  Buffer told_;  ///< Written by the device.
+  Buffer cell_;
+  std::uint32_t expected_ = 0;
+};
+
+}  // namespace headrace::serve::detail
