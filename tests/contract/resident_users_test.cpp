@@ -161,6 +161,23 @@ TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotStart) {
   EXPECT_TRUE(all_gone());
 }
 
+/// The same on a CUDA device that another resident kernel fills. What is made before needs no room then.
+TEST_P(ResidentUsers, EndBesideAKernelThatHoldsTheDevice) {
+  if (on_cpu()) GTEST_SKIP() << "a CPU device has room for all";
+  if (kind().stays || kind().name == std::string("gate")) GTEST_SKIP() << "is made beside it: below";
+  auto user = kind().make(device());
+  {
+    const Stayer holder(device(), device().resident_blocks_max(stay_kernel(), 32));
+    ASSERT_TRUE(eventually([&] { return holder.running(); }));
+    EXPECT_TRUE(failed_with(user->work(), Errc::hung));
+    const Time began = SteadyClock::now();
+    user.reset();
+    EXPECT_LT(SteadyClock::now() - began, kBound);
+    EXPECT_EQ(ResidentKernel::abandoned_count(), 1U);
+  }
+  EXPECT_TRUE(all_gone());
+}
+
 /// Kernels that work, and then do not leave.
 TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotLeave) {
   if (!on_cpu()) GTEST_SKIP() << "keeps kernels of a CPU device";
@@ -248,9 +265,32 @@ TEST_P(ResidentKernelTest, AKernelOfACpuDeviceThatThrowsIsAFaultOfItsOwn) {
   EXPECT_TRUE(eventually([&] {
     return failed_with(stayer.kernel.look(stayer.beat(), seconds(30), SteadyClock::now()), Errc::device_fault);
   }));
+  stayer.feel(Staying::hung);
+  ASSERT_TRUE(eventually([&] { return stayer.hangs(); }));
+  EXPECT_TRUE(failed_with(stayer.kernel.leave(milliseconds(20)), Errc::hung))
+      << "the block that did not throw is there";
+  stayer.feel(Staying::well);
   EXPECT_TRUE(failed_with(stayer.kernel.leave(seconds(30)), Errc::device_fault));
-  EXPECT_TRUE(stayer.kernel.left()) << "the block that did not throw has left";
+  EXPECT_TRUE(stayer.kernel.left());
   EXPECT_OK(other.kernel.leave(seconds(30)));
+}
+
+TEST_P(ResidentKernelTest, ControlWhoseKernelDoesNotStartIsAnErrorAndEnds) {
+  if (on_cpu()) GTEST_SKIP() << "a CPU device has room for all";
+  ingest::ResidentOptions options = ingest::testing::Reception::options();
+  options.tcp.initial_limit = 1 << 20;
+  options.wait_limit = kUsersPatience;
+  const Buffer ring(device(), MemoryKind::mapped, 1 << 20);
+  {
+    const Stayer holder(device(), device().resident_blocks_max(stay_kernel(), 32));
+    ASSERT_TRUE(eventually([&] { return holder.running(); }));
+    const Time began = SteadyClock::now();
+    EXPECT_THAT([&] { ingest::ResidentControl(device(), ring, ingest::Layer::ip, options); },
+                ::testing::ThrowsMessage<DeviceError>(::testing::HasSubstr("is another resident kernel there?")));
+    EXPECT_LT(SteadyClock::now() - began, kBound);
+    EXPECT_EQ(ResidentKernel::abandoned_count(), 1U);
+  }
+  EXPECT_TRUE(eventually([] { return ResidentKernel::abandoned_count() == 0; }));
 }
 
 /// A gate's kernel that cannot begin, for its stream is held.

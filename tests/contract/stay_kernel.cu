@@ -32,7 +32,7 @@ struct Stay {
       if (mood == Staying::over) return;
       if (mood == Staying::fault && group.block() == 0) fault(group, words);
       if (mood == Staying::hung) {
-        if (group.block() == 0) group.store(words->hangs, 1U);
+        group.store(words->hangs, 1U);
       } else {
         if (group.load(words->stop) != 0) return;
         if (group.block() == 0) group.store(words->beat, beat);

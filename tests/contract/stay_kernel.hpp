@@ -18,7 +18,7 @@ struct StayWords {
   std::uint32_t stop;  ///< Written by the host, as is `mood`, a Staying: a kernel that hangs looks at no stop word.
   std::uint32_t mood;
   std::uint32_t running;  ///< 1 once all blocks are there.
-  std::uint32_t hangs;    ///< 1 once block 0 hangs.
+  std::uint32_t hangs;    ///< 1 once a block hangs.
   std::uint64_t beat;     ///< Grows while block 0 is well.
 };
 
