@@ -1,18 +1,8 @@
 #include "headrace/device/detail/mailbox.hpp"
 
-#include <atomic>
+#include "headrace/device/detail/resident_kernel.hpp"
 
 namespace headrace {
-
-namespace {
-
-constexpr std::size_t kWordsPerBox = MailboxView::kWordStride;
-
-std::uint32_t load(const std::uint32_t& word, std::memory_order order) noexcept {
-  return std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(word)).load(order);
-}
-
-}  // namespace
 
 Mailbox::Mailbox(Device device, std::uint32_t box_count, std::size_t request_bytes, std::size_t answer_bytes,
                  std::uint32_t blocks)
@@ -23,20 +13,20 @@ Mailbox::Mailbox(Device device, std::uint32_t box_count, std::size_t request_byt
 }
 
 std::uint32_t Mailbox::post(std::uint32_t box) noexcept {
-  std::uint32_t& word = const_cast<std::uint32_t&>(view_.posted[box * kWordsPerBox]);
-  std::uint32_t sequence = load(word, std::memory_order_relaxed) + 1;  // this thread is its only writer
+  std::uint32_t sequence = posted(box) + 1;  // this thread is its only writer
   if (sequence == MailboxView::kStopped) sequence = 0;
-  std::atomic_ref<std::uint32_t>(word).store(sequence, std::memory_order_release);  // pairs with MailboxView::wait
+  // pairs with MailboxView::wait
+  ResidentKernel::tell(const_cast<std::uint32_t&>(view_.posted[box * MailboxView::kWordStride]), sequence);
   return sequence;
 }
 
 bool Mailbox::ready(std::uint32_t box) const noexcept {
   // pairs with MailboxView::reply
-  return load(view_.answered[box * kWordsPerBox], std::memory_order_acquire) == posted(box);
+  return ResidentKernel::heard(view_.answered[box * MailboxView::kWordStride]) == posted(box);
 }
 
 std::uint32_t Mailbox::posted(std::uint32_t box) const noexcept {
-  return load(view_.posted[box * kWordsPerBox], std::memory_order_relaxed);
+  return ResidentKernel::heard(view_.posted[box * MailboxView::kWordStride]);
 }
 
 }  // namespace headrace

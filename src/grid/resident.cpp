@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "headrace/base/error.hpp"
@@ -15,7 +14,6 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::uint32_t kResidentThreads = 256;
-constexpr Duration kNapMost = std::chrono::milliseconds(1);
 
 /// Blocks of a CPU device are threads that spin while they wait: few, and at least two, so that they do meet.
 [[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
@@ -93,7 +91,8 @@ ResidentPart::ResidentPart(Part& part, const StencilProgram& program, std::size_
       blocks_max_(most_blocks(part, program, part_count)),
       words_(part.device(), MemoryKind::mapped, sizeof(ResidentWords)),
       counters_(part.device(), MemoryKind::device, sizeof(ResidentCounters)),
-      marks_(part.device(), MemoryKind::device, part.neighbours().size() * sizeof(ResidentMarks)) {
+      marks_(part.device(), MemoryKind::device, part.neighbours().size() * sizeof(ResidentMarks)),
+      kernel_(part.device(), [this](bool /*at_once*/) { stop(); }) {
   *words_.as<ResidentWords>() = {};
   if (marks_.bytes() == 0) return;
   wait_or_throw(part, part.stream().fill(marks_.data(), 0, marks_.bytes()));
@@ -166,60 +165,29 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   void* arguments[] = {part_.stencil(), &view};
   auto& words = *words_.as<ResidentWords>();
   std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
-  const StreamRef stream = part_.stream();
-  Status status = stream.fill(counters_.data(), 0, counters_.bytes());
-  if (status)
-    status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kResidentThreads}, arguments);
-  if (status) status = wait_for_kernel();
-  // Pairs with the store of ResidentWait::must_leave().
-  if (status && std::atomic_ref(words.gave_up).load(std::memory_order_acquire) != 0) status = Errc::hung;
+  // On a stream of its own: all work on the part's own has been waited for.
+  Status status = kernel_.run([&](StreamRef stream) {
+    const Status cleared = stream.fill(counters_.data(), 0, counters_.bytes());
+    const LaunchShape shape{.blocks = blocks_, .threads = kResidentThreads};
+    return cleared ? stream.launch_resident(program_.resident, shape, arguments) : cleared;
+  });
+  // A kernel that waits gives up by itself, and then knows for whom.
+  if (status) status = kernel_.wait_ended(words.beat, 2 * wait_limit_);
+  if (status && ResidentKernel::heard(words.gave_up) != 0) status = Errc::hung;
   if (status) part_.advance(steps.count);
   return status;
 }
 
-/// The device alone cannot end a kernel that never begins or never leaves, so this does not wait in the stream.
-Status ResidentPart::wait_for_kernel() noexcept {
-  const StreamRef stream = part_.stream();
-  constexpr int kPolls = 256;  // small grids are quick: poll first, and then sleep
-  const auto& beat = words_.as<ResidentWords>()->beat;
-  std::uint64_t seen = 0;
-  const Time began = SteadyClock::now();
-  Time changed = began;
-  for (int poll = 0;; ++poll) {
-    const Result<bool> ready = stream.ready();
-    if (!ready) return ready.error();
-    if (*ready) return stream.wait();
-    if (poll < kPolls) {
-      std::this_thread::yield();
-      continue;
-    }
-    const Time now = SteadyClock::now();
-    // Pairs with the store of ResidentKernel::beat().
-    const std::uint64_t now_at = std::atomic_ref(const_cast<std::uint64_t&>(beat)).load(std::memory_order_relaxed);
-    if (now_at != seen) changed = now;
-    seen = now_at;
-    // A kernel that waits gives up by itself, and then knows for whom.
-    if (now - changed > 2 * wait_limit_) return Errc::hung;
-    std::this_thread::sleep_for(std::clamp<Duration>((now - began) / 64, std::chrono::microseconds(20), kNapMost));
-  }
-}
-
 std::optional<std::size_t> ResidentPart::waits_for() const noexcept {
-  // Pairs with the store of ResidentWait::until().
-  const std::uint32_t writer = std::atomic_ref(words_.as<ResidentWords>()->waits_for).load(std::memory_order_acquire);
+  const std::uint32_t writer = ResidentKernel::heard(words_.as<ResidentWords>()->waits_for);
   if (writer == 0) return std::nullopt;
   if (writer == ResidentWords::kOwnBlocks) return part_.number();
   return part_.neighbours()[writer - ResidentWords::kNeighbour].part;
 }
 
-bool ResidentPart::has_begun() const noexcept {
-  return std::atomic_ref(words_.as<ResidentWords>()->beat).load(std::memory_order_relaxed) != 0;
-}
+bool ResidentPart::has_begun() const noexcept { return ResidentKernel::heard(words_.as<ResidentWords>()->beat) != 0; }
 
-void ResidentPart::stop() noexcept {
-  // Pairs with the load of ResidentWait::must_leave().
-  std::atomic_ref(words_.as<ResidentWords>()->stop).store(1, std::memory_order_release);
-}
+void ResidentPart::stop() const noexcept { ResidentKernel::tell(words_.as<ResidentWords>()->stop, 1); }
 
 ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program,
                            Duration wait_limit)
@@ -239,9 +207,19 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
   if (status) return stopped_.load(std::memory_order_acquire) ? Status(Errc::cancelled) : Status();
   stopped_.store(true, std::memory_order_release);
   for (const auto& other : parts_) other->stop();
-  // For a kernel that was started before something failed; who hung may never end.
-  if (status.error().code != Errc::hung) static_cast<void>(parts_[part]->part().wait());
+  // The kernel may have been started before something failed.
+  static_cast<void>(parts_[part]->kernel().leave(ResidentKernel::kPatience));
   return status;
+}
+
+bool ResidentGrid::leave() noexcept {
+  for (const auto& part : parts_) part->stop();
+  for (const auto& part : parts_) static_cast<void>(part->kernel().leave(ResidentKernel::kPatience));
+  return std::ranges::all_of(parts_, [](const auto& part) { return part->kernel().left(); });
+}
+
+void ResidentGrid::abandon(const std::shared_ptr<const void>& owner) noexcept {
+  for (const auto& part : parts_) part->kernel().abandon(owner);
 }
 
 std::string ResidentGrid::why_hung(std::size_t part) const {

@@ -12,8 +12,9 @@
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/detail/peer.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 #include "headrace/grid/detail/decomposition.hpp"
-#include "headrace/grid/detail/resident_kernel.hpp"
+#include "headrace/grid/detail/steps_kernel.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {
@@ -43,7 +44,8 @@ class ResidentPart {
   /// where it neither begins nor gets on: it may then still run, now or later.
   [[nodiscard]] Status run(const ResidentSteps& steps) noexcept;
   /// The kernel leaves where it waits, now or whenever it comes to wait. From any thread, and for good.
-  void stop() noexcept;
+  void stop() const noexcept;
+  [[nodiscard]] ResidentKernel& kernel() noexcept { return kernel_; }
   [[nodiscard]] Part& part() const noexcept { return part_; }
   /// The part that its kernel was waiting for when it left, which may be itself; none where it did not leave so.
   [[nodiscard]] std::optional<std::size_t> waits_for() const noexcept;
@@ -51,7 +53,6 @@ class ResidentPart {
   [[nodiscard]] bool has_begun() const noexcept;
 
  private:
-  [[nodiscard]] Status wait_for_kernel() noexcept;
   template <class Item>
   [[nodiscard]] Buffer upload(const std::vector<Item>& items) const;
 
@@ -69,6 +70,7 @@ class ResidentPart {
   Buffer pieces_;
   Buffer neighbours_;
   std::uint32_t piece_count_ = 0;
+  ResidentKernel kernel_;
 };
 
 /// The resident mode of a simulation: a kernel a part for each call of step().
@@ -78,6 +80,10 @@ class ResidentGrid {
   ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program, Duration wait_limit);
 
   void take_plans();
+  /// Tells all kernels to leave; whether they have, within their limits.
+  [[nodiscard]] bool leave() noexcept;
+  /// Those that have not left keep `owner`, which owns this, until they have.
+  void abandon(const std::shared_ptr<const void>& owner) noexcept;
   /// In the thread of the part: does these steps and waits for them. Where a part fails, all others leave:
   /// Errc::cancelled. Errc::hung as ResidentPart::run() has it.
   [[nodiscard]] Status run(std::size_t part, const ResidentSteps& steps) noexcept;

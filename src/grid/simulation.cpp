@@ -23,11 +23,10 @@ Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> d
 }
 Simulation::Simulation(Simulation&&) noexcept = default;
 Simulation& Simulation::operator=(Simulation&& other) noexcept {
-  let_go_if_inherited(state_);
-  state_ = std::move(other.state_);
+  State::end(std::exchange(state_, std::move(other.state_)));
   return *this;
 }
-Simulation::~Simulation() { let_go_if_inherited(state_); }
+Simulation::~Simulation() { State::end(std::move(state_)); }
 
 void Simulation::set_bytes(int field, TypeKey value_type, const void* values, std::size_t count) {
   const bool one_for_all = count == 1;

@@ -186,7 +186,6 @@ std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try
   }
   return found;
 } catch (...) {
-  if (resident) throw;  // nothing was only enqueued, and what hangs would hang here, too
   for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
   throw;
 }

@@ -117,6 +117,13 @@ Simulation::State::~State() {
   for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
 }
 
+void Simulation::State::end(std::unique_ptr<State> state) noexcept {
+  let_go_if_inherited(state);
+  if (!state || !state->resident || state->resident->leave()) return;
+  ResidentGrid& grid = *state->resident;
+  grid.abandon(std::shared_ptr<const State>(std::move(state)));
+}
+
 /// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
 void Simulation::State::introduce() {
   for (std::size_t part = share.first(); part < share.end(); ++part) {

@@ -25,6 +25,8 @@ class Simulation::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
+  /// Frees it, or keeps it until a kernel that hangs has ended. One that was inherited stays as it is.
+  static void end(std::unique_ptr<State> state) noexcept;
 
   void step(std::uint64_t count);
   void replan();

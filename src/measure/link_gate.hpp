@@ -4,19 +4,17 @@
 
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/kernel.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 
 namespace headrace::measure {
 
 /// Holds streams, of one device or several, until all of their work is enqueued: then what events between measure is
 /// the device's time and not that of enqueueing. A kernel waits on a word in mapped memory, for so long and no longer.
-/// Whatever happens, open() and wait for the streams before this is destroyed: their kernels read its word.
+/// Its destruction opens it.
 class Gate {
  public:
   /// Throws DeviceError when there is no mapped memory.
   Gate(Device device, Duration bound);
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
 
   /// The gates closed from now on are another opening's.
   void next() noexcept;
@@ -27,15 +25,15 @@ class Gate {
   [[nodiscard]] bool expired() const noexcept;
 
  private:
-  [[nodiscard]] std::uint32_t& word() const noexcept { return words_.as<std::uint32_t>()[0]; }
+  [[nodiscard]] std::uint32_t& word() const noexcept { return words_->as<std::uint32_t>()[0]; }
   /// A line away from word(): one is written by the host, the other by the device.
-  [[nodiscard]] std::uint32_t& expired_word() const noexcept { return words_.as<std::uint32_t>()[kWordsBetween]; }
+  [[nodiscard]] std::uint32_t& expired_word() const noexcept { return words_->as<std::uint32_t>()[kWordsBetween]; }
   static constexpr std::size_t kWordsBetween = 64;
 
-  Buffer words_;
-  TypedKernel<const std::uint32_t*, std::uint32_t*, std::uint32_t, std::uint64_t> kernel_;
+  std::shared_ptr<const Buffer> words_;
   std::uint64_t bound_ns_;
   std::uint32_t ticket_ = 0;
+  ResidentKernel kernels_;  ///< One in each stream that is held.
 };
 
 }  // namespace headrace::measure

@@ -29,7 +29,7 @@ std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan
 }  // namespace
 
 Engine::Engine(Device device, Operator op, Plan plan) {
-  static_cast<void>(detail::reap_abandoned());  // their room may be needed
+  static_cast<void>(abandoned_count());  // their room may be needed
   try {
     state_ = start(device, std::move(op), std::move(plan));
   } catch (const DeviceError& error) {
@@ -118,7 +118,7 @@ EngineStatistics Engine::statistics() const {
 
 std::optional<Error> Engine::fault() const noexcept { return state_->fault(); }
 
-std::size_t Engine::abandoned_count() noexcept { return detail::reap_abandoned(); }
+std::size_t Engine::abandoned_count() noexcept { return ResidentKernel::abandoned_count(); }
 
 const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Operator& Engine::op() const noexcept { return state_->op; }

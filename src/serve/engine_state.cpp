@@ -30,7 +30,7 @@ EngineState::EngineState(Device device_in, Operator op_in, Plan plan_in)
       counters(counters_needed(plan)) {
   loaded = op.load(device);
   if (is_direct(plan.schedule)) {
-    direct_memory = std::make_unique<DirectMemory>(device, plan, op);
+    direct_memory = std::make_shared<const DirectMemory>(device, plan, op);
     const DispatchView& view = direct_memory->view();
     for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
       DirectLane::Memory memory = direct_memory->lane(i);
@@ -171,18 +171,14 @@ bool EngineState::all_answered() const noexcept {
   return true;
 }
 
-void EngineState::keep_until_gone() noexcept {
-  // Empty only in the destructor of an engine that was never made: its kernels have had no query to hang in.
-  if (auto self = weak_from_this().lock()) abandon(self, watchdog->resident());
-}
-
 void EngineState::stop() noexcept {
   if (birth.inherited()) return;  // the parent's threads go on
   std::call_once(stopped_, [this] {
     stopping_.store(true, std::memory_order_seq_cst);
     worker_parking_.notify_all();
     workers.clear();  // joins
-    if (watchdog && !watchdog->stop()) keep_until_gone();
+    // Without an owner, the kernel keeps what is its own: an engine that was never made had no query to hang in.
+    if (watchdog && !watchdog->stop()) watchdog->kernel().abandon(weak_from_this().lock());
     for (const auto& lane : direct_lanes) lane->close(fault().value_or(Error{Errc::stopped, 0}));
     // A client that published while the workers left either sees `closed_` or is seen here.
     closed_.store(true, std::memory_order_seq_cst);

@@ -74,7 +74,7 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   const Plan plan;
   LoadedState loaded;
   std::vector<std::unique_ptr<Lane>> lanes;  ///< Empty where lanes are direct, and the other way round.
-  std::unique_ptr<DirectMemory> direct_memory;
+  std::shared_ptr<const DirectMemory> direct_memory;
   std::vector<std::unique_ptr<DirectLane>> direct_lanes;
   std::vector<WorkerCounters> counters;  ///< One a worker, or a client where lanes are direct; async has two a thread.
   std::vector<std::jthread> workers;
@@ -82,8 +82,6 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
 
  private:
   void answer_without_worker(Lane& lane, Status status) noexcept;
-  /// The kernels have not gone: everything that they may use is kept.
-  void keep_until_gone() noexcept;
 
   Parking worker_parking_;
   std::atomic<bool> stopping_{false};

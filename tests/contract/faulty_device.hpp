@@ -20,6 +20,8 @@ struct FaultSwitch {
   mutable std::atomic<std::size_t> copies{0};
   /// Resident kernels that are launched meanwhile do not begin.
   mutable std::atomic<bool> held{false};
+  /// Resident kernels that are launched meanwhile do not leave, as far as their stream and its events say.
+  mutable std::atomic<bool> kept{false};
 
   /// `result`, or the fault.
   template <class R>
@@ -71,12 +73,14 @@ class FaultyStream final : public headrace::detail::StreamBackend {
     return fault_.or_fault(inner_->launch(kernel, shape, arguments));
   }
   Status launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override {
+    const auto until_released = [](void* held) { static_cast<std::atomic<bool>*>(held)->wait(true); };
+    const bool kept = fault_.kept.load();
     if (fault_.held.load()) {
-      const auto until_released = [](void* held) { static_cast<std::atomic<bool>*>(held)->wait(true); };
       const Status called = inner_->call(until_released, &fault_.held);
       if (!called) return called;
     }
-    return fault_.or_fault(inner_->launch_resident(kernel, shape, arguments));
+    const Status launched = fault_.or_fault(inner_->launch_resident(kernel, shape, arguments));
+    return launched && kept ? inner_->call(until_released, &fault_.kept) : launched;
   }
   Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept override {
     return fault_.or_fault(inner_->pair_scratch_bytes(count));
@@ -133,11 +137,15 @@ class FaultyDevice final : public headrace::detail::DeviceBackend {
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
   /// From now on resident kernels that are launched do not begin, until they are released.
   void hold() noexcept { fault_.held.store(true); }
+  /// From now on resident kernels that are launched do not leave, until they are released.
+  void keep() noexcept { fault_.kept.store(true); }
   /// Copies and fills since this was last asked.
   [[nodiscard]] std::size_t taken_copies() noexcept { return fault_.copies.exchange(0); }
   void release() noexcept {
-    fault_.held.store(false);
-    fault_.held.notify_all();
+    for (std::atomic<bool>* const state : {&fault_.held, &fault_.kept}) {
+      state->store(false);
+      state->notify_all();
+    }
   }
   [[nodiscard]] Device device() noexcept { return Device(*this); }
 

@@ -10,6 +10,7 @@
 #include "headrace/serve/engine.hpp"
 #include "serve/engine_state.hpp"
 #include "tests/contract/resident_operators.hpp"
+#include "tests/contract/stay_kernel.hpp"
 
 namespace headrace::testing {
 namespace {
@@ -250,59 +251,65 @@ TEST_P(ResidentSafety, AFaultOfACpuDeviceFailsItsEngineAlone) {
   }
 }
 
-/// Kernels of which a test says how they are.
+/// A kernel of a CPU device of which a test says how it is.
 class Told final : public serve::detail::Resident {
  public:
-  [[nodiscard]] Status look(Time /*now*/) noexcept override {
+  [[nodiscard]] Status look(Time now) noexcept override {
     looks.fetch_add(1);
-    return ended.load() ? Status(Errc::device_fault) : Status{};
+    return stayer.kernel.look(stayer.beat(), seconds(60), now);
   }
-  void ask_to_leave(bool at_once) noexcept override { asked.store(at_once ? 2 : 1); }
-  [[nodiscard]] bool gone() noexcept override { return left.load(); }
+  [[nodiscard]] ResidentKernel& kernel() noexcept override { return stayer.kernel; }
 
   std::atomic<int> looks{0};
-  std::atomic<bool> ended{false};
-  std::atomic<int> asked{0};
-  std::atomic<bool> left{false};
+  Stayer stayer{Device::parse("cpu")};
 };
 
 [[nodiscard]] std::shared_ptr<serve::detail::EngineState> idle_engine() {
   Plan plan;
   plan.schedule = serve::Schedule::none;
   plan.clients_max = 1;
+  plan.hang_after = kHangAfter;
   return std::make_shared<serve::detail::EngineState>(Device::parse("cpu"), operators::light(), plan);
+}
+
+/// Gives the engine a watchdog, and the kernel that it looks at.
+Told& watch(serve::detail::EngineState& engine) {
+  auto told = std::make_unique<Told>();
+  Told& kept = *told;
+  engine.watchdog = std::make_unique<serve::detail::Watchdog>(engine, std::move(told));
+  return kept;
 }
 
 TEST(ResidentWatchdog, FailsTheEngineOfAKernelThatEndsUnasked) {
   const auto engine = idle_engine();
-  const auto told = std::make_shared<Told>();
-  engine->watchdog = std::make_unique<serve::detail::Watchdog>(*engine, told);
-  ASSERT_TRUE(eventually([&] { return told->looks.load() > 3; }));
+  Told& told = watch(*engine);
+  ASSERT_TRUE(eventually([&] { return told.looks.load() > 3; }));
   EXPECT_FALSE(engine->fault());
-  told->ended.store(true);
+  told.stayer.feel(Staying::over);
   ASSERT_TRUE(eventually([&] { return engine->fault().has_value(); }));
   EXPECT_EQ(engine->fault()->code, Errc::device_fault);
   engine->fail({Errc::hung, 5});
   EXPECT_EQ(engine->fault()->code, Errc::device_fault) << "the first fault is the one that counts";
-  told->left.store(true);
   engine->stop();
-  EXPECT_EQ(told->asked.load(), 2) << "a kernel in an unknown state is to leave at once";
+  EXPECT_TRUE(told.stayer.told_at_once) << "a kernel in an unknown state is to leave at once";
 }
 
 TEST(ResidentWatchdog, AnEngineWhoseKernelStaysIsKeptUntilItLeaves) {
   auto engine = idle_engine();
   const std::weak_ptr<serve::detail::EngineState> alive = engine;
-  const auto told = std::make_shared<Told>();
-  engine->watchdog = std::make_unique<serve::detail::Watchdog>(*engine, told);
+  Told& told = watch(*engine);
+  const std::shared_ptr<const Buffer> words = told.stayer.memory();
+  told.stayer.feel(Staying::hung);
+  ASSERT_TRUE(eventually([&] { return told.stayer.hangs(); }));
   const Time began = SteadyClock::now();
   engine->stop();
-  EXPECT_GE(SteadyClock::now() - began, serve::detail::Watchdog::kLeaveWithin);
-  EXPECT_EQ(told->asked.load(), 1);
+  EXPECT_GE(SteadyClock::now() - began, ResidentKernel::kLeaveWithin);
+  EXPECT_FALSE(told.stayer.told_at_once);
   engine.reset();
   EXPECT_EQ(Engine::abandoned_count(), 1U);
   EXPECT_FALSE(alive.expired());
-  told->left.store(true);
-  EXPECT_EQ(Engine::abandoned_count(), 0U);
+  told.stayer.feel(Staying::well);
+  EXPECT_TRUE(eventually([] { return Engine::abandoned_count() == 0; }));
   EXPECT_TRUE(alive.expired());
 }
 

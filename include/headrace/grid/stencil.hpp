@@ -35,8 +35,8 @@
 #include "headrace/grid/detail/phase.hpp"
 #include "headrace/grid/detail/phase_kernel.hpp"
 #include "headrace/grid/detail/region.hpp"
-#include "headrace/grid/detail/resident_kernel.hpp"
 #include "headrace/grid/detail/stencil_checks.hpp"
+#include "headrace/grid/detail/steps_kernel.hpp"
 #include "headrace/grid/detail/sweep.hpp"
 #include "headrace/grid/detail/sweep_kernel.hpp"
 
@@ -182,7 +182,7 @@ template <class Stencil>
       .phases = Stencil::kPhases,
       .swaps = swaps_of<Stencil>(),
       .kernels = kernels,
-      .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
+      .resident = make_kernel<StepsKernel<Stencil>, Stencil, ResidentView>(),
       .vectored = vectored_phases<Stencil>(),
       .swept = {},
       .sweeps = {},

@@ -86,7 +86,7 @@ class Engine {
   /// process helps.
   [[nodiscard]] std::optional<Error> fault() const noexcept;
 
-  /// Stopped engines of this process whose kernels hang, so that their memory, streams and blocks are still taken.
+  /// Resident kernels, of engines and others, that hang after their end: their memory, streams and blocks are taken.
   [[nodiscard]] static std::size_t abandoned_count() noexcept;
 
   [[nodiscard]] const Plan& plan() const noexcept;

@@ -1,10 +1,10 @@
 #include "headrace/device/detail/boxes.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 
 namespace headrace {
 
@@ -30,26 +30,16 @@ std::size_t stride(std::size_t payload_bytes) {
   return align_up(std::max<std::size_t>(payload_bytes, 1), kPayloadAlignment);
 }
 
-/// A copy rather than a fill, because a copy needs no block of a device that other resident kernels may have filled.
-void copy_zeros(Device device, const Buffer& to) {
-  const Buffer zeros(device, MemoryKind::pinned, to.bytes());
-  std::fill_n(zeros.data(), zeros.bytes(), std::byte{0});
-  const Stream stream(device);
-  stream.copy(to.data(), zeros.data(), to.bytes()).or_throw("preparing a mailbox");
-  stream.wait().or_throw("preparing a mailbox");
-}
-
 }  // namespace
 
 Boxes::Boxes(Device device, std::uint32_t box_count, std::size_t request_bytes, std::size_t answer_bytes,
              std::uint32_t blocks, std::uint32_t extra_words)
     : words_(device, MemoryKind::mapped, host_lines(checked_count(box_count, blocks), extra_words) * kLineBytes),
-      device_words_(device, MemoryKind::device, device_lines(box_count) * kLineBytes),
+      device_words_(ResidentKernel::zeroed(device, device_lines(box_count) * kLineBytes)),
       requests_(device, MemoryKind::mapped, stride(request_bytes) * box_count),
       answers_(device, MemoryKind::mapped, stride(answer_bytes) * box_count) {
   auto* words = words_.as<std::uint32_t>();
   std::fill_n(words, words_.bytes() / sizeof(std::uint32_t), 0U);
-  copy_zeros(device, device_words_);
   const std::size_t column = std::size_t{box_count} * kWordsPerBox;
   boxes_.box_count = box_count;
   boxes_.blocks = blocks;
@@ -71,15 +61,13 @@ std::uint32_t* Boxes::extra_words(std::uint32_t which) noexcept {
 }
 
 void Boxes::set_stop(std::uint32_t value) noexcept {
-  std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(*boxes_.stop)).store(value, std::memory_order_release);
+  ResidentKernel::tell(const_cast<std::uint32_t&>(*boxes_.stop), value);
 }
 
-bool Boxes::running() const noexcept {
-  return std::atomic_ref<std::uint32_t>(*boxes_.running).load(std::memory_order_acquire) != 0;
-}
+bool Boxes::running() const noexcept { return ResidentKernel::heard(*boxes_.running) != 0; }
 
 std::uint32_t Boxes::heartbeat(std::uint32_t box) const noexcept {
-  return std::atomic_ref<std::uint32_t>(boxes_.heartbeats[box * kWordsPerBox]).load(std::memory_order_acquire);
+  return ResidentKernel::heard(boxes_.heartbeats[box * kWordsPerBox]);
 }
 
 }  // namespace headrace

@@ -1,9 +1,7 @@
 #include "device/copies/lingering_copier.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <thread>
 
 #include "base/spin.hpp"
 #include "device/backend.hpp"
@@ -14,40 +12,29 @@ namespace headrace::detail {
 
 namespace {
 
-/// Behind the shares. The words of all shares, and of all blocks, lie beside each other: the host looks at one line for
-/// each kind.
-constexpr std::size_t kAnswered = kLingerShares * sizeof(LingerShare);
-constexpr std::size_t kLeft = kAnswered + kNoSharing;
-constexpr std::size_t kBytes = kLeft + kNoSharing;
-static_assert(kLingerShares * sizeof(std::uint64_t) <= kNoSharing);
+/// The words of all shares, and of all blocks, lie beside each other: the host looks at one line for each kind.
+struct LingerWords {
+  LingerShare shares[kLingerShares];
+  alignas(kNoSharing) std::uint64_t answered[kLingerShares];
+  alignas(kNoSharing) std::uint32_t left[kLingerShares];
+};
 
 /// Looks for an answer before it asks whether the device has failed.
 constexpr std::uint32_t kSpinsPerLook = 4096;
 
-template <class T>
-T load(const T& word) noexcept {
-  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
-}
-
-/// A release, so that whoever sees the word sees what it points to.
-void store(std::uint64_t& word, std::uint64_t value) noexcept {
-  std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_release);
-}
-
 }  // namespace
 
-LingeringCopier::LingeringCopier(Device device, Duration linger)
-    : device_(device), stream_(device), shape_(linger_shape(device)), words_(device, MemoryKind::mapped, kBytes) {
-  std::fill_n(words_.data(), words_.bytes(), std::byte{0});
-  view_ = {.shares = reinterpret_cast<const LingerShare*>(words_.data()),
-           .answered = reinterpret_cast<std::uint64_t*>(words_.data() + kAnswered),
-           .left = reinterpret_cast<std::uint32_t*>(words_.data() + kLeft),
+LingeringCopier::LingeringCopier(Device device, Duration linger, Duration hang_after)
+    : device_(device),
+      hang_after_(hang_after),
+      shape_(linger_shape(device)),
+      words_(std::make_shared<const Buffer>(device, MemoryKind::mapped, sizeof(LingerWords))),
+      kernel_(device, [words = words_](bool /*at_once*/) { replace(*words, 0); }) {
+  auto& words = *words_->as<LingerWords>() = {};
+  view_ = {.shares = words.shares,
+           .answered = words.answered,
+           .left = words.left,
            .linger_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(linger).count())};
-}
-
-LingeringCopier::~LingeringCopier() {
-  replace(0);
-  static_cast<void>(stream_.wait());  // whoever uses the device next learns that it has failed
 }
 
 std::uint32_t LingeringCopier::list(std::span<const Copy> copies) noexcept {
@@ -79,27 +66,29 @@ void LingeringCopier::post(std::uint32_t count) noexcept {
     std::uint64_t* const words = share.words + std::size_t{3} * (i / kLingerShares);
     const bool is_part = i < count;
     const auto word = [&](std::uint64_t value) { return LingerWord::of(is_part ? value : 0, sequence_); };
-    store(words[0], word(reinterpret_cast<std::uintptr_t>(parts_[i].to())));  // these pair with LingerBody::take
-    store(words[1], word(reinterpret_cast<std::uintptr_t>(parts_[i].from())));
-    store(words[2], word(parts_[i].bytes()));
+    // These pair with LingerBody::take.
+    ResidentKernel::tell(words[0], word(reinterpret_cast<std::uintptr_t>(parts_[i].to())));
+    ResidentKernel::tell(words[1], word(reinterpret_cast<std::uintptr_t>(parts_[i].from())));
+    ResidentKernel::tell(words[2], word(parts_[i].bytes()));
   }
 }
 
-void LingeringCopier::replace(std::uint32_t generation) noexcept {
+void LingeringCopier::replace(const Buffer& words, std::uint32_t generation) noexcept {
   for (std::uint32_t i = 0; i < kLingerShares; ++i) {
-    store(const_cast<LingerShare&>(view_.shares[i]).words[LingerShare::kGeneration], generation);
+    ResidentKernel::tell(words.as<LingerShare>()[i].words[LingerShare::kGeneration], generation);
   }
 }
 
 Status LingeringCopier::launch() noexcept {
   ++generation_;
   if (generation_ == 0) generation_ = 1;
-  replace(generation_);
+  replace(*words_, generation_);
   // It ends by itself, so that it need not count as resident where work may wait for its end. On a CPU device it takes
   // a thread of its own all the same: others wait for their turn there.
-  const Status status = device_.properties().host_cores
-                            ? launch_resident(stream_, linger_kernel(), shape_, view_, generation_)
-                            : headrace::launch(stream_, linger_kernel(), shape_, view_, generation_);
+  const Status status = kernel_.run([this](StreamRef stream) {
+    return device_.properties().host_cores ? launch_resident(stream, linger_kernel(), shape_, view_, generation_)
+                                           : headrace::launch(stream, linger_kernel(), shape_, view_, generation_);
+  });
   launched_ = status.ok();
   return status;
 }
@@ -108,39 +97,39 @@ Status LingeringCopier::launch() noexcept {
 /// kernel before that one has left.
 Status LingeringCopier::begin() noexcept {
   if (launched_ || answered()) return {};
-  if (const Status left = stream_.wait(); !left) return left;
-  for (std::uint32_t i = 0; i < kLingerShares; ++i) store(view_.answered[i], sequence_);
+  if (const Status left = kernel_.leave(hang_after_); !left) return left;
+  for (std::uint32_t i = 0; i < kLingerShares; ++i) ResidentKernel::tell(view_.answered[i], sequence_);
   return {};
 }
 
 bool LingeringCopier::left() const noexcept {
   const std::span<const std::uint32_t> words(view_.left, shape_.blocks);
-  return std::ranges::any_of(words, [this](const std::uint32_t& word) { return load(word) == generation_; });
+  return std::ranges::any_of(words, [&](const auto& word) { return ResidentKernel::heard(word) == generation_; });
 }
 
 bool LingeringCopier::answered() const noexcept {
   const std::span<const std::uint64_t> words(view_.answered, kLingerShares);
-  return std::ranges::all_of(words, [this](const std::uint64_t& word) { return load(word) == sequence_; });
+  return std::ranges::all_of(words, [&](const auto& word) { return ResidentKernel::heard(word) == sequence_; });
 }
 
 Status LingeringCopier::wait() noexcept {
+  const Time until = SteadyClock::now() + hang_after_;
   for (std::uint32_t spins = 1;; ++spins) {
     const bool gone = left();  // looked at first: a block answers before it leaves
     if (answered()) return {};
     if (gone) {
       if (const Status launched = launch(); !launched) return launched;
     } else if (spins % kSpinsPerLook == 0) {
-      if (const auto ready = stream_.ready(); !ready) return ready.error();
+      if (const auto ready = kernel_.stream().ready(); !ready) return ready.error();
+      hung_ = SteadyClock::now() > until;
+      if (hung_) return kernel_.leave(Duration::zero());
     }
-    if (spins % kSpins == 0) {
-      std::this_thread::yield();
-    } else {
-      spin_pause();
-    }
+    relax(spins);
   }
 }
 
 Result<bool> LingeringCopier::copy(std::span<const Copy> copies) noexcept {
+  if (hung_) return Errc::hung;
   const std::uint32_t count = list(copies);
   if (count == 0) return false;
   if (const Status begun = begin(); !begun) return begun.error();

@@ -7,7 +7,7 @@
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/stream.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 
 namespace headrace::detail {
 
@@ -15,15 +15,15 @@ namespace headrace::detail {
 /// host and a read by the device, and no launch. Used by one thread at a time.
 class LingeringCopier {
  public:
+  /// A list takes microseconds, but its kernel may have to wait for room on the device.
+  static constexpr Duration kHangAfter = std::chrono::seconds(30);
+
   /// Throws DeviceError where the memory or a stream cannot be had.
-  LingeringCopier(Device device, Duration linger);
-  LingeringCopier(const LingeringCopier&) = delete;
-  LingeringCopier& operator=(const LingeringCopier&) = delete;
-  /// Tells the kernel to leave, and waits until it has.
-  ~LingeringCopier();
+  LingeringCopier(Device device, Duration linger, Duration hang_after = kHangAfter);
 
   /// Copies, and returns when all of it is done. Nothing orders it after other work of the device. False, and nothing
-  /// is copied, where the list is longer than kLingerPartsMax parts or a kernel does not reach all of it.
+  /// is copied, where the list is longer than kLingerPartsMax parts or a kernel does not reach all of it. Errc::hung
+  /// where it is not done within `hang_after`, and from then on.
   [[nodiscard]] Result<bool> copy(std::span<const Copy> copies) noexcept;
 
  private:
@@ -33,7 +33,7 @@ class LingeringCopier {
   void post(std::uint32_t count) noexcept;
   [[nodiscard]] Status begin() noexcept;
   /// Kernels of another generation leave.
-  void replace(std::uint32_t generation) noexcept;
+  static void replace(const Buffer& words, std::uint32_t generation) noexcept;
   [[nodiscard]] Status launch() noexcept;
   /// Whether some block of the last kernel has left.
   [[nodiscard]] bool left() const noexcept;
@@ -42,14 +42,16 @@ class LingeringCopier {
   [[nodiscard]] Status wait() noexcept;
 
   Device device_;
-  Stream stream_;  ///< A stream of its own: work behind the kernel would wait until it leaves.
+  Duration hang_after_;
   LaunchShape shape_;
-  Buffer words_;
+  std::shared_ptr<const Buffer> words_;
   LingerView view_;
   Part parts_[kLingerPartsMax];
   bool launched_ = false;         ///< A kernel of generation_ has been.
   std::uint32_t generation_ = 0;  ///< 0 is no kernel's.
   std::uint64_t sequence_ = 0;
+  bool hung_ = false;
+  ResidentKernel kernel_;
 };
 
 }  // namespace headrace::detail

@@ -299,7 +299,7 @@ class Acknowledge {
     tell(*view_.copied, told_.copied, copied_);
   }
   HEADRACE_HD void tell(std::uint64_t& word, std::uint64_t& told, std::uint64_t value) const {
-    if (told != value) group_.store(word, value);  // pairs with loads of ResidentControl::State
+    if (told != value) group_.store(word, value);  // pairs with loads of ResidentControl
     told = value;
   }
 

@@ -62,7 +62,7 @@ class Build {
     std::uint64_t& filled = view_.filled[place.place];
     if (group_.fetch_add_on_device(filled, std::uint64_t{bytes}) + bytes != whole) return;
     group_.store_relaxed_on_device(filled, std::uint64_t{0});  // bytes come here again once the host has heard of it
-    group_.store(view_.frames[place.place].number_end, place.number + 1);  // pairs with ResidentControl::State::look()
+    group_.store(view_.frames[place.place].number_end, place.number + 1);  // pairs with ResidentControl::look()
   }
 
   const Group& group_;

@@ -1,60 +1,249 @@
 #include "ingest/resident/control.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "ingest/resident/state.hpp"
+#include <algorithm>
+#include <cstring>
+
+#include "headrace/base/error.hpp"
+#include "ingest/resident/kernel.hpp"
+#include "ingest/resident/memory.hpp"
 
 namespace headrace::ingest {
 
+using resident::Command;
 using resident::CommandKind;
+using resident::FrameWord;
 
-ResidentControl::ResidentControl(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options)
-    : state_(std::make_unique<State>(device, ring, layer, options)) {
-  state_->wait_running();
+namespace {
+
+/// 256 KiB under way with four lines a thread, some times what a link holds. More only make a queue, in which the reads
+/// of the other roles wait too: with 64 blocks an H100 came to 285 Gb/s, with 12 to 24 to 370 and more.
+constexpr std::uint32_t kBuildBlocks = 16;
+constexpr std::uint32_t kPacketBytesMax = 0xFFFF + kLinkBytesMax;
+constexpr std::size_t kBurst = 1024;
+constexpr Duration kReportEvery = std::chrono::milliseconds(50);
+
+[[nodiscard]] std::uint32_t build_blocks(Device device, const ResidentOptions& options) {
+  const std::uint32_t blocks = ResidentKernel::block_count(
+      device, resident::resident_kernel(), resident::kThreads, resident::kControlBlocks, options.build_blocks,
+      fmt::format("resident control: {} blocks that build", options.build_blocks));
+  const bool chosen = options.build_blocks != 0 || device.properties().host_cores;
+  return chosen ? blocks : std::min(blocks, kBuildBlocks);
 }
 
-ResidentControl::ResidentControl(ResidentControl&&) noexcept = default;
+}  // namespace
 
-ResidentControl::~ResidentControl() {
-  // What a kernel that does not end may still use can be neither freed nor waited for.
-  if (!state_) return;
-  if (const Status stopped = state_->stop(); !stopped && stopped.error().code == Errc::hung) {
-    [[maybe_unused]] const State* const kept = state_.release();
+ResidentControl::ResidentControl(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options)
+    : device_(device),
+      options_(options),
+      ring_bytes_(ring.bytes()),
+      copies_(device),
+      memory_(std::make_shared<const resident::Memory>(device, ring, layer, options, copies_)),
+      slots_(options.connections),
+      burst_(std::min<std::size_t>(kBurst, options.packets)),
+      kernel_(device, [this](bool /*at_once*/) { tell(view().host[resident::kStop], 1); },
+              {.priority = Priority::high}) {
+  kernel_.keep(memory_);
+  const LaunchShape shape{.blocks = resident::kControlBlocks + build_blocks(device, options),
+                          .threads = resident::kThreads};
+  const auto launch = [&](StreamRef stream) {
+    return launch_resident(stream, resident::resident_kernel(), shape, view());
+  };
+  kernel_.run(launch).or_throw(fmt::format("starting resident control on {}", device.name()));
+  const Status started = kernel_.wait_started([this] { return heard(*view().running) != 0; }, options.wait_limit);
+  started.or_throw(fmt::format(
+      "resident control: its blocks did not all start on {}: is another resident kernel there?", device.name()));
+}
+
+const resident::View& ResidentControl::view() const noexcept { return memory_->view(); }
+
+void ResidentControl::set_time(std::uint64_t now) noexcept { tell(view().host[resident::kNow], now); }
+
+std::uint64_t ResidentControl::copied() const noexcept { return heard(*view().copied); }
+
+std::size_t ResidentControl::room() const noexcept {
+  return options_.packets - static_cast<std::size_t>(packets_end_ - copied());
+}
+
+Result<std::size_t> ResidentControl::post(std::span<const Packet> packets) noexcept {
+  for (const Packet& packet : packets) {
+    if (packet.length > kPacketBytesMax || packet.ring_offset > ring_bytes_ ||
+        packet.length > ring_bytes_ - packet.ring_offset) {
+      return Errc::invalid_argument;
+    }
+  }
+  const std::size_t count = std::min(packets.size(), room());
+  for (std::size_t i = 0; i < count; ++i) view().packets[(packets_end_ + i) & view().packet_mask] = packets[i];
+  packets_end_ += count;
+  counters_.packets = packets_end_;
+  if (count != 0) tell(view().host[resident::kPacketsEnd], packets_end_);
+  return count;
+}
+
+Status ResidentControl::command(const Command& command) noexcept {
+  if (commands_end_ - heard(*view().commands_done) > view().command_mask) return Errc::full;
+  view().commands[commands_end_ & view().command_mask] = command;
+  tell(view().host[resident::kCommandsEnd], ++commands_end_);
+  return {};
+}
+
+Status ResidentControl::close(std::uint32_t connection, std::uint32_t stream) noexcept {
+  return command({.kind = CommandKind::close, .connection = connection, .stream = stream});
+}
+
+Status ResidentControl::abort(std::uint32_t connection, std::uint32_t stream) noexcept {
+  return command({.kind = CommandKind::abort, .connection = connection, .stream = stream});
+}
+
+std::optional<Reply> ResidentControl::next_reply() noexcept {
+  if (heard(*view().replies_end) == replies_taken_) return std::nullopt;
+  const Reply reply = view().replies[replies_taken_ & view().reply_mask];
+  tell(*view().replies_taken, ++replies_taken_);
+  return reply;
+}
+
+Result<std::optional<Event>> ResidentControl::next_event() noexcept {
+  if (heard(*view().events_end) == events_taken_) return std::optional<Event>{};
+  const Event event = view().events[events_taken_ & view().event_mask];
+  Slot* const slot = event.kind == StreamEvent::closed ? nullptr : slot_of(event.stream);
+  if (slot != nullptr && event.kind == StreamEvent::opened) {
+    slot->connection = event.connection;
+    slot->opened = true;
+  } else if (slot != nullptr) {
+    if (const Status ended = end(*slot, event); !ended) return ended.error();
+    slot->frames = nullptr;
+  }
+  tell(*view().events_taken, ++events_taken_);
+  return std::optional(event);
+}
+
+bool ResidentControl::settled() const noexcept {
+  return heard(*view().commands_done) == commands_end_ && copied() == packets_end_ && streams_told_ == streams_ &&
+         std::ranges::all_of(slots_, [](const Slot& slot) {
+           return slot.frames == nullptr || !slot.opened || slot.limit == slot.frames->reserved_end();
+         });
+}
+
+ResidentControl::Slot* ResidentControl::slot_of(std::uint32_t stream) noexcept {
+  const auto found =
+      std::ranges::find_if(slots_, [&](const Slot& slot) { return slot.frames != nullptr && slot.stream == stream; });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+std::uint32_t ResidentControl::attach(FrameRing& frames) {
+  if (!(frames.device() == device_)) {
+    throw UsageError(fmt::format("frames on {} cannot be built on {}", frames.device().name(), device_.name()));
+  }
+  resident::check(frames.options(), options_.frames_max);
+  if (frames.reserved_end() < options_.tcp.initial_limit) {
+    throw UsageError(fmt::format("frames have space for {} bytes, and every stream is told of {}",
+                                 frames.reserved_end(), options_.tcp.initial_limit));
+  }
+  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
+  if (slot == slots_.end()) throw UsageError(fmt::format("{} streams have frames already", slots_.size()));
+  *slot = {.frames = &frames, .stream = streams_++, .limit = options_.tcp.initial_limit};
+  const auto number = static_cast<std::size_t>(slot - slots_.begin());
+  std::fill_n(view().frames + number * view().places_per_slot, frames.options().frame_count, FrameWord{});
+  const std::uint32_t stream = slot->stream;
+  introduce();
+  return stream;
+}
+
+/// Tells the kernel of streams that have frames, in order: it opens none before all before it. Where commands have no
+/// room, the next time.
+void ResidentControl::introduce() noexcept {
+  for (; streams_told_ != streams_; ++streams_told_) {
+    const Slot& slot = *slot_of(streams_told_);  // no stream ends before it opens
+    const FrameOptions& of = slot.frames->options();
+    const Status told = command({.kind = CommandKind::attach,
+                                 .stream = slot.stream,
+                                 .slot = static_cast<std::uint32_t>(&slot - slots_.data()),
+                                 .frame_count = of.frame_count,
+                                 .frame_bytes = of.frame_bytes,
+                                 .stride = slot.frames->stride_,
+                                 .frames = slot.frames->data_of(0)});
+    if (!told) return;
   }
 }
 
-void ResidentControl::set_time(std::uint64_t now) noexcept { state_->set_time(now); }
-Result<std::size_t> ResidentControl::post(std::span<const Packet> packets) noexcept { return state_->post(packets); }
-Status ResidentControl::poll() noexcept { return state_->poll(); }
-std::uint64_t ResidentControl::copied() const noexcept { return state_->copied(); }
-std::optional<Reply> ResidentControl::next_reply() noexcept { return state_->next_reply(); }
-Result<std::optional<Event>> ResidentControl::next_event() noexcept { return state_->next_event(); }
-std::size_t ResidentControl::room() const noexcept { return state_->packet_room(); }
-bool ResidentControl::settled() const noexcept { return state_->settled(); }
-std::uint32_t ResidentControl::attach(FrameRing& frames) { return state_->attach(frames); }
-
-Status ResidentControl::close(std::uint32_t connection, std::uint32_t stream) noexcept {
-  return state_->command({.kind = CommandKind::close, .connection = connection, .stream = stream});
+FrameWord& ResidentControl::word_of(const Slot& slot, std::uint64_t number) const noexcept {
+  const auto which = static_cast<std::size_t>(&slot - slots_.data());
+  return view().frames[which * view().places_per_slot + number % slot.frames->options().frame_count];
 }
-Status ResidentControl::abort(std::uint32_t connection, std::uint32_t stream) noexcept {
-  return state_->command({.kind = CommandKind::abort, .connection = connection, .stream = stream});
+
+/// Completes frames that are whole, in order.
+Status ResidentControl::look(Slot& slot) noexcept {
+  const std::size_t bytes = slot.frames->options().frame_bytes;
+  while (heard(word_of(slot, slot.next).number_end) == slot.next + 1) {
+    if (const Status completed = complete(slot, bytes, bytes); !completed) return completed;
+  }
+  return {};
+}
+
+/// The next frame, which has so many bytes of the stream.
+Status ResidentControl::complete(Slot& slot, std::size_t bytes, std::size_t length) noexcept {
+  FrameRing::Place* const place = slot.frames->fillable(slot.next);
+  if (place == nullptr) return Errc::invalid_argument;  // nothing is accepted where no space was told of
+  place->placed = bytes;
+  place->length = length;
+  place->missing = length - bytes;
+  ++slot.next;
+  slot.frames->complete(*place);
+  return {};
+}
+
+/// The kernel has said what is in frames that are not whole, before the event.
+Status ResidentControl::end(Slot& slot, const Event& event) noexcept {
+  if (const Status looked = look(slot); !looked) return looked;
+  const std::size_t bytes = slot.frames->options().frame_bytes;
+  const auto there = [&](std::uint64_t number) -> std::size_t {
+    const FrameWord& word = word_of(slot, number);
+    return heard(word.number_end) == number + 1 ? bytes : word.partial;
+  };
+  const bool cut = event.kind == StreamEvent::finished || options_.cut_broken;
+  std::uint64_t end = cut ? event.offset : slot.next * bytes;
+  if (!cut) {
+    for (std::uint64_t number = slot.next; number * bytes < slot.limit; ++number) {
+      if (there(number) != 0) end = (number + 1) * bytes;
+    }
+  }
+  while (slot.next * bytes < end) {
+    const std::size_t length = std::min<std::uint64_t>(bytes, end - slot.next * bytes);
+    const std::size_t placed = std::min(there(slot.next), length);  // what lies behind a gap may be cut off
+    if (const Status completed = complete(slot, placed, length); !completed) return completed;
+  }
+  slot.frames->end_at(end);
+  return {};
+}
+
+Status ResidentControl::raise_limit(Slot& slot) noexcept {
+  const std::uint64_t limit = slot.frames->reserved_end();
+  if (!slot.opened || limit == slot.limit) return {};
+  const Status told =
+      command({.kind = CommandKind::limit, .connection = slot.connection, .stream = slot.stream, .limit = limit});
+  if (told) slot.limit = limit;
+  return told;
+}
+
+Status ResidentControl::poll() noexcept {
+  introduce();
+  for (Slot& slot : slots_) {
+    if (slot.frames == nullptr) continue;
+    if (const Status looked = look(slot); !looked) return looked;
+    static_cast<void>(raise_limit(slot));  // where commands have no room, next time
+  }
+  report();
+  return stopped_ ? Status{} : watch();
 }
 
 Result<std::size_t> ResidentControl::step(Source& source, Ring& ring, Duration timeout) noexcept {
-  return state_->step(source, ring, timeout);
-}
-
-Status ResidentControl::stop() noexcept { return state_->stop(); }
-const ResidentCounters& ResidentControl::counters() const noexcept { return state_->counters; }
-std::string ResidentControl::failure() const { return state_->failure(); }
-
-Result<std::size_t> ResidentControl::State::step(Source& source, Ring& ring, Duration timeout) noexcept {
   set_time(static_cast<std::uint64_t>(SteadyClock::now().count()));
-  const std::size_t room = std::min(burst_.size(), packet_room());
+  const std::size_t most = std::min(burst_.size(), room());
   std::size_t count = 0;
-  if (room != 0) {
+  if (most != 0) {
     const bool idle = copied() == packets_end_;
-    const auto came = source.receive(std::span(burst_).first(room), idle ? timeout : Duration::zero());
+    const auto came = source.receive(std::span(burst_).first(most), idle ? timeout : Duration::zero());
     if (!came) return came.error();
     count = *came;
     set_time(static_cast<std::uint64_t>(SteadyClock::now().count()));
@@ -64,13 +253,62 @@ Result<std::size_t> ResidentControl::State::step(Source& source, Ring& ring, Dur
   if (const Status polled = poll(); !polled) return polled.error();
   while (const auto reply = next_reply()) {
     if (source.send(std::span(reply->bytes, reply->length))) {
-      ++counters.replies_sent;
+      ++counters_.replies_sent;
     } else {
-      ++counters.replies_lost;  // as if the network had lost it
+      ++counters_.replies_lost;  // as if the network had lost it
     }
   }
   ring.release(copied());
   return count;
+}
+
+/// Asks for counters, and takes those that were asked for.
+void ResidentControl::report() noexcept {
+  if (report_at_ != 0) {
+    if (heard(*view().commands_done) < report_at_) return;
+    counters_.tcp = *view().counters;
+    counters_.window_least_bytes = *view().window_least;
+    report_at_ = 0;
+  }
+  const Time now = SteadyClock::now();
+  if (stopped_ || now - reported_ < kReportEvery || !command({.kind = CommandKind::report})) return;
+  reported_ = now;
+  report_at_ = commands_end_;
+}
+
+/// Whether the kernel is there and gets on.
+Status ResidentControl::watch() noexcept {
+  const Status status = kernel_.look(heard(*view().heartbeat), options_.wait_limit, SteadyClock::now());
+  return heard(*view().left) != 0 ? Errc::hung : status;
+}
+
+Status ResidentControl::stop() noexcept {
+  if (stopped_) return {};
+  if (const Status left = kernel_.leave(options_.wait_limit); !left) return left;
+  stopped_ = true;
+  report_at_ = 0;
+  Status brought = copies_.copy(view().counters, &view().tcp.shared->counters, sizeof(TcpCounters));
+  if (brought) brought = copies_.wait();
+  if (brought) counters_.tcp = *view().counters;
+  counters_.window_least_bytes = 0;
+  return brought ? poll() : brought;
+}
+
+std::string ResidentControl::failure() const {
+  const auto why = static_cast<resident::Leave>(heard(*view().left));
+  const auto waited = [&](std::string_view what) {
+    return fmt::format("resident control on {} has left: for {} s {}", device_.name(),
+                       std::chrono::duration<double>(options_.wait_limit).count(), what);
+  };
+  switch (why) {
+    case resident::Leave::no: break;
+    case resident::Leave::told: return {};
+    case resident::Leave::no_room_for_replies: return waited("nobody took replies, of which its ring is full");
+    case resident::Leave::no_room_for_events: return waited("nobody took events, of which their ring is full");
+    case resident::Leave::parts_not_copied:
+      return waited("payloads were not copied: the blocks that build do not get on");
+  }
+  return fmt::format("resident control on {} does not answer", device_.name());
 }
 
 }  // namespace headrace::ingest

@@ -7,19 +7,26 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/ingest/detail/frames.hpp"
 #include "headrace/ingest/detail/packet.hpp"
 #include "headrace/ingest/source.hpp"
 #include "ingest/output.hpp"
+#include "ingest/resident/view.hpp"
 #include "ingest/tcp/reply.hpp"
 #include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
+
+namespace resident {
+class Memory;
+}
 
 /// Sizes of rings are powers of two.
 struct ResidentOptions {
@@ -53,7 +60,8 @@ struct ResidentCounters {
 /// replies, and hands frames on. While it lives, the device has a resident kernel: see docs/persistent.md for what that
 /// asks of others; frames are to be made before it.
 ///
-/// One thread at a time; nothing waits, but for stop(). What a consumer does with a FrameRing stays as it is.
+/// One thread at a time; nothing waits, but for stop(). What a consumer does with a FrameRing stays as it is. Its end
+/// stops the kernel; one that does not leave is abandoned with its memory (ResidentKernel).
 class ResidentControl {
  public:
   /// @param ring  what packets' ring offsets count in: of the device, or pinned or mapped host memory. A whole number
@@ -62,9 +70,6 @@ class ResidentControl {
   ///              read and are not used.
   /// Throws UsageError for options that cannot be, DeviceError where there is no room or not all blocks have started.
   ResidentControl(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options);
-  ResidentControl(ResidentControl&&) noexcept;
-  /// Stops the kernel. One that does not leave within the limit keeps its memory.
-  ~ResidentControl();
 
   /// The time that timers go by, in nanoseconds: never less than before. No time passes between calls.
   void set_time(std::uint64_t now) noexcept;
@@ -104,13 +109,54 @@ class ResidentControl {
   /// Tells the kernel to leave, whatever is under way, and waits for that; Errc::hung where it did not within the
   /// limit. Frames that were whole by then are completed.
   [[nodiscard]] Status stop() noexcept;
-  [[nodiscard]] const ResidentCounters& counters() const noexcept;
+  [[nodiscard]] const ResidentCounters& counters() const noexcept { return counters_; }
   /// After an error: what was waited for, for people.
   [[nodiscard]] std::string failure() const;
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  /// A stream, which may not be open yet, and its frames.
+  struct Slot {
+    FrameRing* frames = nullptr;  ///< Null: free.
+    std::uint32_t connection = 0;
+    std::uint32_t stream = 0;
+    std::uint64_t next = 0;   ///< The first frame that is not complete.
+    std::uint64_t limit = 0;  ///< The limit that the kernel was told.
+    bool opened = false;
+  };
+
+  [[nodiscard]] const resident::View& view() const noexcept;
+  [[nodiscard]] Status command(const resident::Command& command) noexcept;
+  /// Words that the kernel reads, and those that it writes; pairs with its loads and stores at system scope.
+  static void tell(std::uint64_t& word, std::uint64_t value) noexcept { ResidentKernel::tell(word, value); }
+  [[nodiscard]] static std::uint64_t heard(const std::uint64_t& word) noexcept { return ResidentKernel::heard(word); }
+  [[nodiscard]] Status watch() noexcept;
+  [[nodiscard]] Status look(Slot& slot) noexcept;
+  [[nodiscard]] Status complete(Slot& slot, std::size_t bytes, std::size_t length) noexcept;
+  [[nodiscard]] Status end(Slot& slot, const Event& event) noexcept;
+  void introduce() noexcept;
+  [[nodiscard]] Slot* slot_of(std::uint32_t stream) noexcept;
+  [[nodiscard]] Status raise_limit(Slot& slot) noexcept;
+  void report() noexcept;
+  [[nodiscard]] resident::FrameWord& word_of(const Slot& slot, std::uint64_t number) const noexcept;
+
+  ResidentCounters counters_;
+  const Device device_;
+  const ResidentOptions options_;
+  const std::size_t ring_bytes_;
+  Stream copies_;  ///< Copies of what the kernel has left behind.
+  std::shared_ptr<const resident::Memory> memory_;
+  std::vector<Slot> slots_;
+  std::uint32_t streams_ = 0;       ///< Streams that have frames, or had.
+  std::uint32_t streams_told_ = 0;  ///< Those of the streams that the kernel knows of.
+  std::uint64_t packets_end_ = 0;
+  std::uint64_t commands_end_ = 0;
+  std::uint64_t replies_taken_ = 0;
+  std::uint64_t events_taken_ = 0;
+  std::uint64_t report_at_ = 0;  ///< The command that was the last to ask for counters, and 1.
+  Time reported_ = SteadyClock::now();
+  std::vector<Packet> burst_;  ///< The burst of step().
+  bool stopped_ = false;
+  ResidentKernel kernel_;
 };
 
 }  // namespace headrace::ingest

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "headrace/device/detail/resident_blocks.hpp"
 #include "ingest/line.hpp"
 #include "ingest/parse.hpp"
 #include "ingest/resident/view.hpp"
@@ -20,7 +21,7 @@ class Poll {
   HEADRACE_HD void run() {
     while (look()) {
       const std::uint64_t end = heard_.words[kPacketsEnd];
-      if (seen_ == end) rest();
+      if (seen_ == end) headrace::detail::rest_between_reads(group_, ++idle_);
       while (seen_ != end) parse(end);
     }
   }
@@ -38,14 +39,12 @@ class Poll {
     std::uint32_t count[kWindow];  ///< Lines.
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
-  static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
-  static constexpr std::uint32_t kIdlePauseNs = 500;
 
   /// Every thread: reads the words, a thread each, and tells the other roles; false when it is to leave.
   [[nodiscard]] HEADRACE_HD bool look() {
     group_.sync();
     for (std::uint32_t w = group_.rank(); w <= kHostWords; w += group_.size()) {
-      heard_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
+      heard_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::tell()
                                        : group_.load_on_device(view_.relay[kLeave]);
     }
     group_.sync();
@@ -68,11 +67,6 @@ class Poll {
     if (told_[word] == heard_.words[word]) return;
     told_[word] = heard_.words[word];
     group_.store_on_device(view_.relay[word], told_[word]);  // pairs with Acknowledge::hear()
-  }
-
-  HEADRACE_HD void rest() {
-    if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
-    group_.relax_briefly();
   }
 
   HEADRACE_HD void parse(std::uint64_t end) {

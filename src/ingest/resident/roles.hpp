@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "headrace/device/detail/resident_blocks.hpp"
 #include "ingest/resident/acknowledge.hpp"
 #include "ingest/resident/build.hpp"
 #include "ingest/resident/poll.hpp"
@@ -11,8 +12,8 @@ namespace headrace::ingest::resident {
 /// What each block of the kernel does until it is told to leave.
 template <class Group>
 HEADRACE_HD void take_role(const Group& group, const View& view) {
-  if (group.rank() == 0 && group.fetch_add_on_device(*view.entered, std::uint64_t{1}) + 1 == group.block_count()) {
-    group.store(*view.running, std::uint64_t{1});  // pairs with ResidentControl::State::wait_running()
+  if (group.rank() == 0) {
+    headrace::detail::report_entry(group, *view.entered, *view.running, std::uint64_t{group.block_count()});
   }
   static_assert(kControlBlocks == 2);
   if (group.block() == 0) {

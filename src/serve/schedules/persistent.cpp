@@ -29,20 +29,19 @@ void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape s
 template <class Mail>
 void start(EngineState& engine, const Kernel& kernel) {
   require_room(engine, kernel, engine.plan.shape(engine.op.shape));
-  const auto boxes = std::make_shared<PersistentBoxes<Mail>>(engine, kernel);
+  auto boxes = std::make_unique<PersistentBoxes<Mail>>(engine, kernel);
   std::vector<std::shared_ptr<PersistentFeeder<Mail>>> feeders;
   for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
     feeders.push_back(std::make_shared<PersistentFeeder<Mail>>(engine, *boxes, i));
   }
-  if (!boxes->start(engine, kStartWithin)) {
-    boxes->ask_to_leave(true);
-    abandon(boxes, *boxes);
+  if (const Status started = boxes->start(engine, kStartWithin); !started) {
+    if (started.error().code != Errc::hung) throw_error("starting the resident kernel", started.error());
     throw UsageError(
         fmt::format("plan: not all blocks of the resident kernels came to run on {}: other resident "
                     "kernels, perhaps one that hangs, or another process hold its room",
                     engine.device.name()));
   }
-  engine.watchdog = std::make_unique<Watchdog>(engine, boxes);
+  engine.watchdog = std::make_unique<Watchdog>(engine, std::move(boxes));
   for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
     start_worker(engine, i, [feeder = feeders[i]] { feeder->run(); });
   }

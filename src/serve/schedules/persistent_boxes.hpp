@@ -29,40 +29,25 @@ class PersistentBoxes final : public Resident {
 
   /// Takes everything that the kernel will use. Throws DeviceError when the device has no room.
   PersistentBoxes(const EngineState& engine, const Kernel& kernel);
-  /// Waits for the kernel: only once it is gone(), or when nothing but the stop word is between it and its end.
-  ~PersistentBoxes() override { mail_.stop_at_once(); }
 
-  /// Launches the kernel and waits until all its blocks run; whether they do within `limit`. Throws what the launch
-  /// fails with.
-  [[nodiscard]] bool start(const EngineState& engine, Duration limit);
+  /// Launches the kernel and waits until all its blocks run; Errc::hung unless they do within `limit`.
+  [[nodiscard]] Status start(const EngineState& engine, Duration limit);
 
-  [[nodiscard]] Mail& mail() noexcept { return mail_; }
+  [[nodiscard]] Mail& mail() noexcept { return *mail_; }
   [[nodiscard]] const View& view() const noexcept { return view_; }
 
   [[nodiscard]] Status look(Time now) noexcept override;
-  void ask_to_leave(bool at_once) noexcept override { at_once ? mail_.stop_at_once() : mail_.stop(); }
-  [[nodiscard]] bool gone() noexcept override {
-    const auto ended = ended_.ready();
-    return ended ? *ended : true;  // a device that failed runs nothing
-  }
+  [[nodiscard]] ResidentKernel& kernel() noexcept override { return resident_; }
 
  private:
-  struct Seen {
-    std::uint32_t sequence = 0;
-    bool at_work = false;
-    Time since{};
-  };
-
   Kernel kernel_;
   LaunchShape shape_;
   Duration hang_after_;
-  std::shared_ptr<const void> state_owner_;
-  Mail mail_;
-  Buffer times_;
+  std::shared_ptr<Mail> mail_;
+  std::shared_ptr<const Buffer> times_;
   View view_;
-  std::vector<Seen> seen_;  ///< The watchdog's own.
-  Stream stream_;
-  Event ended_;
+  std::vector<Standstill> seen_;  ///< The watchdog's own: the request of each box.
+  ResidentKernel resident_;
 };
 
 /// Whether queries and answers are read and written where the clients put them.
@@ -73,56 +58,43 @@ PersistentBoxes<Mail>::PersistentBoxes(const EngineState& engine, const Kernel& 
     : kernel_(kernel),
       shape_(engine.plan.shape(engine.op.shape)),
       hang_after_(engine.plan.hang_after),
-      state_owner_(engine.loaded.owner),
-      mail_(engine.device, engine.plan.threads * engine.plan.streams_per_thread,
-            View::kPayload + engine.plan.batch_max *
-                                 (by_address(engine) ? sizeof(QueryPlace) : align_up(engine.op.query_bytes, 256)),
-            by_address(engine) ? 0 : engine.plan.batch_max * align_up(engine.op.answer_bytes, 256), shape_.blocks),
-      times_(engine.device, MemoryKind::mapped, mail_.box_count() * sizeof(BoxTimes)),
-      seen_(mail_.box_count()),
-      stream_(engine.device),
-      ended_(engine.device) {
-  shape_.items = mail_.box_count();
-  std::fill_n(times_.as<BoxTimes>(), mail_.box_count(), BoxTimes{});
-  view_.mail = mail_.view();
+      mail_(std::make_shared<Mail>(
+          engine.device, engine.plan.threads * engine.plan.streams_per_thread,
+          View::kPayload +
+              engine.plan.batch_max * (by_address(engine) ? sizeof(QueryPlace) : align_up(engine.op.query_bytes, 256)),
+          by_address(engine) ? 0 : engine.plan.batch_max * align_up(engine.op.answer_bytes, 256), shape_.blocks)),
+      times_(std::make_shared<const Buffer>(engine.device, MemoryKind::mapped, mail_->box_count() * sizeof(BoxTimes))),
+      seen_(mail_->box_count()),
+      resident_(engine.device, [this](bool at_once) { at_once ? mail_->stop_at_once() : mail_->stop(); }) {
+  resident_.keep(mail_);
+  resident_.keep(times_);
+  resident_.keep(engine.loaded.owner);
+  shape_.items = mail_->box_count();
+  std::fill_n(times_->as<BoxTimes>(), mail_->box_count(), BoxTimes{});
+  view_.mail = mail_->view();
   view_.batch_max = engine.plan.batch_max;
   view_.by_address = by_address(engine) ? 1 : 0;
   view_.query_stride = align_up(engine.op.query_bytes, 256);
   view_.answer_stride = align_up(engine.op.answer_bytes, 256);
-  view_.times = engine.plan.sample_stages_every == 0 ? nullptr : times_.as<BoxTimes>();
+  view_.times = engine.plan.sample_stages_every == 0 ? nullptr : times_->as<BoxTimes>();
 }
 
 template <class Mail>
-bool PersistentBoxes<Mail>::start(const EngineState& engine, Duration limit) {
+Status PersistentBoxes<Mail>::start(const EngineState& engine, Duration limit) {
   std::vector<std::byte> state = engine.loaded.bytes;
   const std::array<void*, 2> arguments{state.data(), &view_};
-  const auto doing = fmt::format("launching the resident kernel of operator {}", engine.op.name);
-  stream_.launch_resident(kernel_, shape_, arguments).or_throw(doing);
-  stream_.record(ended_).or_throw(doing);
-  const Time until = SteadyClock::now() + limit;
-  while (!mail_.running()) {
-    if (const auto ready = stream_.ready(); !ready) throw_error(doing, ready.error());
-    if (SteadyClock::now() >= until) return false;
-    std::this_thread::yield();
-  }
-  return true;
+  resident_.run([&](StreamRef stream) { return stream.launch_resident(kernel_, shape_, arguments); })
+      .or_throw(fmt::format("launching the resident kernel of operator {}", engine.op.name));
+  return resident_.wait_started([this] { return mail_->running(); }, limit);
 }
 
 template <class Mail>
 Status PersistentBoxes<Mail>::look(Time now) noexcept {
-  const auto ended = stream_.ready();
-  if (!ended) return ended.error();
-  if (*ended) return Errc::device_fault;  // nobody told it to leave
-  for (std::uint32_t box = 0; box < mail_.box_count(); ++box) {
-    Seen& seen = seen_[box];
-    const std::uint32_t sequence = mail_.posted(box);
-    if (!at_work(mail_, box)) {
-      seen.at_work = false;
-    } else if (!seen.at_work || seen.sequence != sequence) {
-      seen = {sequence, true, now};
-    } else if (now - seen.since > hang_after_) {
-      return Errc::hung;
-    }
+  const Status there = resident_.look(0, Duration::max(), now);  // boxes have a heartbeat each
+  if (!there) return there;
+  for (std::uint32_t box = 0; box < mail_->box_count(); ++box) {
+    const std::uint32_t sequence = mail_->posted(box);
+    if (seen_[box].exceeds(hang_after_, sequence, at_work(*mail_, box), now)) return Errc::hung;
   }
   return {};
 }

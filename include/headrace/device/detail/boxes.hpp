@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headrace/device/buffer.hpp"
+#include "headrace/device/detail/resident_blocks.hpp"
 #include "headrace/device/group.hpp"
 
 namespace headrace {
@@ -42,9 +43,7 @@ struct BoxesView {
   /// Every thread of every block, once, before anything else: lets the host see when all blocks are on the device.
   template <class Group>
   HEADRACE_HD void enter(Group group) const {
-    if (group.rank() != 0) return;
-    const std::uint32_t before = group.fetch_add_on_device(*entered, 1U);
-    if (before + 1 == blocks * box_count) group.store(*running, 1U);  // pairs with Boxes::running
+    if (group.rank() == 0) detail::report_entry(group, *entered, *running, blocks * box_count);
   }
 
  protected:

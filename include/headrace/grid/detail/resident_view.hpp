@@ -5,7 +5,7 @@
 #include "headrace/grid/detail/box_copy.hpp"
 #include "headrace/grid/detail/region.hpp"
 
-/// What a resident kernel (resident_kernel.hpp) works on. All of it lies in memory of the part's device unless it says
+/// What a resident kernel (steps_kernel.hpp) works on. All of it lies in memory of the part's device unless it says
 /// otherwise.
 namespace headrace::grid {
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "headrace/device/detail/resident_blocks.hpp"
 #include "headrace/device/group.hpp"
 #include "headrace/serve/detail/dispatch.hpp"
 #include "headrace/serve/detail/lone_query.hpp"
@@ -66,8 +67,6 @@ class Dispatcher {
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
   static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
-  static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
-  static constexpr std::uint32_t kIdlePauseNs = 500;
   /// Rounds through all tails that find nothing before a query counts as alone. While block 0 answers, nobody hands
   /// queries out, so under load it must not.
   static constexpr std::uint32_t kQuietRounds = 1;
@@ -121,8 +120,7 @@ class Dispatcher {
     const std::uint32_t count = lane < view_.lane_count ? fresh(tail, from) : 0;
     const std::uint32_t found = group_.team_ballot(count != 0 || stop);
     if (found == 0) {
-      if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
-      group_.relax_briefly();
+      headrace::detail::rest_between_reads(group_, ++idle_);
       return {};
     }
     const bool quiet = idle_ >= kQuietRounds * reads_a_round();

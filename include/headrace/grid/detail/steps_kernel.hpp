@@ -35,7 +35,7 @@ class ItemGroup : public Group {
 };
 
 template <class Stencil>
-struct ResidentKernel {
+struct StepsKernel {
   static constexpr const char* kName = Stencil::kName;
   static constexpr int kThreadsMax = 256;
 
