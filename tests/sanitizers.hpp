@@ -18,8 +18,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// How often a test with random input goes round: `all` times, and a third of that under a sanitizer, where a round takes
-/// ten to thirty times as long and looks for faults that most rounds share.
+/// How often a test with random input goes round: `all` times, and a third of that under a sanitizer, where a round
+/// takes ten to thirty times as long and looks for faults that most rounds share.
 [[nodiscard]] constexpr std::uint32_t rounds(std::uint32_t all) noexcept { return kSanitized ? (all + 2) / 3 : all; }
 
 }  // namespace headrace::testing

@@ -13,8 +13,12 @@ constexpr ArrivalCell* kNobodyWaits = nullptr;
 
 Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& answers, std::uint64_t& query_stride,
                std::uint64_t& answer_stride) noexcept {
-  return {const_cast<std::byte*>(state.bytes.data()), static_cast<void*>(&queries), static_cast<void*>(&answers),
-          &query_stride, &answer_stride, const_cast<ArrivalCell**>(&kNobodyWaits)};
+  return {const_cast<std::byte*>(state.bytes.data()),
+          static_cast<void*>(&queries),
+          static_cast<void*>(&answers),
+          &query_stride,
+          &answer_stride,
+          const_cast<ArrivalCell**>(&kNobodyWaits)};
 }
 
 }  // namespace

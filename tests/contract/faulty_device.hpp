@@ -58,7 +58,8 @@ class FaultyStream final : public headrace::detail::StreamBackend {
     ++fault_.copies;
     return fault_.or_fault(inner_->copy(to, from, bytes));
   }
-  Status copy_many(std::span<const Copy> copies, CopyRoute route, headrace::detail::PageableSink sink) noexcept override {
+  Status copy_many(std::span<const Copy> copies, CopyRoute route,
+                   headrace::detail::PageableSink sink) noexcept override {
     fault_.copies += copies.size();
     return fault_.or_fault(inner_->copy_many(copies, route, sink));
   }
@@ -156,13 +157,15 @@ class FaultyDevice final : public headrace::detail::DeviceBackend {
   std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const override {
     return inner_.resident_blocks_max(kernel, threads);
   }
-  Result<void*> allocate(MemoryKind kind, std::size_t bytes, headrace::detail::StreamBackend* stream) noexcept override {
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes,
+                         headrace::detail::StreamBackend* stream) noexcept override {
     const auto made = inner_.allocate(kind, bytes, inner_stream(stream));
     auto told = fault_.or_fault(made);
     if (made && !told) inner_.deallocate(kind, *made, bytes, inner_stream(stream));
     return told;
   }
-  void deallocate(MemoryKind kind, void* data, std::size_t bytes, headrace::detail::StreamBackend* stream) noexcept override {
+  void deallocate(MemoryKind kind, void* data, std::size_t bytes,
+                  headrace::detail::StreamBackend* stream) noexcept override {
     inner_.deallocate(kind, data, bytes, inner_stream(stream));
   }
   Status advise(headrace::detail::ManagedAdvice advice, void* data, std::size_t bytes,
@@ -172,14 +175,16 @@ class FaultyDevice final : public headrace::detail::DeviceBackend {
   Result<std::unique_ptr<headrace::detail::StreamBackend>> create_stream(StreamOptions options) noexcept override {
     auto inner = inner_.create_stream(options);
     if (!inner) return inner.error();
-    return std::unique_ptr<headrace::detail::StreamBackend>(std::make_unique<FaultyStream>(*this, fault_, *std::move(inner)));
+    return std::unique_ptr<headrace::detail::StreamBackend>(
+        std::make_unique<FaultyStream>(*this, fault_, *std::move(inner)));
   }
   Result<std::unique_ptr<headrace::detail::EventBackend>> create_event(EventTiming timing) noexcept override {
     auto inner = inner_.create_event(timing);
     if (!inner) return inner.error();
     return std::unique_ptr<headrace::detail::EventBackend>(std::make_unique<FaultyEvent>(fault_, *std::move(inner)));
   }
-  Result<std::unique_ptr<headrace::detail::GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override {
+  Result<std::unique_ptr<headrace::detail::GraphBackend>> create_graph(
+      std::span<const GraphNode> nodes) noexcept override {
     std::vector<GraphNode> unwrapped(nodes.begin(), nodes.end());
     for (GraphNode& node : unwrapped) {
       if (auto* record = std::get_if<GraphRecord>(&node)) {
@@ -193,8 +198,12 @@ class FaultyDevice final : public headrace::detail::DeviceBackend {
   KernelResources kernel_resources(const Kernel& kernel) const override { return inner_.kernel_resources(kernel); }
   headrace::detail::KnownRange look_up(const void* data) const noexcept override { return inner_.look_up(data); }
   bool kernel_can_start() const noexcept override { return inner_.kernel_can_start(); }
-  const headrace::detail::BarrierFunctions* barrier_functions() const noexcept override { return inner_.barrier_functions(); }
-  headrace::detail::PageMemory& page_memory() noexcept override { return pages_ == nullptr ? inner_.page_memory() : *pages_; }
+  const headrace::detail::BarrierFunctions* barrier_functions() const noexcept override {
+    return inner_.barrier_functions();
+  }
+  headrace::detail::PageMemory& page_memory() noexcept override {
+    return pages_ == nullptr ? inner_.page_memory() : *pages_;
+  }
   Status register_host(void* data, std::size_t bytes) noexcept override {
     if (!may_register_) return Errc::no_permission;
     return fault_.or_fault(inner_.register_host(data, bytes));

@@ -17,7 +17,6 @@ using ingest::testing::MemorySender;
 
 namespace {
 
-
 /// A peer that keeps its connection open, and has something to say first.
 constexpr MemorySender::Options kTalks{.finish = false};
 

@@ -12,7 +12,6 @@ using ingest::testing::MemorySender;
 
 class IngestInPlace : public DeviceTest {
  protected:
-
   static MemorySender::Options sender(std::uint32_t number) {
     return {.peer = {.version = number % 3 == 2 ? 6U : 4U, .port = static_cast<std::uint16_t>(40'000 + number)},
             .segment_bytes = number % 2 == 0 ? 1400U : 700U};

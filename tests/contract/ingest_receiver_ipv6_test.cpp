@@ -13,7 +13,6 @@ using ingest::testing::MemorySender;
 
 class IngestReceiverIpv6 : public ControlTest {
  protected:
-
   /// Two senders of each version, of which one each has the same address bytes and port.
   static std::vector<Bytes> add_senders(MemoryNetwork& network) {
     std::vector<Bytes> sent;

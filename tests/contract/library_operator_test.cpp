@@ -115,8 +115,9 @@ TEST(LibraryOperator, OfAnotherAbiOrVersionIsNamedWithBoth) {
   const Refused abi = refused_altered<UsageError>("abi");
   EXPECT_EQ(abi.code, Errc::not_supported);
   EXPECT_EQ(abi.says, std::string("altered.so has an operator of ABI 77, built with Headrace ") + kVersion +
-                          " (abc1234) by a compiler, and this Headrace (" + kVersion +
-                          ") has ABI 1: build it again with the headers of the Headrace that loads it");
+                          " (abc1234) by a compiler, and this Headrace (" + kVersion + ") has ABI " +
+                          std::to_string(operators::kOperatorAbi) +
+                          ": build it again with the headers of the Headrace that loads it");
   const Refused version = refused_altered<UsageError>("version");
   EXPECT_EQ(version.code, Errc::not_supported);
   EXPECT_THAT(version.says, HasSubstr(std::string("built with Headrace 0.0.1 (abc1234) by a compiler, and this is "

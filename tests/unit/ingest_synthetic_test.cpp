@@ -102,7 +102,8 @@ TEST(Synthetic, IsTheSameForTheSameSeed) {
     const auto source =
         make_synthetic_source(ring, {.payloads = {{64, 1}, {900, 1}, {1400, 1}}, .packets = 100, .seed = seed});
     Bytes bytes;
-    for (const TakenPacket& one : take_all(*source, ring, 7)) bytes.insert(bytes.end(), one.bytes.begin(), one.bytes.end());
+    for (const TakenPacket& one : take_all(*source, ring, 7))
+      bytes.insert(bytes.end(), one.bytes.begin(), one.bytes.end());
     return bytes;
   };
   EXPECT_EQ(make(5), make(5));

@@ -45,17 +45,17 @@ TEST_P(RetrievalGrammar, Parses) { EXPECT_EQ(parsed(GetParam().text), GetParam()
 INSTANTIATE_TEST_SUITE_P(
     Table, RetrievalGrammar,
     ::testing::Values(Case{"lion", "lion"}, Case{"LiOn", "lion"}, Case{"a AND b", "(a & b)"}, Case{"a b", "(a & b)"},
-                    Case{"a OR b AND c", "(a | (b & c))"}, Case{"a and b oR c", "((a & b) | c)"},
-                    Case{"a OR b c", "(a | (b & c))"}, Case{"NOT a AND b", "(!a & b)"}, Case{"not a b", "(!a & b)"},
-                    Case{"a NOT b", "(a & !b)"}, Case{"NOT (a OR b)", "!(a | b)"}, Case{"NOT NOT a", "a"},
-                    Case{"NOT NOT NOT a", "!a"}, Case{"NOT (NOT a)", "a"}, Case{"NOT (NOT (NOT a))", "!a"},
-                    Case{"NOT (a NOT (NOT b))", "!(a & b)"}, Case{"a-b-a", "(a & b)"},
-                    Case{"a a-b-a b", "((a & (a & b)) & b)"}, Case{"a OR b OR c", "((a | b) | c)"},
-                    Case{"(a OR b) (c OR d)", "((a | b) & (c | d))"}, Case{"a(b)c", "((a & b) & c)"},
-                    Case{" \t a\n ", "a"}, Case{"((a))", "a"}, Case{"a AND a", "(a & a)"}, Case{"android", "android"},
-                    Case{"nota ORb", "(nota & orb)"}, Case{"Straße", "strasse"}, Case{"cat-like", "(cat & like)"},
-                    Case{"don't", "don't"}, Case{"NOT a-b", "!(a & b)"}, Case{"\"and\"", "and"},
-                    Case{"a \"b OR c\" d", "((a & ((b & or) & c)) & d)"}, Case{"a\"b\"c", "((a & b) & c)"}));
+                      Case{"a OR b AND c", "(a | (b & c))"}, Case{"a and b oR c", "((a & b) | c)"},
+                      Case{"a OR b c", "(a | (b & c))"}, Case{"NOT a AND b", "(!a & b)"}, Case{"not a b", "(!a & b)"},
+                      Case{"a NOT b", "(a & !b)"}, Case{"NOT (a OR b)", "!(a | b)"}, Case{"NOT NOT a", "a"},
+                      Case{"NOT NOT NOT a", "!a"}, Case{"NOT (NOT a)", "a"}, Case{"NOT (NOT (NOT a))", "!a"},
+                      Case{"NOT (a NOT (NOT b))", "!(a & b)"}, Case{"a-b-a", "(a & b)"},
+                      Case{"a a-b-a b", "((a & (a & b)) & b)"}, Case{"a OR b OR c", "((a | b) | c)"},
+                      Case{"(a OR b) (c OR d)", "((a | b) & (c | d))"}, Case{"a(b)c", "((a & b) & c)"},
+                      Case{" \t a\n ", "a"}, Case{"((a))", "a"}, Case{"a AND a", "(a & a)"}, Case{"android", "android"},
+                      Case{"nota ORb", "(nota & orb)"}, Case{"Straße", "strasse"}, Case{"cat-like", "(cat & like)"},
+                      Case{"don't", "don't"}, Case{"NOT a-b", "!(a & b)"}, Case{"\"and\"", "and"},
+                      Case{"a \"b OR c\" d", "((a & ((b & or) & c)) & d)"}, Case{"a\"b\"c", "((a & b) & c)"}));
 
 class RetrievalSyntaxError : public ::testing::TestWithParam<Case> {};
 TEST_P(RetrievalSyntaxError, SaysWhereAndWhatWasExpected) {
@@ -64,24 +64,24 @@ TEST_P(RetrievalSyntaxError, SaysWhereAndWhatWasExpected) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RetrievalSyntaxError,
-    ::testing::Values(Case{"", "the query is empty: expected a term, NOT or '('"},
-                    Case{"  \n", "the query is empty: expected a term, NOT or '('"},
-                    Case{"a AND", "query, position 6: expected a term, NOT or '(' but found the end"},
-                    Case{"AND a", "query, position 1: expected a term, NOT or '(' but found 'AND'"},
-                    Case{"a OR OR b", "query, position 6: expected a term, NOT or '(' but found 'OR'"},
-                    Case{"a AND OR b", "query, position 7: expected a term, NOT or '(' but found 'OR'"},
-                    Case{"NOT", "query, position 4: expected a term, NOT or '(' but found the end"},
-                    Case{"()", "query, position 2: expected a term, NOT or '(' but found ')'"},
-                    Case{"(a OR b", "query, position 8: expected ')' for the '(' at position 1 but found the end"},
-                    Case{"a (b OR (c)", "query, position 12: expected ')' for the '(' at position 3 but found the end"},
-                    Case{"a OR b) c", "query, position 7: ')' closes nothing; expected a term, AND, OR or the end"},
-                    Case{"cat - like", "query, position 5: '-' has no letter or digit to look for"},
-                    Case{"\xC3\xA9t\xC3\xA9 )",
-                         "query, position 5: ')' closes nothing; expected a term, AND, OR or the end"},
-                    Case{"\xE6\x97\xA5\xE6\x9C\xAC AND \"b", "query, position 8: this quote is not closed"},
-                    Case{"a \"b", "query, position 3: this quote is not closed"},
-                    Case{"a \"\"", "query, position 3: '' has no letter or digit to look for"},
-                    Case{"caf\xC3", "query, position 4: this byte is not UTF-8"}));
+    ::testing::Values(
+        Case{"", "the query is empty: expected a term, NOT or '('"},
+        Case{"  \n", "the query is empty: expected a term, NOT or '('"},
+        Case{"a AND", "query, position 6: expected a term, NOT or '(' but found the end"},
+        Case{"AND a", "query, position 1: expected a term, NOT or '(' but found 'AND'"},
+        Case{"a OR OR b", "query, position 6: expected a term, NOT or '(' but found 'OR'"},
+        Case{"a AND OR b", "query, position 7: expected a term, NOT or '(' but found 'OR'"},
+        Case{"NOT", "query, position 4: expected a term, NOT or '(' but found the end"},
+        Case{"()", "query, position 2: expected a term, NOT or '(' but found ')'"},
+        Case{"(a OR b", "query, position 8: expected ')' for the '(' at position 1 but found the end"},
+        Case{"a (b OR (c)", "query, position 12: expected ')' for the '(' at position 3 but found the end"},
+        Case{"a OR b) c", "query, position 7: ')' closes nothing; expected a term, AND, OR or the end"},
+        Case{"cat - like", "query, position 5: '-' has no letter or digit to look for"},
+        Case{"\xC3\xA9t\xC3\xA9 )", "query, position 5: ')' closes nothing; expected a term, AND, OR or the end"},
+        Case{"\xE6\x97\xA5\xE6\x9C\xAC AND \"b", "query, position 8: this quote is not closed"},
+        Case{"a \"b", "query, position 3: this quote is not closed"},
+        Case{"a \"\"", "query, position 3: '' has no letter or digit to look for"},
+        Case{"caf\xC3", "query, position 4: this byte is not UTF-8"}));
 
 TEST(RetrievalLimits, NestingIsBounded) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "a" + std::string(depth, ')'); };

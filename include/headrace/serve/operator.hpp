@@ -175,8 +175,8 @@ template <class Op>
 template <class Op>
 static void add_kernels(Operator& op) {
   using State = typename Op::State;
-  op.kernel = make_kernel<AnswerBody<Op>, State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t,
-                          ArrivalCell*>();
+  op.kernel =
+      make_kernel<AnswerBody<Op>, State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t, ArrivalCell*>();
   op.pool = make_kernel<DispatchBody<Op>, State, DispatchView>();
   if constexpr (requires { requires Op::kAnswersInline; }) {
     op.pool_inline = make_kernel<InlineDispatchBody<Op>, State, DispatchView>();

@@ -100,8 +100,8 @@ class AsyncWorker {
   const std::uint32_t index_;
   std::deque<Flight> flights_;
   std::optional<Stream> shared_;  ///< FlightOptions::shared
-  Handoff<Flight*> in_flight_;  ///< From the submitting thread to the completing one.
-  Handoff<Flight*> free_;       ///< And back.
+  Handoff<Flight*> in_flight_;    ///< From the submitting thread to the completing one.
+  Handoff<Flight*> free_;         ///< And back.
   std::vector<Flight*> flying_;
 };
 

@@ -17,9 +17,14 @@ BatchPlace::BatchPlace(const EngineState& engine, ArrivalCell* arrival)
       shape_(engine.plan.shape(engine.op.shape)),
       query_stride_(align_up(engine.op.query_bytes, kAlignment)),
       answer_stride_(align_up(engine.op.answer_bytes, kAlignment)),
-      together_arguments_{const_cast<std::byte*>(engine.loaded.bytes.data()), static_cast<void*>(&queries_),
-                          static_cast<void*>(&answers_), &query_stride_, &answer_stride_, static_cast<void*>(&arrival_)},
-      scattered_arguments_{const_cast<std::byte*>(engine.loaded.bytes.data()), static_cast<void*>(&scattered_), static_cast<void*>(&arrival_)} {
+      together_arguments_{const_cast<std::byte*>(engine.loaded.bytes.data()),
+                          static_cast<void*>(&queries_),
+                          static_cast<void*>(&answers_),
+                          &query_stride_,
+                          &answer_stride_,
+                          static_cast<void*>(&arrival_)},
+      scattered_arguments_{const_cast<std::byte*>(engine.loaded.bytes.data()), static_cast<void*>(&scattered_),
+                           static_cast<void*>(&arrival_)} {
   const std::size_t count = engine.plan.batch_max;
   if (in_place_) {
     if (count == 1) return;

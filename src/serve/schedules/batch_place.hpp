@@ -13,8 +13,8 @@ namespace headrace::serve::detail {
 /// memory, in the clients' slots themselves. It says which copies and which launch that takes, and enqueues nothing.
 class BatchPlace {
  public:
-  /// Takes the memory of a plan with Allocator::pool. Throws DeviceError when there is none. `arrival` is an argument of
-  /// its launches, and may be null.
+  /// Takes the memory of a plan with Allocator::pool. Throws DeviceError when there is none. `arrival` is an argument
+  /// of its launches, and may be null.
   BatchPlace(const EngineState& engine, ArrivalCell* arrival);
   BatchPlace(const BatchPlace&) = delete;
   BatchPlace& operator=(const BatchPlace&) = delete;

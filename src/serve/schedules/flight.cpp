@@ -178,6 +178,9 @@ bool Flight::told() noexcept {
     const auto idle = on_.ready();
     if (idle && (!*idle || word_->told())) return false;
     abort(idle ? Error{Errc::device_fault} : idle.error());  // its kernel faulted, or has ended and not said so
+  } else if (sampled_) {
+    const auto idle = on_.ready();  // its events come behind the kernel
+    if (idle && !*idle) return false;
   }
   looks_ = 0;
   return true;
