@@ -211,9 +211,10 @@ class GateUser final : public ResidentUser {
   explicit GateUser(Device device) : stream_(device), gate_(std::in_place, device, std::chrono::seconds(20)) {}
   [[nodiscard]] Status work() override {
     gate_->next();
-    if (const Status closed = gate_->close(stream_); !closed) return closed;
+    const Status closed = gate_->close(stream_);
     gate_->open();
-    return stream_.wait();
+    const Status waited = stream_.wait();  // whatever has failed, as all that use gates do
+    return closed ? waited : closed;
   }
   void begin_work() override {
     gate_->next();
