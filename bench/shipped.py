@@ -6,7 +6,9 @@
 - operators.topk.qps and operators.topk.batch64.qps: the best 10 of --rows x 128, single queries (rung --rung) and
   batches of 64 (rung batched), p99 within --scan-bound; operators.topk.share is the first over the second.
 - operators.<name>.numpy.qps and .torch.qps: one query after the other, by the same arrays in float32, in the same run.
-  NumPy runs on the processor, PyTorch (where it is installed) on the device.
+  NumPy runs on the processor, PyTorch (where it is installed) on the device; operators.mlp.graph.qps is PyTorch's
+  network as one CUDA graph. operators.topk.faiss.qps and .faiss.batch64.qps: FAISS's exact index on all processors
+  (where it is installed), single queries and 64 at once.
 
 Arrivals are a Poisson process that does not wait for answers. Engines' answers are verified against the host's, and the
 host's first ones with NumPy in float64.
@@ -15,13 +17,14 @@ host's first ones with NumPy in float64.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import row_by_row
+import shipped_peers
 from headrace import Device, Operator, Plan, measure, operators, results
 from headrace.cli.options import duration
 from headrace.operators.dense import random_layers, random_matrix, reference_of
@@ -32,8 +35,6 @@ _SIZES = (256, 256, 256, 16)
 _COLUMNS, _BEST = 128, 10
 _CHECKED = 20  # answers of the host that are compared with NumPy
 _BATCH = 64
-
-Call = Callable[[Any], object]
 
 
 def _parse() -> argparse.Namespace:
@@ -86,8 +87,10 @@ def _rate(
     yield results.row(identity, rates, "queries/s", (roofs.lowest, roofs.lowest_name), about)
 
 
-def _one_by_one(identity: str, queries: list[Any], call: Call, samples: int, about: Json) -> Json:
-    """The row of a library that is asked one query after the other, each waited for."""
+def _one_by_one(
+    identity: str, queries: list[Any], call: shipped_peers.Call, samples: int, about: Json, at_once: int = 1
+) -> Json:
+    """The row of a library that is asked one query after the other, or so many at once, each waited for."""
     rates = []
     for query in queries:
         call(query)
@@ -95,7 +98,7 @@ def _one_by_one(identity: str, queries: list[Any], call: Call, samples: int, abo
         began = time.perf_counter()
         for query in queries:
             call(query)
-        rates.append(len(queries) / (time.perf_counter() - began))
+        rates.append(at_once * len(queries) / (time.perf_counter() - began))
     return results.row(identity, rates, "queries/s", None, {"arrivals": "one after the other", **about})
 
 
@@ -104,36 +107,22 @@ def _network_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     network = operators.mlp(weights, biases, dtype=given.dtype)
     yield from _rate("operators.mlp.qps", network, find_rung(given.rung).plan, given.bound, device, given)
 
-    def by_numpy(values: Any) -> Any:  # noqa: ANN401
-        for number, (matrix, vector) in enumerate(zip(weights, biases, strict=True)):
-            values = matrix @ values + vector
-            if number + 1 < len(weights):
-                values = np.maximum(values, 0)
-        return values
-
+    layers = list(zip(weights, biases, strict=True))
     queries = list(network.sample(1000).view(np.float32))
+    by_numpy = shipped_peers.network_by_numpy(layers)
     right = np.allclose(by_numpy(queries[0]), network.answer_on_host(queries[0])[0], rtol=0.02, atol=0.02)
     about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
     yield _one_by_one("operators.mlp.numpy.qps", queries, by_numpy, given.samples, about)
-    torch = _torch()
-    if torch is None:
+    if (torch := shipped_peers.library("torch")) is None:
         return
-    where = "cuda" if device.kind.name == "cuda" else "cpu"
-    layers = [
-        (torch.tensor(w, device=where), torch.tensor(b, device=where)) for w, b in zip(weights, biases, strict=True)
-    ]
-
-    def by_torch(query: Any) -> Any:  # noqa: ANN401
-        values = torch.from_numpy(query).to(where)
-        for number, (matrix, vector) in enumerate(layers):
-            values = torch.addmv(vector, matrix, values)
-            if number + 1 < len(layers):
-                values = torch.relu(values)
-        return values.cpu().numpy()  # waits
-
-    right = np.allclose(by_torch(queries[0]), by_numpy(queries[0]), rtol=1e-2, atol=1e-2)
-    about = {"verified": bool(right), "dtype": "float32", "on": where}
-    yield _one_by_one("operators.mlp.torch.qps", queries, by_torch, given.samples, about)
+    where = _where(device)
+    calls = {"torch": shipped_peers.network_by_torch(torch, layers, where)}
+    if where == "cuda":
+        calls["graph"] = shipped_peers.network_by_graph(torch, layers)
+    for name, call in calls.items():
+        right = all(np.allclose(call(query), by_numpy(query), rtol=1e-2, atol=1e-2) for query in queries[:_CHECKED])
+        about = {"verified": right, "dtype": "float32", "on": where}
+        yield _one_by_one(f"operators.mlp.{name}.qps", queries, call, given.samples, about)
 
 
 def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
@@ -154,38 +143,31 @@ def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
         about["verified"] = about["verified"] and batches["conditions"]["verified"]
         yield results.row("operators.topk.share", [single["value"] / batches["value"]], "fraction", None, about)
 
-    def by_numpy(query: Any) -> Any:  # noqa: ANN401
-        scores = matrix @ query
-        found = np.argpartition(-scores, _BEST)[:_BEST]
-        return found[np.argsort(-scores[found])]
-
-    queries = list(best.sample(10).view(np.float32))
-    right = np.array_equal(
-        by_numpy(queries[0]), operators.topk(matrix, _BEST, dtype="float32").answer_on_host(queries[0])["rows"][0]
-    )
+    queries = list(best.sample(_BATCH).view(np.float32))
+    by_numpy = shipped_peers.search_by_numpy(matrix, _BEST)
+    exact = operators.topk(matrix, _BEST, dtype="float32")
+    right = np.array_equal(by_numpy(queries[0]), exact.answer_on_host(queries[0])["rows"][0])
     about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
-    yield _one_by_one("operators.topk.numpy.qps", queries, by_numpy, given.samples, about)
-    torch = _torch()
-    if torch is None:
+    yield _one_by_one("operators.topk.numpy.qps", queries[:_CHECKED], by_numpy, given.samples, about)
+    if (faiss := shipped_peers.library("faiss")) is not None:
+        call = shipped_peers.search_by_faiss(faiss, matrix, _BEST)
+        right = all(np.array_equal(call(query)[0], by_numpy(query)) for query in queries[:_CHECKED])
+        about = {"verified": right, "dtype": "float32", "on": "processor", "threads": faiss.omp_get_max_threads()}
+        yield _one_by_one("operators.topk.faiss.qps", queries[:_CHECKED], call, given.samples, about)
+        batch = np.stack(queries)
+        yield _one_by_one("operators.topk.faiss.batch64.qps", [batch], call, given.samples, about, _BATCH)
+    if (torch := shipped_peers.library("torch")) is None:
         return
-    where = "cuda" if device.kind.name == "cuda" else "cpu"
-    stored = torch.tensor(matrix, device=where)
-
-    def by_torch(query: Any) -> Any:  # noqa: ANN401
-        return torch.topk(stored @ torch.from_numpy(query).to(where), _BEST).indices.cpu().numpy()
-
-    right = np.array_equal(by_torch(queries[0]), by_numpy(queries[0]))
-    about = {"verified": bool(right), "dtype": "float32", "on": where}
-    yield _one_by_one("operators.topk.torch.qps", queries, by_torch, given.samples, about)
+    where = _where(device)
+    call = shipped_peers.search_by_torch(torch, matrix, _BEST, where)
+    right = all(np.array_equal(call(query), by_numpy(query)) for query in queries[:_CHECKED])
+    about = {"verified": right, "dtype": "float32", "on": where}
+    yield _one_by_one("operators.topk.torch.qps", queries, call, given.samples, about)
 
 
-def _torch() -> Any:  # noqa: ANN401
-    try:
-        import torch  # noqa: PLC0415
-    except ImportError:
-        row_by_row.say("PyTorch is not installed, so its rows are left out")
-        return None
-    return torch
+def _where(device: Device) -> str:
+    """PyTorch's name for devices of that kind."""
+    return "cuda" if device.kind.name == "cuda" else "cpu"
 
 
 def main() -> int:

@@ -11,6 +11,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
+#include "headrace/operators/detail/library_abi.hpp"
 #include "headrace/operators/load_library.hpp"
 #include "headrace/serve/engine.hpp"
 #include "tests/contract/every_plan.hpp"

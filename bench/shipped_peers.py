@@ -1,0 +1,110 @@
+"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py. Each function gives what answers one query."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import row_by_row
+
+Array = npt.NDArray[Any]
+Layers = list[tuple[Array, Array]]
+Call = Callable[[Array], Array]
+
+
+def library(name: str) -> Any | None:  # noqa: ANN401
+    """The module, or None, which is said, where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        row_by_row.say(f"{name} is not installed, so its rows are left out")
+        return None
+
+
+def network_by_numpy(layers: Layers) -> Call:
+    """A dense network whose layers but the last end with max(0, x)."""
+
+    def answer(values: Array) -> Array:
+        for number, (matrix, vector) in enumerate(layers):
+            values = matrix @ values + vector
+            if number + 1 < len(layers):
+                values = np.maximum(values, 0)
+        return values
+
+    return answer
+
+
+def _network_of_torch(torch: Any, layers: Layers, where: str) -> Callable[[Any], Any]:  # noqa: ANN401
+    tensors = [(torch.tensor(matrix, device=where), torch.tensor(vector, device=where)) for matrix, vector in layers]
+
+    def answer(values: Any) -> Any:  # noqa: ANN401
+        for number, (matrix, vector) in enumerate(tensors):
+            values = torch.addmv(vector, matrix, values)
+            if number + 1 < len(tensors):
+                values = torch.relu(values)
+        return values
+
+    return answer
+
+
+def network_by_torch(torch: Any, layers: Layers, where: str) -> Call:  # noqa: ANN401
+    """The network on a device of PyTorch's, called layer by layer."""
+    network = _network_of_torch(torch, layers, where)
+    return lambda query: network(torch.from_numpy(query).to(where)).cpu().numpy()
+
+
+def network_by_graph(torch: Any, layers: Layers) -> Call:  # noqa: ANN401
+    """The network with the copies in and out as one CUDA graph, from and to page-locked memory."""
+    network = _network_of_torch(torch, layers, "cuda")
+    given = torch.zeros(layers[0][0].shape[1], pin_memory=True)
+    answered = torch.zeros(layers[-1][0].shape[0], pin_memory=True)
+    query = torch.zeros_like(given, device="cuda")
+
+    def step() -> None:
+        query.copy_(given, non_blocking=True)
+        answered.copy_(network(query), non_blocking=True)
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()  # what is made at first use cannot be captured
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        step()
+    given_array, answered_array = given.numpy(), answered.numpy()
+
+    def answer(values: Array, used: tuple[Any, ...] = (network, query, given, answered)) -> Array:
+        del used  # a graph does not keep the memory that it works on
+        given_array[:] = values
+        with torch.cuda.stream(stream):
+            graph.replay()
+        stream.synchronize()
+        return answered_array.copy()
+
+    return answer
+
+
+def search_by_numpy(matrix: Array, best: int) -> Call:
+    """The rows of the largest dot products, the best first."""
+
+    def answer(query: Array) -> Array:
+        scores = matrix @ query
+        found = np.argpartition(-scores, best)[:best]
+        return found[np.argsort(-scores[found])]
+
+    return answer
+
+
+def search_by_torch(torch: Any, matrix: Array, best: int, where: str) -> Call:  # noqa: ANN401
+    """The same on a device of PyTorch's."""
+    stored = torch.tensor(matrix, device=where)
+    return lambda query: torch.topk(stored @ torch.from_numpy(query).to(where), best).indices.cpu().numpy()
+
+
+def search_by_faiss(faiss: Any, matrix: Array, best: int) -> Call:  # noqa: ANN401
+    """The same by FAISS's exact index on all processors; a query with several rows is a batch."""
+    index = faiss.IndexFlatIP(matrix.shape[1])
+    index.add(matrix)
+    return lambda query: index.search(np.atleast_2d(query), best)[1]
