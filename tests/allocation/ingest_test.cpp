@@ -61,11 +61,11 @@ class SparedNetwork final : public ingest::Source {
 
   [[nodiscard]] ingest::Layer layer() const noexcept override { return network_.layer(); }
   [[nodiscard]] Result<std::size_t> receive(std::span<ingest::Packet> packets, Duration timeout) noexcept override {
-    const Spared spared;
+    const Spared without_failures;
     return network_.receive(packets, timeout);
   }
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
-    const Spared spared;
+    const Spared without_failures;
     return network_.send(packet);
   }
   [[nodiscard]] bool ended() const noexcept override { return network_.ended(); }
