@@ -18,7 +18,7 @@ class Object:
     command: Command
     kind: str
     keys: dict[str, str]
-    material: str
+    materials: list[str]  # one, or one along each axis
     smoothed: bool
 
 
@@ -31,14 +31,15 @@ class WaveForm:
 
 @dataclass(frozen=True)
 class Dipole:
-    """A source of current."""
+    """A source: a current, a magnetic one, or a voltage behind a resistance."""
 
     command: Command
-    axis: str
+    field: str
     position: list[float]
     waveform: str
     start: float
     stop: float | None
+    resistance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Model:
     layers: tuple[Command, list[int]] | None = None
     waveforms: dict[str, WaveForm] = field(default_factory=dict)
     materials: dict[str, str] = field(default_factory=dict)  # id of gprMax to its table
+    magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
     dispersive: dict[str, Command] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)
     sources: list[Dipole] = field(default_factory=list)

@@ -27,7 +27,8 @@ from headrace.grid.solver.scene import (
     nearest_node,
     whole_cells,
 )
-from headrace.grid.solver.shapes import AXES
+from headrace.grid.solver.shapes import AXES, Shape
+from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 from headrace.text import read_utf8
@@ -37,6 +38,8 @@ _PLANE = ("plane", "plane_wave")
 _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
 _GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
+_FLAT = 2  # dimensions
+_ALONG = 3  # axes that an object may have a material each along
 
 
 def read_scene(path: Path) -> Scene:
@@ -97,7 +100,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         dt,
         steps,
         materials,
-        objects=_objects(top.tables("objects"), dimensions, materials, lines),
+        objects=_objects(top.tables("objects"), dimensions, materials, lines, smoothing=smoothing),
         sources=sources,
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
@@ -111,7 +114,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
 
 def _smoothing(domain: Keys, dimensions: int, *, averaging: bool) -> bool:
     wanted = domain.flag("smoothing", False)
-    if wanted and dimensions != 2:  # noqa: PLR2004
+    if wanted and dimensions != _FLAT:
         raise domain.error("is there in two dimensions only", "smoothing")
     if wanted and not averaging:
         raise domain.error("is a finer averaging: it cannot be on while averaging is off", "smoothing")
@@ -122,10 +125,9 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
     """Cells along each axis, the spacing, and the absorbing layers, which are part of the domain."""
     size = domain.point("size", [2, 3])
     spacing = domain.number("spacing", above=0)
-    layers = _layers(domain)
-    cpml = layers.cells
+    layers = _layers(domain, len(size))
     shape = []
-    for axis, length in zip(AXES, size, strict=False):
+    for axis, length, (low, high) in zip(AXES, size, layers.at, strict=False):
         count = length / spacing
         if count > _CELLS_MOST:
             raise domain.error(f"{length:g} m along {axis} is {count:g} cells, more than {_CELLS_MOST:,}", "spacing")
@@ -137,29 +139,38 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
                 f"{least * spacing:g} or {(least + 1) * spacing:g} m would be",
                 "size",
             )
-        if whole <= 2 * cpml:
-            raise domain.error(f"{cpml} cells at both ends leave nothing of the {whole} cells along {axis}", "cpml")
+        if whole <= low + high:
+            both = f"{low} cells at both ends" if low == high else f"{low} and {high} cells at the ends"
+            raise domain.error(f"{both} leave nothing of the {whole} cells along {axis}", "cpml")
         shape.append(whole)
     return tuple(shape), spacing, layers
 
 
-def _layers(domain: Keys) -> Cpml:
+def _layers(domain: Keys, dimensions: int) -> Cpml:
     """The absorbing layers: their cells alone, or a table with their cells and how they are graded."""
     usual = Cpml()
     if not domain.is_table("cpml"):
         return Cpml(domain.whole("cpml", usual.cells))
     given = domain.table("cpml")
+    sides = _sides(given, dimensions) if given.is_list("cells") else None
     layers = Cpml(
-        cells=given.whole("cells", usual.cells),
+        cells=max(max(pair) for pair in sides) if sides else given.whole("cells", usual.cells),
         order=given.number("order", usual.order, least=1),
         sigma=given.number("sigma", usual.sigma, least=0, most=_GRADING_MOST),
         kappa=given.number("kappa", usual.kappa, least=1, most=_GRADING_MOST),
         kappa_order=given.number("kappa_order", usual.kappa_order, above=0),
         alpha=given.number("alpha", usual.alpha, least=0, most=_GRADING_MOST),
         alpha_order=given.number("alpha_order", usual.alpha_order, above=0),
+        sides=sides,
     )
     given.done()
     return layers
+
+
+def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
+    """Cells at the low and the high wall of each axis; None where all are alike."""
+    pairs = given.pairs("cells", dimensions)
+    return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
 
 def _unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
@@ -225,7 +236,7 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
 
 
 def _objects(
-    tables: list[Keys], dimensions: int, materials: dict[str, Material], lines: list[int]
+    tables: list[Keys], dimensions: int, materials: dict[str, Material], lines: list[int], *, smoothing: bool
 ) -> tuple[Painted, ...]:
     found = []
     if len(lines) != len(tables):
@@ -233,28 +244,49 @@ def _objects(
     for number, keys in enumerate(tables, 1):
         name = keys.text("id", f"object{number}")
         shape = read_shape(keys, dimensions)
-        material = keys.text("material")
-        _known_material(keys, "material", material, materials)
+        along = _along(keys, shape, materials)
+        averaging = keys.flag("averaging", len(along) == 1) and not isinstance(shape, Sheet | Wire)
+        if averaging and len(along) > 1:
+            raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
+        if smoothing and not averaging:
+            raise keys.error("is without averaging, or has no volume, which smoothing = true does not go with", "type")
         keys.done()
-        found.append(Painted(name, shape, material, lines[number - 1]))
+        own = along if len(along) > 1 else ()
+        # In two dimensions the electric field is along z alone.
+        material = along[-1 if dimensions == _FLAT else 0]
+        found.append(Painted(name, shape, material, lines[number - 1], averaging, own))
     _unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 
+def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> tuple[str, ...]:
+    """The material of an object, or one along each axis; a plate has the two of its plane."""
+    if not keys.is_list("material"):
+        given: tuple[str, ...] = (keys.text("material"),)
+    else:
+        wanted = _ALONG - 1 if isinstance(shape, Sheet) else _ALONG
+        if isinstance(shape, Wire):
+            raise keys.error("a wire lies along one axis, and has one material", "material")
+        given = keys.names("material", wanted)
+    for name in given:
+        _known_material(keys, "material", name, materials)
+    if isinstance(shape, Sheet) and len(given) > 1:
+        # The axis across it has no edges.
+        return (*given[: shape.axis], given[0], *given[shape.axis :])
+    return given
+
+
 def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
     found = []
-    electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
     for number, keys in enumerate(tables, 1):
         if "waveform" not in keys and "type" in keys and keys.text("type") in _PLANE:
             raise keys.error("a source is a current in one cell; plane waves are [[plane_waves]]", "type")
-        found.append(
-            Source(
-                keys.text("id", f"source{number}"),
-                keys.choice("field", electric, "ez"),
-                keys.point("position", [dimensions]),
-                _wave(keys, path),
-            )
-        )
+        field = keys.choice("field", fields_of(dimensions), "ez")
+        resistance = keys.number("resistance", above=0) if "resistance" in keys else None
+        if resistance is not None and field.startswith("h"):
+            raise keys.error("is that of a source of voltage, along an electric field", "resistance")
+        name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
+        found.append(Source(name, field, position, _wave(keys, path), resistance))
         keys.done()
     _unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
