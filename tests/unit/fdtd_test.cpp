@@ -22,6 +22,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+using Sides = std::array<std::array<std::int64_t, 2>, 3>;
+
 FdtdOptions plane() {
   FdtdOptions options;
   options.extent = {30, 20, 1};
@@ -160,7 +162,7 @@ TEST(CpmlAxis, RefusesAnIndexThatCannotBe) {
 }
 
 TEST(CpmlAxis, LayersMayDifferFromWallToWall) {
-  const CpmlOptions options{.cells = 8, .sides = {{{5, 5}, {8, 0}, {0, 3}}}};
+  const CpmlOptions options{.cells = 8, .sides = Sides{{{5, 5}, {8, 0}, {0, 3}}}};
   const CpmlAxis thick = cpml_axis(40, 1e-3, 1e-12, {.cells = 8});
   const CpmlAxis thin = cpml_axis(40, 1e-3, 1e-12, {.cells = 3});
   const CpmlAxis low = cpml_axis(40, 1e-3, 1e-12, options, {}, 1);
@@ -175,7 +177,7 @@ TEST(CpmlAxis, LayersMayDifferFromWallToWall) {
 
 TEST(CpmlAxis, RefusesLayersOfWallsThatCannotBe) {
   const auto refused = [](std::array<std::int64_t, 2> along_x) {
-    const CpmlOptions options{.cells = 8, .sides = {{along_x, {8, 8}, {8, 8}}}};
+    const CpmlOptions options{.cells = 8, .sides = Sides{along_x, {8, 8}, {8, 8}}};
     return refusal([&] { (void)cpml_axis(16, 1e-3, 1e-12, options); });
   };
   EXPECT_THAT(refused({8, 8}), HasSubstr("8 and 8 cells leave nothing of an axis of 16"));
