@@ -21,6 +21,11 @@ _READERS: dict[str, Callable[[Keys, int], Shape | Thin]] = {
 }
 
 
+def kinds() -> list[str]:
+    """The types of objects that there are."""
+    return list(_READERS)
+
+
 def read_shape(keys: Keys, dimensions: int) -> Shape | Thin:
     """The shape that a table under [[objects]] describes."""
     found = _READERS[keys.choice("type", list(_READERS))](keys, dimensions)

@@ -62,8 +62,13 @@ def parse_scene(text: str, path: Path) -> Scene:
         raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
     except ValueError:  # the standard library's, for a number of thousands of digits
         raise DataError(f"{path}: a number has more digits than a number can have") from None
+    return parse_content(content, path, _lines(text, "objects"))
+
+
+def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None = None) -> Scene:
+    """The tables of a scene; `lines` are those that objects begin on, for warnings."""
     try:
-        return _scene(Keys(path, "", content), path, _lines(text, "objects"))
+        return _scene(Keys(path, "", content), path, lines or [])
     except OverflowError as error:
         raise DataError(f"{path}: a number is out of range: {error}") from None
 
