@@ -319,8 +319,8 @@ def test_files_that_are_included(tmp_path: Path):
     [
         (
             "#rx:",
-            "#fractal_box: 0\n#rx:",
-            "cylinder.in:11: #fractal_box: a fractal box, which the solver does not have",
+            "#bowtie: 0\n#rx:",
+            "cylinder.in:11: #bowtie: a bowtie antenna, which the solver does not have",
         ),
         ("#rx:", "#eigenmode_port: 1\n#rx:", "#eigenmode_port: a waveguide port, which the solver does not have"),
         ("#rx:", "#rhubarb: 1\n#rx:", "cylinder.in:11: #rhubarb: there is no such command"),

@@ -88,6 +88,16 @@ DEEP_OBJECTS = [
     scenes.Plate(low=[0.1, 0.1, 0.1], high=[0.1, 0.2, 0.2], material=["pec", "sand"]),
     scenes.Wire(start=[0.1, 0.1, 0.1], end=[0.1, 0.2, 0.1], material="pec"),
     scenes.HalfSpace(axis="z", below=0.1, material="sand"),
+    scenes.Voxels(position=[0, 0, 0], file="cells.npy", material=["sand", "pec"]),
+    scenes.FractalBox(
+        **DEEP,
+        dimension=1.5,
+        material=["sand", "pec"],
+        seed=3,
+        weights=[1, 1, 2],
+        spread="even",
+        surfaces=[scenes.Surface(side="z+", lowest=0.05, highest=0.09, dimension=1, seed=2)],
+    ),
 ]
 
 
@@ -96,7 +106,8 @@ def test_every_kind_of_object_is_a_class():
     assert {one.type for one in (*FLAT_OBJECTS, *DEEP_OBJECTS)} == set(SHAPES)
 
 
-def test_objects_come_back_as_they_were():
+def test_objects_come_back_as_they_were(tmp_path: Path):
+    np.save(tmp_path / "cells.npy", np.indices((3, 4, 5)).sum(axis=0) % 2)
     flat = small(objects=list(FLAT_OBJECTS))
     assert scenes.Scene.parse(flat.text(), PATH).objects == FLAT_OBJECTS
     deep = small(
@@ -108,8 +119,9 @@ def test_objects_come_back_as_they_were():
         plane_waves=[scenes.PlaneWave(direction="+x", waveform="ricker", frequency=1e9, field="ey", amplitude=2.0)],
         receivers=[scenes.Receiver(position=[0.2] * 3)],
         scan=None,
+        path=tmp_path / "scene.toml",
     )
-    again = scenes.Scene.parse(deep.text(), PATH)
+    again = scenes.Scene.parse(deep.text(), deep.path)
     assert again.objects == DEEP_OBJECTS
     assert again.content() == deep.content()
     assert again.checked().layers.sides == ((0, 5), (5, 5), (0, 0))
@@ -119,7 +131,7 @@ def test_classes_have_the_keys_that_the_reader_knows():
     """Every key that reading asks for is a field of a class, so that nothing of a file is lost."""
     asked = set()
     folder = ROOT / "python/headrace/grid/solver"
-    for name in ("reading.py", "objects.py", "shapes.py", "solids.py", "sheets.py"):
+    for name in ("reading.py", "objects.py", "shapes.py", "solids.py", "sheets.py", "voxels.py"):
         for node in ast.walk(ast.parse((folder / name).read_text(encoding="utf-8"))):
             takes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args
             if takes and node.func.attr in {

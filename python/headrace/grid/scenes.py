@@ -46,6 +46,7 @@ from headrace.grid.solver.tables import (
     Cylinder,
     Domain,
     Ellipsoid,
+    FractalBox,
     HalfSpace,
     Material,
     Object,
@@ -57,9 +58,11 @@ from headrace.grid.solver.tables import (
     Snapshots,
     Source,
     Sphere,
+    Surface,
     Table,
     Time,
     Triangle,
+    Voxels,
     Wire,
 )
 from headrace.text import read_utf8
@@ -71,6 +74,7 @@ __all__ = [
     "Cylinder",
     "Domain",
     "Ellipsoid",
+    "FractalBox",
     "HalfSpace",
     "Material",
     "Object",
@@ -83,9 +87,11 @@ __all__ = [
     "Snapshots",
     "Source",
     "Sphere",
+    "Surface",
     "Time",
     "Trace",
     "Triangle",
+    "Voxels",
     "Wire",
 ]
 
@@ -206,4 +212,7 @@ class Scene:
 
 def _object(table: Table) -> Object:
     """An object of the class that its type names."""
-    return SHAPES[table["type"]](**{key: value for key, value in table.items() if key != "type"})
+    given = {key: value for key, value in table.items() if key != "type"}
+    if "surfaces" in given:
+        given["surfaces"] = [Surface(**one) for one in given["surfaces"]]
+    return SHAPES[table["type"]](**given)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import DataError, Error
-from headrace.grid.gprmax import general, newer, sheets, solids, sources, turned
+from headrace.grid.gprmax import fractals, general, newer, sheets, solids, sources, turned
 from headrace.grid.gprmax.lines import Command, Findings, Runner, commands
 from headrace.grid.gprmax.model import Model
 from headrace.grid.gprmax.older import Older, is_older
@@ -15,7 +15,7 @@ from headrace.grid.gprmax.writing import scene_text
 from headrace.grid.solver.reading import parse_scene
 from headrace.grid.solver.scene import Scene
 
-_READERS = {**general.READERS, **sources.READERS, **solids.READERS, **sheets.READERS}
+_READERS = {**general.READERS, **sources.READERS, **solids.READERS, **sheets.READERS, **fractals.READERS}
 
 # What says how to run or what to write, and nothing of the model.
 _NOTED = {
@@ -55,14 +55,8 @@ _LACKING = {
     "plane_wave": "a plane wave of version 2",
     "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",
-    "fractal_box": "a fractal box",
-    "add_surface_roughness": "a rough surface",
-    "add_surface_water": "water on a rough surface",
-    "add_grass": "grass",
-    "soil_peplinski": "a mixing model of soil",
+    "add_grass": "grass, which is made of a Debye medium",
     "material_range": "a range of materials",
-    "material_list": "a list of materials",
-    "geometry_objects_read": "cells from a file",
     "media_file": "media from a file",
     "subgrid_hsg": "a subgrid",
     "study": "a study of several runs",

@@ -52,6 +52,21 @@ class Probe:
     fields: list[str]
 
 
+@dataclass(frozen=True)
+class Fractal:
+    """A fractal box, and its rough surfaces by axis and side: their keys as TOML."""
+
+    low: list[float]
+    high: list[float]
+    keys: dict[str, str]  # those of its object
+    surfaces: dict[tuple[int, str], dict[str, str]]
+
+    def write(self) -> None:
+        """Puts the surfaces into the keys."""
+        tables = (", ".join(f"{key} = {value}" for key, value in one.items()) for one in self.surfaces.values())
+        self.keys["surfaces"] = "[" + ", ".join(f"{{ {one} }}" for one in tables) + "]"
+
+
 @dataclass
 class Model:
     """All of it."""
@@ -70,6 +85,8 @@ class Model:
     materials: dict[str, str] = field(default_factory=dict)  # id of gprMax to its table
     magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
     dispersive: dict[str, Command] = field(default_factory=dict)
+    mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] of soil
+    fractals: dict[str, Fractal] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)
     sources: list[Dipole] = field(default_factory=list)
     receivers: list[Probe] = field(default_factory=list)

@@ -10,6 +10,7 @@ from headrace.grid.solver.scene import fields_of, nearest_node
 
 _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
+_CELL_BY_CELL = ("fractal_box", "voxels")
 _LAYERS = 10  # of gprMax, where a file says nothing
 
 
@@ -95,8 +96,9 @@ def _named(model: Model, one: Object, material: str) -> str:
 
 def _object(model: Model, one: Object) -> str:
     named = [_named(model, one, material) for material in one.materials]
-    keys = one.keys | {"material": json.dumps(named if len(named) > 1 else named[0], ensure_ascii=False)}
-    if not one.smoothed and len(named) == 1 and one.kind not in _THIN:
+    many = len(named) > 1 or one.kind == "voxels"
+    keys = one.keys | {"material": json.dumps(named if many else named[0], ensure_ascii=False)}
+    if not one.smoothed and one.kind not in _THIN and (len(named) == 1 or one.kind in _CELL_BY_CELL):
         keys["averaging"] = "false"
     # Warnings about the scene then name the line of the file that it is made of.
     name = model.name_for("object", f"{one.command.name}-line{one.command.line}")

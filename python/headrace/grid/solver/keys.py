@@ -156,11 +156,12 @@ class Keys:
         """Whether the file gives a list there, where it may give something else."""
         return isinstance(self._content.get(key), list)
 
-    def names(self, key: str, count: int) -> tuple[str, ...]:
-        """A list of so many words."""
+    def names(self, key: str, count: int | None) -> tuple[str, ...]:
+        """A list of so many words, or of any number of them."""
         value = self._take(key, None)
-        if not isinstance(value, list) or len(value) != count or not all(isinstance(word, str) for word in value):
-            raise self.error(f"{value!r} is not a list of {count} words", key)
+        words = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
+        if not words or count not in (None, len(value)):
+            raise self.error(f"{value!r} is not a list of {'some' if count is None else count} words", key)
         return tuple(value)
 
     def pairs(self, key: str, count: int) -> tuple[tuple[int, int], ...]:

@@ -3,20 +3,19 @@
 import math
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError
 from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
-from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
-from headrace.grid.solver.objects import read_shape
+from headrace.grid.solver.ids import known_material, unique
+from headrace.grid.solver.keys import WHOLE_MOST, Keys
+from headrace.grid.solver.objects import read_objects
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
     Material,
-    Painted,
     PlaneWave,
     Receiver,
     Scan,
@@ -27,8 +26,7 @@ from headrace.grid.solver.scene import (
     nearest_node,
     whole_cells,
 )
-from headrace.grid.solver.shapes import AXES, Shape
-from headrace.grid.solver.sheets import Sheet, Thin, Wire
+from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 from headrace.text import read_utf8
@@ -39,7 +37,6 @@ _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
 _GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
 _FLAT = 2  # dimensions
-_ALONG = 3  # axes that an object may have a material each along
 
 
 def read_scene(path: Path) -> Scene:
@@ -87,7 +84,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
     materials = _materials(top.tables("materials"))
-    _known_material(domain, "background", background, materials)
+    known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
     smoothing = _smoothing(domain, dimensions, averaging=averaging)
     domain.done()
@@ -105,7 +102,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         dt,
         steps,
         materials,
-        objects=_objects(top.tables("objects"), dimensions, materials, lines, smoothing=smoothing),
+        objects=read_objects(top.tables("objects"), shape, spacing, materials, lines, path, smoothing=smoothing),
         sources=sources,
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
@@ -178,17 +175,6 @@ def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
     return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
 
-def _unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
-    """Refuses an id that there is already, or that cannot be the name of a data set."""
-    seen = set(taken)
-    for keys, name in entries:
-        if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
-            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
-        if name in seen:
-            raise keys.error(f"there is another '{name}' already", "id")
-        seen.add(name)
-
-
 def _materials(tables: list[Keys]) -> dict[str, Material]:
     found = {material.name: material for material in BUILT_IN}
     made = []
@@ -201,13 +187,8 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
         )
         keys.done()
         made.append((keys, material))
-    _unique([(keys, material.name) for keys, material in made], found)
+    unique([(keys, material.name) for keys, material in made], found)
     return found | {material.name: material for _, material in made}
-
-
-def _known_material(keys: Keys, key: str, name: str, materials: dict[str, Material]) -> None:
-    if name not in materials:
-        raise keys.error(f"there is no material '{name}'{nearest(name, materials)}", key)
 
 
 def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Material]) -> tuple[float, int]:
@@ -240,47 +221,6 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
     return dt, steps
 
 
-def _objects(
-    tables: list[Keys], dimensions: int, materials: dict[str, Material], lines: list[int], *, smoothing: bool
-) -> tuple[Painted, ...]:
-    found = []
-    if len(lines) != len(tables):
-        lines = [0] * len(tables)
-    for number, keys in enumerate(tables, 1):
-        name = keys.text("id", f"object{number}")
-        shape = read_shape(keys, dimensions)
-        along = _along(keys, shape, materials)
-        averaging = keys.flag("averaging", len(along) == 1) and not isinstance(shape, Sheet | Wire)
-        if averaging and len(along) > 1:
-            raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
-        if smoothing and not averaging:
-            raise keys.error("is without averaging, or has no volume, which smoothing = true does not go with", "type")
-        keys.done()
-        own = along if len(along) > 1 else ()
-        # In two dimensions the electric field is along z alone.
-        material = along[-1 if dimensions == _FLAT else 0]
-        found.append(Painted(name, shape, material, lines[number - 1], averaging, own))
-    _unique(zip(tables, (one.name for one in found), strict=True))
-    return tuple(found)
-
-
-def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> tuple[str, ...]:
-    """The material of an object, or one along each axis; a plate has the two of its plane."""
-    if not keys.is_list("material"):
-        given: tuple[str, ...] = (keys.text("material"),)
-    else:
-        wanted = _ALONG - 1 if isinstance(shape, Sheet) else _ALONG
-        if isinstance(shape, Wire):
-            raise keys.error("a wire lies along one axis, and has one material", "material")
-        given = keys.names("material", wanted)
-    for name in given:
-        _known_material(keys, "material", name, materials)
-    if isinstance(shape, Sheet) and len(given) > 1:
-        # The axis across it has no edges.
-        return (*given[: shape.axis], given[0], *given[shape.axis :])
-    return given
-
-
 def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
     found = []
     for number, keys in enumerate(tables, 1):
@@ -293,7 +233,7 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
         name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
         found.append(Source(name, field, position, _wave(keys, path), resistance))
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True))
+    unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 
@@ -350,7 +290,7 @@ def _plane_waves(
             )
         )
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True), (one.name for one in sources))
+    unique(zip(tables, (one.name for one in found), strict=True), (one.name for one in sources))
     return tuple(found)
 
 
@@ -361,7 +301,7 @@ def _receivers(tables: list[Keys], dimensions: int) -> tuple[Receiver, ...]:
         position = keys.point("position", [dimensions])
         found.append(Receiver(name, position, keys.words("fields", fields_of(dimensions), ("ez",))))
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True))
+    unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 

@@ -204,6 +204,45 @@ class Wire(Object):
 
 
 @dataclass(kw_only=True)
+class Voxels(Object):
+    """Cells of an array in a file, from `position` on; `material` has one for each number, from 0."""
+
+    type: ClassVar[str] = "voxels"
+    position: Point
+    file: str | Path
+
+
+@dataclass(kw_only=True)
+class Surface(Keys):
+    """A rough side of a fractal box."""
+
+    side: str
+    lowest: float
+    highest: float
+    dimension: float
+    weights: Point | None = None
+    seed: int | None = None
+    low: Point | None = None
+    high: Point | None = None
+    water: float | None = None
+    water_material: str | None = None
+
+
+@dataclass(kw_only=True)
+class FractalBox(Object):
+    """A box in which materials are spread as a fractal."""
+
+    type: ClassVar[str] = "fractal_box"
+    low: Point
+    high: Point
+    dimension: float
+    weights: Point | None = None
+    seed: int | None = None
+    spread: str | None = None
+    surfaces: Sequence[Surface] | None = None
+
+
+@dataclass(kw_only=True)
 class Source(Keys):
     """`[[sources]]`."""
 
@@ -264,5 +303,9 @@ class Scan(Keys):
 
 
 SHAPES: dict[str, type[Object]] = {
-    one.type: one for one in (Box, Cylinder, Sphere, HalfSpace, Ellipsoid, Cone, Triangle, Sector, Plate, Wire)
+    one.type: one
+    for one in (
+        *(Box, Cylinder, Sphere, HalfSpace, Ellipsoid, Cone, Triangle, Sector),
+        *(Plate, Wire, Voxels, FractalBox),
+    )
 }
