@@ -50,8 +50,12 @@ def _fractal_box(model: Model, command: Command) -> None:
     if name in model.fractals:
         raise command.error(f"there is another fractal box '{name}' above")
     keys = {
-        "low": model.point(low), "high": model.point(high), "dimension": repr(dimension),
-        "weights": model.point(weights), "seed": "0", "spread": quoted("gprmax"),
+        "low": model.point(low),
+        "high": model.point(high),
+        "dimension": repr(dimension),
+        "weights": model.point(weights),
+        "seed": "0",
+        "spread": quoted("gprmax"),
     }
     model.fractals[name] = Fractal(low, high, keys, {})  # which others are about, even where it is wrong
     materials = [mixture]
@@ -111,8 +115,11 @@ def _roughness(model: Model, command: Command) -> None:
     if lowest >= highest:
         raise command.error(f"its limits {lowest:g} and {highest:g} do not ascend")
     keys |= {
-        "lowest": repr(lowest), "highest": repr(highest), "dimension": repr(command.number(6)),
-        "weights": repr(weights[: 1 if model.flat else 2]), "seed": str(_seed(model, command, _ROUGH)),
+        "lowest": repr(lowest),
+        "highest": repr(highest),
+        "dimension": repr(command.number(6)),
+        "weights": repr(weights[: 1 if model.flat else 2]),
+        "seed": str(_seed(model, command, _ROUGH)),
     }
     box.surfaces[axis, side] = keys
     box.write()

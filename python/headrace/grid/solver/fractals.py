@@ -53,7 +53,7 @@ class Surface:
     water: float | None
     """Up to where what the surface leaves open is filled; not at all if None."""
     material: str
-    """Of what it is filled with."""
+    """What fills it."""
 
 
 @dataclass(frozen=True)
