@@ -1,6 +1,7 @@
 """Scenes built in Python are those of scene files, key by key."""
 
 import ast
+import re
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -179,3 +180,14 @@ def test_what_is_wrong_is_not_written(tmp_path: Path):
 def test_text_is_kept_whatever_it_has():
     title = 'a "title" \\ with\ttabs, umlauts (ü) and \x7f'
     assert scenes.Scene.parse(small(title=title).text(), PATH).title == title
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/scenes.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert len(names["scene"].objects) == 4
+    assert np.abs(names["values"]).max() > 0
+    assert scenes.Scene.read("cylinders.toml").content() == names["scene"].content()
