@@ -33,8 +33,16 @@ using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+/// Edges of one component: numbers of cells, permittivities and conductivities.
+using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers>;
+
 [[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
   return {numbers.data(), numbers.shape(0)};
+}
+
+[[nodiscard]] grid::FdtdEdges edges_of(const Edges& edges) noexcept {
+  const auto& [cells, permittivity, conductivity] = edges;
+  return {{cells.data(), cells.shape(0)}, span_of(permittivity), span_of(conductivity)};
 }
 
 void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
@@ -144,11 +152,16 @@ using StepSpan = std::tuple<std::size_t, std::size_t, std::string_view, double, 
 void bind_points(nb::class_<Fdtd>& fdtd) {
   fdtd.def(
           "set_materials",
-          [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability) {
+          [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability,
+             const std::array<Edges, 3>& edges) {
             const GilRelease released;
-            self.set_materials({span_of(permittivity), span_of(conductivity), span_of(permeability)});
+            self.set_materials({span_of(permittivity),
+                                span_of(conductivity),
+                                span_of(permeability),
+                                {edges_of(edges[0]), edges_of(edges[1]), edges_of(edges[2])}});
           },
-          "permittivity"_a, "conductivity"_a, "permeability"_a, "Of one value, or of one a cell, x fastest.")
+          "permittivity"_a, "conductivity"_a, "permeability"_a, "edges"_a,
+          "Of one value, or of one a cell, x fastest; and edges along each axis: cells, permittivity, conductivity.")
       .def(
           "set_component_materials",
           [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability_hx,

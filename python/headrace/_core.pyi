@@ -2981,7 +2981,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -3070,8 +3070,10 @@ class FdtdCore:
     def parts(self) -> list[tuple[str, str]]:
         """The device of each part of this process, and its cells."""
 
-    def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Of one value, or of one a cell, x fastest."""
+    def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> None:
+        """
+        Of one value, or of one a cell, x fastest; and edges along each axis: cells, permittivity, conductivity.
+        """
 
     def set_component_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hx: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Of one value, or of one a cell, x fastest."""

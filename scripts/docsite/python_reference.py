@@ -14,6 +14,7 @@ _MODULES = {
     "fetch": "Columns, and queries over them",
     "ingest": "Packets to frames",
     "grid": "Grids",
+    "grid.scenes": "Scenes in Python",
     "grid.solver": "The solver of scenes",
     "grid.gprmax": "gprMax's files",
     "span": "Data larger than the device",

@@ -73,15 +73,20 @@ class NumpyFdtd:
         self.sources, self.receivers, self.traces = [], [], []
         self.set_materials(1, 0, 1)
 
-    def set_materials(self, permittivity, conductivity, permeability):
+    def set_materials(self, permittivity, conductivity, permeability, edges=None):
         self.keep, self.move = {}, {}
         for name in self.fields:
             mean = (at_edge if name[0] == "e" else at_face) if self.averaging else lambda values, *_: np.asarray(values)
             if name[0] == "h":
                 factor = self.dt / (MU * mean(permeability, self.shape, name)) / self.spacing
             else:
-                epsilon = EPSILON * mean(permittivity, self.shape, name)
-                loss = mean(conductivity, self.shape, name) * self.dt / (2 * epsilon)
+                epsilon = EPSILON * np.array(np.broadcast_to(mean(permittivity, self.shape, name), self.shape), float)
+                sigma = np.array(np.broadcast_to(mean(conductivity, self.shape, name), self.shape), float)
+                if name in (edges or {}):
+                    nodes, own_permittivity, own_conductivity = edges[name]
+                    epsilon[tuple(np.transpose(nodes))] = EPSILON * own_permittivity
+                    sigma[tuple(np.transpose(nodes))] = own_conductivity
+                loss = sigma * self.dt / (2 * epsilon)
                 factor = self.dt / epsilon / (1 + loss) / self.spacing
                 self.keep[name] = ((1 - loss) / (1 + loss)).astype(self.type)
             self.move[name] = factor.astype(self.type)
@@ -106,6 +111,7 @@ class NumpyFdtd:
         for _ in range(count):
             for name in (name for name in self.fields if name[0] == "h"):
                 self.fields[name] += self.move[name] * self.curl(name, forward=True)
+            self.add(kind="h")
             for name in (name for name in self.fields if name[0] == "e"):
                 curl = self.curl(name, forward=False)
                 self.fields[name] = self.keep[name] * self.fields[name] + self.move[name] * curl
@@ -113,12 +119,15 @@ class NumpyFdtd:
                 for axis in range(len(self.shape)):
                     if axis != "xyz".index(name[1]):
                         self.fields[name][(slice(None),) * axis + (0,)] = 0
-            for field, cell, samples in self.sources:
-                if self.steps_done < len(samples):
-                    self.fields[field][cell] += samples[self.steps_done]
+            self.add(kind="e")
             for (field, cell), trace in zip(self.receivers, self.traces, strict=True):
                 trace.append(self.fields[field][cell])
             self.steps_done += 1
+
+    def add(self, kind):
+        for field, cell, samples in self.sources:
+            if field[0] == kind and self.steps_done < len(samples):
+                self.fields[field][cell] += samples[self.steps_done]
 
     def field(self, name):
         return self.fields[name].copy()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from headrace import UsageError
 from headrace.grid import Cpml, Fdtd
 
 SPACING = 1e-3
@@ -76,3 +77,63 @@ def test_layers_stay_stable_with_any_grading():
         early = np.max(np.abs(run.field("ez")))
         run.step(6000)
         assert np.max(np.abs(run.field("ez"))) < 3 * early, layers
+
+
+def run_with(layers: Cpml | int, source: tuple[int, ...], shape: tuple[int, ...] = (70, 50), devices: int = 1) -> Fdtd:
+    run = Fdtd(shape, SPACING, cpml=layers, precision="double", devices=["cpu:0"] * devices)
+    time = np.arange(60) / 6 - 4
+    run.add_source("ez", source, -time * np.exp(-(time**2) / 2))
+    return run
+
+
+def test_layers_given_wall_by_wall_are_those_given_once():
+    fields = []
+    for layers in (Cpml(8), Cpml(8, sides=((8, 8), (8, 8))), Cpml(8, sides=((8, 8), (8, 7)))):
+        run = run_with(layers, (30, 22))
+        run.step(200)
+        fields.append(run.field("ez"))
+    assert (fields[0] == fields[1]).all()
+    assert not (fields[0] == fields[2]).all()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_wall_without_a_layer_reflects_and_one_with_it_does_not(devices: int):
+    """A source 20 cells from a wall of x that reflects: an image of it in a domain twice as wide does the same."""
+    one = run_with(Cpml(10, sides=((0, 10), (10, 10))), (20, 25), devices=devices)
+    # The image of a current before a conductor flows the other way.
+    image = Fdtd((140, 50), SPACING, cpml=Cpml(10), precision="double", devices=["cpu:0"])
+    time = np.arange(60) / 6 - 4
+    for at, sign in ((90, 1), (50, -1)):
+        image.add_source("ez", (at, 25), -sign * time * np.exp(-(time**2) / 2))
+    for run in (one, image):
+        run.step(90)
+    here, there = one.field("ez"), image.field("ez")[70:]
+    assert np.abs(here).max() > 0.01
+    np.testing.assert_allclose(here, there, rtol=0, atol=1e-12)
+
+
+def test_layers_at_some_walls_in_space():
+    """A mirror image of the scene, layers and all, gives the mirror image of the field."""
+    shape = (24, 20, 16)
+    fields = []
+    for sides, at in ((((0, 6), (6, 0), (0, 0)), (9, 8, 7)), (((6, 0), (0, 6), (0, 0)), (15, 12, 7))):
+        run = run_with(Cpml(6, sides=sides), at, shape)
+        run.step(120)
+        fields.append(run.field("ez"))
+    # Ez lies on the nodes along x and y: node 0 is its own image's wall.
+    np.testing.assert_allclose(fields[0][1:, 1:], fields[1][:0:-1, :0:-1], rtol=0, atol=1e-13)
+    assert np.abs(fields[0]).max() > 1e-3
+
+
+def test_layers_that_cannot_be():
+    with pytest.raises(UsageError, match="30 and 20 cells leave nothing of an axis of 50 cells"):
+        Fdtd((70, 50), SPACING, cpml=Cpml(30, sides=((5, 5), (30, 20))), devices=["cpu:0"])
+    with pytest.raises(UsageError, match="layers at the walls of 3 axes, and there are 2"):
+        Fdtd((70, 50), SPACING, cpml=Cpml(5, sides=((5, 5),) * 3), devices=["cpu:0"])
+    with pytest.raises(UsageError, match="5 and 9 cells, and 5 for the thickest"):
+        Fdtd((70, 50), SPACING, cpml=Cpml(5, sides=((5, 9), (5, 5))), devices=["cpu:0"])
+    run = run_with(Cpml(8, sides=((8, 8), (8, 7))), (30, 22))
+    run.step(3)
+    other = run_with(Cpml(8, sides=((8, 8), (7, 8))), (30, 22))
+    with pytest.raises(UsageError, match="graded otherwise"):
+        other.restore(run.state())

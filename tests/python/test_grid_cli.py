@@ -176,7 +176,7 @@ def test_convert(call: Call):
     assert out.startswith("a.toml: 50 x 50 cells, ")
     assert call("fdtd", "a.toml")[0] == 0
     assert call("convert", "a.in", "-o", "a.in")[0] == 2
-    Path("a.in").write_text("#python:\nprint('#title: a')\n#end_python:\n#plate: 0 0 0 1 1 0 pec\n", encoding="utf-8")
+    Path("a.in").write_text("#python:\nprint('#title: a')\n#end_python:\n#bowtie: 0 0 0 1 1 0 pec\n", encoding="utf-8")
     status, _, error = call("convert", "a.in")
     assert status == 2
     assert [line.partition(": #")[0] for line in error.splitlines()] == [
@@ -184,7 +184,7 @@ def test_convert(call: Call):
     ]
     status, _, error = call("convert", "a.in", "--trust")
     assert status == 2
-    assert error.splitlines()[0].startswith("headrace: error: a.in:4: #plate: ")
+    assert error.splitlines()[0].startswith("headrace: error: a.in:4: #bowtie: ")
     assert "--trust" not in error
 
 

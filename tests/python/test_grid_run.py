@@ -470,7 +470,8 @@ def test_the_solver_is_asked_for_what_the_scene_says():
             made.update(arguments)
             super().__init__(**arguments)
 
-        def set_materials(self, permittivity=1, conductivity=0, permeability=1):
+        def set_materials(self, permittivity=1, conductivity=0, permeability=1, edges=None):
+            assert not edges
             made.update(permittivity=permittivity, permeability=permeability)
             super().set_materials(permittivity, conductivity, permeability)
 

@@ -495,7 +495,7 @@ WRONG = [
         ('waveform = "ricker"', 'type = "plane_wave"'),
         "[[sources]] 1 type: a source is a current in one cell; plane waves are [[plane_waves]]",
     ),
-    (("frequency = 0.5e9", 'frequency = 1e9\nfield = "hx"'), "[[sources]] 1 field: there is no 'hx'"),
+    (("frequency = 0.5e9", 'frequency = 1e9\nfield = "ex"'), "[[sources]] 1 field: there is no 'ex'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "hz"]'), "'near' fields: there is no 'hz'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "has a word twice"),
     (("position = [0.25, 0.2]", "position = [0.25, 0.5]"), "[[receivers]] near position: [0.25, 0.5] m is not in the"),

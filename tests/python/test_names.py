@@ -24,6 +24,7 @@ MODULES = [
     "fetch",
     "grid",
     "grid.gprmax",
+    "grid.scenes",
     "grid.solver",
     "ingest",
     "measure",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -20,6 +21,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+using Sides = std::array<std::array<std::int64_t, 2>, 3>;
 
 FdtdOptions plane() {
   FdtdOptions options;
@@ -156,6 +159,30 @@ TEST(CpmlAxis, RefusesAnIndexThatCannotBe) {
     EXPECT_THAT(refusal([&] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2}, {.high = index}); }),
                 HasSubstr("the index at the high wall"));
   }
+}
+
+TEST(CpmlAxis, LayersMayDifferFromWallToWall) {
+  const CpmlOptions options{.cells = 8, .sides = Sides{{{5, 5}, {8, 0}, {0, 3}}}};
+  const CpmlAxis thick = cpml_axis(40, 1e-3, 1e-12, {.cells = 8});
+  const CpmlAxis thin = cpml_axis(40, 1e-3, 1e-12, {.cells = 3});
+  const CpmlAxis low = cpml_axis(40, 1e-3, 1e-12, options, {}, 1);
+  const CpmlAxis high = cpml_axis(40, 1e-3, 1e-12, options, {}, 2);
+  for (std::size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(low.electric.c[i], thick.electric.c[i]) << i;
+    EXPECT_EQ(low.magnetic.b[39 - i], 0) << i;
+    EXPECT_EQ(high.magnetic.c[i], 0) << i;
+    EXPECT_EQ(high.electric.c[39 - i], thin.electric.c[39 - i]) << i;
+  }
+}
+
+TEST(CpmlAxis, RefusesLayersOfWallsThatCannotBe) {
+  const auto refused = [](std::array<std::int64_t, 2> along_x) {
+    const CpmlOptions options{.cells = 8, .sides = Sides{along_x, {8, 8}, {8, 8}}};
+    return refusal([&] { (void)cpml_axis(16, 1e-3, 1e-12, options); });
+  };
+  EXPECT_THAT(refused({8, 8}), HasSubstr("8 and 8 cells leave nothing of an axis of 16"));
+  EXPECT_THAT(refused({-1, 8}), HasSubstr("-1 cells"));
+  EXPECT_THAT(refused({9, 2}), HasSubstr("9 and 2 cells, and 8 for the thickest"));
 }
 
 TEST(CpmlAxis, AMediumOfIndexNAbsorbsAsVacuumDoesInStepsNTimesAsLong) {
@@ -295,6 +322,27 @@ TEST(FdtdRefusals, RefusesMaterialsThatCannotBe) {
   EXPECT_THAT(refusal([&] { fdtd.set_materials({some, none, one}); }), HasSubstr("at most 1.179"));
   some.pop_back();
   EXPECT_THAT(refusal([&] { fdtd.set_materials({some, none, one}); }), HasSubstr("599 values"));
+}
+
+TEST(FdtdRefusals, RefusesEdgesThatCannotBe) {
+  Fdtd fdtd(plane());
+  const std::vector<double> one{1};
+  const std::vector<double> none{0};
+  const auto refused = [&](std::size_t along, std::vector<std::int64_t> cells, std::vector<double> permittivity,
+                           std::vector<double> conductivity) {
+    FdtdMaterials materials{one, none, one};
+    materials.edges[along] = {cells, permittivity, conductivity};
+    return refusal([&] { fdtd.set_materials(materials); });
+  };
+  EXPECT_THAT(refused(2, {67, 68}, {2}, {0, 0}), HasSubstr("2 edges have 1 permittivities"));
+  EXPECT_THAT(refused(2, {68, 67}, {2, 2}, {0, 0}), HasSubstr("edge 1 is of cell 67"));
+  EXPECT_THAT(refused(2, {67, 67}, {2, 2}, {0, 0}), HasSubstr("edge 1 is of cell 67"));
+  EXPECT_THAT(refused(2, {600}, {2}, {0}), HasSubstr("numbered from 0 to 599"));
+  EXPECT_THAT(refused(2, {-1}, {2}, {0}), HasSubstr("edge 0 is of cell -1"));
+  EXPECT_THAT(refused(2, {67}, {0}, {0}), HasSubstr("permittivity 0 and conductivity 0 in cell (7, 2)"));
+  EXPECT_THAT(refused(2, {67}, {2}, {-1}), HasSubstr("conductivity -1 in cell (7, 2)"));
+  EXPECT_THAT(refused(2, {67}, {0.25}, {0}), HasSubstr("not stable"));
+  EXPECT_THAT(refused(0, {67}, {2}, {0}), HasSubstr("in two dimensions there is ez alone"));
 }
 
 TEST(FdtdRefusals, RefusesPointsThatCannotBe) {

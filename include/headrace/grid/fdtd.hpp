@@ -12,6 +12,7 @@
 //     fdtd.add_source("ez", {100, 100, 0}, pulse);
 //     fdtd.step(300);
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,11 +54,20 @@ struct FdtdOptions {
   bool per_component = false;
 };
 
+/// Edges of cells that lie in something else than the cells around them: wires, sheets, resistors. Each takes its
+/// values as they are; all three spans have an entry for each edge.
+struct FdtdEdges {
+  std::span<const std::int64_t> cells;   ///< The number of the edge's cell, x fastest; ascending.
+  std::span<const double> permittivity;  ///< Relative, above 0.
+  std::span<const double> conductivity;  ///< S/m, from 0.
+};
+
 /// Materials of all cells: one value for all of them, or one for each, x fastest.
 struct FdtdMaterials {
   std::span<const double> permittivity;  ///< Relative, above 0.
   std::span<const double> conductivity;  ///< S/m, from 0.
   std::span<const double> permeability;  ///< Relative, above 0.
+  std::array<FdtdEdges, 3> edges{};      ///< Those of Ex, Ey and Ez; in two dimensions Ez has some alone.
 };
 
 /// What each component of two dimensions lies in: one value for all cells, or one for each, x fastest. Component
@@ -87,8 +97,9 @@ class Fdtd {
   /// cells around its edge, so that it is 0 on a perfect conductor, and borders between dielectrics are of second
   /// order. In three dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that
   /// share its face; in two it takes that of its cell. Without FdtdOptions::averaging all components of a cell take its
-  /// material. Throws UsageError for another number of values, for a value that cannot be (with its cell), and where
-  /// the time step is not stable; DeviceError where a device has no memory for the combinations of materials.
+  /// material. FdtdMaterials::edges come after that, whatever cells say. Throws UsageError for another number of
+  /// values, for a value that cannot be (with its cell), and where the time step is not stable; DeviceError where a
+  /// device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
   /// Fills the domain from the next step on with materials that were worked out per component, as they are. Needs
   /// FdtdOptions::per_component. Stable where, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 /

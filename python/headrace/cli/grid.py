@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from headrace import outputs
-from headrace.cli import grid_fdtd, grid_gprmax, grid_timeline, show
+from headrace.cli import grid_fdtd, grid_gprmax, grid_timeline, grid_view, show
 from headrace.cli.errors import finish
 from headrace.grid.solver import pictures, session, traces
 from headrace.grid.solver.reading import read_scene
@@ -21,6 +21,7 @@ def group() -> None:
 
 app.command("fdtd")(grid_fdtd.fdtd)
 app.command("timeline")(grid_timeline.timeline)
+app.command("view")(grid_view.view)
 app.command("convert")(grid_gprmax.convert)
 app.command("export")(grid_gprmax.export)
 

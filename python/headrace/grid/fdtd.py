@@ -18,6 +18,7 @@ _TRACE = "trace_"
 _STEPS = "steps"
 _LAYERS = "layers"
 _DIMENSIONS = (2, 3)
+_ELECTRIC = ("ex", "ey", "ez")
 
 
 class WorkSpan(NamedTuple):
@@ -66,7 +67,8 @@ class Fdtd:
         last axis as thick as `weights` say, one a part, or as they turn out to be fast: `cut="measured"`. `redundant`
         (steps from one exchange to the next) and `push` are taken by trials of this domain on these devices before
         the first step where they are "measured"; `trials` has them. Results are equal for all of these.
-        `cpml` is how many cells the absorbing layers take at each wall, or a Cpml, which also says how they are graded.
+        `cpml` is how many cells the absorbing layers take at each wall, or a Cpml, which also says how they are graded,
+        and may have other thicknesses at each wall.
         They are graded for the medium that set_materials() puts at each wall.
         `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a kernel that has
         then waited `wait_limit` seconds for a neighbour ends, and step() raises DeviceError that names who did not get
@@ -103,6 +105,7 @@ class Fdtd:
             per_component=per_component,
             ranks=ranks,
             grading=layers.grading,
+            sides=self._sides(layers),
         )
         self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
@@ -110,22 +113,62 @@ class Fdtd:
         self._core = FdtdCore(options)
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
 
+    def _sides(self, layers: Cpml) -> tuple[tuple[int, int], ...] | None:
+        """The layers at each wall of three axes, where they differ."""
+        if layers.sides is None:
+            return None
+        if len(layers.sides) != len(self._shape):
+            raise UsageError(f"layers at the walls of {len(layers.sides)} axes, and there are {len(self._shape)}")
+        return (*layers.sides, *((0, 0),) * (AXES - len(layers.sides)))
+
     def set_materials(
-        self, permittivity: ArrayLike = 1.0, conductivity: ArrayLike = 0.0, permeability: ArrayLike = 1.0
+        self,
+        permittivity: ArrayLike = 1.0,
+        conductivity: ArrayLike = 0.0,
+        permeability: ArrayLike = 1.0,
+        *,
+        edges: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None,
     ) -> None:
         """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
 
         With `averaging`, a component of E takes the mean permittivity and conductivity of the four cells around its
         edge, so that it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of
         the permeabilities of the two cells that share its face; in two it takes that of its cell.
+        `edges` lie in something else than the cells around them, such as wires, sheets and resistors: by component of
+        E the nodes, an array of (edges, axes), and the permittivity and conductivity of each, or one for all.
         Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
         cannot be, and where dt is not stable in these materials.
         """
+        given = edges or {}
+        for name in given:
+            if name not in _ELECTRIC or name not in self.fields:
+                raise UsageError(f"edges of '{name}': they are of a component of E that there is")
         self._core.set_materials(
             self._per_cell("permittivity", permittivity),
             self._per_cell("conductivity", conductivity),
             self._per_cell("permeability", permeability),
+            tuple(self._edges(name, *given.get(name, ((), (), ()))) for name in _ELECTRIC),
         )
+
+    def _edges(
+        self, name: str, nodes: ArrayLike, permittivity: ArrayLike, conductivity: ArrayLike
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Edges of one component as numbers of cells, ascending, and their values."""
+        places = np.asarray(nodes, dtype=np.int64).reshape(-1, len(self._shape))
+        if np.any((places < 0) | (places >= np.array(self._shape))):
+            bad = places[((places < 0) | (places >= np.array(self._shape))).any(axis=1)][0]
+            raise UsageError(f"an edge of {name} at {tuple(bad.tolist())} lies outside a domain of {self._shape}")
+        cells = np.asarray(np.ravel_multi_index(tuple(places.T), self._shape, order="F"), dtype=np.int64)
+        order = np.argsort(cells, kind="stable")
+        values = []
+        for what, one in (("permittivity", permittivity), ("conductivity", conductivity)):
+            column = np.asarray(one, dtype=np.float64)
+            if column.shape not in {(), cells.shape}:
+                raise UsageError(f"{what} of {name} has the shape {column.shape}, and there are {len(cells)} edges")
+            values.append(np.ascontiguousarray(np.broadcast_to(column, cells.shape)[order]))
+        if np.any(np.diff(cells[order]) == 0):
+            raise UsageError(f"an edge of {name} is there twice")
+        return np.ascontiguousarray(cells[order]), values[0], values[1]
 
     def set_component_materials(
         self,
@@ -226,7 +269,10 @@ class Fdtd:
     def _graded(self) -> dict[str, Array]:
         """What a state says of the absorbing layers; nothing without layers."""
         layers = self._layers
-        return {_LAYERS: np.array([layers.cells, *layers.grading], dtype=np.float64)} if layers.cells else {}
+        if not layers.cells:
+            return {}
+        sides = [cells for pair in layers.sides or () for cells in pair]
+        return {_LAYERS: np.array([layers.cells, *layers.grading, *sides], dtype=np.float64)}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Goes on from a state() of a run that was set up alike. It may have had other devices and cuts.

@@ -1,6 +1,6 @@
 """How the absorbing layers of Maxwell's equations are graded."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -13,15 +13,22 @@ class Cpml:
     """
 
     cells: int = 10
-    """Thickness of each layer; 0 for none, and so for walls that reflect everything."""
+    """Thickness of each layer, or of the thickest; 0 for none, and so for walls that reflect everything."""
     order: float = 3.72
     sigma: float = 1.1
     kappa: float = 6.73
     kappa_order: float = 5.59
     alpha: float = 0.0063
     alpha_order: float = 0.683
+    sides: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
+    """Thickness at the low and the high wall of each axis where walls differ; the largest of them is `cells`."""
+
+    @property
+    def at(self) -> tuple[tuple[int, int], ...]:
+        """Thickness at the low and the high wall of each of up to three axes."""
+        return self.sides or ((self.cells, self.cells),) * 3
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:
-        """All but the thickness, in the order of the fields."""
+        """All but the thicknesses, in the order of the fields."""
         return (self.order, self.sigma, self.kappa, self.kappa_order, self.alpha, self.alpha_order)

@@ -19,6 +19,12 @@ constexpr std::array kSettings{"dimensions",
                                "averaging",
                                "materials per component",
                                "cells of absorbing layers",
+                               "cells of the layer at the low wall of x",
+                               "cells of the layer at the high wall of x",
+                               "cells of the layer at the low wall of y",
+                               "cells of the layer at the high wall of y",
+                               "cells of the layer at the low wall of z",
+                               "cells of the layer at the high wall of z",
                                "an order of layers",
                                "a conductivity scale of layers",
                                "a largest stretch of layers",
@@ -36,6 +42,12 @@ using Settings = std::array<double, kSettings.size()>;
           options.averaging ? 1.0 : 0.0,
           options.per_component ? 1.0 : 0.0,
           static_cast<double>(cpml.cells),
+          static_cast<double>(cpml.thickness(0)[0]),
+          static_cast<double>(cpml.thickness(0)[1]),
+          static_cast<double>(cpml.thickness(1)[0]),
+          static_cast<double>(cpml.thickness(1)[1]),
+          static_cast<double>(cpml.thickness(2)[0]),
+          static_cast<double>(cpml.thickness(2)[1]),
           cpml.order,
           cpml.conductivity_scale,
           cpml.stretch_max,
@@ -63,6 +75,18 @@ void require_same_settings(const FdtdOptions& options, double time_step) {
 std::uint64_t digest_of(std::initializer_list<std::span<const double>> properties) {
   Digest digest;
   for (const std::span<const double> values : properties) digest.add(values);
+  return digest.value();
+}
+
+std::uint64_t digest_of(const FdtdMaterials& materials) {
+  Digest digest;
+  digest.add(digest_of({materials.permittivity, materials.conductivity, materials.permeability}));
+  for (const FdtdEdges& edges : materials.edges) {
+    if (edges.cells.empty()) continue;
+    for (const std::int64_t cell : edges.cells) digest.add(cell);
+    digest.add(edges.permittivity);
+    digest.add(edges.conductivity);
+  }
   return digest.value();
 }
 

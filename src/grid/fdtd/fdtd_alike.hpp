@@ -17,6 +17,9 @@ void require_same_settings(const FdtdOptions& options, double time_step);
 /// A number that differs where materials do: one value for all cells, or all of them, of each property.
 [[nodiscard]] std::uint64_t digest_of(std::initializer_list<std::span<const double>> properties);
 
+/// The same of all of a domain's materials, with edges of their own.
+[[nodiscard]] std::uint64_t digest_of(const FdtdMaterials& materials);
+
 /// The same of sources, with their samples, and receivers.
 [[nodiscard]] std::uint64_t digest_of(const std::vector<FdtdSourceAt>& sources,
                                       const std::vector<FdtdReceiverAt>& receivers);

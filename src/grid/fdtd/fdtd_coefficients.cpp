@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "headrace/base/error.hpp"
@@ -10,6 +11,8 @@
 namespace headrace::grid {
 
 namespace {
+
+using Thickness = std::array<std::int64_t, 2>;  // of the layers at the low and at the high wall
 
 /// Where psi decays faster within a step, differences count as constant in it: 1 / b would cost digits otherwise.
 constexpr double kDecayMost = 3;
@@ -20,11 +23,13 @@ struct Place {
   double index;
 };
 
+/// How deep a place `within` cells behind the inner border of a layer is. A wall without a layer has none.
+double depth_of(double within, std::int64_t cells) { return cells == 0 ? 0 : within / static_cast<double>(cells); }
+
 /// The depth is 0 between the layers.
-Place place_at(double place, std::int64_t count, std::int64_t cells, const CpmlIndex& index) {
-  const auto thick = static_cast<double>(cells);
-  const double low = (thick - place) / thick;
-  const double high = (place - static_cast<double>(count - cells)) / thick;
+Place place_at(double place, std::int64_t count, const Thickness& cells, const CpmlIndex& index) {
+  const double low = depth_of(static_cast<double>(cells[0]) - place, cells[0]);
+  const double high = depth_of(place - static_cast<double>(count - cells[1]), cells[1]);
   return low > high ? Place{.depth = low, .index = index.low}
                     : Place{.depth = std::max(high, 0.0), .index = index.high};
 }
@@ -36,16 +41,27 @@ void check_number(const char* name, double value, double least, bool above) {
                                above ? "above" : "at least", least));
 }
 
-void check(std::int64_t count, const CpmlOptions& options, const CpmlIndex& index) {
-  if (options.cells < 0) {
-    throw UsageError(fmt::format("an absorbing layer of {} cells: its thickness must be 0 or more", options.cells));
+void check_thickness(std::int64_t count, const CpmlOptions& options, const Thickness& cells) {
+  const std::int64_t thinnest = std::min({options.cells, cells[0], cells[1]});
+  if (thinnest < 0) {
+    throw UsageError(fmt::format("an absorbing layer of {} cells: its thickness must be 0 or more", thinnest));
   }
-  if (options.cells > 0 && 2 * options.cells >= count) {
+  if (std::max(cells[0], cells[1]) > options.cells) {
     throw UsageError(
-        fmt::format("two absorbing layers of {} cells do not fit into an axis of {} cells: take at most {}, or 0 for "
-                    "walls that reflect",
-                    options.cells, count, (count - 1) / 2));
+        fmt::format("absorbing layers of {} and {} cells, and {} for the thickest", cells[0], cells[1], options.cells));
   }
+  if (cells[0] + cells[1] == 0 || cells[0] + cells[1] < count) return;
+  if (options.sides) {
+    throw UsageError(fmt::format("absorbing layers of {} and {} cells leave nothing of an axis of {} cells", cells[0],
+                                 cells[1], count));
+  }
+  throw UsageError(
+      fmt::format("two absorbing layers of {} cells do not fit into an axis of {} cells: take at most {}, or 0 for "
+                  "walls that reflect",
+                  options.cells, count, (count - 1) / 2));
+}
+
+void check_numbers(const CpmlOptions& options, const CpmlIndex& index) {
   check_number("the order", options.order, 1, false);
   check_number("the conductivity (sigma)", options.conductivity_scale, 0, false);
   check_number("the stretch (kappa)", options.stretch_max, 1, false);
@@ -84,13 +100,13 @@ CpmlMemory memory_of(double sigma, double kappa, double alpha, double time_step)
 }
 
 CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double time_step, const CpmlOptions& options,
-                     const CpmlIndex& index) {
+                     const CpmlIndex& index, const Thickness& cells) {
   const auto size = static_cast<std::size_t>(count);
   CpmlTable table{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size)};
   if (options.cells == 0) return table;
   const double impedance = kVacuumPermeability * kSpeedOfLight;
   for (std::size_t i = 0; i < size; ++i) {
-    const Place place = place_at(static_cast<double>(i) + offset, count, options.cells, index);
+    const Place place = place_at(static_cast<double>(i) + offset, count, cells, index);
     if (place.depth <= 0) continue;
     const double best = 0.8 * (options.order + 1) / (impedance * spacing * place.index);
     const double sigma = options.conductivity_scale * best * std::pow(place.depth, options.order);
@@ -128,10 +144,12 @@ FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, dou
 }
 
 CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options,
-                   const CpmlIndex& index) {
-  check(count, options, index);
-  return {cpml_table(count, 0, spacing, time_step, options, index),
-          cpml_table(count, 0.5, spacing, time_step, options, index)};
+                   const CpmlIndex& index, std::size_t axis) {
+  const Thickness cells = options.thickness(axis);
+  check_thickness(count, options, cells);
+  check_numbers(options, index);
+  return {cpml_table(count, 0, spacing, time_step, options, index, cells),
+          cpml_table(count, 0.5, spacing, time_step, options, index, cells)};
 }
 
 }  // namespace headrace::grid

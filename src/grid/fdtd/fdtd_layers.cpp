@@ -40,8 +40,9 @@ WallIndices wall_indices(const FdtdMaterials& materials, const FdtdOptions& opti
     Box low = uniform ? Box::cell({0, 0, 0}) : Box::whole(options.extent);
     Box high = low;
     if (!uniform) {
-      low.high[axis] = options.cpml.cells;
-      high.low[axis] = high.high[axis] - options.cpml.cells;
+      const auto [cells_low, cells_high] = options.cpml.thickness(axis);
+      low.high[axis] = cells_low;
+      high.low[axis] = high.high[axis] - cells_high;
     }
     indices[axis] = {.low = index_in(low, materials, options, time_step),
                      .high = index_in(high, materials, options, time_step)};
@@ -53,7 +54,7 @@ std::vector<CpmlAxis> layer_axes(const FdtdOptions& options, double time_step, c
   std::vector<CpmlAxis> axes;
   const Offsets along = options.extent.cells_along();
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
-    axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml, indices[axis]));
+    axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml, indices[axis], axis));
   }
   return axes;
 }

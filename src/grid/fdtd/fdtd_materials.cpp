@@ -38,6 +38,45 @@ double check_values(std::span<const double> values, const char* name, bool zero_
   return *std::ranges::min_element(values);
 }
 
+/// Throws UsageError for edges that cannot be. The least of their permittivities; 1 where there are none.
+double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
+  if (edges.permittivity.size() != edges.cells.size() || edges.conductivity.size() != edges.cells.size()) {
+    throw UsageError(fmt::format("{} edges have {} permittivities and {} conductivities: each has one of both",
+                                 edges.cells.size(), edges.permittivity.size(), edges.conductivity.size()));
+  }
+  double least = 1;
+  std::int64_t before = -1;
+  for (std::size_t i = 0; i < edges.cells.size(); ++i) {
+    const std::int64_t cell = edges.cells[i];
+    if (cell <= before || cell >= options.extent.cells()) {
+      throw UsageError(fmt::format("edge {} is of cell {}: cells are numbered from 0 to {}, and edges ascend by them",
+                                   i, cell, options.extent.cells() - 1));
+    }
+    before = cell;
+    const double permittivity = edges.permittivity[i];
+    const double conductivity = edges.conductivity[i];
+    if (!std::isfinite(permittivity) || permittivity <= 0 || !std::isfinite(conductivity) || conductivity < 0) {
+      throw UsageError(
+          fmt::format("an edge of permittivity {} and conductivity {} in cell {}: they must be finite, one above 0 and "
+                      "the other at least 0",
+                      permittivity, conductivity, cell_text(options.extent, cell, options.dimensions)));
+    }
+    least = std::min(least, permittivity);
+  }
+  return least;
+}
+
+/// Gives edges of their own to the coefficients of Ez in two dimensions, of which there is one a cell.
+void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_step, FdtdMaterialFields& made) {
+  for (std::size_t i = 0; i < edges.cells.size(); ++i) {
+    const FdtdCoefficients of =
+        fdtd_coefficients(edges.permittivity[i], edges.conductivity[i], 1, options.spacing, time_step);
+    const auto cell = static_cast<std::size_t>(edges.cells[i]);
+    made.ca[cell] = of.ca;
+    made.cb[cell] = of.cb;
+  }
+}
+
 [[nodiscard]] std::size_t number_of(const Extent& extent, std::int64_t x, std::int64_t y, std::int64_t z) noexcept {
   return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
 }
@@ -68,9 +107,14 @@ void check_time_step(double time_step, const FdtdOptions& options, double permit
 }
 
 void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
-  const double permittivity_min = check_values(materials.permittivity, "permittivity", false, options);
+  double permittivity_min = check_values(materials.permittivity, "permittivity", false, options);
   check_values(materials.conductivity, "conductivity", true, options);
   const double permeability_min = check_values(materials.permeability, "permeability", false, options);
+  for (const FdtdEdges& edges : materials.edges) {
+    if (options.dimensions == 2 && &edges != &materials.edges[2] && !edges.cells.empty())
+      throw UsageError("edges of ex or ey, and in two dimensions there is ez alone");
+    permittivity_min = std::min(permittivity_min, check_edges(edges, options));
+  }
   check_time_step(time_step, options, permittivity_min, permeability_min);
 }
 
@@ -135,7 +179,8 @@ FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOpt
   };
   const auto most =
       std::max({materials.permittivity.size(), materials.conductivity.size(), materials.permeability.size()});
-  const Extent extent = most == 1 ? Extent{1, 1, 1} : options.extent;
+  const FdtdEdges& edges = materials.edges[2];
+  const Extent extent = most == 1 && edges.cells.empty() ? Extent{1, 1, 1} : options.extent;
   FdtdMaterialFields made;
   for (std::vector<double>* field : {&made.ca, &made.cb, &made.db})
     field->reserve(static_cast<std::size_t>(extent.cells()));
@@ -149,6 +194,7 @@ FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOpt
       }
     }
   }
+  set_edges(edges, options, time_step, made);
   return made;
 }
 

@@ -69,6 +69,24 @@ class Around {
   bool averaging_;
 };
 
+/// Gives edges of their own to the cells of a domain, which are asked for in their order.
+class OwnEdges {
+ public:
+  explicit OwnEdges(const FdtdEdges& edges) noexcept : edges_(edges) {}
+
+  /// Replaces what was found for a cell, if it has an edge of its own.
+  void replace(std::int64_t cell, double& permittivity, double& conductivity) noexcept {
+    if (next_ == edges_.cells.size() || edges_.cells[next_] != cell) return;
+    permittivity = edges_.permittivity[next_];
+    conductivity = edges_.conductivity[next_];
+    ++next_;
+  }
+
+ private:
+  FdtdEdges edges_;
+  std::size_t next_ = 0;
+};
+
 /// Numbers the cells of a domain by their properties; `make` gives the combination of such as no cell before had.
 template <class Combination, std::size_t Count, class Find, class Make>
 [[nodiscard]] FdtdNumbered<Combination> numbered(const Extent& extent, std::size_t most, const Find& find,
@@ -117,6 +135,10 @@ void join_mixed(std::span<std::uint32_t> runs, std::uint32_t mixed) noexcept {
   }
 }
 
+[[nodiscard]] bool has_edges(const FdtdMaterials& materials) noexcept {
+  return std::ranges::any_of(materials.edges, [](const FdtdEdges& edges) { return !edges.cells.empty(); });
+}
+
 /// One cell where all are alike.
 [[nodiscard]] Extent different_cells(const FdtdOptions& options, bool alike) noexcept {
   return alike ? Extent{1, 1, 1} : options.extent;
@@ -126,15 +148,18 @@ void join_mixed(std::span<std::uint32_t> runs, std::uint32_t mixed) noexcept {
 
 FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials, const FdtdOptions& options,
                                                   double time_step, std::size_t most) {
-  const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1;
+  const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 && !has_edges(materials);
+  std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(options.extent, options.averaging);
   return numbered<FdtdElectric<double>, 6>(
       different_cells(options, alike), most,
       [&](const Offsets& cell) {
+        const std::int64_t number = (cell[2] * options.extent.ny + cell[1]) * options.extent.nx + cell[0];
         Properties<6> of{};
         for (std::size_t along = 0; along < 3; ++along) {
           of[along] = around.edge(materials.permittivity, cell, along);
           of[3 + along] = around.edge(materials.conductivity, cell, along);
+          own[along].replace(number, of[along], of[3 + along]);
         }
         return of;
       },

@@ -24,6 +24,7 @@ inline constexpr std::size_t kCombinationsMost = std::numeric_limits<std::uint32
 
 /// The coefficients of E. With FdtdOptions::averaging a component takes the mean permittivity and conductivity of the
 /// four cells around its edge, otherwise the material of its cell. A wall counts as if the cells at it went on beyond.
+/// Edges of their own take their values instead.
 /// The materials must have passed check_materials(). Throws UsageError for more than `most` combinations.
 [[nodiscard]] FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials,
                                                                 const FdtdOptions& options, double time_step,

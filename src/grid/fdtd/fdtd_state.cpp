@@ -112,8 +112,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
 }
 
 void Fdtd::State::set_materials(const FdtdMaterials& materials) {
-  if (options.simulation.ranks)
-    note_materials(digest_of({materials.permittivity, materials.conductivity, materials.permeability}));
+  if (options.simulation.ranks) note_materials(digest_of(materials));
   if (options.dimensions == 3) {
     const auto electric = electric_media(materials, options, time_step);
     const auto magnetic = magnetic_media(materials, options, time_step);
@@ -176,10 +175,14 @@ void Fdtd::State::restrict_layers() {
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
     Box low = Box::whole(options.extent);
     Box high = low;
-    low.high[axis] = options.cpml.cells;
-    high.low[axis] = high.high[axis] - options.cpml.cells;
-    simulation->restrict(number_of(kH[axis], options), {low, high});
-    simulation->restrict(number_of(kE[axis], options), {low, high});
+    const auto [cells_low, cells_high] = options.cpml.thickness(axis);
+    low.high[axis] = cells_low;
+    high.low[axis] = high.high[axis] - cells_high;
+    std::vector<Box> layers;
+    if (cells_low > 0) layers.push_back(low);
+    if (cells_high > 0) layers.push_back(high);
+    simulation->restrict(number_of(kH[axis], options), layers);
+    simulation->restrict(number_of(kE[axis], options), std::move(layers));
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// The numbers that finite differences in the time domain need before the first step. Units are SI.
@@ -36,13 +39,21 @@ struct FdtdCoefficients {
 /// 0.8 (order + 1) / (impedance of vacuum * spacing * index), where the index is that of CpmlIndex; the stretch kappa
 /// is 1 + (stretch_max - 1) * d^stretch_order. docs/fdtd.md has what the defaults reflect.
 struct CpmlOptions {
-  std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
+  /// Thickness of each layer, or of the thickest; 0 for none, and so for walls that reflect everything.
+  std::int64_t cells = 10;
   double order = 3.72;
   double conductivity_scale = 1.1;
   double stretch_max = 6.73;
   double stretch_order = 5.59;
   double alpha_scale = 0.0063;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
   double alpha_order = 0.683;
+  /// Thickness at the low and at the high wall of each axis where walls differ; the largest of them is `cells`.
+  std::optional<std::array<std::array<std::int64_t, 2>, 3>> sides = std::nullopt;
+
+  /// The thickness at the low and at the high wall of an axis.
+  [[nodiscard]] std::array<std::int64_t, 2> thickness(std::size_t axis) const noexcept {
+    return sides ? (*sides)[axis] : std::array{cells, cells};
+  }
 };
 
 /// The index of refraction, sqrt(permittivity * permeability), that the layers at the two walls of an axis are graded
@@ -68,8 +79,9 @@ struct CpmlAxis {
   CpmlTable magnetic;
 };
 
-/// Throws UsageError where both layers do not fit into `count` cells, or an option or an index is out of range.
+/// The tables of one axis. Throws UsageError where both layers do not fit into `count` cells, or an option or an index
+/// is out of range.
 [[nodiscard]] CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options,
-                                 const CpmlIndex& index = {});
+                                 const CpmlIndex& index = {}, std::size_t axis = 0);
 
 }  // namespace headrace::grid

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import DataError, Error
-from headrace.grid.gprmax import general, newer, solids, sources
+from headrace.grid.gprmax import fractals, general, newer, sheets, solids, sources, turned
 from headrace.grid.gprmax.lines import Command, Findings, Runner, commands
 from headrace.grid.gprmax.model import Model
 from headrace.grid.gprmax.older import Older, is_older
@@ -15,7 +15,7 @@ from headrace.grid.gprmax.writing import scene_text
 from headrace.grid.solver.reading import parse_scene
 from headrace.grid.solver.scene import Scene
 
-_READERS = {**general.READERS, **sources.READERS, **solids.READERS}
+_READERS = {**general.READERS, **sources.READERS, **solids.READERS, **sheets.READERS, **fractals.READERS}
 
 # What says how to run or what to write, and nothing of the model.
 _NOTED = {
@@ -45,28 +45,18 @@ _NOTED = {
 
 # What the solver itself cannot do.
 _LACKING = {
-    "edge": "a line without a volume",
-    "plate": "a sheet without a volume",
     "x_segment": "a segment of a disc",
     "y_segment": "a segment of a disc",
     "z_segment": "a segment of a cylinder",
     "rotated_box": "a rotated box",
     "bowtie": "a bowtie antenna",
     "thin_wire": "a wire below the cell size",
-    "voltage_source": "a voltage source",
     "transmission_line": "a transmission line",
-    "magnetic_dipole": "a magnetic dipole",
     "plane_wave": "a plane wave of version 2",
     "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",
-    "fractal_box": "a fractal box",
-    "add_surface_roughness": "a rough surface",
-    "add_surface_water": "water on a rough surface",
-    "add_grass": "grass",
-    "soil_peplinski": "a mixing model of soil",
+    "add_grass": "grass, which is made of a Debye medium",
     "material_range": "a range of materials",
-    "material_list": "a list of materials",
-    "geometry_objects_read": "cells from a file",
     "media_file": "media from a file",
     "subgrid_hsg": "a subgrid",
     "study": "a study of several runs",
@@ -109,7 +99,8 @@ def convert(text: str, path: Path, *, runner: Runner | None = None, count: int |
         older = Older(found, findings)
         found = list(older.translated())
         model.count, model.older = count or older.runs, True
-    for command in _sorted(list(newer.translated(found, findings))):
+    flat = turned.translated(list(newer.translated(found, findings)), findings)
+    for command in _sorted(list(flat)):
         with findings.noting():
             _take(model, command)
     _note_others(found, findings)

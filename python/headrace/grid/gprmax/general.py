@@ -88,6 +88,8 @@ def _material(model: Model, command: Command) -> None:
             raise command.error(f"a {what} of {value:g} is not above 0")
     if conductivity < 0:
         raise command.error(f"a conductivity of {conductivity:g} S/m is below 0")
+    if permeability != 1:
+        model.magnetic.add(name)
     called = json.dumps(model.name_for("material", name), ensure_ascii=False)
     model.materials[name] = (
         f"[[materials]]\nid = {called}\npermittivity = {permittivity!r}\n"

@@ -141,7 +141,7 @@ def read(path: Path) -> str:
 
 def commands(text: str, path: Path, findings: Findings, runner: Runner | None) -> list[Command]:
     """The commands of a file and of those that it includes; `runner` runs its blocks of Python, if it is trusted."""
-    found = list(_plain(text, path, findings))
+    found = list(plain(text, path, findings))
     blocks = [one for one in found if one.name == _BLOCK]
     if blocks and runner is None:
         for block in blocks:
@@ -178,13 +178,13 @@ def _included(command: Command, findings: Findings, depth: int) -> Iterator[Comm
         if depth == _INCLUDES_MOST:
             raise command.error(f"more than {_INCLUDES_MOST} files include one another")
         path = command.path.parent / command.words[0]
-        for inner in _plain(read(path), path, findings):
+        for inner in plain(read(path), path, findings):
             if inner.name == _BLOCK:
                 raise inner.error("a block of code in an included file is not covered")
             yield from _included(inner, findings, depth + 1)
 
 
-def _plain(text: str, path: Path, findings: Findings) -> Iterator[Command]:
+def plain(text: str, path: Path, findings: Findings) -> Iterator[Command]:
     """The commands of one text; a block of Python is one, with its code as its word."""
     lines = enumerate(text.splitlines(), 1)
     for number, line in lines:

@@ -18,7 +18,7 @@ class Object:
     command: Command
     kind: str
     keys: dict[str, str]
-    material: str
+    materials: list[str]  # one, or one along each axis
     smoothed: bool
 
 
@@ -31,14 +31,15 @@ class WaveForm:
 
 @dataclass(frozen=True)
 class Dipole:
-    """A source of current."""
+    """A source: a current, a magnetic one, or a voltage behind a resistance."""
 
     command: Command
-    axis: str
+    field: str
     position: list[float]
     waveform: str
     start: float
     stop: float | None
+    resistance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,21 @@ class Probe:
     position: list[float]
     name: str
     fields: list[str]
+
+
+@dataclass(frozen=True)
+class Fractal:
+    """A fractal box, and its rough surfaces by axis and side: their keys as TOML."""
+
+    low: list[float]
+    high: list[float]
+    keys: dict[str, str]  # those of its object
+    surfaces: dict[tuple[int, str], dict[str, str]]
+
+    def write(self) -> None:
+        """Puts the surfaces into the keys."""
+        tables = (", ".join(f"{key} = {value}" for key, value in one.items()) for one in self.surfaces.values())
+        self.keys["surfaces"] = "[" + ", ".join(f"{{ {one} }}" for one in tables) + "]"
 
 
 @dataclass
@@ -67,7 +83,10 @@ class Model:
     layers: tuple[Command, list[int]] | None = None
     waveforms: dict[str, WaveForm] = field(default_factory=dict)
     materials: dict[str, str] = field(default_factory=dict)  # id of gprMax to its table
+    magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
     dispersive: dict[str, Command] = field(default_factory=dict)
+    mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] of soil
+    fractals: dict[str, Fractal] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)
     sources: list[Dipole] = field(default_factory=list)
     receivers: list[Probe] = field(default_factory=list)

@@ -17,6 +17,10 @@ _PLACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "rx": ((2,), ()),
     "rx_array": ((2, 5, 8), ()),
     "hertzian_dipole": ((3,), ()),
+    "magnetic_dipole": ((3,), ()),
+    "voltage_source": ((3,), ()),
+    "plate": ((2,), (5,)),
+    "edge": ((2,), (5,)),
     "src_steps": ((2,), ()),
     "rx_steps": ((2,), ()),
 }

@@ -27,6 +27,7 @@ class Older:
         self._flat = any(one.name == "dx_dy" for one in commands)
         self._step = next((one.words[0] for one in commands if one.name == "dx_dy" and one.words), "1")
         self._file = next((one for one in commands if one.name == "excitation_file"), None)
+        self._resistances: dict[str, str] = {}  # of sources of voltage, by their names
         self.runs: int | None = None  # of the model, which the analysis says
         self._readers: dict[str, Callable[[Command], Iterator[Command]]] = {
             "dx_dy": self._cells,
@@ -40,6 +41,7 @@ class Older:
             "triangle": self._triangle,
             "line_source": self._source,
             "hertzian_dipole": self._source,
+            "voltage_source": self._voltage_source,
             "analysis": self._analysis,
             "tx": self._transmitter,
             "rx": self._receiver,
@@ -108,7 +110,8 @@ class Older:
 
     def _triangle(self, command: Command) -> Iterator[Command]:
         if not self._flat:
-            yield command
+            command.expect(10)
+            yield command.as_other("triangle", *command.words[:9], 0, command.words[9])
             return
         command.expect(7)
         x1, y1, x2, y2, x3, y3, medium = command.words
@@ -129,6 +132,12 @@ class Older:
             )
         yield command.as_other("waveform", _WAVEFORMS[kind], amplitude, frequency, name)
 
+    def _voltage_source(self, command: Command) -> Iterator[Command]:
+        command.expect(5)
+        *wave, resistance, name = command.words
+        self._resistances[name] = resistance
+        yield from self._source(command.as_other(command.name, *wave, name))
+
     def _analysis(self, command: Command) -> Iterator[Command]:
         if self.runs is not None:
             raise command.error("a second analysis: a scene has one; make a file for each")
@@ -146,7 +155,10 @@ class Older:
         else:
             command.expect(7)
             axis, x, y, z, name, start, stop = command.words
-        yield command.as_other("hertzian_dipole", axis, x, y, z, name, start, stop)
+        if name in self._resistances:
+            yield command.as_other("voltage_source", axis, x, y, z, self._resistances[name], name, start, stop)
+        else:
+            yield command.as_other("hertzian_dipole", axis, x, y, z, name, start, stop)
 
     def _receiver(self, command: Command) -> Iterator[Command]:
         command.expect(_TWO if self._flat else 3)

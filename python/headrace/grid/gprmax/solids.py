@@ -10,13 +10,13 @@ from headrace.grid.gprmax.model import Model, Object, quoted
 
 _SMOOTHING = ("y", "n")
 _LETTERS = ("x", "y", "z")
-_ANISOTROPIC = 3
+_ALONG = 3  # axes that an object may have a material each along
 
 Keys = dict[str, str]
 Shape = tuple[str, Keys] | None  # None: nothing of it lies in the domain
 
 
-def _object(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
+def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
     """Reads an object of so many parameters, its material, and whether it is smoothed."""
 
     def read_object(model: Model, command: Command) -> None:
@@ -24,20 +24,20 @@ def _object(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
         smoothed = True
         if named and named[-1] in _SMOOTHING and len(named) > 1:
             smoothed = named.pop() == "y"
-        if len(named) == _ANISOTROPIC:
-            raise command.error("a material for each axis (anisotropy), which the solver does not have")
-        if len(named) != 1:
-            raise command.error(f"{len(command.words)} parameters, not {numbers} and a material")
+            if smoothed and len(named) == _ALONG:
+                raise command.error("an object with a material for each axis cannot be smoothed")
+        if len(named) not in (1, _ALONG):
+            raise command.error(f"{len(command.words)} parameters, not {numbers} and a material, or one for each axis")
         found = shape(model, command)
         if found is None:
             model.findings.note(f"{command.place}: none of it lies in the one cell along z, so that it is left out")
             return
-        model.objects.append(Object(command, *found, named[0], smoothed))
+        model.objects.append(Object(command, *found, named, smoothed and len(named) == 1))
 
     return read_object
 
 
-def _in_the_cell(model: Model, low: float, high: float) -> bool:
+def in_the_cell(model: Model, low: float, high: float) -> bool:
     """Whether what reaches from low to high along z covers the one cell of two dimensions."""
     first, last = model.on_node([low, high])
     return first < model.cell / 2 < last
@@ -55,7 +55,7 @@ def _box(model: Model, command: Command) -> Shape:
     for letter, first, last in zip(_LETTERS, model.on_node(low), model.on_node(high), strict=True):
         if first >= last:
             raise command.error(f"it has no volume: along {letter} it is less than a cell thick")
-    if model.flat and not _in_the_cell(model, low[2], high[2]):
+    if model.flat and not in_the_cell(model, low[2], high[2]):
         return None
     return "box", {"low": model.point(low), "high": model.point(high)}
 
@@ -66,12 +66,19 @@ def _cylinder(model: Model, command: Command) -> Shape:
     if start == end:
         raise command.error("it has no length")
     if not model.flat:
-        return "cylinder", {"start": model.point(start), "end": model.point(end), "radius": repr(radius)}
+        keys = {"start": model.point(start), "end": model.point(end), "radius": repr(radius)}
+        return "cylinder", keys | _closed(start, end)
     if start[:2] != end[:2]:
         raise command.error("in two dimensions a cylinder lies along z")
-    if not _in_the_cell(model, min(start[2], end[2]), max(start[2], end[2])):
+    if not in_the_cell(model, min(start[2], end[2]), max(start[2], end[2])):
         return None
     return "cylinder", {"centre": model.point(start), "radius": repr(radius)}
+
+
+def _closed(start: list[float], end: list[float]) -> Keys:
+    """What lies just in the far end of a slanted cylinder belongs to it in gprMax; of a straight one, nothing does."""
+    straight = sum(first != last for first, last in zip(start, end, strict=True)) == 1
+    return {} if straight else {"closed": "true"}
 
 
 def _sphere(model: Model, command: Command) -> Shape:
@@ -102,14 +109,14 @@ def _cone(model: Model, command: Command) -> Shape:
         raise command.error("a cone in two dimensions, which the solver does not have")
     if start == end or min(radii) < 0 or max(radii) == 0:
         raise command.error("it has no volume")
-    keys = {"start": model.point(start), "end": model.point(end)}
+    keys = {"start": model.point(start), "end": model.point(end)} | _closed(start, end)
     return "cone", keys | {"start_radius": repr(radii[0]), "end_radius": repr(radii[1])}
 
 
 def _extent(model: Model, axis: int, low: float, high: float) -> Keys | None:
     """How far a prism reaches along its axis; nothing to say in two dimensions, None outside."""
     if model.flat:
-        return {} if _in_the_cell(model, low, high) else None
+        return {} if in_the_cell(model, low, high) else None
     return {"axis": quoted(_LETTERS[axis]), "low": repr(low), "high": repr(high)}
 
 
@@ -120,15 +127,19 @@ def _triangle(model: Model, command: Command) -> Shape:
     if len(across) != 1:
         raise command.error("its corners span no plane across an axis")
     axis = across[0]
-    if model.on_node([thickness])[0] <= 0:
-        raise command.error("a patch without a volume, which the solver does not have")
+    if thickness < 0:
+        raise command.error(f"a thickness of {thickness:g} m is below 0")
+    height = model.on_node([corners[0][axis] + thickness])[0] if model.on_node([thickness])[0] else corners[0][axis]
+    if model.flat and height <= corners[0][axis]:
+        return None
     if model.flat and axis != 2:  # noqa: PLR2004
         raise command.error("in two dimensions a triangle lies across z")
-    extent = _extent(model, axis, corners[0][axis], corners[0][axis] + thickness)
+    extent = _extent(model, axis, corners[0][axis], height)
     if extent is None:
         return None
     plane = [json.dumps([at for other, at in enumerate(corner) if other != axis]) for corner in corners]
-    return "triangle", dict(zip(("first", "second", "third"), plane, strict=True)) | extent
+    # gprMax leaves out cells whose centres lie just on a side.
+    return "triangle", dict(zip(("first", "second", "third"), plane, strict=True)) | extent | {"closed": "false"}
 
 
 def _sector(model: Model, command: Command) -> Shape:
@@ -137,10 +148,12 @@ def _sector(model: Model, command: Command) -> Shape:
         raise command.error(f"'{command.words[0]}' is not x, y or z")
     axis = _LETTERS.index(letter)
     centre = model.on_node(command.numbers(1, 2))
-    low, high = command.numbers(3, 2)
+    low, high = model.on_node(command.numbers(3, 2))
     start, sweep = command.numbers(6, 2)
-    if model.on_node([low]) >= model.on_node([high]):
-        raise command.error("a sector without a volume, which the solver does not have")
+    if low > high:
+        raise command.error(f"its axis ends at {high:g} m, below where it begins")
+    if model.flat and low == high:
+        return None
     if model.flat and axis != 2:  # noqa: PLR2004
         raise command.error("in two dimensions a sector lies across z")
     if not 0 < sweep <= 360:  # noqa: PLR2004 - degrees
@@ -153,11 +166,11 @@ def _sector(model: Model, command: Command) -> Shape:
 
 
 READERS: dict[str, Reader] = {
-    "box": _object(6, _box),
-    "cylinder": _object(7, _cylinder),
-    "sphere": _object(4, _sphere),
-    "ellipsoid": _object(6, _ellipsoid),
-    "cone": _object(8, _cone),
-    "triangle": _object(10, _triangle),
-    "cylindrical_sector": _object(8, _sector),
+    "box": object_reader(6, _box),
+    "cylinder": object_reader(7, _cylinder),
+    "sphere": object_reader(4, _sphere),
+    "ellipsoid": object_reader(6, _ellipsoid),
+    "cone": object_reader(8, _cone),
+    "triangle": object_reader(10, _triangle),
+    "cylindrical_sector": object_reader(8, _sector),
 }

@@ -12,6 +12,7 @@ from headrace.grid.solver.waveforms import FILE, IMPULSE, WAVEFORMS
 
 _CURRENTS = ("ix", "iy", "iz")
 _POINTS_MOST = 100_000
+_PORT = 8  # words of a source of voltage before the name of its port
 
 
 def _waveform(model: Model, command: Command) -> None:
@@ -45,18 +46,53 @@ def _excitation(model: Model, command: Command) -> None:
         )
 
 
-def _dipole(model: Model, command: Command) -> None:
-    command.expect(5, 7)
+def _axis(command: Command) -> str:
     axis = command.words[0].lower()
     if axis not in ("x", "y", "z"):
         raise command.error(f"'{command.words[0]}' is not x, y or z")
-    times = command.numbers(5, 2) if len(command.words) > 5 else []  # noqa: PLR2004
+    return axis
+
+
+def _times(command: Command, first: int) -> tuple[float, float | None]:
+    """When a source starts and stops, if the command says so."""
+    times = command.numbers(first, 2) if len(command.words) > first else []
     if times and times[0] < 0:
         raise command.error(f"a start at {times[0]:g} s is before the run")
     if times and times[1] <= times[0]:
         raise command.error(f"a stop at {times[1]:g} s is not after its start at {times[0]:g} s")
-    start, stop = times or (0.0, None)
-    model.sources.append(Dipole(command, axis, command.numbers(1, 3), command.words[4], start, stop))
+    return (times[0], times[1]) if times else (0.0, None)
+
+
+def _dipole(model: Model, command: Command) -> None:
+    command.expect(5, 7)
+    kind = "h" if command.name == "magnetic_dipole" else "e"
+    name, position = f"{kind}{_axis(command)}", command.numbers(1, 3)
+    model.sources.append(Dipole(command, name, position, command.words[4], *_times(command, 5)))
+
+
+def _voltage_source(model: Model, command: Command) -> None:
+    """A voltage behind a resistance; version 4 may name a port behind the times, with a number of its own."""
+    if len(command.words) > _PORT and not _is_number(command.words[_PORT - 1]):
+        command = command.as_other(command.name, *command.words[:6])
+    if len(command.words) > _PORT:
+        port = " ".join(command.words[_PORT:])
+        model.findings.note(f"{command.place}: '{port}' names a port, whose voltage and current are not recorded")
+        command = command.as_other(command.name, *command.words[:_PORT])
+    command.expect(6, _PORT)
+    name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
+    if resistance < 0:
+        raise command.error(f"a resistance of {resistance:g} Ohm is below 0")
+    if resistance == 0:
+        raise command.error("a hard source (0 Ohm), which the solver does not have")
+    model.sources.append(Dipole(command, name, position, command.words[5], *_times(command, 6), resistance))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _receiver(model: Model, command: Command) -> None:
@@ -98,6 +134,8 @@ READERS: dict[str, Reader] = {
     "waveform": _waveform,
     "excitation_file": _excitation,
     "hertzian_dipole": _dipole,
+    "magnetic_dipole": _dipole,
+    "voltage_source": _voltage_source,
     "rx": _receiver,
     "rx_array": _receivers,
     "src_steps": _steps,

@@ -9,6 +9,8 @@ from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.scene import fields_of, nearest_node
 
 _BUILT_IN = ("pec", "free_space")
+_THIN = ("plate", "wire")
+_CELL_BY_CELL = ("fractal_box", "voxels")
 _LAYERS = 10  # of gprMax, where a file says nothing
 
 
@@ -48,24 +50,25 @@ def _domain(model: Model) -> str:
     exact = [count * model.cell for count in shape]
     if any(abs(one - other) > 1e-6 * model.cell for one, other in zip(exact, size, strict=True)):
         findings.note(f"{command.place}: rounded to {' x '.join(map(str, shape))} whole cells, as gprMax does")
-    layers = 0
+    layers = ""
     with findings.noting():
         layers = _layers(model, shape)
-    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\ncpml = {layers}\n"
+    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\n{layers}"
 
 
-def _layers(model: Model, shape: list[int]) -> int:
-    """Cells of absorbing layers, the same on all sides; across z there are none in two dimensions."""
+def _layers(model: Model, shape: list[int]) -> str:
+    """The absorbing layers, as the scene's text has them; across z there are none in two dimensions."""
     command, cells = model.layers or (model.domain or model.spacing, [_LAYERS] * 6)
     assert command is not None
     place: Command = command if isinstance(command, Command) else command[0]
-    used = [cells[side] for side in range(6) if not (model.flat and side % 3 == 2)]  # noqa: PLR2004
-    if len(set(used)) != 1:
-        raise place.error("layers that differ from side to side, which the solver does not have")
-    thin = min(shape[:2] if model.flat else shape)
-    if thin <= 2 * used[0]:
-        raise place.error(f"{used[0]} cells of absorbing layers at both ends leave nothing of {thin} cells")
-    return used[0]
+    pairs = [(cells[axis], cells[axis + 3]) for axis in range(2 if model.flat else 3)]
+    for letter, (low, high), count in zip("xyz", pairs, shape, strict=False):
+        if count <= low + high:
+            both = f"{low} cells" if low == high else f"{low} and {high} cells"
+            raise place.error(f"{both} of absorbing layers at both ends leave nothing of {count} cells along {letter}")
+    if len({side for pair in pairs for side in pair}) == 1:
+        return f"cpml = {pairs[0][0]}\n"
+    return f"\n[domain.cpml]\ncells = {json.dumps(pairs)}\n"
 
 
 def _time(model: Model) -> str:
@@ -79,8 +82,8 @@ def _keys(header: str, keys: dict[str, str]) -> str:
     return "\n".join([header, *(f"{key} = {value}" for key, value in keys.items()), ""])
 
 
-def _object(model: Model, one: Object) -> str:
-    material = one.material
+def _named(model: Model, one: Object, material: str) -> str:
+    """What the scene calls a material."""
     if material in model.dispersive:
         lacking = model.dispersive[material]
         kind = lacking.name.removeprefix("add_dispersion_").capitalize()
@@ -88,10 +91,18 @@ def _object(model: Model, one: Object) -> str:
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
     text = model.materials.get(material, "")
-    named = json.loads(text.splitlines()[1].removeprefix("id = ")) if text else material
+    return str(json.loads(text.splitlines()[1].removeprefix("id = "))) if text else material
+
+
+def _object(model: Model, one: Object) -> str:
+    named = [_named(model, one, material) for material in one.materials]
+    many = len(named) > 1 or one.kind == "voxels"
+    keys = one.keys | {"material": json.dumps(named if many else named[0], ensure_ascii=False)}
+    if not one.smoothed and one.kind not in _THIN and (len(named) == 1 or one.kind in _CELL_BY_CELL):
+        keys["averaging"] = "false"
     # Warnings about the scene then name the line of the file that it is made of.
     name = model.name_for("object", f"{one.command.name}-line{one.command.line}")
-    return _keys("[[objects]]", {"id": quoted(name), "type": quoted(one.kind), **one.keys, "material": quoted(named)})
+    return _keys("[[objects]]", {"id": quoted(name), "type": quoted(one.kind), **keys})
 
 
 def _inside(model: Model, command: Command, position: list[float]) -> None:
@@ -114,11 +125,17 @@ def _source(model: Model, one: Dipole) -> str:
         if model.untold:
             return ""
         raise one.command.error(f"there is no waveform '{one.waveform}'{nearest(one.waveform, model.waveforms)}")
-    if model.flat and one.axis != "z":
-        raise one.command.error(f"in two dimensions a dipole along z is covered, not one along {one.axis}")
+    if model.flat and one.field not in fields_of(2):
+        kind = "a magnetic dipole across z" if one.field.startswith("h") else "a source along z"
+        raise one.command.error(f"in two dimensions {kind} is covered, not one along {one.field[1]}")
     _inside(model, one.command, one.position)
-    keys = {"field": quoted(f"e{one.axis}"), "position": model.point(one.position)}
+    keys = {"field": quoted(one.field), "position": model.point(one.position)}
     keys |= model.waveforms[one.waveform].keys
+    if one.field.startswith("h"):
+        # gprMax's amplitude is the moment, a magnetic current times the length of a cell.
+        keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
+    if one.resistance is not None:
+        keys["resistance"] = repr(one.resistance)
     if one.start:
         keys["delay"] = repr(one.start)
     if one.stop is not None:
@@ -169,9 +186,10 @@ def _scan(model: Model) -> str:
 def _conventions(model: Model, path: Path) -> None:
     """What is calculated otherwise than gprMax does it."""
     note = model.findings.note
-    if any(not one.smoothed for one in model.objects):
-        here = "Ez takes the mean of the four cells around it" if model.flat else "components take the mean around them"
-        note(f"{path}: gprMax gives all edges of a cell the material of an object whose line ends in n; here {here}")
+    rigid = [one for one in model.objects if not one.smoothed and set(one.materials) & model.magnetic]
+    if rigid:
+        here = "that of its cell" if model.flat else "the mean of the two cells that share its face"
+        note(f"{rigid[0].command.place}: where it is not smoothed, components of H take its permeability; here {here}")
     if model.layers is None or any(model.layers[1]):
         note(f"{path}: the absorbing layers are graded otherwise than those of gprMax")
     note(

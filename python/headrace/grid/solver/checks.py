@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.errors import UsageError
-from headrace.grid.solver.model import cells_of
+from headrace.grid.solver.painting import cells_of
 from headrace.grid.solver.scene import LIGHT, Material, Painted, Receiver, Scene, Source
-from headrace.grid.solver.shapes import SLACK
+from headrace.grid.solver.shapes import SLACK, Shape
+from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.smoothing import PERFECT
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
@@ -36,28 +37,42 @@ def _object(scene: Scene, painted: Painted) -> str | None:
     """What is wrong with an object: it lies outside, or is thinner than what cells can show."""
     line = f":{painted.line}" if painted.line else ""
     named = f"{scene.path}{line}: [[objects]] {painted.name}"
+    if isinstance(painted.shape, Sheet | Wire):
+        return None if _has_edges(scene, painted.shape) else f"{named}: covers no edges within the domain"
     if _outside(scene, painted.shape.bounds(scene.size)):
         return f"{named}: lies wholly outside the domain"
-    thickness, spacing = painted.shape.thickness(), scene.spacing
+    thin = _thin(scene, painted.shape, scene.materials[painted.material])
+    return f"{named}: {thin}" if thin else None
+
+
+def _has_edges(scene: Scene, shape: Thin) -> bool:
+    """Whether an edge of a sheet or a wire lies in the domain."""
+    edges = shape.edges(scene.shape, scene.spacing)
+    return any(scene.has_node(node) for nodes in edges.values() for node in nodes.tolist())
+
+
+def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
+    """What stands for a shape that is thinner than what cells can show."""
+    thickness, spacing = shape.thickness(), scene.spacing
     if scene.smoothing:
         # What is no conductor counts with its share of the area, however thin it is.
-        thin = thickness < spacing * (1 - SLACK) and scene.materials[painted.material].conductivity >= PERFECT
-        return f"{named}: is {thickness:g} m across: the nodes nearest to it stand for it" if thin else None
+        thin = thickness < spacing * (1 - SLACK) and material.conductivity >= PERFECT
+        return f"is {thickness:g} m across: the nodes nearest to it stand for it" if thin else None
     # A ball of this diameter holds the centre of a cell, wherever it lies.
     if thickness >= spacing * scene.dimensions**0.5:
         return None
-    covered = cells_of(painted.shape, scene)
+    covered = cells_of(shape, scene)
     cells = f"{thickness:g} m across, and cells are {spacing:g} m"
     if covered == 0:
-        return f"{named}: is {cells}: it holds the centre of none, so that it is left out"
-    if thickness < spacing * (1 - SLACK):
-        stands = (
-            "the cell whose centre it holds stands"
-            if covered == 1
-            else f"the {covered:,} cells whose centres it holds stand"
-        )
-        return f"{named}: is {cells}: {stands} for it, whole"
-    return None
+        return f"is {cells}: it holds the centre of none, so that it is left out"
+    if thickness >= spacing * (1 - SLACK):
+        return None
+    stands = (
+        "the cell whose centre it holds stands"
+        if covered == 1
+        else f"the {covered:,} cells whose centres it holds stand"
+    )
+    return f"is {cells}: {stands} for it, whole"
 
 
 def check_places(scene: Scene) -> Scene:
@@ -108,9 +123,10 @@ def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str
     if not all(at < count for at, count in zip(cell, scene.shape, strict=True)):
         last = listed((count - 1) * scene.spacing for count in scene.shape)
         raise UsageError(f"{named} is on the far wall of the domain, a conductor: the last nodes are at {last} m")
-    layers = scene.cpml
-    if any(at < layers or at >= count - layers for at, count in zip(cell, scene.shape, strict=True)):
-        return f"{named} lies in the absorbing layers, {layers} cells at each edge"
+    for at, count, (low, high) in zip(cell, scene.shape, scene.layers.at, strict=False):
+        if at < low or at >= count - high:
+            thick = f"{scene.cpml} cells at each edge" if scene.layers.sides is None else "which reach that far"
+            return f"{named} lies in the absorbing layers, {thick}"
     return None
 
 

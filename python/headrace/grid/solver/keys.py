@@ -152,6 +152,29 @@ class Keys:
             raise self.error(f"{value!r} has a word twice", key)
         return tuple(value)
 
+    def is_list(self, key: str) -> bool:
+        """Whether the file gives a list there, where it may give something else."""
+        return isinstance(self._content.get(key), list)
+
+    def names(self, key: str, count: int | None) -> tuple[str, ...]:
+        """A list of so many words, or of any number of them."""
+        value = self._take(key, None)
+        words = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
+        if not words or count not in (None, len(value)):
+            raise self.error(f"{value!r} is not a list of {'some' if count is None else count} words", key)
+        return tuple(value)
+
+    def pairs(self, key: str, count: int) -> tuple[tuple[int, int], ...]:
+        """A list of so many pairs of whole numbers, 0 or more."""
+        value = self._take(key, None)
+        if not isinstance(value, list) or len(value) != count:
+            raise self.error(f"{value!r} is not a list of {count} pairs", key)
+        for pair in value:
+            whole = isinstance(pair, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
+            if not whole or len(pair) != 2 or not 0 <= min(pair) <= max(pair) <= WHOLE_MOST:  # noqa: PLR2004
+                raise self.error(f"{pair!r} is not a pair of whole numbers, 0 or more", key)
+        return tuple((pair[0], pair[1]) for pair in value)
+
     def is_table(self, key: str) -> bool:
         """Whether the file gives a table there, where it may give something else."""
         return isinstance(self._content.get(key), dict)

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from headrace._core import Device
 from headrace.errors import DeviceError, Errc
-from headrace.grid.solver.model import Layout, paint
+from headrace.grid.solver.model import Layout
+from headrace.grid.solver.painting import lay
 from headrace.grid.solver.scene import Material, Scene
 from headrace.tables import figure
 from headrace.units import GIB
@@ -53,6 +54,8 @@ def device_bytes(scene: Scene, layout: Layout) -> int:
 
 def combinations_most(scene: Scene) -> int:
     """More combinations of materials than so many cannot be around the cells of a scene."""
+    if any(not painted.averaging for painted in scene.objects):
+        return scene.cells
     used = {scene.background, *(painted.material for painted in scene.objects)}
     unlike = {_properties(scene.materials[name]) for name in used}
     return min(int(len(unlike) ** (_AROUND if scene.averaging else 1)), scene.cells)
@@ -63,14 +66,18 @@ def _properties(material: Material) -> tuple[float, float, float]:
 
 
 def _mixed_cells(scene: Scene) -> int:
-    """How many cells of three dimensions have several materials around them; each may be a combination of its own."""
-    cells, materials = paint(scene)
+    """How many cells of three dimensions have several materials around them, or edges of their own.
+
+    Each of them may be a combination of its own.
+    """
+    laid = lay(scene)
+    cells, materials = laid.cells, laid.materials
     mixed: NDArray[np.bool_] = np.zeros(scene.shape, dtype=np.bool_, order="F")
     for by in product((0, 1), repeat=scene.dimensions):
         here = tuple(slice(one, None) for one in by)
         before = tuple(slice(None, -one or None) for one in by)
         mixed[here] |= cells[here] != cells[before]
-    return int(np.count_nonzero(mixed)) + len(materials)
+    return int(np.count_nonzero(mixed)) + len(materials) + sum(own.cells.size for own in laid.edges.values())
 
 
 def check(scene: Scene, layout: Layout) -> None:

@@ -1,7 +1,7 @@
 """A scene as what the solver takes: arrays of materials, samples of sources, cells of receivers."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Protocol
@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
-from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
-from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
-from headrace.grid.solver.smoothing import smooth
+from headrace.grid.solver.painting import Laid, lay, paint
+from headrace.grid.solver.scene import VACUUM_PERMEABILITY, VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
+from headrace.grid.solver.smoothing import Smoothed, smooth
 from headrace.grid.solver.waveforms import Samples
 
 Array = NDArray[Any]
 
-# How many cells are looked at at once while an object is painted.
-_SLAB_CELLS = 1 << 22
+_FLAT = 2  # dimensions
+
+__all__ = ["Layout", "Model", "Solver", "build", "paint", "samples", "time_of", "times"]
 
 
 class Solver(Protocol):
@@ -29,7 +30,7 @@ class Solver(Protocol):
     def steps_done(self) -> int: ...  # noqa: D102
     @property
     def moved_bytes(self) -> int: ...  # noqa: D102
-    def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
+    def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any, *, edges: Any) -> None: ...  # noqa: ANN401, D102
     def set_component_materials(  # noqa: D102
         self,
         permittivity: Any,  # noqa: ANN401
@@ -83,57 +84,6 @@ class Model:
     receivers: dict[tuple[str, str], int]
 
 
-def paint(scene: Scene) -> tuple[NDArray[np.uint16], list[Material]]:
-    """The material of every cell, as a number in the list that comes with it; x is contiguous, as for the solver."""
-    materials = list(scene.materials.values())
-    number = {material.name: index for index, material in enumerate(materials)}
-    cells = np.full(scene.shape, number[scene.background], dtype=np.uint16, order="F")
-    for painted in scene.objects:
-        _paint(cells, painted.shape, number[painted.material], scene)
-    return cells, materials
-
-
-def _paint(cells: NDArray[np.uint16], shape: Shape, number: int, scene: Scene) -> None:
-    """Gives the cells of a shape that number."""
-    for slab, mask in _covered(shape, scene):
-        part = cells[slab]
-        part[np.broadcast_to(mask, part.shape)] = number
-
-
-def cells_of(shape: Shape, scene: Scene) -> int:
-    """How many cells of the domain a shape covers."""
-    return sum(
-        int(np.count_nonzero(np.broadcast_to(mask, [one.stop - one.start for one in slab])))
-        for slab, mask in _covered(shape, scene)
-    )
-
-
-def _covered(shape: Shape, scene: Scene) -> Iterator[tuple[tuple[slice, ...], Mask]]:
-    """Slabs of cells around a shape, and which of them it covers; along the last axis, so that arrays stay small."""
-    ranges = []
-    for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
-        first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
-        ranges.append(range(int(first), int(end)))
-    if any(len(one) == 0 for one in ranges):
-        return
-    last = ranges[-1]
-    thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
-    for first in range(last.start, last.stop, thickness):
-        slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
-        mask = shape.covers(_centres(slab, scene.spacing), SLACK * scene.spacing)
-        yield tuple(slice(one.start, one.stop) for one in slab), mask
-
-
-def _centres(ranges: list[range], spacing: float) -> Axes:
-    """The centres of those cells along each axis, shaped so that they broadcast."""
-    found = []
-    for axis, one in enumerate(ranges):
-        shape = [1] * len(ranges)
-        shape[axis] = len(one)
-        found.append(np.asarray((np.arange(one.start, one.stop) + 0.5) * spacing, dtype=np.float64).reshape(shape))
-    return found
-
-
 def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> Array | float:
     """One property of every cell: a number where all are alike, which needs no array."""
     used = np.unique(cells)
@@ -143,12 +93,19 @@ def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> 
     return np.asarray(table[cells])
 
 
-def _material_of(scene: Scene, name: str, cell: Cell, cells: NDArray[np.uint16], materials: list[Material]) -> Material:
-    """What a component of E lies in: the mean of the four cells around its edge, or the material of its cell."""
+def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
+    """What a component lies in: what its edge was given, the mean of the cells around it, or that of its cell."""
+    cells, materials = laid.cells, laid.materials
     own: Material = materials[cells[cell]]
-    if not scene.averaging:
-        return own
     along = "xyz".index(name[1])
+    if name.startswith("h"):
+        if not scene.averaging or along >= scene.dimensions or scene.dimensions == _FLAT:
+            return own
+        before = materials[cells[tuple(max(at - (axis == along), 0) for axis, at in enumerate(cell))]]
+        return replace(own, permeability=2 / (1 / before.permeability + 1 / own.permeability))
+    edge = laid.edge_material(name, cell)
+    if edge is not None or not scene.averaging:
+        return edge or own
     # An edge has two cells along each axis across it; those at a wall count as if they went on beyond.
     near = [(at,) if axis == along else (max(at - 1, 0), at) for axis, at in enumerate(cell)]
     around = [materials[cells[place]] for place in product(*near)]
@@ -164,14 +121,29 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
 
     A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a line across
     the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
+    A magnetic current adds -dt / mu M to its field, which is one of half a step before, so that it is taken at the
+    step's begin. A voltage behind a resistance is the current that it drives through it when shorted; the resistance
+    is part of the edge's material, see resisting().
     """
     # Past its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
     begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
+    if source.field.startswith("h"):
+        factor = -scene.dt / (material.permeability * VACUUM_PERMEABILITY) / scene.spacing**2
+        return np.asarray(factor * source.wave.at(begins, begins, scene.dt))
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
-    factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2
+    factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2 / (source.resistance or 1)
     return np.asarray(factor * source.wave.at(begins, begins + scene.dt / 2, scene.dt))
+
+
+def resisting(source: Source, scene: Scene, material: Material) -> Material:
+    """A material with the resistance of a source added: its conductance over the length of an edge, as a conductivity.
+
+    What crosses the face of a cell around the edge is spread over its area, so that it is 1 / (resistance spacing).
+    """
+    assert source.resistance is not None
+    return replace(material, conductivity=material.conductivity + 1 / (source.resistance * scene.spacing))
 
 
 def _sum(first: Samples, second: Samples) -> Samples:
@@ -180,6 +152,49 @@ def _sum(first: Samples, second: Samples) -> Samples:
     total[: first.size] += first
     total[: second.size] += second
     return total
+
+
+def _with_resistances(
+    scene: Scene, laid: Laid, smoothed: Smoothed | None
+) -> dict[tuple[str, tuple[int, ...]], Material]:
+    """What the component of each source lies in, with the resistances of sources there; also set in `smoothed`."""
+    found: dict[tuple[str, tuple[int, ...]], Material] = {}
+    for source in scene.sources:
+        cell = scene.cell(source.position)
+        key = (source.field, cell)
+        if key not in found:
+            found[key] = smoothed.at(source.field, cell) if smoothed else _material_of(scene, source.field, cell, laid)
+        if source.resistance is None:
+            continue
+        found[key] = resisting(source, scene, found[key])
+        if smoothed:
+            smoothed.conductivity[cell] = found[key].conductivity
+    return found
+
+
+def _edges(scene: Scene, laid: Laid, around: dict[tuple[str, tuple[int, ...]], Material]) -> dict[str, Any]:
+    """The edges with materials of their own, by component: nodes, permittivities, conductivities."""
+    found: dict[str, Any] = {}
+    resisted = {
+        (source.field, scene.cell(source.position)) for source in scene.sources if source.resistance is not None
+    }
+    for name in {*laid.edges, *(field for field, _ in resisted)}:
+        own = laid.edges.get(name)
+        cells = own.cells if own else np.zeros(0, dtype=np.int64)
+        values = {
+            key: np.array([getattr(one, key) for one in laid.materials])[own.materials] if own else np.zeros(0)
+            for key in ("permittivity", "conductivity")
+        }
+        extra = [key for key in sorted(resisted) if key[0] == name]
+        numbers = np.array([np.ravel_multi_index(cell, scene.shape, order="F") for _, cell in extra], dtype=np.int64)
+        kept = ~np.isin(cells, numbers)
+        nodes = np.concatenate([cells[kept], numbers])
+        columns = [
+            np.concatenate([values[key][kept], [getattr(around[one], key) for one in extra]])
+            for key in ("permittivity", "conductivity")
+        ]
+        found[name] = (np.stack(np.unravel_index(nodes, scene.shape, order="F"), axis=1), *columns)
+    return found
 
 
 def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = None) -> Model:
@@ -207,8 +222,9 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         averaging=scene.averaging,
         **shared,
     )
-    cells, materials = paint(scene)
+    laid = lay(scene)
     smoothed = smooth(scene) if scene.smoothing else None
+    around = _with_resistances(scene, laid, smoothed)
     if smoothed:
         solver.set_component_materials(
             permittivity=smoothed.permittivity,
@@ -218,21 +234,21 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         )
     else:
         solver.set_materials(
-            permittivity=_values(cells, materials, "permittivity"),
-            conductivity=_values(cells, materials, "conductivity"),
-            permeability=_values(cells, materials, "permeability"),
+            permittivity=_values(laid.cells, laid.materials, "permittivity"),
+            conductivity=_values(laid.cells, laid.materials, "conductivity"),
+            permeability=_values(laid.cells, laid.materials, "permeability"),
+            edges=_edges(scene, laid, around),
         )
     sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
     for source in scene.sources:
         cell = scene.cell(source.position)
-        around = smoothed.at(cell) if smoothed else _material_of(scene, source.field, cell, cells, materials)
-        added = samples(scene, source, around)
         key = (source.field, cell)
+        added = samples(scene, source, around[key])
         sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():
         solver.add_source(field, cell, total)
     for wave in scene.plane_waves:
-        for face in plane_wave.faces(scene, wave, cells, materials):
+        for face in plane_wave.faces(scene, wave, laid.cells, laid.materials):
             solver.add_sources(face.field, face.cells, face.samples)
     receivers = {
         (receiver.name, field): solver.add_receiver(field, scene.cell(receiver.position))

@@ -1,12 +1,21 @@
 """The kinds of objects that a scene file may have."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import Keys
+from headrace.grid.solver.places import Cell
+from headrace.grid.solver.scene import Material, Painted
 from headrace.grid.solver.shapes import Shape, read_box, read_cylinder, read_half_space, read_sphere
+from headrace.grid.solver.sheets import Sheet, Thin, Wire, flattened, read_plate, read_wire
 from headrace.grid.solver.solids import read_cone, read_ellipsoid, read_sector, read_triangle
+from headrace.grid.solver.voxels import READERS as MANY
 
-_READERS: dict[str, Callable[[Keys, int], Shape]] = {
+_FLAT = 2  # dimensions
+_ALONG = 3  # axes that an object may have a material each along
+
+_READERS: dict[str, Callable[[Keys, int], Shape | Thin]] = {
     "box": read_box,
     "cylinder": read_cylinder,
     "sphere": read_sphere,
@@ -15,9 +24,83 @@ _READERS: dict[str, Callable[[Keys, int], Shape]] = {
     "cone": read_cone,
     "triangle": read_triangle,
     "sector": read_sector,
+    "plate": read_plate,
+    "wire": read_wire,
 }
 
 
-def read_shape(keys: Keys, dimensions: int) -> Shape:
+def kinds() -> list[str]:
+    """The types of objects that there are."""
+    return [*_READERS, *MANY]
+
+
+def read_shape(keys: Keys, dimensions: int) -> Shape | Thin:
     """The shape that a table under [[objects]] describes."""
-    return _READERS[keys.choice("type", list(_READERS))](keys, dimensions)
+    found = _READERS[keys.choice("type", kinds())](keys, dimensions)
+    return found if isinstance(found, Sheet | Wire) else flattened(found)
+
+
+def _read_many(
+    keys: Keys, name: str, dimensions: int, spacing: float, materials: dict[str, Material], path: Path, line: int
+) -> list[Painted]:
+    """The objects that one table stands for: the cells of each of its materials."""
+    averaging = keys.flag("averaging", True)
+    made = MANY[keys.text("type")](keys, dimensions, spacing, path)
+    keys.done()
+    for material, _ in made.shapes:
+        known_material(keys, "material", material, materials)
+    return [Painted(name, shape, material, line, averaging) for material, shape in made.shapes]
+
+
+def read_objects(
+    tables: list[Keys],
+    cells: Cell,
+    spacing: float,
+    materials: dict[str, Material],
+    lines: list[int],
+    path: Path,
+    *,
+    smoothing: bool,
+) -> tuple[Painted, ...]:
+    """The objects of a scene, in order. What is given cell by cell is one for each of its materials."""
+    dimensions, names = len(cells), []
+    found: list[Painted] = []
+    if len(lines) != len(tables):
+        lines = [0] * len(tables)
+    for number, keys in enumerate(tables, 1):
+        name = keys.text("id", f"object{number}")
+        names.append(name)
+        if keys.text("type") in MANY:
+            found += _read_many(keys, name, dimensions, spacing, materials, path, lines[number - 1])
+            continue
+        shape = read_shape(keys, dimensions)
+        along = _along(keys, shape, materials)
+        averaging = keys.flag("averaging", len(along) == 1) and not isinstance(shape, Sheet | Wire)
+        if averaging and len(along) > 1:
+            raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
+        if smoothing and not averaging:
+            raise keys.error("is without averaging, or has no volume, which smoothing = true does not go with", "type")
+        keys.done()
+        own = along if len(along) > 1 else ()
+        # In two dimensions the electric field is along z alone.
+        material = along[-1 if dimensions == _FLAT else 0]
+        found.append(Painted(name, shape, material, lines[number - 1], averaging, own))
+    unique(zip(tables, names, strict=True))
+    return tuple(found)
+
+
+def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> tuple[str, ...]:
+    """The material of an object, or one along each axis; a plate has the two of its plane."""
+    if not keys.is_list("material"):
+        given: tuple[str, ...] = (keys.text("material"),)
+    else:
+        wanted = _ALONG - 1 if isinstance(shape, Sheet) else _ALONG
+        if isinstance(shape, Wire):
+            raise keys.error("a wire lies along one axis, and has one material", "material")
+        given = keys.names("material", wanted)
+    for name in given:
+        known_material(keys, "material", name, materials)
+    if isinstance(shape, Sheet) and len(given) > 1:
+        # The axis across it has no edges.
+        return (*given[: shape.axis], given[0], *given[shape.axis :])
+    return given

@@ -27,7 +27,7 @@ _COLOURS = 256
 _MARKER_ROWS = 8
 FRAMES_PER_SECOND = 15
 _SHOWN = 99.0  # percentile of the field's strength that has the full colour: what is near a source has far more
-_SOURCE, _RECEIVER = "#b3541e", "#1d7a4c"
+SOURCE, RECEIVER = "#b3541e", "#1d7a4c"
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ class _Canvas:
     def _mark(self, plane: Plane) -> None:
         right, up = plane.axes
         for places, marker, colour, label in (
-            (plane.scene.sources, "*", _SOURCE, "source"),
-            (plane.scene.receivers, "v", _RECEIVER, "receiver"),
+            (plane.scene.sources, "*", SOURCE, "source"),
+            (plane.scene.receivers, "v", RECEIVER, "receiver"),
         ):
             if places:
                 x, y = ([plane.scene.placed(one.position)[axis] for one in places] for axis in (right, up))
@@ -225,7 +225,7 @@ def _palette(images: "Sequence[Picture]") -> "Picture":
     sheet = Image.new("RGB", (width * len(some), height + _MARKER_ROWS))
     for place, image in enumerate(some):
         sheet.paste(image, (place * width, 0))
-    for number, colour in enumerate((_SOURCE, _RECEIVER)):
+    for number, colour in enumerate((SOURCE, RECEIVER)):
         sheet.paste(colour, (number * sheet.width // 2, height, (number + 1) * sheet.width // 2, sheet.height))
     return sheet.quantize(256, dither=Image.Dither.NONE)
 
@@ -260,6 +260,15 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    figure = Figure(figsize=(9.0, 6.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    draw_radargram_in(figure, figure.add_subplot(), traces, key)
+    with outputs.writing(path) as written:
+        figure.savefig(written, dpi=_DPI, format="png")
+
+
+def draw_radargram_in(figure: Any, axes: Any, traces: Traces, key: tuple[str, str]) -> None:  # noqa: ANN401 - optional
+    """The same as a part of a figure."""
     scene, values = traces.scene, traces.stacked(key).astype(np.float64)
     several = len(values) > 2  # noqa: PLR2004 - of two, nothing but their difference would be left
     if several:
@@ -269,9 +278,6 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
     axis, start, step = _way(scene, key[0])
     shown = np.full((last - first + 1, traces.steps), np.nan)  # blank where a position is missing
     shown[np.array(traces.positions) - first] = values
-    figure = Figure(figsize=(9.0, 6.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     if step < 0:
         shown = shown[::-1]
     unit, size = tables.time_unit(traces.steps * scene.dt)
@@ -285,5 +291,3 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
     axes.tick_params(colors=FAINT)
     less = ", less the mean of all positions" if several else ""
     axes.set_title(f"{scene.title}: {key[1]} at {key[0]}{less}", fontsize="medium", color=INK)
-    with outputs.writing(path) as written:
-        figure.savefig(written, dpi=_DPI, format="png")

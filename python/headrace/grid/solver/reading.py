@@ -3,20 +3,19 @@
 import math
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError
 from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
-from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
-from headrace.grid.solver.objects import read_shape
+from headrace.grid.solver.ids import known_material, unique
+from headrace.grid.solver.keys import WHOLE_MOST, Keys
+from headrace.grid.solver.objects import read_objects
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
     Material,
-    Painted,
     PlaneWave,
     Receiver,
     Scan,
@@ -37,6 +36,7 @@ _PLANE = ("plane", "plane_wave")
 _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
 _GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
+_FLAT = 2  # dimensions
 
 
 def read_scene(path: Path) -> Scene:
@@ -59,8 +59,13 @@ def parse_scene(text: str, path: Path) -> Scene:
         raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
     except ValueError:  # the standard library's, for a number of thousands of digits
         raise DataError(f"{path}: a number has more digits than a number can have") from None
+    return parse_content(content, path, _lines(text, "objects"))
+
+
+def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None = None) -> Scene:
+    """The tables of a scene; `lines` are those that objects begin on, for warnings."""
     try:
-        return _scene(Keys(path, "", content), path, _lines(text, "objects"))
+        return _scene(Keys(path, "", content), path, lines or [])
     except OverflowError as error:
         raise DataError(f"{path}: a number is out of range: {error}") from None
 
@@ -79,7 +84,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
     materials = _materials(top.tables("materials"))
-    _known_material(domain, "background", background, materials)
+    known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
     smoothing = _smoothing(domain, dimensions, averaging=averaging)
     domain.done()
@@ -97,7 +102,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         dt,
         steps,
         materials,
-        objects=_objects(top.tables("objects"), dimensions, materials, lines),
+        objects=read_objects(top.tables("objects"), shape, spacing, materials, lines, path, smoothing=smoothing),
         sources=sources,
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
@@ -111,7 +116,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
 
 def _smoothing(domain: Keys, dimensions: int, *, averaging: bool) -> bool:
     wanted = domain.flag("smoothing", False)
-    if wanted and dimensions != 2:  # noqa: PLR2004
+    if wanted and dimensions != _FLAT:
         raise domain.error("is there in two dimensions only", "smoothing")
     if wanted and not averaging:
         raise domain.error("is a finer averaging: it cannot be on while averaging is off", "smoothing")
@@ -122,10 +127,9 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
     """Cells along each axis, the spacing, and the absorbing layers, which are part of the domain."""
     size = domain.point("size", [2, 3])
     spacing = domain.number("spacing", above=0)
-    layers = _layers(domain)
-    cpml = layers.cells
+    layers = _layers(domain, len(size))
     shape = []
-    for axis, length in zip(AXES, size, strict=False):
+    for axis, length, (low, high) in zip(AXES, size, layers.at, strict=False):
         count = length / spacing
         if count > _CELLS_MOST:
             raise domain.error(f"{length:g} m along {axis} is {count:g} cells, more than {_CELLS_MOST:,}", "spacing")
@@ -137,40 +141,38 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
                 f"{least * spacing:g} or {(least + 1) * spacing:g} m would be",
                 "size",
             )
-        if whole <= 2 * cpml:
-            raise domain.error(f"{cpml} cells at both ends leave nothing of the {whole} cells along {axis}", "cpml")
+        if whole <= low + high:
+            both = f"{low} cells at both ends" if low == high else f"{low} and {high} cells at the ends"
+            raise domain.error(f"{both} leave nothing of the {whole} cells along {axis}", "cpml")
         shape.append(whole)
     return tuple(shape), spacing, layers
 
 
-def _layers(domain: Keys) -> Cpml:
+def _layers(domain: Keys, dimensions: int) -> Cpml:
     """The absorbing layers: their cells alone, or a table with their cells and how they are graded."""
     usual = Cpml()
     if not domain.is_table("cpml"):
         return Cpml(domain.whole("cpml", usual.cells))
     given = domain.table("cpml")
+    sides = _sides(given, dimensions) if given.is_list("cells") else None
     layers = Cpml(
-        cells=given.whole("cells", usual.cells),
+        cells=max(max(pair) for pair in sides) if sides else given.whole("cells", usual.cells),
         order=given.number("order", usual.order, least=1),
         sigma=given.number("sigma", usual.sigma, least=0, most=_GRADING_MOST),
         kappa=given.number("kappa", usual.kappa, least=1, most=_GRADING_MOST),
         kappa_order=given.number("kappa_order", usual.kappa_order, above=0),
         alpha=given.number("alpha", usual.alpha, least=0, most=_GRADING_MOST),
         alpha_order=given.number("alpha_order", usual.alpha_order, above=0),
+        sides=sides,
     )
     given.done()
     return layers
 
 
-def _unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
-    """Refuses an id that there is already, or that cannot be the name of a data set."""
-    seen = set(taken)
-    for keys, name in entries:
-        if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
-            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
-        if name in seen:
-            raise keys.error(f"there is another '{name}' already", "id")
-        seen.add(name)
+def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
+    """Cells at the low and the high wall of each axis; None where all are alike."""
+    pairs = given.pairs("cells", dimensions)
+    return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
 
 def _materials(tables: list[Keys]) -> dict[str, Material]:
@@ -185,13 +187,8 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
         )
         keys.done()
         made.append((keys, material))
-    _unique([(keys, material.name) for keys, material in made], found)
+    unique([(keys, material.name) for keys, material in made], found)
     return found | {material.name: material for _, material in made}
-
-
-def _known_material(keys: Keys, key: str, name: str, materials: dict[str, Material]) -> None:
-    if name not in materials:
-        raise keys.error(f"there is no material '{name}'{nearest(name, materials)}", key)
 
 
 def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Material]) -> tuple[float, int]:
@@ -224,39 +221,19 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
     return dt, steps
 
 
-def _objects(
-    tables: list[Keys], dimensions: int, materials: dict[str, Material], lines: list[int]
-) -> tuple[Painted, ...]:
-    found = []
-    if len(lines) != len(tables):
-        lines = [0] * len(tables)
-    for number, keys in enumerate(tables, 1):
-        name = keys.text("id", f"object{number}")
-        shape = read_shape(keys, dimensions)
-        material = keys.text("material")
-        _known_material(keys, "material", material, materials)
-        keys.done()
-        found.append(Painted(name, shape, material, lines[number - 1]))
-    _unique(zip(tables, (one.name for one in found), strict=True))
-    return tuple(found)
-
-
 def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
     found = []
-    electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
     for number, keys in enumerate(tables, 1):
         if "waveform" not in keys and "type" in keys and keys.text("type") in _PLANE:
             raise keys.error("a source is a current in one cell; plane waves are [[plane_waves]]", "type")
-        found.append(
-            Source(
-                keys.text("id", f"source{number}"),
-                keys.choice("field", electric, "ez"),
-                keys.point("position", [dimensions]),
-                _wave(keys, path),
-            )
-        )
+        field = keys.choice("field", fields_of(dimensions), "ez")
+        resistance = keys.number("resistance", above=0) if "resistance" in keys else None
+        if resistance is not None and field.startswith("h"):
+            raise keys.error("is that of a source of voltage, along an electric field", "resistance")
+        name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
+        found.append(Source(name, field, position, _wave(keys, path), resistance))
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True))
+    unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 
@@ -313,7 +290,7 @@ def _plane_waves(
             )
         )
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True), (one.name for one in sources))
+    unique(zip(tables, (one.name for one in found), strict=True), (one.name for one in sources))
     return tuple(found)
 
 
@@ -324,7 +301,7 @@ def _receivers(tables: list[Keys], dimensions: int) -> tuple[Receiver, ...]:
         position = keys.point("position", [dimensions])
         found.append(Receiver(name, position, keys.words("fields", fields_of(dimensions), ("ez",))))
         keys.done()
-    _unique(zip(tables, (one.name for one in found), strict=True))
+    unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 

@@ -1,18 +1,22 @@
 """A scene: what a file says (docs/scenes.md), checked, in metres, seconds, hertz and cells."""
 
+import dataclasses
 import hashlib
-import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.grid.layers import Cpml
+from headrace.grid.solver.places import Cell, nearest_node, whole_cells
 from headrace.grid.solver.shapes import SLACK, Point, Shape
+from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.waveforms import Wave
 
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018
+VACUUM_PERMEABILITY = 1.25663706127e-6  # H/m, CODATA 2022
 
-Cell = tuple[int, ...]
+__all__ = ["Cell", "Scene", "nearest_node", "whole_cells"]
 
 
 @dataclass(frozen=True)
@@ -34,22 +38,33 @@ class Painted:
     """An object: a shape of a material. Later ones cover earlier ones."""
 
     name: str
-    shape: Shape
+    shape: Shape | Thin
     material: str
     line: int = field(default=0, compare=False, repr=False)  # of the scene's file; 0: unknown
+    averaging: bool = field(default=True, repr=False)
+    """Whether its edges take the mean of what is around them; without it they take its material."""
+    axes: tuple[str, ...] = field(default=(), repr=False)
+    """The material along each axis, of an object that is not the same along all of them. It is not averaged."""
+
+    @property
+    def along(self) -> tuple[str, ...]:
+        """The material along each of the three axes."""
+        return self.axes or (self.material,) * 3
 
 
 @dataclass(frozen=True)
 class Source:
     """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole).
 
-    Its position is the one that the file asks for; Scene.placed() is the node that the solver uses.
+    Its position is the one that the file asks for; Scene.placed() is the node that the solver uses. Where its field is
+    a magnetic one it is a magnetic current, in V, and with a resistance, in ohms, a source of voltage behind it.
     """
 
     name: str
     field: str
     position: Point
     wave: Wave
+    resistance: float | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -148,6 +163,11 @@ class Scene:
         """The components that the solver has."""
         return fields_of(self.dimensions)
 
+    @property
+    def solids(self) -> Iterator[tuple[Shape, str]]:
+        """The shapes that have a volume, in order, and the material of each."""
+        return ((one.shape, one.material) for one in self.objects if not isinstance(one.shape, Sheet | Wire))
+
     def cell(self, position: Point) -> Cell:
         """The node nearest to a position; it may be outside."""
         return nearest_node(position, self.spacing)
@@ -155,6 +175,10 @@ class Scene:
     def placed(self, position: Point) -> Point:
         """Where that node is, in metres: the position that the solver uses. Lies near the one asked for."""
         return tuple(number * self.spacing for number in self.cell(position))
+
+    def has_node(self, node: Sequence[int]) -> bool:
+        """Whether a node is one of the domain's."""
+        return all(0 <= at < count for at, count in zip(node, self.shape, strict=True))
 
     def is_placed(self, position: Point) -> bool:
         """Whether a position is that of a node, but for the last bits."""
@@ -199,6 +223,15 @@ class Scene:
             *(("smoothing",) if self.smoothing else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
+            # What is as it ever was says nothing, so that checkpoints of earlier versions go on.
+            *((number, one.averaging, one.axes) for number, one in enumerate(self.objects) if not one.averaging),
+            *(
+                (number, closed)
+                for number, one in enumerate(self.objects)
+                if (closed := _closed(one.shape)) is not None
+            ),
+            *((one.name, one.resistance) for one in self.sources if one.resistance is not None),
+            *((self.layers.sides,) if self.layers.sides else ()),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -220,14 +253,10 @@ def offset_of(name: str, dimensions: int) -> Point:
     return tuple(0.5 if (axis == along) == electric else 0.0 for axis in range(dimensions))
 
 
-def nearest_node(position: Point, spacing: float) -> Cell:
-    """The node nearest to a position; half way between two, the lower one, whatever the last bits say."""
-    return tuple(math.ceil(at / spacing - 0.5 - SLACK) for at in position)
-
-
-def whole_cells(step: Point, spacing: float) -> Cell:
-    """A displacement in cells, rounded as positions are: half a cell goes towards none."""
-    return tuple(int(math.copysign(math.ceil(abs(along) / spacing - 0.5 - SLACK), along)) for along in step)
+def _closed(shape: Shape | Thin) -> bool | None:
+    """Whether a shape says that its border belongs to it."""
+    found = getattr(getattr(shape, "outline", shape), "closed", None)
+    return None if found is None else bool(found)
 
 
 def _shifted(position: Point, offset: list[float]) -> Point:

@@ -1,7 +1,7 @@
 """The shapes of objects: which cells each covers. A cell belongs to a shape when its centre lies inside."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -98,6 +98,8 @@ class Cylinder:
     start: Point
     end: Point
     radius: float
+    closed: bool | None = field(default=None, repr=False)
+    """Whether what lies just in the disc at its end belongs to it; if not said, it does not."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
         """A box around it, somewhat larger where it lies askew."""
@@ -107,7 +109,8 @@ class Cylinder:
         """Near enough to the line, and between its ends."""
         share, distance = along_line(self.start, self.end, centres)
         ends = slack / math.dist(self.start, self.end)
-        return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= (self.radius + slack) ** 2))
+        between = (share >= -ends) & (share < 1 + (ends if self.closed else -ends))
+        return np.asarray(between & (distance <= (self.radius + slack) ** 2))
 
     def thickness(self) -> float:
         """Its diameter or its length."""
@@ -141,6 +144,11 @@ class HalfSpace:
         return math.inf
 
 
+def closed(keys: Keys) -> bool | None:
+    """Whether a border belongs to a shape, where the file says so."""
+    return keys.flag("closed", False) if "closed" in keys else None
+
+
 def read_box(keys: Keys, dimensions: int) -> Box:
     """A box."""
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
@@ -154,7 +162,8 @@ def read_cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
     """A cylinder along any line; in two dimensions one along z, a disc."""
     if dimensions == 2:  # noqa: PLR2004 - its axis is z
         return _sphere(keys, dimensions)
-    found = Cylinder(keys.point("start", [3]), keys.point("end", [3]), keys.number("radius", above=0))
+    ends = keys.point("start", [3]), keys.point("end", [3])
+    found = Cylinder(*ends, keys.number("radius", above=0), closed(keys))
     if found.start == found.end:
         raise keys.error("the same as start: a cylinder needs a length", "end")
     return found

@@ -41,8 +41,11 @@ class Smoothed:
     permeability_hx: Array
     permeability_hy: Array
 
-    def at(self, node: Cell) -> Material:
-        """What ez of a node lies in."""
+    def at(self, name: str, node: Cell) -> Material:
+        """What a component of a node lies in."""
+        permeability = {"hx": self.permeability_hx, "hy": self.permeability_hy}.get(name)
+        if permeability is not None:
+            return Material("mean", permeability=float(permeability[node]))
         return Material("mean", float(self.permittivity[node]), 1.0, float(self.conductivity[node]))
 
 
@@ -86,14 +89,14 @@ class _Plane:
         found = np.full(len(inside), self._numbers[self._scene.background], dtype=np.uint16)
         axes = [inside[:, [0]], inside[:, [1]]]
         low, high = inside.min(axis=0, initial=np.inf), inside.max(axis=0, initial=-np.inf)
-        for painted in self._scene.objects:
-            least, most = painted.shape.bounds(self._scene.size)
+        for shape, material in self._scene.solids:
+            least, most = shape.bounds(self._scene.size)
             if np.any(high < np.array(least) - self._scene.spacing) or np.any(
                 low > np.array(most) + self._scene.spacing
             ):
                 continue
-            covered = painted.shape.covers(axes, SLACK * self._scene.spacing)
-            found[np.broadcast_to(covered, (len(inside), 1)).ravel()] = self._numbers[painted.material]
+            covered = shape.covers(axes, SLACK * self._scene.spacing)
+            found[np.broadcast_to(covered, (len(inside), 1)).ravel()] = self._numbers[material]
         return found.reshape(points.shape[:-1])
 
     def _lattice(self, first: tuple[float, float], shape: tuple[int, int]) -> NDArray[np.uint16]:
@@ -104,16 +107,16 @@ class _Plane:
             np.clip((np.arange(count) + by) * spacing, 0.0, size)
             for count, by, size in zip(shape, first, self._inside, strict=True)
         )
-        for painted in self._scene.objects:
+        for shaped, material in self._scene.solids:
             (left, right), (bottom, top) = (
                 (max(0, int(least / spacing - by) - 1), min(count, max(0, int(most / spacing - by) + 3)))
-                for least, most, by, count in zip(*painted.shape.bounds(self._scene.size), first, shape, strict=True)
+                for least, most, by, count in zip(*shaped.bounds(self._scene.size), first, shape, strict=True)
             )
             for begin in range(left, right, rows):
                 part = found[begin : min(begin + rows, right), bottom:top]
                 axes = [xs[begin : begin + len(part), None], ys[None, bottom : bottom + part.shape[1]]]
-                covered = painted.shape.covers(axes, SLACK * spacing)
-                part[np.broadcast_to(covered, part.shape)] = self._numbers[painted.material]
+                covered = shaped.covers(axes, SLACK * spacing)
+                part[np.broadcast_to(covered, part.shape)] = self._numbers[material]
         return found
 
     @cached_property
@@ -135,10 +138,10 @@ class _Plane:
             found |= along_y[:, by : by + ny] != here
             for also in (0, 1):
                 found |= corners[by : by + nx, also : also + ny] != here
-        for painted in self._scene.objects:
-            if painted.shape.thickness() >= 2 * self._scene.spacing:
+        for shape, _ in self._scene.solids:
+            if shape.thickness() >= 2 * self._scene.spacing:
                 continue
-            low, high = painted.shape.bounds(self._scene.size)
+            low, high = shape.bounds(self._scene.size)
             ends = [
                 slice(
                     max(0, int(np.floor(least / self._scene.spacing - 1))), max(0, int(most / self._scene.spacing) + 3)

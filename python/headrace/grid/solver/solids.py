@@ -1,12 +1,12 @@
 """More shapes of objects: ellipsoids, cones, triangular prisms and sectors of cylinders; in two dimensions, cuts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from headrace.grid.solver.keys import Keys
-from headrace.grid.solver.shapes import AXES, Axes, Mask, Point, along_line, around_line
+from headrace.grid.solver.shapes import AXES, Axes, Mask, Point, along_line, around_line, closed
 
 _FLAT = 2  # dimensions
 _TURN = 360.0  # degrees
@@ -41,6 +41,8 @@ class Cone:
     start: Point
     end: Point
     radii: tuple[float, float]
+    closed: bool | None = field(default=None, repr=False)
+    """Whether what lies just in the disc at its end belongs to it; if not said, it does not."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
         """A box around it, somewhat larger where it lies askew."""
@@ -52,7 +54,8 @@ class Cone:
         ends = slack / math.dist(self.start, self.end)
         # At a radius of 0 rounding is not to make it a disc again.
         radius = np.maximum(self.radii[0] + share * (self.radii[1] - self.radii[0]), 0) + slack
-        return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= radius**2))
+        between = (share >= -ends) & (share < 1 + (ends if self.closed else -ends))
+        return np.asarray(between & (distance <= radius**2))
 
     def thickness(self) -> float:
         """The diameter of the ball that fits into it if its smaller radius is 0."""
@@ -75,6 +78,8 @@ class Triangle:
 
     corners: tuple[Point, Point, Point]  # in the plane, its first axis first
     extent: Extent | None
+    closed: bool | None = field(default=None, repr=False)
+    """Whether what lies just on its three edges belongs to it; if not said, it does."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:
         """The box around it."""
@@ -89,8 +94,12 @@ class Triangle:
         for first, second in zip(self.corners, (*self.corners[1:], self.corners[0]), strict=True):
             edge = (second[0] - first[0], second[1] - first[1])
             distance = turn * (edge[0] * (up - first[1]) - edge[1] * (right - first[0])) / math.hypot(*edge)
-            inside = inside & (distance >= -slack)
+            inside = inside & (distance > (slack if self.closed is False else -slack))
         return inside
+
+    def in_plane(self) -> "Triangle":
+        """Its triangle alone."""
+        return Triangle(self.corners, None, self.closed)
 
     def thickness(self) -> float:
         """The diameter of the circle inside it, or its height."""
@@ -123,6 +132,10 @@ class Sector:
         turned = np.mod(angle + off, _TURN)
         inside = (distance <= (self.radius + slack) ** 2) & (turned <= np.minimum(self.sweep + 2 * off, _TURN))
         return inside & _between(centres, self.extent, slack)
+
+    def in_plane(self) -> "Sector":
+        """Its slice of a disc alone."""
+        return Sector(self.centre, self.radius, self.start, self.sweep, None)
 
     def thickness(self) -> float:
         """The diameter of the circle inside it, or its height."""
@@ -171,7 +184,7 @@ def read_cone(keys: Keys, dimensions: int) -> Cone:
     if dimensions == _FLAT:
         raise keys.error("a cone needs three dimensions; in two there are triangles", "type")
     radii = keys.number("start_radius", least=0), keys.number("end_radius", least=0)
-    found = Cone(keys.point("start", [3]), keys.point("end", [3]), radii)
+    found = Cone(keys.point("start", [3]), keys.point("end", [3]), radii, closed(keys))
     if found.start == found.end:
         raise keys.error("the same as start: a cone needs a length", "end")
     if max(radii) == 0:
@@ -183,8 +196,8 @@ def _extent(keys: Keys, dimensions: int) -> Extent | None:
     if dimensions == _FLAT:
         return None
     extent = Extent(AXES.index(keys.choice("axis", AXES)), keys.number("low"), keys.number("high"))
-    if extent.low >= extent.high:
-        raise keys.error(f"{extent.high:g} is not above low, {extent.low:g}", "high")
+    if extent.low > extent.high:
+        raise keys.error(f"{extent.high:g} is below low, {extent.low:g}", "high")
     return extent
 
 
@@ -193,7 +206,7 @@ def read_triangle(keys: Keys, dimensions: int) -> Triangle:
     corners = keys.point("first", [2]), keys.point("second", [2]), keys.point("third", [2])
     if _area(corners) == 0:
         raise keys.error("lies on one line with the other two corners", "third")
-    return Triangle(corners, _extent(keys, dimensions))
+    return Triangle(corners, _extent(keys, dimensions), closed(keys))
 
 
 def read_sector(keys: Keys, dimensions: int) -> Sector:

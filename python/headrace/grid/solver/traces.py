@@ -81,7 +81,8 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["averaging"] = scene.averaging
         file.attrs["smoothing"] = scene.smoothing
         for name, value in asdict(scene.layers).items():
-            file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
+            if value is not None:
+                file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
         file.attrs["spacing"] = scene.spacing
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps

@@ -1,0 +1,218 @@
+"""Scenes built in Python: classes with the keys of a scene file, which is one way to write them down.
+
+docs/scenes.md says what keys mean, their units and defaults. A key that is None is left out.
+
+>>> from headrace.grid import scenes
+>>> scene = scenes.Scene(
+...     scenes.Domain(size=[0.24, 0.21], spacing=0.002),
+...     scenes.Time(window=3e-9),
+...     materials=[scenes.Material(id="sand", permittivity=6, conductivity=0.01)],
+...     objects=[
+...         scenes.Box(low=[0, 0], high=[0.24, 0.17], material="sand"),
+...         scenes.Cylinder(centre=[0.12, 0.08], radius=0.01, material="pec"),
+...     ],
+...     sources=[scenes.Source(position=[0.1, 0.17], waveform="ricker", frequency=1.5e9)],
+...     receivers=[scenes.Receiver(id="near", position=[0.14, 0.17])],
+... )
+>>> scene.checked().warnings
+()
+>>> trace = scene.run(["cpu:0"])["near", "ez"]
+>>> len(trace.values) == len(trace.times) == 643
+True
+>>> print(scene.text().splitlines()[1:4])
+['[domain]', 'size = [0.24, 0.21]', 'spacing = 0.002']
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace import outputs
+from headrace.grid.solver import toml
+from headrace.grid.solver.model import Layout, build, times
+from headrace.grid.solver.reading import parse_content, parse_scene
+from headrace.grid.solver.running import run
+from headrace.grid.solver.scene import Scene as Checked
+from headrace.grid.solver.tables import (
+    SHAPES,
+    Box,
+    Cone,
+    Cpml,
+    Cylinder,
+    Domain,
+    Ellipsoid,
+    FractalBox,
+    HalfSpace,
+    Material,
+    Object,
+    PlaneWave,
+    Plate,
+    Receiver,
+    Scan,
+    Sector,
+    Snapshots,
+    Source,
+    Sphere,
+    Surface,
+    Table,
+    Time,
+    Triangle,
+    Voxels,
+    Wire,
+)
+from headrace.text import read_utf8
+
+__all__ = [
+    "Box",
+    "Cone",
+    "Cpml",
+    "Cylinder",
+    "Domain",
+    "Ellipsoid",
+    "FractalBox",
+    "HalfSpace",
+    "Material",
+    "Object",
+    "PlaneWave",
+    "Plate",
+    "Receiver",
+    "Scan",
+    "Scene",
+    "Sector",
+    "Snapshots",
+    "Source",
+    "Sphere",
+    "Surface",
+    "Time",
+    "Trace",
+    "Triangle",
+    "Voxels",
+    "Wire",
+]
+
+
+class Trace(NamedTuple):
+    """What a receiver recorded of one field."""
+
+    times: NDArray[np.float64]
+    """In seconds, one for each value."""
+    values: NDArray[np.float64]
+    """In V/m or A/m."""
+
+
+_LISTS = ("materials", "objects", "sources", "plane_waves", "receivers")
+
+
+@dataclass
+class Scene:
+    """All of a scene. Its lists may be added to."""
+
+    domain: Domain
+    time: Time
+    materials: list[Material] = field(default_factory=list)
+    objects: list[Object] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    receivers: list[Receiver] = field(default_factory=list)
+    plane_waves: list[PlaneWave] = field(default_factory=list)
+    snapshots: Snapshots | None = None
+    scan: Scan | None = None
+    title: str | None = None
+    path: Path = Path("scene.toml")
+    """What errors call it, and where files of waveforms are looked for."""
+
+    def content(self) -> Table:
+        """Its tables, as a scene file has them."""
+        found: Table = {} if self.title is None else {"title": self.title}
+        found |= {"domain": self.domain.table(), "time": self.time.table()}
+        for key in ("snapshots", "scan"):
+            one = getattr(self, key)
+            if one is not None:
+                found[key] = one.table()
+        return found | {key: [one.table() for one in getattr(self, key)] for key in _LISTS if getattr(self, key)}
+
+    def text(self) -> str:
+        """It as the text of a scene file."""
+        return toml.dump(self.content())
+
+    def checked(self) -> Checked:
+        """What the solver takes: checked, and with its warnings.
+
+        Raises:
+            UsageError: naming table, key and value of what is wrong.
+        """
+        return parse_content(self.content(), self.path)
+
+    def write(self, path: str | Path) -> None:
+        """Writes it as a scene file, once it is checked.
+
+        Raises:
+            UsageError: naming table, key and value of what is wrong; nothing is written then.
+            SystemError: when the file cannot be written.
+        """
+        self.checked()
+        outputs.write(Path(path), self.text())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """A scene file. Raises what `headrace grid fdtd` says of one that is wrong."""
+        return cls.parse(read_utf8(Path(path)), path)
+
+    @classmethod
+    def parse(cls, text: str, path: str | Path = "scene.toml") -> Self:
+        """The text of a scene file.
+
+        Raises:
+            UsageError: naming table, key and value of what is wrong.
+            DataError: when it is not TOML.
+        """
+        parse_scene(text, Path(path))
+        content: dict[str, Any] = tomllib.loads(text)
+        domain = content["domain"]
+        if isinstance(domain.get("cpml"), dict):
+            domain = {**domain, "cpml": Cpml(**domain["cpml"])}
+        return cls(
+            Domain(**domain),
+            Time(**content["time"]),
+            [Material(**one) for one in content.get("materials", ())],
+            [_object(one) for one in content.get("objects", ())],
+            [Source(**one) for one in content.get("sources", ())],
+            [Receiver(**one) for one in content.get("receivers", ())],
+            [PlaneWave(**one) for one in content.get("plane_waves", ())],
+            Snapshots(**content["snapshots"]) if "snapshots" in content else None,
+            Scan(**content["scan"]) if "scan" in content else None,
+            content.get("title"),
+            Path(path),
+        )
+
+    def run(self, devices: Sequence[str] = ("best",), *, position: int = 0) -> dict[tuple[str, str], Trace]:
+        """Runs it at a position of its scan, and gives what receivers recorded, by their names and fields.
+
+        Ctrl-C raises KeyboardInterrupt.
+
+        Raises:
+            UsageError: naming table, key and value of what is wrong.
+            DataError: when a field is not finite any more.
+            DeviceError: when a device fails.
+        """
+        scene = self.checked().moved(position)
+        model = build(scene, Layout(tuple(devices)))
+        run(scene, model.solver)
+        return {
+            (name, component): Trace(
+                times(scene, component, scene.steps), np.asarray(model.solver.trace(number), dtype=np.float64)
+            )
+            for (name, component), number in model.receivers.items()
+        }
+
+
+def _object(table: Table) -> Object:
+    """An object of the class that its type names."""
+    given = {key: value for key, value in table.items() if key != "type"}
+    if "surfaces" in given:
+        given["surfaces"] = [Surface(**one) for one in given["surfaces"]]
+    return SHAPES[table["type"]](**given)

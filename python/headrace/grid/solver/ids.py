@@ -1,0 +1,24 @@
+"""Ids of a scene's tables: names that are there once, and names of materials."""
+
+import re
+from collections.abc import Iterable
+
+from headrace.grid.solver.keys import Keys, nearest
+from headrace.grid.solver.scene import Material
+
+
+def unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
+    """Refuses an id that there is already, or that cannot be the name of a data set."""
+    seen = set(taken)
+    for keys, name in entries:
+        if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
+            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
+        if name in seen:
+            raise keys.error(f"there is another '{name}' already", "id")
+        seen.add(name)
+
+
+def known_material(keys: Keys, key: str, name: str, materials: dict[str, Material]) -> None:
+    """Refuses a material that there is not."""
+    if name not in materials:
+        raise keys.error(f"there is no material '{name}'{nearest(name, materials)}", key)

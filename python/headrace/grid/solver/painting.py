@@ -1,0 +1,194 @@
+"""Paints the objects of a scene, in order: the material of every cell, and of edges that have one of their own."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.grid.solver.scene import Cell, Material, Painted, Scene
+from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
+from headrace.grid.solver.sheets import Nodes, Thin
+
+Numbers = NDArray[np.uint16]
+Slab = tuple[slice, ...]
+
+# How many cells are looked at at once while an object is painted.
+_SLAB_CELLS = 1 << 22
+_FLAT = 2  # dimensions
+
+
+@dataclass(frozen=True)
+class OwnEdges:
+    """Edges along one axis that keep a material of their own, whatever the cells around them are made of."""
+
+    cells: NDArray[np.int64]
+    """The number of each edge's node, x fastest, ascending."""
+    materials: Numbers
+    """The number of each one's material."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A scene's objects, painted."""
+
+    cells: Numbers
+    """The material of every cell, as a number in the list; x is contiguous, as for the solver."""
+    materials: list[Material]
+    edges: dict[str, OwnEdges] = field(default_factory=dict)
+    """By the component of E that lies along them; nothing where no object asks for them."""
+
+    def edge_material(self, name: str, node: Cell) -> Material | None:
+        """What a component of a node was given for its own, if it was."""
+        found = self.edges.get(name)
+        if found is None:
+            return None
+        number = int(np.ravel_multi_index(node, self.cells.shape, order="F"))
+        at = int(np.searchsorted(found.cells, number))
+        if at == found.cells.size or found.cells[at] != number:
+            return None
+        own: Material = self.materials[found.materials[at]]
+        return own
+
+
+def lay(scene: Scene) -> Laid:
+    """Paints all objects of a scene."""
+    canvas = _Canvas(scene)
+    for painted in scene.objects:
+        canvas.paint(painted)
+    return Laid(canvas.cells, canvas.materials, canvas.edges())
+
+
+def paint(scene: Scene) -> tuple[Numbers, list[Material]]:
+    """The material of every cell, as a number in the list that comes with it."""
+    laid = lay(scene)
+    return laid.cells, laid.materials
+
+
+class _Canvas:
+    """What has been painted so far.
+
+    An object without averaging gives all edges of its cells its material. Each of the cells then holds on to its edges,
+    and lets go of them where another object is painted over it. An edge keeps its material as long as one of the four
+    cells around it holds on to it. gprMax does the same, as its files of geometry (#geometry_objects_write) show.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.materials = list(scene.materials.values())
+        self._number = {material.name: index for index, material in enumerate(self.materials)}
+        self.cells: Numbers = np.full(scene.shape, self._number[scene.background], dtype=np.uint16, order="F")
+        self._alongs = (2,) if scene.dimensions == _FLAT else (0, 1, 2)
+        self._held: Numbers | None = None  # 12 bits a cell, one for each of its edges
+        self._own: dict[int, Numbers] = {}
+
+    def paint(self, painted: Painted) -> None:
+        """Paints an object over what is there."""
+        numbers = [self._number[name] for name in painted.along]
+        if isinstance(painted.shape, Thin):
+            for along, nodes in painted.shape.edges(self._scene.shape, self._scene.spacing).items():
+                if along in self._alongs and len(nodes):
+                    self._keep_edges(along, nodes, numbers[along])
+            return
+        for slab, mask in covered(painted.shape, self._scene):
+            part = self.cells[slab]
+            inside = np.broadcast_to(mask, part.shape)
+            part[inside] = self._number[painted.material]
+            if not painted.averaging:
+                self._hold(slab, inside, numbers)
+            elif self._held is not None:
+                self._held[slab][inside] = 0
+
+    def _edges_own(self) -> Numbers:
+        """Which edges cells hold on to; there is none of it before an object asks for it."""
+        if self._held is None:
+            self._held = np.zeros(self.cells.shape, dtype=np.uint16, order="F")
+            self._own = {along: np.zeros_like(self._held) for along in self._alongs}
+        return self._held
+
+    def _around(self, along: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The four edges of a cell along an axis: the bit of each, and by how many cells its node lies further on."""
+        across = [axis for axis in range(3) if axis != along]
+        for number, steps in enumerate(product((0, 1), repeat=2)):
+            offset = [0, 0, 0]
+            for axis, step in zip(across, steps, strict=True):
+                offset[axis] = step
+            yield 1 << (4 * along + number), tuple(offset[: self.cells.ndim])
+
+    def _keep_edges(self, along: int, nodes: Nodes, number: int) -> None:
+        """Gives some edges a material of their own, to which all cells around them hold on."""
+        held, shape = self._edges_own(), np.array(self.cells.shape)
+        inside = nodes[((nodes >= 0) & (nodes < shape)).all(axis=1)]
+        self._own[along][tuple(inside.T)] = number
+        for bit, offset in self._around(along):
+            cells = nodes - np.array(offset)
+            cells = cells[((cells >= 0) & (cells < shape)).all(axis=1)]
+            held[tuple(cells.T)] |= np.uint16(bit)
+
+    def _hold(self, slab: Slab, inside: Mask, numbers: list[int]) -> None:
+        """Gives all edges of cells of a slab, those set in a mask, a material of their own, one along each axis."""
+        held = self._edges_own()
+        for along in self._alongs:
+            for bit, offset in self._around(along):
+                held[slab][inside] |= np.uint16(bit)
+                # What lies on the far walls is no edge of the domain.
+                kept = tuple(
+                    slice(0, min(one.stop + step, count) - one.start - step)
+                    for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
+                )
+                moved = tuple(
+                    slice(one.start + step, min(one.stop + step, count))
+                    for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
+                )
+                self._own[along][moved][inside[kept]] = numbers[along]
+
+    def edges(self) -> dict[str, OwnEdges]:
+        """The edges that cells hold on to, at the end."""
+        found: dict[str, OwnEdges] = {}
+        if self._held is None:
+            return found
+        for along in self._alongs:
+            kept = np.zeros(self.cells.shape, dtype=bool, order="F")
+            for bit, offset in self._around(along):
+                to = tuple(slice(step, None) for step in offset)
+                of = tuple(slice(0, count - step) for step, count in zip(offset, self.cells.shape, strict=True))
+                kept[to] |= (self._held[of] & np.uint16(bit)) != 0
+            cells = np.flatnonzero(kept.ravel(order="F")).astype(np.int64)
+            if cells.size:
+                found[f"e{'xyz'[along]}"] = OwnEdges(cells, self._own[along].ravel(order="F")[cells])
+        return found
+
+
+def cells_of(shape: Shape, scene: Scene) -> int:
+    """How many cells of the domain a shape covers."""
+    return sum(
+        int(np.count_nonzero(np.broadcast_to(mask, [one.stop - one.start for one in slab])))
+        for slab, mask in covered(shape, scene)
+    )
+
+
+def covered(shape: Shape, scene: Scene) -> Iterator[tuple[Slab, Mask]]:
+    """Slabs of cells around a shape, and which of them it covers; along the last axis, so that arrays stay small."""
+    ranges = []
+    for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
+        first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
+        ranges.append(range(int(first), int(end)))
+    if any(len(one) == 0 for one in ranges):
+        return
+    last = ranges[-1]
+    thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
+    for first in range(last.start, last.stop, thickness):
+        slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
+        mask = shape.covers(_centres(slab, scene.spacing), SLACK * scene.spacing)
+        yield tuple(slice(one.start, one.stop) for one in slab), mask
+
+
+def _centres(ranges: list[range], spacing: float) -> Axes:
+    """The centres of those cells along each axis, shaped so that they broadcast."""
+    found = []
+    for axis, one in enumerate(ranges):
+        shape = [1] * len(ranges)
+        shape[axis] = len(one)
+        found.append(np.asarray((np.arange(one.start, one.stop) + 0.5) * spacing, dtype=np.float64).reshape(shape))
+    return found
