@@ -13,9 +13,9 @@ namespace nb = nanobind;
 
 namespace headrace::python {
 
-AnswerType::AnswerType(const serve::Operator& op) : bytes_(op.answer_bytes) {
+AnswerType::AnswerType(const std::string& type, std::size_t bytes) : bytes_(bytes) {
   array_class_ = nb::module_::import_("numpy").attr("ndarray");
-  const nb::object dtype = nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(op.answer_type, bytes_);
+  const nb::object dtype = nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(type, bytes_);
   base_ = dtype.attr("base");
   shape_ = dtype.attr("shape");
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "headrace/serve/engine.hpp"
 
@@ -13,7 +14,9 @@ namespace headrace::python {
 /// How an operator's answers look in Python: as its answer_type says, or as rows of bytes where it has none.
 class AnswerType {
  public:
-  explicit AnswerType(const serve::Operator& op);
+  explicit AnswerType(const serve::Operator& op) : AnswerType(op.answer_type, op.answer_bytes) {}
+  /// @param type  as Operator::answer_type
+  AnswerType(const std::string& type, std::size_t bytes);
 
   /// The array that owns `answers` from now on.
   [[nodiscard]] nanobind::object array(std::unique_ptr<std::uint8_t[]> answers, std::size_t count) const;

@@ -94,7 +94,7 @@ void bind_engine(nb::module_& module) {
       .def(
           "connect",
           [](const std::shared_ptr<Engine>& engine) {
-            return std::make_unique<ClientHandle>(engine, engine->connect());
+            return std::make_unique<ClientHandle>(AnyClient(engine, engine->connect()));
           },
           "A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.")
       .def(
@@ -161,10 +161,28 @@ void bind_completions(nb::module_& module) {
 void bind_client_class(nb::module_& module) {
   nb::class_<ClientHandle>(
       module, "Client",
-      "A thread's own way into an engine, made by Engine.connect(). It is used by one thread at a time, else it raises "
-      "UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of "
-      "Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are "
-      "seconds from now.")
+      "A thread's own way into an engine: made by Engine.connect(), or of the URL shm://NAME/MODEL for one that "
+      "another "
+      "process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). It is used by "
+      "one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays "
+      "of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do "
+      "not "
+      "fit. Deadlines and timeouts are seconds from now.")
+      .def(nb::new_([](const std::string& url, std::uint32_t slots) {
+             std::optional<wire::Client> client;
+             {
+               const GilRelease released;
+               client.emplace(url, slots);
+             }
+             return std::make_unique<ClientHandle>(AnyClient(*std::move(client)));
+           }),
+           "url"_a, nb::kw_only(), "slots"_a = 0,
+           "Connects to a server's model: shm://NAME/MODEL, or shm://NAME where the server has one model. `slots` "
+           "queries may be in flight, a power of two; 0 is 256, or as many as the server allows where that is less. "
+           "Once the server has ended, is about to stop or has another model "
+           "under the name, what it has not answered comes back as stopped. Raises UsageError for another URL and for "
+           "a model that the server does not have, SystemError where there is no such server, it does not answer for "
+           "10 s, or it has no room.")
       .def("submit", &ClientHandle::submit, "query"_a, nb::kw_only(), "tag"_a = 0, "deadline"_a = nb::none(),
            nb::sig(
                "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
@@ -201,7 +219,13 @@ void bind_client_class(nb::module_& module) {
       .def_prop_ro("in_flight", &ClientHandle::in_flight, "Queries submitted and not yet polled.")
       .def_prop_ro("oldest", &ClientHandle::oldest,
                    "The ticket of the oldest query not yet polled; with none in flight, the next one's.")
-      .def("close", &ClientHandle::close, "Waits for what is in flight, drops it, and lets another client connect.")
+      .def_prop_ro("query_dtype", &ClientHandle::query_dtype,
+                   "The type of a query as the operator has it; bytes for one whose queries have none.")
+      .def_prop_ro("answer_dtype", &ClientHandle::answer_dtype,
+                   "The type of an answer; bytes for an operator whose answers have none.")
+      .def("close", &ClientHandle::close,
+           "Waits for what is in flight, drops it, and lets another client connect. A client of another process drops "
+           "it at once.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Client"))
       .def(

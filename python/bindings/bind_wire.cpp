@@ -142,20 +142,25 @@ void bind_model(nb::module_& module) {
       .def(
           "__init__",
           [](Model* self, std::shared_ptr<serve::Engine> engine, std::vector<Tensor> inputs,
-             std::vector<Tensor> outputs, std::string name, std::string version, std::uint32_t batch_max) {
+             std::vector<Tensor> outputs, std::string name, std::string version, std::uint32_t batch_max,
+             std::string query_type, std::string answer_type) {
             Model model{.name = std::move(name),
                         .version = std::move(version),
                         .engine = std::move(engine),
                         .inputs = std::move(inputs),
                         .outputs = std::move(outputs),
-                        .batch_max = batch_max};
+                        .batch_max = batch_max,
+                        .query_type = std::move(query_type),
+                        .answer_type = std::move(answer_type)};
             check_model(model);
             new (self) Model(std::move(model));
           },
           "engine"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a, "version"_a = Model{}.version,
-          "batch_max"_a = Model{}.batch_max,
+          "batch_max"_a = Model{}.batch_max, "query_type"_a = "", "answer_type"_a = "",
           "`inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are "
-          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. Raises "
+          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. "
+          "`query_type` and `answer_type` say how clients of shared memory show them, as Operator.answer_type does; "
+          "as the engine's operator says where they are empty. Raises "
           "UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave "
           "their query or answer.")
       .def_ro("name", &Model::name)
@@ -227,6 +232,7 @@ void bind_model_statistics(nb::module_& module) {
       .def_ro("ready", &ModelStatistics::ready, "It is loaded, and its engine has not failed.")
       .def_ro("http", &ModelStatistics::http)
       .def_ro("grpc", &ModelStatistics::grpc)
+      .def_ro("shm", &ModelStatistics::shm, "Through shared memory, where each query is a request.")
       .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
       .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
       .def_ro("last_inference", &ModelStatistics::last_inference,
@@ -247,6 +253,7 @@ void bind_wire_statistics(nb::module_& module) {
               "Those among them for which there was no room (429, 503; in gRPC, too).")
       .def_ro("http", &ServerStatistics::http, "Those over HTTP, by outcome.")
       .def_ro("grpc", &ServerStatistics::grpc, "Those over gRPC, by outcome.")
+      .def_ro("shm", &ServerStatistics::shm, "Those through shared memory, by outcome.")
       .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.")
       .def_ro("memory_limit_bytes", &ServerStatistics::memory_limit_bytes, "The server's `memory_max`.");
 }
@@ -255,7 +262,9 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                  std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
                  std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
                  std::uint32_t waiting_max, double request_max, double idle_max, bool page, bool shared_memory,
-                 std::uint64_t shared_memory_max, bool model_control) {
+                 std::uint64_t shared_memory_max, bool model_control, std::optional<std::string> shm,
+                 std::uint32_t shm_threads, std::uint32_t shm_clients_max, std::uint32_t shm_slots_max,
+                 double shm_spin) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
                            .grpc_port = grpc_port,
@@ -270,6 +279,11 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .page = page,
                            .shared_memory = shared_memory,
                            .shared_memory_max = shared_memory_max,
+                           .shm = std::move(shm).value_or(""),
+                           .shm_threads = shm_threads,
+                           .shm_clients_max = shm_clients_max,
+                           .shm_slots_max = shm_slots_max,
+                           .shm_spin = to_duration("shm_spin", shm_spin),
                            .model_control = model_control},
                           std::move(models));
 }
@@ -281,35 +295,50 @@ void bind_server(nb::module_& module) {
       "Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, "
       "with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from "
       "when it is made until stop(), or the end of a with block.")
-      .def("__init__", &init_server, "models"_a, nb::kw_only(), "address"_a = usual.address,
-           "http_port"_a = usual.http_port, "grpc_port"_a = usual.grpc_port, "threads"_a = usual.threads,
-           "connections_max"_a = usual.connections_max, "head_bytes_max"_a = usual.head_bytes_max,
-           "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
-           "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
-           "idle_max"_a = to_seconds(usual.idle_max), "page"_a = usual.page, "shared_memory"_a = usual.shared_memory,
-           "shared_memory_max"_a = usual.shared_memory_max, "model_control"_a = usual.model_control,
-           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
-           "is spoken "
-           "where `grpc_port` is given, usually 8001. Each "
-           "of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line "
-           "and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all "
-           "requests and replies "
-           "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
-           "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
-           "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
-           "`shared_memory` clients may register POSIX shared memory for their tensors, "
-           "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
-           "process may open. With `model_control` they may ask for models to be loaded and unloaded, which "
-           "next_model_request() hands on. Raises UsageError for models or limits that cannot be served (such as an "
-           "engine whose "
-           "Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error "
-           "with Errc.not_supported for gRPC in a build without it.")
+      .def(
+          "__init__", &init_server, "models"_a, nb::kw_only(), "address"_a = usual.address,
+          "http_port"_a = usual.http_port, "grpc_port"_a = usual.grpc_port, "threads"_a = usual.threads,
+          "connections_max"_a = usual.connections_max, "head_bytes_max"_a = usual.head_bytes_max,
+          "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
+          "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
+          "idle_max"_a = to_seconds(usual.idle_max), "page"_a = usual.page, "shared_memory"_a = usual.shared_memory,
+          "shared_memory_max"_a = usual.shared_memory_max, "model_control"_a = usual.model_control,
+          "shm"_a = nb::none(), "shm_threads"_a = usual.shm_threads, "shm_clients_max"_a = usual.shm_clients_max,
+          "shm_slots_max"_a = usual.shm_slots_max, "shm_spin"_a = to_seconds(usual.shm_spin),
+          "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
+          "is spoken "
+          "where `grpc_port` is given, usually 8001. Each "
+          "of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line "
+          "and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all "
+          "requests and replies "
+          "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
+          "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
+          "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
+          "`shared_memory` clients may register POSIX shared memory for their tensors, "
+          "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
+          "process may open. With `model_control` they may ask for models to be loaded and unloaded, which "
+          "next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared "
+          "memory, by headrace.Client(\"shm://NAME/MODEL\"): `shm_clients_max` of them at most, each with at most "
+          "`shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for "
+          "queries for `shm_spin` seconds before they sleep. Raises UsageError for models or limits that cannot be "
+          "served (such as an "
+          "engine whose "
+          "Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port "
+          "cannot be had, an error "
+          "with Errc.not_supported for gRPC in a build without it.")
       .def_prop_ro(
           "http_port", [](const ServerHandle& self) { return self.server().http_port(); },
           "The port that is listened to.")
       .def_prop_ro(
           "grpc_port", [](const ServerHandle& self) { return self.server().grpc_port(); },
           "The port for gRPC; None where it is not spoken.")
+      .def_prop_ro(
+          "shm",
+          [](const ServerHandle& self) {
+            const std::string& name = self.server().shm();
+            return name.empty() ? std::nullopt : std::optional(name);
+          },
+          "The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.")
       .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
       .def(
           "model_statistics", [](const ServerHandle& self) { return self.server().model_statistics(); },

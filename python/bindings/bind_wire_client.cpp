@@ -13,6 +13,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "interrupt.hpp"
 #include "load_options.hpp"
 #include "wire/client/load.hpp"
@@ -57,6 +58,27 @@ ServerLoad load_server(const Endpoint& endpoint, const std::vector<std::vector<I
   return interruptible.run([&] { return wire::client::load(endpoint, requests, way, options); });
 }
 
+wire::client::RingDescription describe_ring(const std::string& url) {
+  const GilRelease released;
+  return wire::client::describe_ring(url);
+}
+
+ServerLoad load_rings(const std::string& url, const std::vector<nb::bytes>& queries, std::uint32_t slots,
+                      std::optional<double> deadline, double patience, std::uint32_t generators,
+                      std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
+                      const std::vector<double>& trace, double warm_up, double window, int windows_max,
+                      int stable_windows, double stable_within, const std::optional<WindowCallback>& progress) {
+  Interruptible interruptible;
+  measure::LoadOptions options =
+      load_options(rate, arrivals, seed, trace, warm_up, window, windows_max, stable_windows, stable_within, 0);
+  const WindowCallback on_window = progress ? interruptible.guard(*progress) : WindowCallback{};
+  report_to(options, interruptible, on_window);
+  wire::client::RingEndpoint endpoint{.url = url, .slots = slots, .patience = to_duration("patience", patience)};
+  for (const nb::bytes& query : queries) endpoint.queries.emplace_back(query.c_str(), query.size());
+  if (deadline) endpoint.deadline = to_duration("deadline", *deadline);
+  return interruptible.run([&] { return wire::client::load_rings(endpoint, generators, options); });
+}
+
 void bind_endpoint(nb::module_& module) {
   nb::class_<Endpoint>(module, "ServerEndpoint", "A model of a server of the Open Inference Protocol.")
       .def(
@@ -91,7 +113,10 @@ void bind_endpoint(nb::module_& module) {
                                    .shape = std::move(shape),
                                    .bytes = std::string(content.c_str(), content.size())};
           },
-          "name"_a, "datatype"_a, "shape"_a, "content"_a);
+          "name"_a, "datatype"_a, "shape"_a, "content"_a)
+      .def_ro("name", &InputTensor::name)
+      .def_prop_ro("content",
+                   [](const InputTensor& input) { return nb::bytes(input.bytes.data(), input.bytes.size()); });
 }
 
 }  // namespace
@@ -114,6 +139,18 @@ void bind_wire_client(nb::module_& module) {
       "Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each "
       "request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, "
       "goes away, or goes silent for longer than the endpoint's patience.");
+  nb::class_<wire::client::RingDescription>(module, "RingDescription",
+                                            "A model behind shared memory, as its server describes it.")
+      .def_ro("model", &wire::client::RingDescription::model)
+      .def_ro("query_bytes", &wire::client::RingDescription::query_bytes)
+      .def_ro("inputs", &wire::client::RingDescription::inputs);
+  module.def("describe_ring", &describe_ring, "url"_a,
+             "What a server says of the model at shm://NAME/MODEL. Raises as Client does.");
+  module.def("load_rings", &load_rings, "url"_a, "queries"_a, nb::kw_only(), "slots"_a = 256, "deadline"_a = nb::none(),
+             "patience"_a = 10.0, "generators"_a = 1, "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
+             "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,
+             "stable_windows"_a = 3, "stable_within"_a = 0.05, "progress"_a = nb::none(),
+             "load_server() through shared memory: each request is a query, and each generator has a ring of `slots`.");
 }
 
 }  // namespace headrace::python

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -27,6 +28,18 @@ constexpr const char* kQueries = "queries";
 constexpr const char* kQuery = "query";
 
 }  // namespace
+
+void AnyClient::throw_unanswered(Errc code) const {
+  if (engine_ != nullptr) throw_failed(code, *engine_);
+  throw_refused("asking a query", Error{code, 0});
+}
+
+void AnyClient::throw_refused(const char* doing, Error error) const {
+  if (engine_ == nullptr && error.code == Errc::stopped && remote().ended()) {
+    throw Exception(error.code, fmt::format("{}: {}", doing, remote().why_ended()));
+  }
+  throw_error(doing, error);
+}
 
 /// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
 class ClientHandle::Use {
@@ -65,28 +78,35 @@ struct ClientHandle::Batch {
   [[nodiscard]] bool ended() const noexcept { return back == submitted && (give_up || submitted == count); }
 };
 
-ClientHandle::ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client)
-    : engine_(std::move(engine)), client_(std::move(client)), answer_type_(engine_->op()) {}
+ClientHandle::ClientHandle(AnyClient client)
+    : client_(std::move(client)),
+      query_bytes_(client_->query_bytes()),
+      answer_bytes_(client_->answer_bytes()),
+      answer_type_(client_->answer_type(), answer_bytes_) {}
 
 std::uint64_t ClientHandle::submit(nb::handle object, std::uint64_t tag, std::optional<double> deadline) {
   const Use use(*this);
   const BytesView query(object, kQuery);
-  query.require_one(engine_->op().query_bytes);
-  return client_->submit(query.bytes(), {.tag = tag, .deadline = to_deadline(deadline)}).or_throw("submitting a query");
+  query.require_one(query_bytes_);
+  const auto ticket = client_->submit(query.bytes(), {.tag = tag, .deadline = to_deadline(deadline)});
+  if (!ticket) client_->throw_refused("submitting a query", ticket.error());
+  return *ticket;
 }
 
 std::size_t ClientHandle::submit_many(nb::handle object, std::uint64_t tag, std::optional<double> deadline) {
   const Use use(*this);
   const BytesView queries(object, kQueries);
-  static_cast<void>(queries.count(engine_->op().query_bytes));
+  static_cast<void>(queries.count(query_bytes_));
   const serve::SubmitOptions options{.tag = tag, .deadline = to_deadline(deadline)};
   const GilRelease released;
-  return client_->submit_many(queries.bytes(), options).or_throw("submitting queries");
+  const auto admitted = client_->submit_many(queries.bytes(), options);
+  if (!admitted) client_->throw_refused("submitting queries", admitted.error());
+  return *admitted;
 }
 
 Completions ClientHandle::poll(std::size_t most) {
   const Use use(*this);
-  const std::size_t bytes = engine_->op().answer_bytes;
+  const std::size_t bytes = answer_bytes_;
   const std::size_t room = std::min(most, client_->in_flight());
   auto tickets = make_values<std::uint64_t>(room);
   auto tags = make_values<std::uint64_t>(room);
@@ -147,11 +167,10 @@ void ClientHandle::take(Batch& batch) {
 
 /// Submits as long as there is room, and takes in what comes back; returns when `kLook` has passed or all is back.
 void ClientHandle::run(Batch& batch) {
-  const std::size_t query_bytes = engine_->op().query_bytes;
   const Time until = SteadyClock::now() + kLook;
   while (!batch.ended()) {
     if (batch.submitted < batch.count && !batch.give_up) {
-      const auto admitted = client_->submit_many(batch.queries.subspan(batch.submitted * query_bytes), batch.options);
+      const auto admitted = client_->submit_many(batch.queries.subspan(batch.submitted * query_bytes_), batch.options);
       batch.submitted += admitted ? *admitted : 0;
       batch.give_up = !admitted;  // failed or stopped: the rest will never be admitted
       if (client_->in_flight() == 0 && !batch.give_up) {
@@ -168,17 +187,17 @@ void ClientHandle::run(Batch& batch) {
 }
 
 nb::object ClientHandle::ask(nb::handle object, std::optional<double> deadline) {
-  BytesView(object, kQuery).require_one(engine_->op().query_bytes);
-  auto answers = make_values<std::uint8_t>(engine_->op().answer_bytes);
+  BytesView(object, kQuery).require_one(query_bytes_);
+  auto answers = make_values<std::uint8_t>(answer_bytes_);
   std::uint8_t status = 0;
   ask_all(object, deadline, answers.get(), &status);
-  if (status != 0) throw_failed(static_cast<Errc>(status - 1), *engine_);
+  if (status != 0) client_->throw_unanswered(static_cast<Errc>(status - 1));
   return answer_type_.array(std::move(answers), 1)[nb::int_(0)];
 }
 
 nb::tuple ClientHandle::ask_many(nb::handle object, std::optional<double> deadline) {
-  const std::size_t count = BytesView(object, kQueries).count(engine_->op().query_bytes);
-  auto answers = make_values<std::uint8_t>(count * engine_->op().answer_bytes);
+  const std::size_t count = BytesView(object, kQueries).count(query_bytes_);
+  auto answers = make_values<std::uint8_t>(count * answer_bytes_);
   auto status = make_values<std::uint8_t>(count);
   ask_all(object, deadline, answers.get(), status.get());
   return nb::make_tuple(answer_type_.array(std::move(answers), count), to_numpy(std::move(status), count));
@@ -192,8 +211,8 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
   }
   const BytesView queries(object, kQueries);
   Batch batch{.queries = queries.bytes(),
-              .count = queries.count(engine_->op().query_bytes),
-              .answer_bytes = engine_->op().answer_bytes,
+              .count = queries.count(query_bytes_),
+              .answer_bytes = answer_bytes_,
               .answers = answers,
               .status = status,
               .options = {.deadline = to_deadline(deadline)},
@@ -210,9 +229,9 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
   }
   if (interrupted) throw nb::python_error(std::move(*interrupted));
   // What was never admitted: the engine has failed or been stopped, or it is too late.
-  const auto fault = engine_->fault();
-  const Errc otherwise = batch.late ? Errc::deadline_exceeded : Errc::stopped;
-  std::fill(status + batch.back, status + batch.count, status_byte(fault ? fault->code : otherwise));
+  const Errc refusal = client_->refusal();
+  const bool is_late = batch.late && refusal == Errc::stopped;
+  std::fill(status + batch.back, status + batch.count, status_byte(is_late ? Errc::deadline_exceeded : refusal));
   std::fill(answers + batch.back * batch.answer_bytes, answers + batch.count * batch.answer_bytes, std::uint8_t{0});
 }
 
@@ -229,6 +248,16 @@ std::size_t ClientHandle::in_flight() {
 std::uint64_t ClientHandle::oldest() {
   const Use use(*this);
   return client_->oldest();
+}
+
+nb::object ClientHandle::query_dtype() {
+  const Use use(*this);
+  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(client_->query_type(), query_bytes_);
+}
+
+nb::object ClientHandle::answer_dtype() {
+  const Use use(*this);
+  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(client_->answer_type(), answer_bytes_);
 }
 
 void ClientHandle::close() {

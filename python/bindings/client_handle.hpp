@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "answer_type.hpp"
+#include "any_client.hpp"
 #include "arrays.hpp"
-#include "headrace/serve/engine.hpp"
 
 namespace headrace::python {
 
@@ -25,7 +25,7 @@ struct Completions {
 /// A Client as Python has it: it can be closed, takes arrays, and notices when two threads use it at once.
 class ClientHandle {
  public:
-  ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client);
+  explicit ClientHandle(AnyClient client);
 
   [[nodiscard]] std::uint64_t submit(nanobind::handle query, std::uint64_t tag, std::optional<double> deadline);
   [[nodiscard]] std::size_t submit_many(nanobind::handle queries, std::uint64_t tag, std::optional<double> deadline);
@@ -36,6 +36,9 @@ class ClientHandle {
   void cancel(std::uint64_t ticket);
   [[nodiscard]] std::size_t in_flight();
   [[nodiscard]] std::uint64_t oldest();
+  /// The types of a query and of an answer, in NumPy's terms.
+  [[nodiscard]] nanobind::object query_dtype();
+  [[nodiscard]] nanobind::object answer_dtype();
   /// Waits for what is in flight, drops it, and gives the lane back.
   void close();
 
@@ -47,8 +50,9 @@ class ClientHandle {
   /// Asks all of `queries` and waits; room for each answer and status.
   void ask_all(nanobind::handle queries, std::optional<double> deadline, std::uint8_t* answers, std::uint8_t* status);
 
-  std::shared_ptr<serve::Engine> engine_;  ///< Kept running as long as it has clients.
-  std::optional<serve::Client> client_;
+  std::optional<AnyClient> client_;
+  std::size_t query_bytes_;
+  std::size_t answer_bytes_;
   AnswerType answer_type_;
   std::atomic<bool> busy_{false};
 };

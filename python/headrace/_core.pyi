@@ -1103,8 +1103,13 @@ class Completions:
 
 class Client:
     """
-    A thread's own way into an engine, made by Engine.connect(). It is used by one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are seconds from now.
+    A thread's own way into an engine: made by Engine.connect(), or of the URL shm://NAME/MODEL for one that another process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). It is used by one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are seconds from now.
     """
+
+    def __init__(self, url: str, *, slots: int = ...) -> None:
+        """
+        Connects to a server's model: shm://NAME/MODEL, or shm://NAME where the server has one model. `slots` queries may be in flight, a power of two; 0 is 256, or as many as the server allows where that is less. Once the server has ended, is about to stop or has another model under the name, what it has not answered comes back as stopped. Raises UsageError for another URL and for a model that the server does not have, SystemError where there is no such server, it does not answer for 10 s, or it has no room.
+        """
 
     def submit(self, query: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
@@ -1151,9 +1156,19 @@ class Client:
         The ticket of the oldest query not yet polled; with none in flight, the next one's.
         """
 
+    @property
+    def query_dtype(self) -> object:
+        """
+        The type of a query as the operator has it; bytes for one whose queries have none.
+        """
+
+    @property
+    def answer_dtype(self) -> object:
+        """The type of an answer; bytes for an operator whose answers have none."""
+
     def close(self) -> None:
         """
-        Waits for what is in flight, drops it, and lets another client connect.
+        Waits for what is in flight, drops it, and lets another client connect. A client of another process drops it at once.
         """
 
     def __enter__(self) -> Client: ...
@@ -3956,9 +3971,9 @@ class Model:
     An operator that clients of a server ask by name; headrace.wire.model() makes one of an engine.
     """
 
-    def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ...) -> None:
+    def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ..., query_type: str = ..., answer_type: str = ...) -> None:
         """
-        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. Raises UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave their query or answer.
+        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` and `answer_type` say how clients of shared memory show them, as Operator.answer_type does; as the engine's operator says where they are empty. Raises UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave their query or answer.
         """
 
     @property
@@ -4096,6 +4111,10 @@ class ModelStatistics:
     def grpc(self) -> ProtocolStatistics: ...
 
     @property
+    def shm(self) -> ProtocolStatistics:
+        """Through shared memory, where each query is a request."""
+
+    @property
     def queries_waiting(self) -> int:
         """Queries that wait for a slot of the engine now."""
 
@@ -4145,6 +4164,10 @@ class ServerStatistics:
         """Those over gRPC, by outcome."""
 
     @property
+    def shm(self) -> Outcomes:
+        """Those through shared memory, by outcome."""
+
+    @property
     def memory_bytes(self) -> int:
         """Taken by requests and replies now."""
 
@@ -4157,9 +4180,9 @@ class Server:
     Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
         """
 
     @property
@@ -4169,6 +4192,12 @@ class Server:
     @property
     def grpc_port(self) -> int | None:
         """The port for gRPC; None where it is not spoken."""
+
+    @property
+    def shm(self) -> str | None:
+        """
+        The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.
+        """
 
     def statistics(self) -> ServerStatistics: ...
 
@@ -4246,6 +4275,12 @@ class InputTensor:
 
     def __init__(self, name: str, datatype: str, shape: Sequence[int], content: bytes) -> None: ...
 
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def content(self) -> bytes: ...
+
 class ServerLoad:
     """What a load on a server did; each arrival is a request."""
 
@@ -4271,6 +4306,28 @@ def describe_model(endpoint: ServerEndpoint) -> list[ModelInput]:
 def load_server(endpoint: ServerEndpoint, requests: Sequence[Sequence[InputTensor]], *, connections: int = ..., streams: int = ..., deadline: float | None = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
     """
     Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, goes away, or goes silent for longer than the endpoint's patience.
+    """
+
+class RingDescription:
+    """A model behind shared memory, as its server describes it."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def query_bytes(self) -> int: ...
+
+    @property
+    def inputs(self) -> list[Tensor]: ...
+
+def describe_ring(url: str) -> RingDescription:
+    """
+    What a server says of the model at shm://NAME/MODEL. Raises as Client does.
+    """
+
+def load_rings(url: str, queries: Sequence[bytes], *, slots: int = ..., deadline: float | None = ..., patience: float = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
+    """
+    load_server() through shared memory: each request is a query, and each generator has a ring of `slots`.
     """
 
 class StringDictionary:

@@ -100,7 +100,7 @@ def _unanswered(models: "list[ModelStatistics]") -> dict[_Key, tuple[int, int]]:
     return {
         (model.name, protocol, outcome): (getattr(done.requests, outcome), getattr(done.queries, outcome))
         for model in models
-        for protocol, done in (("http", model.http), ("grpc", model.grpc))
+        for protocol, done in (("http", model.http), ("grpc", model.grpc), ("shm", model.shm))
         for outcome in _LEVELS
     }
 

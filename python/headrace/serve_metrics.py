@@ -34,6 +34,9 @@ class ServerCollector(Collector):
 
     def __init__(self, server: Server, device: Device) -> None:
         self._server = server
+        # What clients may speak to it: the names are those of the statistics' attributes.
+        spoken = (("http", True), ("grpc", server.grpc_port is not None), ("shm", server.shm is not None))
+        self._protocols = [name for name, is_spoken in spoken if is_spoken]
         self._device = device
         self._built = {"version": _core.version, **built()}
         # With a prefix: the node exporter has process_ metrics of its own beside those of a file.
@@ -76,7 +79,7 @@ class ServerCollector(Collector):
         yield from _triton(models)
 
     def _by_protocol(self, model: ModelStatistics) -> list[tuple[str, ProtocolStatistics]]:
-        return [("http", model.http), *([] if self._server.grpc_port is None else [("grpc", model.grpc)])]
+        return [(name, getattr(model, name)) for name in self._protocols]
 
     def _of_server(self) -> Iterator[Metric]:
         done = self._server.statistics()
@@ -86,9 +89,8 @@ class ServerCollector(Collector):
             labels=("protocol", "outcome"),
         )
         replied = [one for one in OUTCOMES if one != "cancelled"]
-        _add_outcomes(requests, ("http",), done.http, replied)
-        if self._server.grpc_port is not None:
-            _add_outcomes(requests, ("grpc",), done.grpc, replied)
+        for protocol in self._protocols:
+            _add_outcomes(requests, (protocol,), getattr(done, protocol), replied)
         yield requests
         accepted, closed = done.connections, done.connections - done.connections_open
         yield CounterMetricFamily("headrace_serve_connections_accepted", "Connections accepted.", value=accepted)
@@ -141,15 +143,15 @@ def _gauge(name: str, means: str, models: Iterable[ModelStatistics], attribute: 
 
 
 def _triton(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
-    """Triton's metrics, over both protocols. They are counters without the ending _total, which no counter may lack."""
+    """Triton's metrics, over all protocols. They are counters without the ending _total, which no counter may lack."""
     success = Metric("nv_inference_request_success", "Requests answered.", "unknown")
     count = Metric("nv_inference_count", "Queries of answered requests.", "unknown")
     duration = Metric("nv_inference_request_duration_us", "Microseconds that answered requests took.", "unknown")
     for model in models:
         labels = {"model": model.name, "version": model.version}
-        both = (model.http, model.grpc)
-        success.add_sample(success.name, labels, sum(one.requests.answered for one in both))
-        count.add_sample(count.name, labels, sum(one.queries.answered for one in both))
-        seconds = sum(one.durations.sum for one in both)
+        every = (model.http, model.grpc, model.shm)
+        success.add_sample(success.name, labels, sum(one.requests.answered for one in every))
+        count.add_sample(count.name, labels, sum(one.queries.answered for one in every))
+        seconds = sum(one.durations.sum for one in every)
         duration.add_sample(duration.name, labels, round(seconds * MICROSECONDS))
     yield from (success, count, duration)

@@ -30,7 +30,7 @@ from headrace._core import (
     Tensor,
     built_with_wire,
 )
-from headrace.dtypes import answer_dtype_of, read_dtype
+from headrace.dtypes import answer_dtype_of, read_dtype, write_dtype
 from headrace.errors import Errc, UsageError
 from headrace.operators.compiled_operator import maker_of
 from headrace.serve import Engine, Operator
@@ -103,7 +103,8 @@ def model(
             of the protocol can be, which it names.
     """
     operator = engine.operator
-    inputs = _tensors(operator, "query", query_dtype(operator) if query is None else query, operator.query_bytes)
+    of_query = query_dtype(operator) if query is None else query
+    inputs = _tensors(operator, "query", of_query, operator.query_bytes)
     of_answer = answer_dtype_of(operator.answer_type, operator.answer_bytes) if answer is None else answer
     outputs = _tensors(operator, "answer", of_answer, operator.answer_bytes)
     return Model(
@@ -113,6 +114,8 @@ def model(
         name=operator.name if name is None else name,
         version=version,
         batch_max=batch_max,
+        query_type=write_dtype(np.dtype(of_query)),
+        answer_type=write_dtype(np.dtype(of_answer)),
     )
 
 

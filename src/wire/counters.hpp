@@ -11,9 +11,9 @@
 
 namespace headrace::wire {
 
-/// What the clients of a port speak.
-enum class Protocol : std::uint8_t { http, grpc };
-constexpr std::size_t kProtocols = 2;
+/// How clients reach a server: what they speak at a port, or shared memory.
+enum class Protocol : std::uint8_t { http, grpc, shm };
+constexpr std::size_t kProtocols = 3;
 
 /// How a request ended: the members of Outcomes, in their order.
 enum class RequestOutcome : std::uint8_t { answered, invalid, refused, late, cancelled, failed };

@@ -51,9 +51,12 @@ std::uint64_t unanswered(const Outcomes& requests) { return requests.total() - r
 json statistics_of(const ServedModel& served) {
   const serve::EngineStatistics engine = served.model.engine->statistics();
   const ModelStatistics counted = served.statistics();
-  const std::uint64_t queries = counted.http.queries.answered + counted.grpc.queries.answered;
-  const std::uint64_t answered = counted.http.requests.answered + counted.grpc.requests.answered;
-  const std::uint64_t failed = unanswered(counted.http.requests) + unanswered(counted.grpc.requests);
+  const std::uint64_t queries =
+      counted.http.queries.answered + counted.grpc.queries.answered + counted.shm.queries.answered;
+  const std::uint64_t answered =
+      counted.http.requests.answered + counted.grpc.requests.answered + counted.shm.requests.answered;
+  const std::uint64_t failed =
+      unanswered(counted.http.requests) + unanswered(counted.grpc.requests) + unanswered(counted.shm.requests);
   const auto stage = [&](Duration mean) {  // the engine times a sample of its queries
     return duration_of(queries, mean * static_cast<Duration::rep>(queries));
   };
@@ -63,8 +66,9 @@ json statistics_of(const ServedModel& served) {
           {"inference_count", queries},
           {"execution_count", queries},
           {"inference_stats",
-           {{"success", duration_of(answered, counted.http.durations.sum + counted.grpc.durations.sum)},
-            {"fail", duration_of(failed, counted.http.unanswered + counted.grpc.unanswered)},
+           {{"success", duration_of(answered, counted.http.durations.sum + counted.grpc.durations.sum +
+                                                  counted.shm.durations.sum)},
+            {"fail", duration_of(failed, counted.http.unanswered + counted.grpc.unanswered + counted.shm.unanswered)},
             {"queue", stage(engine.stages.queue)},
             {"compute_input", stage(engine.stages.copy_in)},
             {"compute_infer", stage(engine.stages.kernel)},

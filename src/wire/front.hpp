@@ -61,6 +61,12 @@ struct Shared {
     return published;
   }
 
+  /// Threads that count, and that are a client of each engine: those for HTTP and gRPC, and behind them those for
+  /// shared memory.
+  [[nodiscard]] std::size_t threads() const noexcept {
+    return config.threads + (config.shm.empty() ? 0U : config.shm_threads);
+  }
+
   const ServerConfig config;
   Budget memory;
   SharedRegions regions;
@@ -74,6 +80,7 @@ struct Shared {
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> connections_open{0};
   std::atomic<std::uint64_t> connections_refused{0};
+  std::atomic<std::uint64_t> ring_clients{0};  ///< Clients of shared memory.
   /// One for each thread, which writes to it. None is added once the threads have started.
   std::deque<ReplyCounters> replies;
   const Time began = SteadyClock::now();

@@ -28,6 +28,7 @@ ModelStatistics sum_of(const ModelCounts& counters) {
   for (const ModelCounters& one : counters) {
     one.of(Protocol::http).add_to(sum.http);
     one.of(Protocol::grpc).add_to(sum.grpc);
+    one.of(Protocol::shm).add_to(sum.shm);
     sum.queries_waiting += one.queries_waiting.get();
     sum.queries_in_flight += one.queries_in_flight.get();
     sum.last_inference = std::max(sum.last_inference, static_cast<std::int64_t>(one.last_inference.get()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -41,13 +42,23 @@ ServerConfig checked(ServerConfig config) {
   }
   require(config.request_max > Duration::zero() && config.idle_max > Duration::zero(),
           "request_max and idle_max must be more than 0");
+  if (!config.shm.empty()) {
+    require(rings::is_server_name(config.shm),
+            fmt::format("shm is a name of {}, not '{}'", rings::kServerNames, config.shm));
+    require(config.shm_threads >= 1 && config.shm_threads <= kThreadsMax, "shm_threads must be 1 to 256");
+    require(config.shm_clients_max >= 1 && config.shm_clients_max <= kConnectionsMax,
+            "shm_clients_max must be 1 to 1,048,576");
+    require(config.shm_slots_max >= 1 && config.shm_slots_max <= rings::kSlotsMost,
+            "shm_slots_max must be 1 to 65,536");
+    require(config.shm_spin >= Duration::zero(), "shm_spin must not be negative");
+  }
   return config;
 }
 
 }  // namespace
 
 Server::State::State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config))) {
-  auto first_models = std::make_shared<const Models>(std::move(models), shared.config.threads);
+  auto first_models = std::make_shared<const Models>(std::move(models), shared.threads());
   const std::string& address = shared.config.address;
   std::vector<Listener> first(1);
   first[0].socket = listen_on(address, shared.config.http_port, false);
@@ -63,20 +74,29 @@ Server::State::State(ServerConfig config, std::vector<Model> models) : shared(ch
     if (grpc_port) next.push_back({listen_on(address, *grpc_port, true), Protocol::grpc});
     threads.emplace_back(shared, threads.size(), std::move(next));
   }
-  for (const RepositoryEntry& entry : first_models->entries()) hand_out(make_askers(*entry.served));
+  if (!shared.config.shm.empty()) listen_for_rings();
+  for (const RepositoryEntry& entry : first_models->entries()) hand_out(make_ways(*entry.served));
   shared.published = std::move(first_models);
   shared.news.store(1, std::memory_order_release);
 }
 
 Server::State::~State() { stop(); }
 
+void Server::State::listen_for_rings() {
+  for (std::size_t i = threads.size(); i < shared.threads(); ++i) ring_threads.emplace_back(shared, i);
+  ring_threads.front().listen(rings::listen_as(shared.config.shm), [this](FileDescriptor socket) {
+    std::ranges::min_element(ring_threads, {}, &rings::RingThread::clients)->adopt(std::move(socket));
+  });
+}
+
 void Server::State::start() {
   start_each("server threads", threads.size(), [&](std::size_t i) { threads[i].start(); });
+  start_each("threads for shared memory", ring_threads.size(), [&](std::size_t i) { ring_threads[i].start(); });
 }
 
 void Server::State::wake() noexcept {
   const std::lock_guard locked(mutex);
-  for (FrontThread& thread : threads) thread.wake();
+  each_thread([](auto& thread) { thread.wake(); });
 }
 
 void Server::State::stop() noexcept {
@@ -84,6 +104,7 @@ void Server::State::stop() noexcept {
   shared.calls.close();
   const std::lock_guard locked(mutex);
   threads.clear();
+  while (!ring_threads.empty()) ring_threads.pop_front();  // the first gives clients to the others
 }
 
 Server::Server(ServerConfig config, std::vector<Model> models)
@@ -97,6 +118,8 @@ std::uint16_t Server::http_port() const noexcept { return state_->port; }
 
 std::optional<std::uint16_t> Server::grpc_port() const noexcept { return state_->grpc_port; }
 
+const std::string& Server::shm() const noexcept { return state_->shared.config.shm; }
+
 ServerStatistics Shared::statistics() const {
   ServerStatistics sum{.connections = connections,
                        .connections_open = connections_open,
@@ -106,10 +129,13 @@ ServerStatistics Shared::statistics() const {
   for (const ReplyCounters& one : replies) {
     sum.http += one.protocols[static_cast<std::size_t>(Protocol::http)].get();
     sum.grpc += one.protocols[static_cast<std::size_t>(Protocol::grpc)].get();
+    sum.shm += one.protocols[static_cast<std::size_t>(Protocol::shm)].get();
   }
-  sum.requests = sum.http.total() + sum.grpc.total();
-  sum.failed = sum.requests - sum.http.answered - sum.grpc.answered;
-  sum.refused = sum.http.refused + sum.grpc.refused;
+  for (const Outcomes& one : {sum.http, sum.grpc, sum.shm}) {
+    sum.requests += one.total();
+    sum.failed += one.total() - one.answered;
+    sum.refused += one.refused;
+  }
   return sum;
 }
 

@@ -12,6 +12,10 @@ Server::Server(ServerConfig /*config*/, std::vector<Model> /*models*/) {
 Server::~Server() = default;
 std::uint16_t Server::http_port() const noexcept { return 0; }
 std::optional<std::uint16_t> Server::grpc_port() const noexcept { return {}; }
+const std::string& Server::shm() const noexcept {
+  static const std::string none;
+  return none;
+}
 ServerStatistics Server::statistics() const { return {}; }
 std::vector<ModelStatistics> Server::model_statistics() const { return {}; }
 void Server::load(Model /*model*/) {}

@@ -14,20 +14,24 @@
 /// How a server's models change while it serves.
 namespace headrace::wire {
 
-std::vector<std::unique_ptr<Asker>> Server::State::make_askers(ServedModel& served) {
-  std::vector<std::unique_ptr<Asker>> made;
+Server::State::Ways Server::State::make_ways(ServedModel& served) {
+  Ways made;
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    made.push_back(std::make_unique<Asker>(served, (*served.counters)[i], shared.config.waiting_max,
-                                           threads[i].wake_descriptor()));
-    served.askers.push_back(made.back().get());
+    made.askers.push_back(std::make_unique<Asker>(served, (*served.counters)[i], shared.config.waiting_max,
+                                                  threads[i].wake_descriptor()));
+    served.askers.push_back(made.askers.back().get());
   }
-  served.users.store(static_cast<std::uint32_t>(threads.size()), std::memory_order_relaxed);
+  for (const rings::RingThread& thread : ring_threads) {
+    made.lanes.push_back(std::make_unique<rings::RingLane>(served, (*served.counters)[thread.number()]));
+  }
+  served.users.store(static_cast<std::uint32_t>(shared.threads()), std::memory_order_relaxed);
   return made;
 }
 
-void Server::State::hand_out(std::vector<std::unique_ptr<Asker>> askers) {
-  for (FrontThread& thread : threads) thread.expect();
-  for (std::size_t i = 0; i < askers.size(); ++i) threads[i].bring(std::move(askers[i]));
+void Server::State::hand_out(Ways ways) {
+  each_thread([](auto& thread) { thread.expect(); });
+  for (std::size_t i = 0; i < ways.askers.size(); ++i) threads[i].bring(std::move(ways.askers[i]));
+  for (std::size_t i = 0; i < ways.lanes.size(); ++i) ring_threads[i].bring(std::move(ways.lanes[i]));
 }
 
 void Server::State::publish(std::shared_ptr<const Models> models, ServedModel* fresh,
@@ -37,20 +41,22 @@ void Server::State::publish(std::shared_ptr<const Models> models, ServedModel* f
     const std::lock_guard locked(mutex);
     if (threads.empty()) throw UsageError("the server has been stopped");
     leaving.reserve(leaving.size() + 1);
-    std::vector<std::unique_ptr<Asker>> askers;
-    if (fresh != nullptr) askers = make_askers(*fresh);
+    Ways ways;
+    if (fresh != nullptr) ways = make_ways(*fresh);
     const std::lock_guard publishing(shared.publishing);
-    hand_out(std::move(askers));
+    hand_out(std::move(ways));
     if (leaves != nullptr) leaving.push_back(std::move(leaves));
     shared.published.swap(models);
     news = shared.news.fetch_add(1, std::memory_order_acq_rel) + 1;
-    for (FrontThread& thread : threads) thread.wake();
+    each_thread([](auto& thread) { thread.wake(); });
   }
   constexpr Duration kLook = std::chrono::microseconds(200);
   while (true) {
     {
       const std::lock_guard locked(mutex);
-      if (std::ranges::all_of(threads, [&](const FrontThread& thread) { return thread.has_seen() >= news; })) return;
+      bool seen = true;
+      each_thread([&](const auto& thread) { seen = seen && thread.has_seen() >= news; });
+      if (seen) return;
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -61,7 +67,7 @@ void Server::load(Model model) {
   const std::lock_guard locked(state.changing);
   const std::shared_ptr<const Models> before = state.shared.models();
   const std::string name = model.name;
-  auto models = std::make_shared<const Models>(before->with(std::move(model), state.shared.config.threads));
+  auto models = std::make_shared<const Models>(before->with(std::move(model), state.shared.threads()));
   const RepositoryEntry* const former = before->entry(name);
   ServedModel* const fresh = models->find(name);
   state.publish(std::move(models), fresh, former == nullptr ? nullptr : former->served);

@@ -9,6 +9,7 @@
 
 #include "headrace/wire/server.hpp"
 #include "wire/front_thread.hpp"
+#include "wire/rings/ring_thread.hpp"
 
 namespace headrace::wire {
 
@@ -24,12 +25,23 @@ struct Server::State {
   void wake() noexcept;
   void stop() noexcept;
 
-  /// An Asker of each thread for a model that is published next. Throws UsageError where its engine has too few lanes.
-  /// `mutex` is held, or no thread has started; so for hand_out().
-  [[nodiscard]] std::vector<std::unique_ptr<Asker>> make_askers(ServedModel& served);
+  /// What asks the engine of a model, for each thread.
+  struct Ways {
+    std::vector<std::unique_ptr<Asker>> askers;
+    std::vector<std::unique_ptr<rings::RingLane>> lanes;
+  };
+  /// Those of a model that is published next. Throws UsageError where its engine has too few lanes. `mutex` is held, or
+  /// no thread has started; so for hand_out().
+  [[nodiscard]] Ways make_ways(ServedModel& served);
   /// Gives them to the threads. Throws std::bad_alloc; then no thread has one. Shared::publishing is held from before
   /// this until the model is published.
-  void hand_out(std::vector<std::unique_ptr<Asker>> askers);
+  void hand_out(Ways ways);
+  /// Calls act(thread) for all threads.
+  template <class Act>
+  void each_thread(Act act) {
+    for (FrontThread& thread : threads) act(thread);
+    for (rings::RingThread& thread : ring_threads) act(thread);
+  }
   /// Has all threads serve `models`, and waits until they do. `changing` is held.
   /// @param fresh    a model of it that was not served before; null for none
   /// @param leaving  a model that was served before and is not in it; null for none
@@ -43,8 +55,12 @@ struct Server::State {
   /// Models that threads may still ask, although they have left. Guarded by `changing`. Whoever holds the last
   /// reference to a model destroys it, which may wait for Python: it is to be no thread that answers.
   std::vector<std::shared_ptr<ServedModel>> leaving;
-  std::mutex mutex;  ///< Guards `threads` once they have started.
+  std::mutex mutex;  ///< Guards `threads` and `ring_threads` once they have started.
   std::deque<FrontThread> threads;
+  std::deque<rings::RingThread> ring_threads;  ///< The first accepts clients.
+
+ private:
+  void listen_for_rings();
 };
 
 }  // namespace headrace::wire

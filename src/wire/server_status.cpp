@@ -53,6 +53,7 @@ json model_status(const ServedModel& served) {
   model["stages"] = json_of(engine.statistics().stages);
   model["http"] = json_of(counted.http);
   model["grpc"] = json_of(counted.grpc);
+  model["shm"] = json_of(counted.shm);
   return model;
 }
 
@@ -109,28 +110,33 @@ json describe_status(const Shared& shared, const Models& served_models) {
       models.push_back(model_status(*entry.served));
     } else {
       const ModelStatistics one = entry.statistics();
-      unloaded.push_back(
-          {{"name", one.name}, {"version", one.version}, {"http", json_of(one.http)}, {"grpc", json_of(one.grpc)}});
+      unloaded.push_back({{"name", one.name},
+                          {"version", one.version},
+                          {"http", json_of(one.http)},
+                          {"grpc", json_of(one.grpc)},
+                          {"shm", json_of(one.shm)}});
     }
   }
-  return {{"name", "headrace"},
-          {"version", kVersion},
-          {"started", shared.started},
-          {"uptime", seconds_of(SteadyClock::now() - shared.began)},
-          {"draining", shared.draining.load(std::memory_order_relaxed)},
-          {"threads", shared.config.threads},
-          {"grpc", shared.config.grpc_port.has_value()},
-          {"connections",
-           {{"accepted", counted.connections},
-            {"open", counted.connections_open},
-            {"refused", counted.connections_refused},
-            {"limit", shared.config.connections_max}}},
-          {"memory", {{"bytes", counted.memory_bytes}, {"limit_bytes", counted.memory_limit_bytes}}},
-          {"requests", {{"http", json_of(counted.http)}, {"grpc", json_of(counted.grpc)}}},
-          {"bounds", bounds_of_durations()},
-          {"devices", devices_of(shared, served_models)},
-          {"models", std::move(models)},
-          {"unloaded", std::move(unloaded)}};
+  return {
+      {"name", "headrace"},
+      {"version", kVersion},
+      {"started", shared.started},
+      {"uptime", seconds_of(SteadyClock::now() - shared.began)},
+      {"draining", shared.draining.load(std::memory_order_relaxed)},
+      {"threads", shared.config.threads},
+      {"grpc", shared.config.grpc_port.has_value()},
+      {"shm", !shared.config.shm.empty()},
+      {"connections",
+       {{"accepted", counted.connections},
+        {"open", counted.connections_open},
+        {"refused", counted.connections_refused},
+        {"limit", shared.config.connections_max}}},
+      {"memory", {{"bytes", counted.memory_bytes}, {"limit_bytes", counted.memory_limit_bytes}}},
+      {"requests", {{"http", json_of(counted.http)}, {"grpc", json_of(counted.grpc)}, {"shm", json_of(counted.shm)}}},
+      {"bounds", bounds_of_durations()},
+      {"devices", devices_of(shared, served_models)},
+      {"models", std::move(models)},
+      {"unloaded", std::move(unloaded)}};
 }
 
 }  // namespace headrace::wire

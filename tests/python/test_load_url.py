@@ -376,7 +376,7 @@ def test_a_signal_ends_the_wait_for_a_silent_server():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--url", "shm://here/light", "--rate", "1K"), "shared memory"),
+        (("--url", "shm:///light", "--rate", "1K"), "a server's name is"),
         (("--url", "https://127.0.0.1:1/light", "--rate", "1K"), "TLS"),
         (("--url", "127.0.0.1:8001/light", "--rate", "1K"), "grpc://HOST:PORT/MODEL"),
         (("--url", "grpc://127.0.0.1:8001", "--rate", "1K"), "names no model"),

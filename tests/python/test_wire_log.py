@@ -50,7 +50,15 @@ def fake_server(**invalid: int) -> wire.Server:
         return SimpleNamespace(requests=outcomes(count), queries=outcomes(0))
 
     models = [
-        SimpleNamespace(name=name, version="1", loaded=True, ready=True, http=protocol(count), grpc=protocol(0))
+        SimpleNamespace(
+            name=name,
+            version="1",
+            loaded=True,
+            ready=True,
+            http=protocol(count),
+            grpc=protocol(0),
+            shm=protocol(0),
+        )
         for name, count in invalid.items()
     ]
     done = SimpleNamespace(connections_refused=0)

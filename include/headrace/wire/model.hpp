@@ -33,6 +33,10 @@ struct Model {
   std::vector<Tensor> inputs;      ///< Parts of a query that do not overlap, at least one.
   std::vector<Tensor> outputs;     ///< Parts of an answer, at least one.
   std::uint32_t batch_max = 1024;  ///< Queries in one request.
+  /// How Python shows queries and answers to clients of shared memory, as serve::Operator has it. Empty: as the
+  /// engine's operator says.
+  std::string query_type = {};
+  std::string answer_type = {};
 };
 
 /// Throws UsageError for a model that cannot be served: no engine, a bad name, two tensors of one name, tensors that

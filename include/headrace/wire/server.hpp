@@ -1,6 +1,7 @@
 #pragma once
 
-// A Server answers other processes over HTTP and gRPC, by the Open Inference Protocol, with the engines of its models.
+// A Server answers other processes with the engines of its models: over HTTP and gRPC, by the Open Inference Protocol,
+// and through shared memory.
 //
 //     auto serve = [](headrace::wire::Model model) {
 //       headrace::wire::Server server({.http_port = 8000, .grpc_port = 8001}, {std::move(model)});
@@ -44,6 +45,13 @@ struct ServerConfig {
   /// /dev/shm read and written that this process may open.
   bool shared_memory = false;
   std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions that are registered.
+  /// The name under which clients of this machine and user ask through rings in shared memory, "shm://NAME/MODEL", see
+  /// wire::Client; empty: none do. 1 to 64 letters, digits, '.', '_' and '-'.
+  std::string shm = {};
+  std::uint32_t shm_threads = 1;                      ///< Threads for these clients; each is a client of every engine.
+  std::uint32_t shm_clients_max = 64;                 ///< Clients with rings; more are refused.
+  std::uint32_t shm_slots_max = 4096;                 ///< Queries that one of them may have in flight.
+  Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread looks at rings before it sleeps.
   /// Whether clients may ask for models to be loaded and unloaded: the program answers next_model_request() then.
   bool model_control = false;
 };
@@ -56,8 +64,8 @@ struct ServerConfig {
 class Server {
  public:
   /// Listens, and answers from then on. Throws UsageError for models or limits that cannot be served (an engine whose
-  /// Plan::clients_max is below `threads` among them), SystemError where the address or a port cannot be had, Exception
-  /// (Errc::not_supported) for gRPC in a build without it.
+  /// Plan::clients_max is below `threads` and `shm_threads` together among them), SystemError where the address or a
+  /// port cannot be had, Exception (Errc::not_supported) for gRPC in a build without it.
   Server(ServerConfig config, std::vector<Model> models);
   /// Stops.
   ~Server();
@@ -68,6 +76,8 @@ class Server {
   [[nodiscard]] std::uint16_t http_port() const noexcept;
   /// The port for gRPC; empty where gRPC is not spoken.
   [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
+  /// ServerConfig::shm; empty where there is no shared memory.
+  [[nodiscard]] const std::string& shm() const noexcept;
   [[nodiscard]] ServerStatistics statistics() const;
   /// One for each name, in the order in which they came, also where it is not loaded. Any thread, after stop() as well.
   [[nodiscard]] std::vector<ModelStatistics> model_statistics() const;

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace import UsageError
-from headrace._core import InputTensor, ModelInput
+from headrace._core import InputTensor, ModelInput, Tensor
 from headrace.errors import DataError, reading
 from headrace.npy import BROKEN
 from headrace.text import printable
@@ -31,7 +31,7 @@ _DTYPES = {
 
 
 def make_requests(
-    inputs: Sequence[ModelInput], files: Mapping[str, Path], *, queries: int, seed: int
+    inputs: Sequence[ModelInput | Tensor], files: Mapping[str, Path], *, queries: int, seed: int
 ) -> list[list[InputTensor]]:
     """Requests of `queries` queries each, to be sent in turn.
 
@@ -64,22 +64,24 @@ def make_requests(
     return [[_tensor(one, rows[one.name], i, queries, batched=batched) for one in inputs] for i in range(count)]
 
 
-def _shape(one: ModelInput, *, batched: bool) -> list[int]:
+def _shape(one: ModelInput | Tensor, *, batched: bool) -> list[int]:
     """That of one query."""
     return list(one.shape[1:] if batched else one.shape)
 
 
-def _element_bytes(one: ModelInput) -> int:
+def _element_bytes(one: ModelInput | Tensor) -> int:
     return 4 + _WORD if one.datatype == "BYTES" else np.dtype(_dtype(one)).itemsize
 
 
-def _dtype(one: ModelInput) -> str:
+def _dtype(one: ModelInput | Tensor) -> str:
     if one.datatype not in _DTYPES:
         raise UsageError(f"input {printable(one.name)} has type {printable(one.datatype)}, which is not known here")
     return _DTYPES[one.datatype]
 
 
-def _count(inputs: Sequence[ModelInput], rows: Mapping[str, NDArray[Any]], queries: int, *, batched: bool) -> int:
+def _count(
+    inputs: Sequence[ModelInput | Tensor], rows: Mapping[str, NDArray[Any]], queries: int, *, batched: bool
+) -> int:
     """How many requests there are to be: all rows of every file are in one."""
     size = queries * sum(
         rows[one.name][0].nbytes
@@ -98,7 +100,7 @@ def _count(inputs: Sequence[ModelInput], rows: Mapping[str, NDArray[Any]], queri
     return count
 
 
-def _read_rows(one: ModelInput, path: Path, *, batched: bool) -> NDArray[Any]:
+def _read_rows(one: ModelInput | Tensor, path: Path, *, batched: bool) -> NDArray[Any]:
     """The queries of a file, along its first dimension."""
     what = f"--input {printable(one.name)}={printable(str(path))}"
     try:
@@ -124,7 +126,9 @@ def _read_rows(one: ModelInput, path: Path, *, batched: bool) -> NDArray[Any]:
     return array
 
 
-def _random_rows(one: ModelInput, generator: np.random.Generator, count: int, *, batched: bool) -> NDArray[Any]:
+def _random_rows(
+    one: ModelInput | Tensor, generator: np.random.Generator, count: int, *, batched: bool
+) -> NDArray[Any]:
     shape = _shape(one, batched=batched)
     if any(size < 0 for size in shape):
         raise UsageError(
@@ -143,7 +147,7 @@ def _random_rows(one: ModelInput, generator: np.random.Generator, count: int, *,
     return generator.integers(0, 2 if dtype.kind == "b" else _WHOLE_MOST, whole).astype(dtype)
 
 
-def _tensor(one: ModelInput, rows: NDArray[Any], index: int, queries: int, *, batched: bool) -> InputTensor:
+def _tensor(one: ModelInput | Tensor, rows: NDArray[Any], index: int, queries: int, *, batched: bool) -> InputTensor:
     """The input of a request; files that have fewer rows than others start over."""
     taken = rows[np.arange(index * queries, (index + 1) * queries) % len(rows)]
     content = _texts(taken) if one.datatype == "BYTES" else np.ascontiguousarray(taken).tobytes()

@@ -1,10 +1,10 @@
-"""`headrace load --url`: a load on a server of the Open Inference Protocol."""
+"""`headrace load --url`: a load on a server of the Open Inference Protocol, or through shared memory."""
 
 import ipaddress
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -19,10 +19,12 @@ from headrace.wire import require_wire
 
 _MODEL = re.compile(r"[A-Za-z0-9._-]+")
 _PORT_MOST = 65535
+_SLOTS = 256  # shm://
 _PATIENCE_MOST = 25.0  # below the time that any load is given to end
+_SHM = "shm"
 _CONNECTIONS = {"grpc": 4, "http": 64}
 _STREAMS = {"grpc": 64, "http": 1}
-_FORM = "grpc://HOST:PORT/MODEL or http://HOST:PORT/MODEL"
+_FORM = "grpc://HOST:PORT/MODEL, http://HOST:PORT/MODEL or shm://NAME/MODEL"
 # Options of the command that mean the same for a server.
 _SHARED = {"rate", "arrivals", "trace", "duration", "seed", "generators", "as_json"}
 
@@ -37,15 +39,20 @@ class Remote:
     ] = None
     connections: Annotated[
         int | None,
-        typer.Option("--connections", min=1, max=10_000, help="Connections. Default: 4 for grpc://, 64 for http://."),
+        typer.Option(
+            "--connections",
+            min=1,
+            max=10_000,
+            help="Connections. Default: 4 for grpc://, 64 for http://, one for each generator with shm://.",
+        ),
     ] = None
     streams_per_connection: Annotated[
         int | None,
         typer.Option(
             "--streams-per-connection",
             min=1,
-            max=10_000,
-            help="grpc://: calls at once. Default: 64.",
+            max=1 << 16,
+            help="Calls at once; grpc:// 64, shm:// 256 by default.",
         ),
     ] = None
     queries_per_request: Annotated[
@@ -117,12 +124,12 @@ def read_url(url: str) -> Place:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"--url {shown}: {error}; a URL is {_FORM}") from None
-    if parts.scheme == "shm":
-        raise UsageError(f"--url {shown}: servers have no shared memory yet: use {_FORM}")
+    if parts.scheme == _SHM:  # the rest is for those who connect to say
+        return Place(_SHM, parts.netloc, 0, parts.path.removeprefix("/"))
     if parts.scheme in {"https", "grpcs"}:
         raise UsageError(f"--url {shown}: TLS is not spoken: use {_FORM}")
     if parts.scheme not in _CONNECTIONS:
-        raise UsageError(f"--url {shown} does not begin with grpc:// or http://: a URL is {_FORM}")
+        raise UsageError(f"--url {shown} does not begin with grpc://, http:// or shm://: a URL is {_FORM}")
     if parts.username is not None or parts.query or parts.fragment or not host or not port:
         raise UsageError(f"--url {shown} is not of the form {_FORM}")
     model = parts.path.removeprefix("/")
@@ -230,10 +237,19 @@ def run(
     assert remote.url is not None
     files = _files(remote.inputs)
     place = read_url(remote.url)
-    if remote.streams_per_connection is not None and place.scheme == "http":
-        raise UsageError("--streams-per-connection is for grpc://: a connection of HTTP/1.1 has one request at a time")
     if remote.patience > _PATIENCE_MOST:
         raise UsageError(f"--patience must be at most {_PATIENCE_MOST:g} s, not {remote.patience:g} s")
+    if place.scheme == _SHM:
+        return _run_rings(
+            place,
+            remote,
+            files,
+            {"arrivals": arrivals, "rate": rate, "trace": trace, "seed": seed} | windows,
+            generators,
+            progress,
+        )
+    if remote.streams_per_connection is not None and place.scheme == "http":
+        raise UsageError("--streams-per-connection is for grpc://: a connection of HTTP/1.1 has one request at a time")
     connections = remote.connections or max(_CONNECTIONS[place.scheme], generators)
     streams = remote.streams_per_connection or _STREAMS[place.scheme]
     if connections < generators:
@@ -255,6 +271,54 @@ def run(
         **windows,  # type: ignore[arg-type]
     )
     return Asked(place, remote, connections, streams, done, _is_local(place.addresses))
+
+
+def _run_rings(
+    place: Place,
+    remote: Remote,
+    files: dict[str, Path],
+    load: dict[str, Any],
+    generators: int,
+    progress: Callable[[int], None],
+) -> Asked:
+    """The same through shared memory: each generator has a ring, and each request is a query.
+
+    Args:
+        place: the server, and perhaps the model.
+        remote: the options.
+        files: by input.
+        load: what the arrivals are, and the windows.
+        generators: threads.
+        progress: is called with the number of each window that is done.
+    """
+    from headrace.cli.load_inputs import make_requests  # noqa: PLC0415 - as in run()
+
+    assert remote.url is not None
+    if remote.queries_per_request > 1:
+        raise UsageError("--queries-per-request is for grpc:// and http://: in shared memory each request is a query")
+    if remote.connections not in {None, generators}:
+        raise UsageError("--connections: with shm:// each of --generators has a connection, and there are no others")
+    slots = remote.streams_per_connection or _SLOTS
+    described = _core.describe_ring(remote.url)
+    requests = make_requests(described.inputs, files, queries=1, seed=load["seed"])
+    offsets = {one.name: one.offset for one in described.inputs}
+    queries = []
+    for request in requests:
+        query = bytearray(described.query_bytes)
+        for tensor in request:
+            query[offsets[tensor.name] : offsets[tensor.name] + len(tensor.content)] = tensor.content
+        queries.append(bytes(query))
+    done = _core.load_rings(
+        remote.url,
+        queries,
+        slots=slots,
+        deadline=remote.deadline,
+        patience=remote.patience,
+        generators=generators,
+        progress=lambda window, _measured, _p99: progress(window),
+        **load,
+    )
+    return Asked(replace(place, model=described.model), remote, generators, slots, done, local=True)
 
 
 def _is_local(addresses: list[str]) -> bool:

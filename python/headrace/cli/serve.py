@@ -18,7 +18,7 @@ from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
 from headrace.cli.notify import notify
 from headrace.cli.serve_models import ServedModels
-from headrace.cli.serve_options import Engines, Limits
+from headrace.cli.serve_options import Engines, Limits, Rings
 from headrace.cli.serve_shown import Served, Source
 from headrace.exporter import FILE_SECONDS, Exporter
 from headrace.interrupts import Stop
@@ -233,6 +233,7 @@ def serve(
     *,
     engines: Engines,
     limits: Limits,
+    rings: Rings,
     dense: Dense,
     prometheus: options.PrometheusOption = None,
     supervise: Annotated[
@@ -262,6 +263,9 @@ def serve(
 
     Ctrl-C or SIGTERM ends it once all requests that have begun are answered, and a second one at once.
 
+    With --shm, processes of the same machine and user may ask through shared memory as well, without a system call for
+    a query: headrace.Client("shm://NAME/MODEL").
+
     With --supervise it is started again, at the same ports, when it dies, hangs, or has a model whose engine failed.
 
     With --json, a line says what is served where, and another one at the end has the totals.
@@ -280,7 +284,7 @@ def serve(
         limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after
         raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events))
     grpc_port = _grpc_port(grpc)
-    device, plan = options.find_device(engines.device), engines.made(threads)
+    device, plan = options.find_device(engines.device), engines.made(threads + rings.threads)
     sources = _find(operators, dense)
     with ExitStack() as stack:
         served = ServedModels(
@@ -298,6 +302,7 @@ def serve(
                 threads=threads,
                 page=page,
                 **limits.arguments(),  # type: ignore[arg-type]
+                **rings.arguments(),  # type: ignore[arg-type]
             )
         )
         stack.callback(served.end)
@@ -308,7 +313,7 @@ def serve(
         url = f"http://{_at(address, server.http_port)}"
         at_grpc = None if server.grpc_port is None else _at(address, server.grpc_port)
         metrics = None if exporter is None else exporter.address
-        shown = Served(url, at_grpc, f"{url}/" if page else None, metrics, device, plan, sources)
+        shown = Served(url, at_grpc, rings.url, f"{url}/" if page else None, metrics, device, plan, sources)
         with Stop() as stop:
             if worker is not None:
                 worker.say(address, server.http_port, server.grpc_port)

@@ -65,6 +65,66 @@ class Engines:
 
 
 @dataclass(frozen=True)
+class Rings:
+    """Clients of the same machine and user, through shared memory."""
+
+    shm: Annotated[
+        str | None,
+        typer.Option(
+            "--shm",
+            metavar="NAME",
+            help="Answer processes of this machine and user through shared memory as well, at shm://NAME/MODEL.",
+        ),
+    ] = None
+    shm_threads: Annotated[
+        int | None,
+        typer.Option("--shm-threads", min=1, max=256, help="--shm: threads that answer them. Default: 1."),
+    ] = None
+    shm_clients: Annotated[
+        int | None,
+        typer.Option("--shm-clients", min=1, max=1 << 20, help="--shm: clients at the same time. Default: 64."),
+    ] = None
+    shm_slots: Annotated[
+        int | None,
+        typer.Option("--shm-slots", min=1, max=1 << 16, help="--shm: queries in flight of a client. Default: 4096."),
+    ] = None
+    shm_spin: Annotated[
+        float | None,
+        typer.Option(
+            "--shm-spin",
+            parser=options.duration,
+            metavar="TIME",
+            help="--shm: how long an idle thread looks for queries before it sleeps. Default: 50us.",
+        ),
+    ] = None
+
+    @property
+    def url(self) -> str | None:
+        """What clients begin with."""
+        return None if self.shm is None else f"shm://{self.shm}"
+
+    @property
+    def threads(self) -> int:
+        """Threads that are clients of every engine."""
+        return 0 if self.shm is None else self.shm_threads or 1
+
+    def arguments(self) -> dict[str, str | int | float]:
+        """Those that were given, as arguments of headrace.wire.Server."""
+        given: dict[str, str | int | float | None] = {
+            "shm": self.shm,
+            "shm_threads": self.shm_threads,
+            "shm_clients_max": self.shm_clients,
+            "shm_slots_max": self.shm_slots,
+            "shm_spin": self.shm_spin,
+        }
+        known = {name: value for name, value in given.items() if value is not None}
+        if self.shm is None and known:
+            option = next(iter(known)).removesuffix("_max").replace("_", "-")
+            raise UsageError(f"--{option} is for clients of shared memory: it needs --shm NAME")
+        return known
+
+
+@dataclass(frozen=True)
 class Limits:
     """What clients may use."""
 

@@ -33,6 +33,7 @@ class Served:
 
     url: str
     grpc: str | None
+    shm: str | None
     page: str | None
     prometheus: str | None
     device: Device
@@ -53,6 +54,7 @@ class Served:
             table.add_row(*(Text(cell) for cell in cells))
         console = show.stdout()
         also = f" and {self.grpc} (gRPC)" if self.grpc is not None else ""
+        also += f" and {self.shm} (shared memory)" if self.shm is not None else ""
         title = f"Serving on {self.url}{also}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
         console.print(title, markup=False, soft_wrap=True)
         if self.page is not None:
@@ -67,6 +69,7 @@ class Served:
             "started",
             url=self.url,
             grpc=self.grpc,
+            shm=self.shm,
             prometheus=self.prometheus,
             device=self.device.name,
             plan=self.plan.name,
@@ -81,6 +84,7 @@ class Served:
         return {
             "url": self.url,
             "grpc": self.grpc,
+            "shm": self.shm,
             "page": self.page,
             "prometheus": self.prometheus,
             "device": self.device.name,

@@ -87,6 +87,30 @@ std::optional<std::vector<ModelInput>> describe(const Endpoint& endpoint, const 
   throw SystemError(Errc::system, asking + (said.empty() ? shared.why_down : said));
 }
 
+RingDescription describe_ring(const std::string& url) {
+  const Client client(url, 1);
+  return {.model = client.model(), .query_bytes = client.query_bytes(), .inputs = client.inputs()};
+}
+
+ServerLoad load_rings(const RingEndpoint& endpoint, std::uint32_t generators, const measure::LoadOptions& options) {
+  measure::LoadOptions chosen = options;
+  chosen.late_limit = endpoint.patience;
+  measure::validate(chosen);
+  if (endpoint.queries.empty()) throw UsageError("a load needs at least one query");
+  if (generators < 1) throw UsageError("a load needs at least one generator");
+  std::vector<RingTarget> targets;
+  targets.reserve(generators);
+  for (std::uint32_t i = 0; i < generators; ++i) targets.emplace_back(endpoint);
+  ServerLoad result;
+  result.load = measure::open_loop<RingTarget>(targets, chosen);
+  for (const RingTarget& target : targets) {
+    result.connections_lost += target.lost;
+    if (result.failure.empty()) result.failure = target.failure;
+    if (result.refusal.empty()) result.refusal = target.refusal;
+  }
+  return result;
+}
+
 ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs, const Way& way,
                 const measure::LoadOptions& options) {
   measure::LoadOptions chosen = options;

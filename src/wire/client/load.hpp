@@ -9,6 +9,7 @@
 
 #include "headrace/measure/detail/load.hpp"
 #include "wire/client/endpoint.hpp"
+#include "wire/client/ring_target.hpp"
 
 /// Loads on servers of the Open Inference Protocol, Headrace's and others.
 namespace headrace::wire::client {
@@ -37,5 +38,19 @@ struct ServerLoad {
 /// Puts a load on a model, with `inputs` in turn. Throws as describe() does, and UsageError for options out of range.
 [[nodiscard]] ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
                               const Way& way, const measure::LoadOptions& options);
+
+/// A model behind shared memory, as its server describes it.
+struct RingDescription {
+  std::string model;
+  std::size_t query_bytes = 0;
+  std::vector<Tensor> inputs;
+};
+/// Throws as wire::Client does.
+[[nodiscard]] RingDescription describe_ring(const std::string& url);
+/// The same load through shared memory, a client for each of `generators`. Throws as wire::Client does, SystemError
+/// where the server goes away or is silent for longer than the endpoint's patience, UsageError for options out of
+/// range.
+[[nodiscard]] ServerLoad load_rings(const RingEndpoint& endpoint, std::uint32_t generators,
+                                    const measure::LoadOptions& options);
 
 }  // namespace headrace::wire::client

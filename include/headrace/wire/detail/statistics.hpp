@@ -72,6 +72,7 @@ struct ModelStatistics {
   bool ready = false;   ///< It is loaded, and its engine has not failed.
   ProtocolStatistics http = {};
   ProtocolStatistics grpc = {};
+  ProtocolStatistics shm = {};          ///< Through shared memory, where each query is a request.
   std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now.
   std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
   std::int64_t last_inference = 0;      ///< When it answered last, in milliseconds since 1970; 0: never.
@@ -89,6 +90,7 @@ struct ServerStatistics {
   std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503; in gRPC, too).
   Outcomes http = {};              ///< Those over HTTP, by outcome.
   Outcomes grpc = {};              ///< Those over gRPC, by outcome.
+  Outcomes shm = {};               ///< Those through shared memory, by outcome.
   std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
   std::uint64_t memory_limit_bytes = 0;  ///< ServerConfig::memory_max.
 };

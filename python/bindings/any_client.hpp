@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "headrace/base/error.hpp"
+#include "headrace/serve/engine.hpp"
+#include "headrace/wire/client.hpp"
+
+namespace headrace::python {
+
+/// A client of an engine of this process, or of one in another process, through shared memory.
+class AnyClient {
+ public:
+  AnyClient(std::shared_ptr<serve::Engine> engine, serve::Client client)
+      : engine_(std::move(engine)), client_(std::move(client)) {}
+  explicit AnyClient(wire::Client client) : client_(std::move(client)) {}
+
+  [[nodiscard]] std::size_t query_bytes() const {
+    return engine_ != nullptr ? engine_->op().query_bytes : remote().query_bytes();
+  }
+  [[nodiscard]] std::size_t answer_bytes() const {
+    return engine_ != nullptr ? engine_->op().answer_bytes : remote().answer_bytes();
+  }
+  [[nodiscard]] const std::string& query_type() const {
+    return engine_ != nullptr ? engine_->op().query_type : remote().query_type();
+  }
+  [[nodiscard]] const std::string& answer_type() const {
+    return engine_ != nullptr ? engine_->op().answer_type : remote().answer_type();
+  }
+  /// Why queries that have never been admitted never will be.
+  [[nodiscard]] Errc refusal() const {
+    const std::optional<Error> fault = engine_ != nullptr ? engine_->fault() : std::nullopt;
+    return fault ? fault->code : Errc::stopped;
+  }
+  /// Throws why a query was not taken.
+  [[noreturn]] void throw_refused(const char* doing, Error error) const;
+  /// Throws what became of a query without an answer.
+  [[noreturn]] void throw_unanswered(Errc code) const;
+
+  [[nodiscard]] Result<serve::Ticket> submit(std::span<const std::byte> query, serve::SubmitOptions options) {
+    return std::visit([&](auto& client) { return client.submit(query, options); }, client_);
+  }
+  [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries, serve::SubmitOptions options) {
+    return std::visit([&](auto& client) { return client.submit_many(queries, options); }, client_);
+  }
+  template <class Done>
+  std::size_t poll(const Done& done, std::size_t most) {
+    return std::visit([&](auto& client) { return client.poll(done, most); }, client_);
+  }
+  [[nodiscard]] Result<bool> wait(serve::Ticket ticket, Duration limit) {
+    return std::visit([&](auto& client) { return client.wait(ticket, limit); }, client_);
+  }
+  void cancel(serve::Ticket ticket) {
+    std::visit([&](auto& client) { client.cancel(ticket); }, client_);
+  }
+  [[nodiscard]] serve::Ticket oldest() const {
+    return std::visit([](const auto& client) { return client.oldest(); }, client_);
+  }
+  [[nodiscard]] std::size_t in_flight() const {
+    return std::visit([](const auto& client) { return client.in_flight(); }, client_);
+  }
+  [[nodiscard]] bool inherited() const {
+    return std::visit([](const auto& client) { return client.inherited(); }, client_);
+  }
+  void require_own_process() const {
+    std::visit([](const auto& client) { client.require_own_process(); }, client_);
+  }
+
+ private:
+  [[nodiscard]] const wire::Client& remote() const { return std::get<wire::Client>(client_); }
+
+  std::shared_ptr<serve::Engine> engine_;  ///< Null for another process's. Kept running as long as it has clients.
+  std::variant<serve::Client, wire::Client> client_;
+};
+
+}  // namespace headrace::python

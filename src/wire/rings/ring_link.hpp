@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/file_descriptor.hpp"
+#include "wire/front.hpp"
+#include "wire/loop.hpp"
+#include "wire/memory_share.hpp"
+#include "wire/rings/handshake.hpp"
+#include "wire/rings/ring_lane.hpp"
+#include "wire/rings/server_ring.hpp"
+#include "wire/rings/shared_memory.hpp"
+
+namespace headrace::wire::rings {
+
+class RingLink;
+
+/// What a RingLink needs of the thread that it belongs to.
+class RingHost {
+ public:
+  /// The lane of the model that a client asks for; empty names the only one. Throws RequestError for a name that has
+  /// none.
+  [[nodiscard]] virtual RingLane& lane_of(std::string_view model) = 0;
+
+ protected:
+  ~RingHost() = default;
+};
+
+/// One client of a server: its socket, and from its first message on its ring.
+class RingLink final : public Watched {
+ public:
+  /// @param socket  does not block
+  /// Throws SystemError where the system lacks something.
+  RingLink(Shared& shared, Loop& loop, RingHost& host, FileDescriptor socket);
+  ~RingLink();
+  RingLink(const RingLink&) = delete;
+  RingLink& operator=(const RingLink&) = delete;
+
+  void ready(std::uint32_t events) override;
+
+  /// Null before the first message.
+  [[nodiscard]] ServerRing* ring() noexcept { return ring_ ? &*ring_ : nullptr; }
+  [[nodiscard]] RingLane& lane() const noexcept { return *lane_; }
+  /// Whether the client has gone, or was refused.
+  [[nodiscard]] bool gone() const noexcept { return gone_; }
+  /// Whether nothing of it is under way, so that it may be destroyed.
+  [[nodiscard]] bool over() const noexcept { return gone_ && (!ring_ || ring_->in_flight() == 0); }
+  /// Whether check() or its destruction has something to do.
+  [[nodiscard]] bool is_due() const noexcept {
+    return over() || (!gone_ && !why_.empty() && (!ring_ || ring_->done()));
+  }
+  /// Answers what the client has published, tells it `why` it is not served any more, and ends.
+  void leave(std::string_view why);
+  /// Ends where leave() has nothing to wait for any more, and a client that says nothing for too long.
+  void check(Time now);
+  void wake_client() noexcept { ring_doorbell(socket_); }
+
+  std::uint32_t number = 0;  ///< That the tags of its queries have.
+
+ private:
+  /// Notices the death of the client's process, also where a child of it keeps the socket open.
+  struct Process final : Watched {
+    RingLink* link = nullptr;
+    FileDescriptor descriptor;
+    void ready(std::uint32_t /*events*/) override { link->end(); }
+  };
+
+  void greet(const Received& received);
+  void refuse(Errc code, std::string_view why) noexcept;
+  void make_ring(const Hello& hello);
+  void end() noexcept;
+
+  Shared& shared_;
+  Loop& loop_;
+  RingHost& host_;
+  FileDescriptor socket_;
+  Process process_;
+  const Time began_ = SteadyClock::now();
+  MemoryShare share_;
+  SharedMemory memory_;
+  std::optional<ServerRing> ring_;
+  RingLane* lane_ = nullptr;
+  std::string why_;  ///< Not empty once leave() was called.
+  bool gone_ = false;
+};
+
+/// Tells a client that has just connected why it is not served.
+void refuse_client(const FileDescriptor& socket, Errc code, std::string_view why) noexcept;
+
+}  // namespace headrace::wire::rings
