@@ -53,7 +53,7 @@ def fake_server(**invalid: int) -> wire.Server:
         SimpleNamespace(name=name, version="1", loaded=True, ready=True, http=protocol(count), grpc=protocol(0))
         for name, count in invalid.items()
     ]
-    done = SimpleNamespace(connections_refused=0)
+    done = SimpleNamespace(connections_refused=0, unauthorized=0, handshakes_failed=0)
     return cast("wire.Server", SimpleNamespace(model_statistics=lambda: models, statistics=lambda: done))
 
 
