@@ -4158,11 +4158,11 @@ class ServerStatistics:
 
     @property
     def handshakes(self) -> int:
-        """Of TLS, that were done."""
+        """TLS handshakes that were done."""
 
     @property
     def handshakes_failed(self) -> int:
-        """Of TLS: no or a wrong certificate, no TLS at all, or not in time."""
+        """Others: no or a wrong certificate, no TLS at all, or not in time."""
 
     @property
     def handshake_failure(self) -> str:
