@@ -65,6 +65,7 @@ void Connection::greet() {
 
 /// Why has been told to the client, who needs time to read it.
 void Connection::refuse_greeting() {
+  if (transport_.tls()->met_nobody()) return close();
   front_.replies.handshakes_failed.add(1);
   front_.shared.handshake_failure.store(transport_.tls()->why(), std::memory_order_relaxed);
   const bool is_http = transport_.tls()->met_plain_http();

@@ -81,6 +81,9 @@ class TlsSession {
   [[nodiscard]] const char* why() const noexcept { return why_; }
   /// Whether it failed since the other side speaks HTTP without TLS.
   [[nodiscard]] bool met_plain_http() const noexcept { return met_plain_http_; }
+  /// Whether it failed since the other side left before it had said anything, as those do that try whether a port is
+  /// open.
+  [[nodiscard]] bool met_nobody() const noexcept { return met_nobody_; }
 
  private:
   [[nodiscard]] TlsStep step_of(int result) noexcept;
@@ -89,6 +92,7 @@ class TlsSession {
   ssl_st* session_ = nullptr;
   const char* why_ = "";
   bool met_plain_http_ = false;
+  bool met_nobody_ = false;
   bool failed_ = false;
 };
 

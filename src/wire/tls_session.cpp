@@ -107,6 +107,7 @@ TlsStep TlsSession::greet() noexcept {
   if (step != TlsStep::failed && step != TlsStep::ended) return step;
   const unsigned long error = ERR_peek_error();
   met_plain_http_ = ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
+  met_nobody_ = error == 0 && SSL_get_state(session_) == TLS_ST_BEFORE;
   why_ = reason_of_failure(session_, error);
   failed_ = true;
   return TlsStep::failed;

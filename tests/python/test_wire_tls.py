@@ -410,8 +410,8 @@ def test_clients_without_the_right_certificate_are_refused_and_others_answered(
                 before = server.statistics().handshakes_failed
                 heard = refused_for(server, authority.context(given), grpc=grpc)
                 assert client_hears in heard.upper().replace(" ", "_"), heard
-                assert server.statistics().handshakes_failed == before + 1
-                assert server.statistics().handshake_failure == server_says
+                wait_until(lambda failed=before + 1: server.statistics().handshakes_failed == failed)
+                wait_until(lambda says=server_says: server.statistics().handshake_failure == says)
         assert_answers(server, authority.context(shown))
         assert server.statistics().requests == 1
         address = f"localhost:{server.grpc_port}"
@@ -448,6 +448,14 @@ def test_what_is_no_tls_is_refused_and_others_answered(
     with serving(third(), grpc_port=0) as (plain, _):
         for port in (plain.http_port, plain.grpc_port):
             assert s_client(port)[0] != 0
+
+
+def test_who_only_tries_whether_a_port_is_open_is_no_handshake_that_failed(own: certificates.Certificate):
+    with secured(own) as server:
+        for port in (server.http_port, server.grpc_port):
+            socket.create_connection(("127.0.0.1", port or 0), timeout=SECONDS).close()
+        wait_until(lambda: server.statistics().connections == 2 and server.statistics().connections_open == 0)
+        assert server.statistics().handshakes_failed == 0
 
 
 def test_records_that_are_changed_cut_or_followed_by_others_end_their_connection_alone(

@@ -236,6 +236,18 @@ TEST_F(WireTls, WhatIsNoTlsFails) {
   }
 }
 
+TEST_F(WireTls, WhoLeavesWithoutAWordIsNobody) {
+  for (const std::string_view said : {"", "\x16\x03\x01\x02", "\x16\x03\x01z"}) {
+    connect(own_, trusting_);
+    ASSERT_EQ(::send(client_->transport.descriptor(), said.data(), said.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(said.size()));
+    EXPECT_EQ(server_->transport.greet(), TlsStep::wants_bytes);
+    ::shutdown(client_->transport.descriptor(), SHUT_WR);
+    EXPECT_EQ(server_->transport.greet(), TlsStep::failed);
+    EXPECT_TRUE(server_->transport.tls()->met_nobody());
+  }
+}
+
 TEST_F(WireTls, AClientChecksWhomTheCertificateIsFor) {
   for (const char* const host : {"localhost", "127.0.0.1"}) {
     connect(own_, trusting_, host);
