@@ -43,7 +43,7 @@ installed() {
   for tool in "$CXX" nvcc mpicxx cmake; do
     printf '%s %s\n' "$tool" "$("$tool" --version 2>/dev/null | tr '\n' ' ' || true)"
   done
-  for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd nlohmann_json libnghttp2 ompi-cxx mpich; do
+  for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd nlohmann_json libnghttp2 openssl ompi-cxx mpich; do
     printf '%s %s\n' "$library" "$(pkg-config --modversion "$library" 2>/dev/null || true)"
   done
   # libstemmer and Boost have no pkg-config file.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the library that scripts/test.sh built to a folder of its own, then builds and runs the programs in examples/ and
-# the examples of the README, the tutorials, docs/wire.md, docs/shm.md, docs/source-operators.md, docs/operator-libraries.md and docs/shipped-operators.md
+# the examples of the README, the tutorials, docs/wire.md, docs/wire-security.md, docs/shm.md,
+# docs/source-operators.md, docs/operator-libraries.md and docs/shipped-operators.md
 # against that copy, as a user would. Compiles the examples that open its public headers, too.
 source "$(dirname "$0")/common.sh"
 
@@ -22,5 +23,5 @@ for program in "${programs[@]}"; do
   say "$(basename "$program")"
   "$program"
 done
-.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/shm.md docs/source-operators.md docs/operator-libraries.md \
+.venv/bin/python scripts/doc_examples.py build/doc-examples "$prefix" README.md docs/tutorials/*.md docs/wire.md docs/wire-security.md docs/shm.md docs/source-operators.md docs/operator-libraries.md \
   docs/shipped-operators.md

@@ -7,12 +7,12 @@
 source "$(dirname "$0")/common.sh"
 
 purpose=${1:-run}
-packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libicu-dev libstemmer-dev libboost-dev nlohmann-json3-dev libnghttp2-dev libtbb-dev libxdp-dev libbpf-dev zlib1g-dev libzstd-dev)
+packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libicu-dev libstemmer-dev libboost-dev nlohmann-json3-dev libnghttp2-dev libssl-dev libtbb-dev libxdp-dev libbpf-dev zlib1g-dev libzstd-dev)
 locks=(run)
 case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
-    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl netcat-openbsd)
+    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl openssl netcat-openbsd)
     # A browser for tests of pages. Ubuntu has it as a snap alone, and the tests are skipped there.
     ! grep -qs '^ID=debian$' /etc/os-release || packages+=(chromium-headless-shell)
     locks+=(test)

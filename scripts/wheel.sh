@@ -33,7 +33,7 @@ collect_licenses() {
   local folder=$1 name path
   rm -rf "$folder"
   mkdir -p "$folder"
-  for name in fmt hwloc xxhash icuuc nghttp2 stemmer tbb zstd; do
+  for name in fmt hwloc xxhash icuuc nghttp2 ssl stemmer tbb zstd; do
     path=$(readlink -f "$("$CXX" -print-file-name="lib$name.so")")
     [[ -e $path ]] || continue
     echo "$path"

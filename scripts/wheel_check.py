@@ -85,9 +85,8 @@ def own_libraries() -> None:
 
     bundled = Path(package.__file__).parents[1] / "headrace.libs"
     names = {path.name.split("-")[0] for path in bundled.glob("*.so*")}
-    assert {"libfmt", "libhwloc", "libicuuc", "libicudata", "libnghttp2", "libtbb", "libxxhash", "libzstd"} <= names, (
-        names
-    )
+    needed = {"libfmt", "libhwloc", "libicuuc", "libnghttp2", "libssl", "libtbb", "libxxhash", "libzstd"}
+    assert needed | {"libcrypto", "libicudata"} <= names, names
     mapped = {Path(path) for path in re.findall(r" (/\S+\.so\S*)$", Path("/proc/self/maps").read_text(), re.MULTILINE)}
     ours = {path for path in mapped if path.parent == bundled}
     assert {path.name.split("-")[0] for path in ours} == names, f"not loaded: {names} of {sorted(map(str, ours))}"

@@ -1,3 +1,4 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -6,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,14 +27,9 @@ namespace headrace::python {
 namespace {
 
 using wire::DataType;
-using wire::DurationHistogram;
 using wire::Model;
 using wire::ModelRequest;
-using wire::ModelStatistics;
-using wire::Outcomes;
-using wire::ProtocolStatistics;
 using wire::ServerConfig;
-using wire::ServerStatistics;
 using wire::Tensor;
 
 /// A server that gives up the GIL wherever it waits, in its end as well: queries under way may need the GIL to end.
@@ -82,6 +79,10 @@ class ServerHandle {
   [[nodiscard]] bool uses(const serve::Engine& engine) {
     const GilRelease released;
     return server_->uses(engine);
+  }
+  void reload_credentials() {
+    const GilRelease released;
+    server_->reload_credentials();
   }
   [[nodiscard]] std::optional<ModelRequest> next_model_request(double seconds) {
     const Duration limit = to_duration("seconds", seconds);
@@ -184,87 +185,18 @@ void bind_model_request(nb::module_& module) {
       });
 }
 
-void bind_outcomes(nb::module_& module) {
-  nb::class_<Outcomes>(module, "Outcomes", "Requests, or queries of requests, by how they ended.")
-      .def_ro("answered", &Outcomes::answered)
-      .def_ro("invalid", &Outcomes::invalid,
-              "The client's mistake: a wrong name, shape or size, or a feature the server lacks.")
-      .def_ro("refused", &Outcomes::refused,
-              "The server had no room, was about to stop, or its engine had failed (429, 503).")
-      .def_ro("late", &Outcomes::late, "The deadline passed first, or the request took too long to arrive (408, 504).")
-      .def_ro("cancelled", &Outcomes::cancelled,
-              "The client left, or its call ended, before the answer. Counted for models only.")
-      .def_ro("failed", &Outcomes::failed, "Any other error of the server (500).");
-}
-
-std::vector<double> bucket_bounds(const DurationHistogram& /*histogram*/) {
-  std::vector<double> bounds;
-  for (const Duration bound : DurationHistogram::kBounds) bounds.push_back(to_seconds(bound));
-  return bounds;
-}
-
-void bind_model_statistics(nb::module_& module) {
-  nb::class_<DurationHistogram>(module, "DurationHistogram", "Counts durations between fixed bounds, in seconds.")
-      .def_prop_ro("bounds", &bucket_bounds, "1, 2 and 5 times each power of ten, from 1 us to 10 s.")
-      .def_prop_ro(
-          "counts",
-          [](const DurationHistogram& self) {
-            return std::vector<std::uint64_t>(self.counts.begin(), self.counts.end());
-          },
-          "counts[i] has the durations that are at most bounds[i] and above the bound before it; the last one has the "
-          "rest.")
-      .def_prop_ro("count", &DurationHistogram::count)
-      .def_prop_ro("sum", [](const DurationHistogram& self) { return to_seconds(self.sum); });
-  nb::class_<ProtocolStatistics>(module, "ProtocolStatistics",
-                                 "The requests for inference that a model received over one protocol.")
-      .def_ro("requests", &ProtocolStatistics::requests)
-      .def_ro("queries", &ProtocolStatistics::queries,
-              "Queries share the outcome of their request. Invalid requests count none.")
-      .def_ro("durations", &ProtocolStatistics::durations,
-              "Answered requests: from the request being read to its reply being ready to send.")
-      .def_prop_ro(
-          "unanswered", [](const ProtocolStatistics& self) { return to_seconds(self.unanswered); },
-          "Sum of the same durations of all other requests, without invalid ones.");
-  nb::class_<ModelStatistics>(module, "ModelStatistics", "What a server's model has done since the server began.")
-      .def_ro("name", &ModelStatistics::name)
-      .def_ro("version", &ModelStatistics::version)
-      .def_ro("loaded", &ModelStatistics::loaded, "It has not been unloaded.")
-      .def_ro("ready", &ModelStatistics::ready, "It is loaded, and its engine has not failed.")
-      .def_ro("http", &ModelStatistics::http)
-      .def_ro("grpc", &ModelStatistics::grpc)
-      .def_ro("shm", &ModelStatistics::shm, "Through shared memory, where each query is a request.")
-      .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
-      .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
-      .def_ro("last_inference", &ModelStatistics::last_inference,
-              "When it answered last, in milliseconds since 1970; 0: never.");
-}
-
-void bind_wire_statistics(nb::module_& module) {
-  nb::class_<ServerStatistics>(module, "ServerStatistics", "What a server has done since it began.")
-      .def_ro("connections", &ServerStatistics::connections, "Accepted.")
-      .def_ro("connections_open", &ServerStatistics::connections_open, "Open now.")
-      .def_ro("connections_refused", &ServerStatistics::connections_refused,
-              "Closed since `connections_max` were open: those whose clients had been silent for longest, or else new "
-              "ones.")
-      .def_ro("requests", &ServerStatistics::requests,
-              "Answered, with whatever status; of a stream of gRPC, each message.")
-      .def_ro("failed", &ServerStatistics::failed, "Those among them with an error.")
-      .def_ro("refused", &ServerStatistics::refused,
-              "Those among them for which there was no room (429, 503; in gRPC, too).")
-      .def_ro("http", &ServerStatistics::http, "Those over HTTP, by outcome.")
-      .def_ro("grpc", &ServerStatistics::grpc, "Those over gRPC, by outcome.")
-      .def_ro("shm", &ServerStatistics::shm, "Those through shared memory, by outcome.")
-      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.")
-      .def_ro("memory_limit_bytes", &ServerStatistics::memory_limit_bytes, "The server's `memory_max`.");
-}
+std::string text_of(const std::optional<std::filesystem::path>& file) { return file ? file->string() : std::string(); }
 
 void init_server(ServerHandle* self, std::vector<Model> models, std::string address, std::uint16_t http_port,
                  std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
                  std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
                  std::uint32_t waiting_max, double request_max, double idle_max, bool page, bool shared_memory,
                  std::uint64_t shared_memory_max, bool model_control, std::optional<std::string> shm,
-                 std::uint32_t shm_threads, std::uint32_t shm_clients_max, std::uint32_t shm_slots_max,
-                 double shm_spin) {
+                 std::uint32_t shm_threads, std::uint32_t shm_clients_max, std::uint32_t shm_slots_max, double shm_spin,
+                 const std::optional<std::filesystem::path>& tls_certificate,
+                 const std::optional<std::filesystem::path>& tls_key,
+                 const std::optional<std::filesystem::path>& tls_clients,
+                 const std::optional<std::filesystem::path>& token_file, bool plain_tokens, int watcher) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
                            .grpc_port = grpc_port,
@@ -284,7 +216,13 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .shm_clients_max = shm_clients_max,
                            .shm_slots_max = shm_slots_max,
                            .shm_spin = to_duration("shm_spin", shm_spin),
-                           .model_control = model_control},
+                           .model_control = model_control,
+                           .tls_certificate = text_of(tls_certificate),
+                           .tls_key = text_of(tls_key),
+                           .tls_clients = text_of(tls_clients),
+                           .token_file = text_of(token_file),
+                           .plain_tokens = plain_tokens,
+                           .watcher = watcher},
                           std::move(models));
 }
 
@@ -305,6 +243,8 @@ void bind_server(nb::module_& module) {
           "shared_memory_max"_a = usual.shared_memory_max, "model_control"_a = usual.model_control,
           "shm"_a = nb::none(), "shm_threads"_a = usual.shm_threads, "shm_clients_max"_a = usual.shm_clients_max,
           "shm_slots_max"_a = usual.shm_slots_max, "shm_spin"_a = to_seconds(usual.shm_spin),
+          "tls_certificate"_a = nb::none(), "tls_key"_a = nb::none(), "tls_clients"_a = nb::none(),
+          "token_file"_a = nb::none(), "plain_tokens"_a = usual.plain_tokens, "watcher"_a = usual.watcher,
           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
           "is spoken "
           "where `grpc_port` is given, usually 8001. Each "
@@ -320,12 +260,21 @@ void bind_server(nb::module_& module) {
           "next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared "
           "memory, by headrace.Client(\"shm://NAME/MODEL\"): `shm_clients_max` of them at most, each with at most "
           "`shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for "
-          "queries for `shm_spin` seconds before they sleep. Raises UsageError for models or limits that cannot be "
+          "queries for `shm_spin` seconds before they sleep. "
+          "With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of "
+          "authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its "
+          "name behind a space, each request has to carry one of the tokens, as \"Authorization: Bearer TOKEN\"; only "
+          "the server's health and the page, which shows nothing without one, need none. Tokens need TLS where "
+          "`address` is not of the loopback, unless `plain_tokens` allows them without. `watcher` is a connected "
+          "stream "
+          "socket, which the server closes, for a program that watches this one: it asks for the server's health over "
+          "it, without TLS. "
+          "Raises UsageError for models or limits that cannot be "
           "served (such as an "
           "engine whose "
           "Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port "
           "cannot be had, an error "
-          "with Errc.not_supported for gRPC in a build without it.")
+          "with Errc.not_supported for gRPC or TLS in a build without it.")
       .def_prop_ro(
           "http_port", [](const ServerHandle& self) { return self.server().http_port(); },
           "The port that is listened to.")
@@ -355,6 +304,10 @@ void bind_server(nb::module_& module) {
       .def("uses", &ServerHandle::uses, "engine"_a,
            "Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for "
            "an engine whose model was replaced or unloaded, the engine may be stopped.")
+      .def("reload_credentials", &ServerHandle::reload_credentials,
+           "Reads the files of certificates and tokens again: connections that come use the new ones, and so do "
+           "requests on all connections. Those that are open stay. Any thread. Raises as the constructor does, and "
+           "UsageError where there are none or after stop(); then the former ones go on.")
       .def("next_model_request", &ServerHandle::next_model_request, "seconds"_a,
            "What a client asks to be loaded or unloaded, once one does; None after `seconds`, and after stop(). "
            "Requests come one after the other, and each is to be ended. With `model_control`. Any thread.")
@@ -382,8 +335,6 @@ void bind_wire(nb::module_& module) {
   bind_tensor(module);
   bind_model(module);
   bind_model_request(module);
-  bind_outcomes(module);
-  bind_model_statistics(module);
   bind_wire_statistics(module);
   bind_server(module);
 }

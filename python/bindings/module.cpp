@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   module.attr("built_with_fetch") = headrace::kBuiltWithFetch;
   module.attr("built_with_wire") = headrace::kBuiltWithWire;
   module.attr("built_with_grpc") = headrace::kBuiltWithGrpc;
+  module.attr("built_with_tls") = headrace::kBuiltWithTls;
   module.attr("built_with_xdp") = headrace::kBuiltWithXdp;
   headrace::python::bind_errors(module);
   headrace::python::bind_exit(module);

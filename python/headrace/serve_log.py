@@ -45,6 +45,8 @@ class ServerLog:
         self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
         self._seen: dict[_Key, tuple[int, int]] = {}  # requests and queries that lines have told
         self._refused = 0
+        self._unauthorized = 0
+        self._handshakes_failed = 0
         self._failed: set[str] = set()
 
     def write(self, event: str, level: str = "info", **values: Value) -> None:
@@ -67,10 +69,18 @@ class ServerLog:
         """
         models = server.model_statistics()
         self._tell_requests(models, None if all_of_it else LINES_MOST)
-        refused = server.statistics().connections_refused
+        done = server.statistics()
+        refused = done.connections_refused
         if refused > self._refused:
             self.write("connections_refused", "warning", connections=refused - self._refused)
             self._refused = refused
+        if done.unauthorized > self._unauthorized:
+            self.write("unauthorized", "warning", requests=done.unauthorized - self._unauthorized)
+            self._unauthorized = done.unauthorized
+        if done.handshakes_failed > self._handshakes_failed:
+            failed = done.handshakes_failed - self._handshakes_failed
+            self.write("handshakes_failed", "warning", connections=failed, reason=done.handshake_failure)
+            self._handshakes_failed = done.handshakes_failed
         for model in models:
             if not model.loaded or model.ready:
                 self._failed.discard(model.name)

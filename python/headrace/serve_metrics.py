@@ -16,7 +16,7 @@ from headrace.device import Device
 from headrace.errors import Error
 from headrace.results import built
 from headrace.units import MICROSECONDS
-from headrace.wire import ModelStatistics, Outcomes, ProtocolStatistics, Server
+from headrace.wire import ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
 
 OUTCOMES = ("answered", "invalid", "refused", "late", "cancelled", "failed")
 
@@ -101,6 +101,7 @@ class ServerCollector(Collector):
             value=done.connections_refused,
         )
         yield GaugeMetricFamily("headrace_serve_connections_open", "Connections open.", value=done.connections_open)
+        yield from _of_clients(done)
         yield GaugeMetricFamily(
             "headrace_serve_memory_bytes", "Memory that requests and replies take.", value=done.memory_bytes
         )
@@ -120,6 +121,24 @@ class ServerCollector(Collector):
             metric = GaugeMetricFamily(f"headrace_device_memory_{name}_bytes", means, labels=("device",))
             metric.add_metric((self._device.name,), value)
             yield metric
+
+
+def _of_clients(done: ServerStatistics) -> Iterator[Metric]:
+    """How many did not say who they are, and handshakes of TLS where it is spoken."""
+    yield CounterMetricFamily(
+        "headrace_serve_unauthorized", "Requests without a token that the server takes.", value=done.unauthorized
+    )
+    if done.certificate_ends == 0:
+        return
+    handshakes = CounterMetricFamily("headrace_serve_tls_handshakes", "Handshakes of TLS.", labels=("outcome",))
+    handshakes.add_metric(("done",), done.handshakes)
+    handshakes.add_metric(("failed",), done.handshakes_failed)
+    yield handshakes
+    yield GaugeMetricFamily(
+        "headrace_serve_tls_certificate_end_timestamp_seconds",
+        "When the server's certificate ends, in seconds since 1970.",
+        value=done.certificate_ends,
+    )
 
 
 def _add_outcomes(

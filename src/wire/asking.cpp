@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "wire/request_error.hpp"
+
 namespace headrace::wire {
 
 bool ask(Front& front, const std::shared_ptr<Inference>& inference) {
@@ -27,6 +29,7 @@ void count_unread(Front& front, Protocol protocol, const ServedModel* model, int
 
 void count_reply(Front& front, Protocol protocol, int status) noexcept {
   front.replies.protocols[static_cast<std::size_t>(protocol)].add(outcome_of(status), 1);
+  if (status == kUnauthorized) front.replies.unauthorized.add(1);
 }
 
 }  // namespace headrace::wire

@@ -1,9 +1,7 @@
 #include "wire/connection.hpp"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -13,19 +11,27 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 64 << 10;  // a buffer that an idle connection keeps
 constexpr Duration kLinger = std::chrono::seconds(2);
+constexpr std::string_view kWantsTls =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 49\r\nConnection: close\r\n\r\n"
+    "{\"error\":\"this port speaks TLS: ask by https://\"}";
 
 }  // namespace
 
-Connection::Connection(Front& front, FileDescriptor socket)
-    : front_(front), socket_(std::move(socket)), moved_at_(SteadyClock::now()) {
-  front_.loop.add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
+Connection::Connection(Front& front, Transport transport)
+    : front_(front),
+      transport_(std::move(transport)),
+      state_(transport_.greets() ? State::greeting : State::open),
+      moved_at_(SteadyClock::now()) {
+  front_.loop.add(transport_.descriptor(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
 void Connection::ready(std::uint32_t events) {
   if ((events & EPOLLERR) != 0) return close();
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)) != 0) readable_ = true;
+  if ((events & EPOLLOUT) != 0 && std::exchange(room_reads_, false)) readable_ = true;
   guard([&] {
-    if ((events & EPOLLOUT) != 0 && unwritten() > 0) flush();
+    if (state_ == State::greeting) return want_turn();  // it takes long: a turn of the loop has few of them
+    if ((events & EPOLLOUT) != 0 || transport_.tls() != nullptr) flush();
     take_in();
   });
 }
@@ -33,6 +39,7 @@ void Connection::ready(std::uint32_t events) {
 void Connection::go_on() noexcept {
   queued_ = false;
   guard([&] {
+    if (state_ == State::greeting) greet();
     if (state_ == State::open) resume();
     take_in();
   });
@@ -40,6 +47,34 @@ void Connection::go_on() noexcept {
 
 void Connection::want_turn() {
   if (!std::exchange(queued_, true)) front_.turns.push_back(this);
+}
+
+void Connection::greet() {
+  switch (transport_.greet()) {
+    case TlsStep::wants_bytes:
+    case TlsStep::wants_room: return;
+    case TlsStep::done: break;
+    case TlsStep::ended:
+    case TlsStep::failed: return refuse_greeting();
+  }
+  front_.replies.handshakes.add(1);
+  state_ = State::open;
+  readable_ = true;  // bytes behind the handshake may have come with it
+  note_move();
+}
+
+/// Why has been told to the client, who needs time to read it.
+void Connection::refuse_greeting() {
+  if (transport_.tls()->met_nobody()) return close();
+  front_.replies.handshakes_failed.add(1);
+  front_.shared.handshake_failure.store(transport_.tls()->why(), std::memory_order_relaxed);
+  const bool is_http = transport_.tls()->met_plain_http();
+  transport_.become_plain();
+  note_move();
+  if (is_http) put(kWantsTls);
+  state_ = State::ending;
+  if (is_http) return flush();
+  end();
 }
 
 void Connection::take_in() {
@@ -54,17 +89,15 @@ void Connection::take_in() {
 }
 
 void Connection::receive() {
-  const ssize_t count = ::recv(socket_.get(), front_.buffer.data(), front_.buffer.size(), 0);
-  if (count == 0) return close();
-  if (count < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      readable_ = false;
-    } else if (errno != EINTR) {
-      close();
-    }
-    return;
+  std::size_t count = 0;
+  switch (transport_.receive(front_.buffer, count)) {
+    case Transfer::some: break;
+    case Transfer::wait_other: room_reads_ = true; [[fallthrough]];
+    case Transfer::wait: readable_ = false; return;
+    case Transfer::ended:
+    case Transfer::failed: return close();
   }
-  const std::string_view bytes(front_.buffer.data(), static_cast<std::size_t>(count));
+  const std::string_view bytes(front_.buffer.data(), count);
   if (rest_.empty()) return keep(read(bytes));
   std::string joined = std::exchange(rest_, {});
   joined += bytes;
@@ -72,12 +105,12 @@ void Connection::receive() {
 }
 
 void Connection::linger() {
-  const ssize_t count = ::recv(socket_.get(), front_.buffer.data(), front_.buffer.size(), 0);
-  if (count > 0 || (count < 0 && errno == EINTR)) return;
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    readable_ = false;
-  } else {
-    close();
+  switch (transport_.discard(front_.buffer)) {
+    case Transfer::some: return;
+    case Transfer::wait:
+    case Transfer::wait_other: readable_ = false; return;
+    case Transfer::ended:
+    case Transfer::failed: return close();
   }
 }
 
@@ -88,15 +121,18 @@ void Connection::keep(std::string_view unread) {
 }
 
 void Connection::flush() {
-  if (state_ == State::over || unwritten() == 0) return;
+  if (state_ == State::ending && unwritten() == 0) return end();  // the end had to wait for room
+  if (state_ == State::over || state_ == State::greeting || unwritten() == 0) return;
   while (unwritten() > 0) {
-    const ssize_t count = ::send(socket_.get(), out_.data() + out_at_, unwritten(), MSG_NOSIGNAL);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) close();
-      return;
+    std::size_t count = 0;
+    switch (transport_.send(std::string_view(out_).substr(out_at_), count)) {
+      case Transfer::some: break;
+      case Transfer::wait:
+      case Transfer::wait_other: return;
+      case Transfer::ended:
+      case Transfer::failed: return close();
     }
-    out_at_ += static_cast<std::size_t>(count);
+    out_at_ += count;
     if (state_ == State::open) {
       moved();
     } else {
@@ -116,13 +152,21 @@ void Connection::flush() {
 void Connection::end() noexcept {
   if (state_ == State::over || state_ == State::lingering) return;
   state_ = State::ending;
-  if (unwritten() > 0) return;
-  ::shutdown(socket_.get(), SHUT_WR);
+  if (unwritten() > 0 || transport_.finish() != Transfer::some) return;
   state_ = State::lingering;
 }
 
 void Connection::check(Time now) noexcept {
   switch (state_) {
+    case State::greeting:
+      if (now - moved_at_ > front_.shared.config.request_max) {
+        front_.replies.handshakes_failed.add(1);
+        front_.shared.handshake_failure.store("it did not come to its end in time", std::memory_order_relaxed);
+        close();
+      } else if (front_.shared.draining.load(std::memory_order_relaxed)) {
+        close();
+      }
+      return;
     case State::open: return guard([&] { check_time(now); });
     case State::ending:
       if (now - moved_at_ > front_.shared.config.idle_max) close();
@@ -139,12 +183,12 @@ void Connection::close() noexcept {
   state_ = State::over;
   ++front_.over;
   abandon();
-  front_.loop.remove(socket_.get());
-  socket_ = FileDescriptor();
+  front_.loop.remove(transport_.descriptor());
+  transport_.close();
 }
 
 std::optional<Time> Connection::silent_since() const noexcept {
-  return state_ == State::over || asks() ? std::nullopt : std::optional(moved_at_);
+  return state_ == State::over || kept_open_ || asks() ? std::nullopt : std::optional(moved_at_);
 }
 
 }  // namespace headrace::wire

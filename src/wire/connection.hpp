@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_descriptor.hpp"
 #include "wire/front.hpp"
+#include "wire/transport.hpp"
 
 namespace headrace::wire {
 
@@ -28,13 +28,14 @@ class Connection : public Watched, public Turn {
   /// Since when its client has been silent: has begun no request, not ended one, or taken nothing of a reply. Nothing
   /// where the client waits for an answer.
   [[nodiscard]] std::optional<Time> silent_since() const noexcept;
+  /// Has it stay open although its client is silent.
+  void keep_open() noexcept { kept_open_ = true; }
   /// Whether it is over, and is to be destroyed.
   [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
 
  protected:
-  /// @param socket  does not block
-  /// Throws SystemError where it cannot be watched.
-  Connection(Front& front, FileDescriptor socket);
+  /// Throws SystemError where the socket cannot be watched.
+  Connection(Front& front, Transport transport);
 
   /// Reads on; what is left for the next call, with more behind it.
   [[nodiscard]] virtual std::string_view read(std::string_view bytes) = 0;
@@ -61,6 +62,7 @@ class Connection : public Watched, public Turn {
   [[nodiscard]] std::size_t unwritten() const noexcept { return out_.size() - out_at_; }
   /// Whether bytes may still come and go: it is not about to end.
   [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
+  [[nodiscard]] bool is_kept_open() const noexcept { return kept_open_; }
   /// Puts `bytes` behind what waits, and sends nothing yet.
   void put(std::string_view bytes) { out_ += bytes; }
   /// Sends as much as there is room for.
@@ -87,25 +89,30 @@ class Connection : public Watched, public Turn {
 
  private:
   enum class State {
+    greeting,  ///< A handshake of TLS comes before all else.
     open,
     ending,     ///< Nothing is read any more; what is to be written still goes.
     lingering,  ///< All is out. What still comes is thrown away: closing now might lose what is on its way.
     over,
   };
 
+  void greet();
+  void refuse_greeting();
   void receive();
   void linger();
   void keep(std::string_view unread);
 
   Front& front_;
-  FileDescriptor socket_;
-  State state_ = State::open;
-  bool readable_ = true;    ///< The socket may have bytes.
-  bool unread_ = false;     ///< `rest_` may be read again without more behind it.
-  bool queued_ = false;     ///< It has asked for a turn.
-  std::string rest_;        ///< What has come and is not read.
-  std::string out_;         ///< What is to be written,
-  std::size_t out_at_ = 0;  ///< from here on.
+  Transport transport_;
+  State state_;
+  bool kept_open_ = false;
+  bool readable_ = true;     ///< The socket may have bytes.
+  bool room_reads_ = false;  ///< TLS has to send something before more can be read.
+  bool unread_ = false;      ///< `rest_` may be read again without more behind it.
+  bool queued_ = false;      ///< It has asked for a turn.
+  std::string rest_;         ///< What has come and is not read.
+  std::string out_;          ///< What is to be written,
+  std::size_t out_at_ = 0;   ///< from here on.
   Time moved_at_;
 };
 

@@ -115,6 +115,9 @@ struct alignas(kNoSharing) ModelCounters {
 /// Replies that one thread has sent.
 struct alignas(kNoSharing) ReplyCounters {
   std::array<OutcomeCounts, kProtocols> protocols;
+  Count unauthorized;       ///< Those among them for want of a token.
+  Count handshakes;         ///< TLS handshakes that have been done.
+  Count handshakes_failed;  ///< Those that have not.
 };
 
 }  // namespace headrace::wire

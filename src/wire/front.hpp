@@ -17,6 +17,7 @@
 #include "headrace/device/device.hpp"
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
+#include "wire/credentials.hpp"
 #include "wire/loop.hpp"
 #include "wire/model_calls.hpp"
 #include "wire/served_model.hpp"
@@ -71,8 +72,10 @@ struct Shared {
   Budget memory;
   SharedRegions regions;
   ModelCalls calls;
-  mutable std::mutex publishing;            ///< Guards `published`, and what FrontThread::bring() adds to.
-  std::shared_ptr<const Models> published;  ///< Never null once threads have started.
+  mutable std::mutex publishing;                   ///< Guards `published`, and what FrontThread::bring() adds to.
+  std::shared_ptr<const Models> published;         ///< Never null once threads have started.
+  std::shared_ptr<const Credentials> credentials;  ///< Likewise, and guarded likewise.
+  std::atomic<const char*> handshake_failure{""};  ///< Why the last handshake failed; never ends.
   /// Rises with each publication and each call that ends: threads look for both where it has.
   std::atomic<std::uint64_t> news{0};
   std::atomic<bool> draining{false};
@@ -109,6 +112,7 @@ struct Front {
   /// Those that this thread serves. Others take their place between two turns only: a reference to a model lasts as
   /// long as the call of a handler, or until its Asker has told of an inference.
   std::shared_ptr<const Models> models = {};
+  std::shared_ptr<const Credentials> credentials = {};
 };
 
 }  // namespace headrace::wire

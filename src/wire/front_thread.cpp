@@ -28,11 +28,18 @@ constexpr int kAcceptsMax = 64;                               // in one turn
 constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // before what has just come is looked at again
 constexpr std::size_t kMostSilentMax = 64;                    // that one look at all connections finds
 
+Transport secured(FileDescriptor socket, const std::shared_ptr<const TlsContext>& tls) {
+  if (tls == nullptr) return Transport(std::move(socket));
+  const int number = socket.get();
+  return {std::move(socket), std::make_unique<TlsSession>(tls, TlsRole::server, number)};
+}
+
 std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protocol protocol) {
+  Transport transport = secured(std::move(socket), front.credentials->tls_of(protocol));
   if constexpr (kBuiltWithGrpc) {
-    if (protocol == Protocol::grpc) return std::make_unique<grpc::Connection>(front, std::move(socket));
+    if (protocol == Protocol::grpc) return std::make_unique<grpc::Connection>(front, std::move(transport));
   }
-  return std::make_unique<http::Connection>(front, std::move(socket));
+  return std::make_unique<http::Connection>(front, std::move(transport));
 }
 
 }  // namespace
@@ -58,6 +65,14 @@ FrontThread::FrontThread(Shared& shared, std::size_t number, std::vector<Listene
 FrontThread::~FrontThread() {
   wake();
   if (thread_.joinable()) thread_.join();
+}
+
+void FrontThread::adopt(FileDescriptor socket) {
+  auto connection = std::make_unique<http::Connection>(front_, Transport(std::move(socket)));
+  connection->keep_open();
+  connections_.push_back(std::move(connection));
+  shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
 }
 
 void FrontThread::start() {
@@ -123,6 +138,7 @@ void FrontThread::take_news() {
     arriving_.clear();
     front_.models =
         shared_.published;  // not the last reference to a model that leaves: the server has it, see retire()
+    front_.credentials = shared_.credentials;
   }
   retiring_ = true;
   seen_.store(news, std::memory_order_release);
@@ -186,7 +202,8 @@ void FrontThread::accept(const Listener& listener) {
 
 bool FrontThread::make_room() noexcept {
   const std::uint64_t open = shared_.connections_open.load(std::memory_order_relaxed) - front_.over;
-  if (open < shared_.config.connections_max) return true;
+  const std::uint64_t adopted = shared_.config.watcher < 0 ? 0 : 1;
+  if (open < shared_.config.connections_max + adopted) return true;
   return close_most_silent();
 }
 

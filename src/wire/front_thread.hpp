@@ -35,6 +35,9 @@ class FrontThread {
   FrontThread(const FrontThread&) = delete;
   FrontThread& operator=(const FrontThread&) = delete;
 
+  /// Takes a connection that the program itself has made, and speaks HTTP over it without TLS. Before start(). Throws
+  /// as connections do.
+  void adopt(FileDescriptor socket);
   /// Throws std::system_error where the system gives no thread.
   void start();
   /// Has it look at Shared::news, Shared::draining and Shared::stopping.

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "headrace/base/error.hpp"
 
@@ -54,6 +55,16 @@ FileDescriptor listen_on(const std::string& address, std::uint16_t port, bool sh
   set(SO_REUSEPORT, on);
   if (::listen(socket.get(), kBacklog) != 0) throw_errno(doing);
   return socket;
+}
+
+bool is_loopback(const std::string& address) {
+  const Address parsed = parse(address, 0);
+  const auto is_loopback_v4 = [](std::uint32_t number) { return number >> 24U == 127; };
+  if (parsed.any.sa_family == AF_INET) return is_loopback_v4(ntohl(parsed.v4.sin_addr.s_addr));
+  const in6_addr& v6 = parsed.v6.sin6_addr;
+  std::uint32_t mapped = 0;
+  std::memcpy(&mapped, &v6.s6_addr[12], sizeof(mapped));
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && is_loopback_v4(ntohl(mapped)));
 }
 
 std::uint16_t port_of(const FileDescriptor& listener) {

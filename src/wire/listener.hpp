@@ -15,6 +15,9 @@ namespace headrace::wire {
 /// Throws UsageError for what is no address, SystemError where it cannot be had.
 [[nodiscard]] FileDescriptor listen_on(const std::string& address, std::uint16_t port, bool shared);
 
+/// Whether only programs of this machine reach an address. Throws UsageError for what is no address.
+[[nodiscard]] bool is_loopback(const std::string& address);
+
 /// The port of a socket that listens.
 [[nodiscard]] std::uint16_t port_of(const FileDescriptor& listener);
 

@@ -1,5 +1,6 @@
 #include "headrace/wire/server.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,6 +38,9 @@ ServerConfig checked(ServerConfig config) {
   require(config.body_bytes_max >= 1024, "body_bytes_max must be 1 KiB at least");
   require(config.memory_max >= config.body_bytes_max, "memory_max must be at least body_bytes_max");
   require(config.waiting_max >= 1, "waiting_max must be 1 at least");
+  if (!(config.tls_certificate.empty() && config.tls_key.empty()) && !kBuiltWithTls) {
+    throw Exception(Errc::not_supported, "this build of Headrace has no TLS: install libssl-dev, and build again");
+  }
   if (config.grpc_port && !kBuiltWithGrpc) {
     throw Exception(Errc::not_supported, "this build of Headrace has no gRPC: install libnghttp2-dev, and build again");
   }
@@ -57,7 +61,9 @@ ServerConfig checked(ServerConfig config) {
 
 }  // namespace
 
-Server::State::State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config))) {
+Server::State::State(ServerConfig config, std::vector<Model> models, FileDescriptor watcher)
+    : shared(checked(std::move(config))) {
+  shared.credentials = std::make_shared<const Credentials>(shared.config);
   auto first_models = std::make_shared<const Models>(std::move(models), shared.threads());
   const std::string& address = shared.config.address;
   std::vector<Listener> first(1);
@@ -73,6 +79,11 @@ Server::State::State(ServerConfig config, std::vector<Model> models) : shared(ch
     next[0].socket = listen_on(address, port, true);
     if (grpc_port) next.push_back({listen_on(address, *grpc_port, true), Protocol::grpc});
     threads.emplace_back(shared, threads.size(), std::move(next));
+  }
+  if (watcher.valid()) {
+    const int flags = ::fcntl(watcher.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(watcher.get(), F_SETFL, flags | O_NONBLOCK) < 0) throw_errno("the socket of the watcher");
+    threads.front().adopt(std::move(watcher));
   }
   if (!shared.config.shm.empty()) listen_for_rings();
   for (const RepositoryEntry& entry : first_models->entries()) hand_out(make_ways(*entry.served));
@@ -107,8 +118,9 @@ void Server::State::stop() noexcept {
   while (!ring_threads.empty()) ring_threads.pop_front();  // the first gives clients to the others
 }
 
-Server::Server(ServerConfig config, std::vector<Model> models)
-    : state_(std::make_unique<State>(std::move(config), std::move(models))) {
+Server::Server(ServerConfig config, std::vector<Model> models) {
+  FileDescriptor watcher(config.watcher);  // closed whatever happens
+  state_ = std::make_unique<State>(std::move(config), std::move(models), std::move(watcher));
   state_->start();
 }
 
@@ -127,6 +139,9 @@ ServerStatistics Shared::statistics() const {
                        .memory_bytes = memory.used(),
                        .memory_limit_bytes = memory.limit()};
   for (const ReplyCounters& one : replies) {
+    sum.unauthorized += one.unauthorized.get();
+    sum.handshakes += one.handshakes.get();
+    sum.handshakes_failed += one.handshakes_failed.get();
     sum.http += one.protocols[static_cast<std::size_t>(Protocol::http)].get();
     sum.grpc += one.protocols[static_cast<std::size_t>(Protocol::grpc)].get();
     sum.shm += one.protocols[static_cast<std::size_t>(Protocol::shm)].get();
@@ -135,6 +150,12 @@ ServerStatistics Shared::statistics() const {
     sum.requests += one.total();
     sum.failed += one.total() - one.answered;
     sum.refused += one.refused;
+  }
+  if (sum.handshakes_failed > 0) sum.handshake_failure = handshake_failure.load(std::memory_order_relaxed);
+  {
+    const std::lock_guard locked(publishing);
+    const auto tls = credentials == nullptr ? nullptr : credentials->tls_of(Protocol::http);
+    if (tls != nullptr) sum.certificate_ends = tls->certificate_ends();
   }
   return sum;
 }
@@ -146,6 +167,14 @@ std::vector<ModelStatistics> Server::model_statistics() const {
   const std::shared_ptr<const Models> models = state_->shared.models();
   for (const RepositoryEntry& entry : models->entries()) list.push_back(entry.statistics());
   return list;
+}
+
+void Server::reload_credentials() {
+  State& state = *state_;
+  const ServerConfig& config = state.shared.config;
+  require(!(config.tls_certificate.empty() && config.token_file.empty()), "there are no files to read again");
+  const std::lock_guard locked(state.changing);
+  state.publish(std::make_shared<const Credentials>(config));
 }
 
 bool Server::drain(Duration limit) {

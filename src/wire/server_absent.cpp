@@ -23,6 +23,7 @@ bool Server::unload(std::string_view /*name*/, std::string_view /*reason*/) { re
 bool Server::uses(const serve::Engine& /*engine*/) { return false; }
 std::optional<ModelRequest> Server::next_model_request(Duration /*limit*/) { return {}; }
 void Server::end_model_request(const ModelRequest& /*request*/, const std::optional<std::string>& /*failure*/) {}
+void Server::reload_credentials() {}
 bool Server::drain(Duration /*limit*/) { return true; }
 void Server::stop() noexcept {}
 

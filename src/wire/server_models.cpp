@@ -50,6 +50,23 @@ void Server::State::publish(std::shared_ptr<const Models> models, ServedModel* f
     news = shared.news.fetch_add(1, std::memory_order_acq_rel) + 1;
     each_thread([](auto& thread) { thread.wake(); });
   }
+  wait_for(news);
+}
+
+void Server::State::publish(std::shared_ptr<const Credentials> credentials) {
+  std::uint64_t news = 0;
+  {
+    const std::lock_guard locked(mutex);
+    if (threads.empty()) throw UsageError("the server has been stopped");
+    const std::lock_guard publishing(shared.publishing);
+    shared.credentials.swap(credentials);
+    news = shared.news.fetch_add(1, std::memory_order_acq_rel) + 1;
+    for (FrontThread& thread : threads) thread.wake();
+  }
+  wait_for(news);
+}
+
+void Server::State::wait_for(std::uint64_t news) {
   constexpr Duration kLook = std::chrono::microseconds(200);
   while (true) {
     {

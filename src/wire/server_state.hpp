@@ -16,7 +16,8 @@ namespace headrace::wire {
 /// A server's threads, and what they share.
 struct Server::State {
   /// Throws as Server does.
-  State(ServerConfig config, std::vector<Model> models);
+  /// @param watcher  of ServerConfig
+  State(ServerConfig config, std::vector<Model> models, FileDescriptor watcher);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -47,6 +48,11 @@ struct Server::State {
   /// @param leaving  a model that was served before and is not in it; null for none
   /// Throws UsageError after stop(), or where the engine of `fresh` has too few lanes; then nothing has changed.
   void publish(std::shared_ptr<const Models> models, ServedModel* fresh, std::shared_ptr<ServedModel> leaving);
+
+  /// The same for certificates and tokens.
+  void publish(std::shared_ptr<const Credentials> credentials);
+  /// Waits until all threads have taken in Shared::news.
+  void wait_for(std::uint64_t news);
 
   Shared shared;
   std::uint16_t port = 0;

@@ -61,7 +61,7 @@ def fake_server(**invalid: int) -> wire.Server:
         )
         for name, count in invalid.items()
     ]
-    done = SimpleNamespace(connections_refused=0)
+    done = SimpleNamespace(connections_refused=0, unauthorized=0, handshakes_failed=0)
     return cast("wire.Server", SimpleNamespace(model_statistics=lambda: models, statistics=lambda: done))
 
 

@@ -54,6 +54,21 @@ struct ServerConfig {
   Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread looks at rings before it sleeps.
   /// Whether clients may ask for models to be loaded and unloaded: the program answers next_model_request() then.
   bool model_control = false;
+  /// PEM files of the server's certificate, with those that lead to its authority behind it, and of its key: both ports
+  /// speak TLS then, 1.2 or 1.3.
+  std::string tls_certificate = {};
+  std::string tls_key = {};
+  /// PEM file of authorities: a client has to show a certificate that one of them has signed.
+  std::string tls_clients = {};
+  /// File of tokens, one of which every request has to carry ("Authorization: Bearer TOKEN"); only the health of the
+  /// server and the page, which shows nothing without one, need none. A token a line; what follows it behind a space is
+  /// its name. Empty lines and those that begin with # are passed over.
+  std::string token_file = {};
+  /// Take tokens that come without TLS where `address` is not of the loopback.
+  bool plain_tokens = false;
+  /// A stream socket that the program which watches this one holds the other end of, and asks for the server's health
+  /// by, without TLS: it is not counted in `connections_max`. The server closes it. -1: none.
+  int watcher = -1;
 };
 
 /// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary
@@ -65,7 +80,7 @@ class Server {
  public:
   /// Listens, and answers from then on. Throws UsageError for models or limits that cannot be served (an engine whose
   /// Plan::clients_max is below `threads` and `shm_threads` together among them), SystemError where the address or a
-  /// port cannot be had, Exception (Errc::not_supported) for gRPC in a build without it.
+  /// port cannot be had, Exception (Errc::not_supported) for gRPC or TLS in a build without it.
   Server(ServerConfig config, std::vector<Model> models);
   /// Stops.
   ~Server();
@@ -97,6 +112,11 @@ class Server {
   [[nodiscard]] std::optional<ModelRequest> next_model_request(Duration limit);
   /// Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
   void end_model_request(const ModelRequest& request, const std::optional<std::string>& failure = {});
+
+  /// Reads the files of certificates and tokens again: connections that come use the new ones, and so do requests on
+  /// all connections. Those that are open stay. Any thread. Throws as the constructor does, and UsageError where there
+  /// are none or after stop(); then the former ones go on.
+  void reload_credentials();
 
   /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
   /// that has begun is answered, or `limit` has passed; whether all were answered.

@@ -19,6 +19,7 @@ from headrace.cli.grouped import grouped
 from headrace.cli.notify import notify
 from headrace.cli.serve_models import ServedModels
 from headrace.cli.serve_options import Engines, Limits, Rings
+from headrace.cli.serve_security import Reading, Security, tell_of_certificate, warn_of_others
 from headrace.cli.serve_shown import Served, Source
 from headrace.exporter import FILE_SECONDS, Exporter
 from headrace.interrupts import Stop
@@ -105,6 +106,7 @@ def _export(target: str | None, server: "Server", device: Device) -> Exporter | 
 def _wait_and_drain(
     server: "Server",
     stop: Stop,
+    reading: Reading,
     limit: float | None,
     exporter: Exporter | None,
     log: ServerLog | None,
@@ -112,13 +114,15 @@ def _wait_and_drain(
 ) -> bool:
     """Waits for Ctrl-C or SIGTERM, then until all requests that have begun are answered; whether they were.
 
-    A second signal ends the waiting. Meanwhile a file of metrics is written again and again, and the log goes on.
+    A second signal ends the waiting. Meanwhile a file of metrics is written again and again, the log goes on, and
+    certificates and tokens are read again when somebody asks for it.
     """
     limit = _DRAIN_SECONDS if limit is None else limit
     try:
         written = looked = time.monotonic()
         while not stop.asked:
             time.sleep(_LOOK_SECONDS)
+            reading.look(server)
             now = time.monotonic()
             if exporter is not None and now - written >= FILE_SECONDS:
                 exporter.write()
@@ -135,21 +139,6 @@ def _wait_and_drain(
         return server.drain(limit)
     except KeyboardInterrupt:
         return False
-
-
-def _warn_of_others(address: str, log: ServerLog | None, limits: Limits) -> None:
-    """Tells where programs of other machines may ask."""
-    if ipaddress.ip_address(address).is_loopback:
-        return
-    warning = f"Whoever reaches {address} may ask: nothing is encrypted, and nobody has to say who they are."
-    if limits.shared_memory:
-        warning += " They may have shared memory of this machine, /dev/shm, read and written, too."
-    if limits.model_control:
-        warning += " They may have models loaded anew and taken from others, too."
-    if log is not None:
-        log.write("open_to_others", "warning", address=address, message=warning)
-    else:
-        show.stderr().print(warning, markup=False, soft_wrap=True)
 
 
 def _log_end(log: ServerLog, server: "Server", seconds: float, *, drained: bool) -> None:
@@ -189,7 +178,7 @@ def _leave(*, drained: bool) -> NoReturn:
 
 
 @grouped
-def serve(
+def serve(  # noqa: PLR0915 - a list of steps
     operators: Annotated[
         list[str],
         typer.Argument(
@@ -234,6 +223,7 @@ def serve(
     engines: Engines,
     limits: Limits,
     rings: Rings,
+    security: Security,
     dense: Dense,
     prometheus: options.PrometheusOption = None,
     supervise: Annotated[
@@ -265,6 +255,8 @@ def serve(
 
     With --shm, processes of the same machine and user may ask through shared memory as well, without a system call for
     a query: headrace.Client("shm://NAME/MODEL").
+    With --tls-certificate and --tls-key it speaks TLS, with --tls-clients to clients with a certificate alone, and with
+    --token-file it answers requests with a token alone. SIGHUP has these files read again.
 
     With --supervise it is started again, at the same ports, when it dies, hangs, or has a model whose engine failed.
 
@@ -277,12 +269,13 @@ def serve(
     wire.require_wire()
     events = None if log is None else ServerLog(log)
     worker = serve_supervised.this_worker()
+    secured = security.arguments(address)
     if unresponsive_after is not None and not supervise:
         raise UsageError("--unresponsive-after is of use with --supervise alone")
     if supervise and worker is None:
         # The arguments as they were given: the server's process reads them itself.
         limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after
-        raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events))
+        raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events, reloads=security.takes_hangup))
     grpc_port = _grpc_port(grpc)
     device, plan = options.find_device(engines.device), engines.made(threads + rings.threads)
     sources = _find(operators, dense)
@@ -301,8 +294,10 @@ def serve(
                 grpc_port=grpc_port,
                 threads=threads,
                 page=page,
+                watcher=-1 if worker is None else worker.watcher,
                 **limits.arguments(),  # type: ignore[arg-type]
                 **rings.arguments(),  # type: ignore[arg-type]
+                **secured,
             )
         )
         stack.callback(served.end)
@@ -310,22 +305,23 @@ def serve(
         if exporter is not None:
             stack.callback(exporter.close)
         began = time.monotonic()
-        url = f"http://{_at(address, server.http_port)}"
+        url = f"{'https' if security.has_tls else 'http'}://{_at(address, server.http_port)}"
         at_grpc = None if server.grpc_port is None else _at(address, server.grpc_port)
         metrics = None if exporter is None else exporter.address
-        shown = Served(url, at_grpc, rings.url, f"{url}/" if page else None, metrics, device, plan, sources)
-        with Stop() as stop:
+        shown = Served(url, at_grpc, rings.url, f"{url}/" if page else None, metrics, device, plan, sources, security)
+        with Stop() as stop, Reading(security, events) as reading:
             if worker is not None:
-                worker.say(address, server.http_port, server.grpc_port)
+                worker.say(server.http_port, server.grpc_port)
             if worker is None or worker.restarts == 0:
                 shown.print(served.models(), as_json=as_json)
             if events is not None:
                 shown.log(events, served.models())
             notify(f"READY=1\nSTATUS=Serving on {url}")
-            _warn_of_others(address, events, limits)
+            warn_of_others(address, security, limits, events)
+            tell_of_certificate(server, events)
             if limits.model_control:
                 served.control(server, events)
-            drained = _wait_and_drain(server, stop, drain, exporter, events, worker)
+            drained = _wait_and_drain(server, stop, reading, drain, exporter, events, worker)
         ended = served.end()
         if worker is not None and worker.replaced.is_set():
             return

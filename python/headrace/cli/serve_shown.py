@@ -9,6 +9,7 @@ from rich.text import Text
 
 from headrace import Device, Operator, Plan, _core
 from headrace.cli import show
+from headrace.cli.serve_security import Security
 from headrace.profiles import Json, plan_as_dict
 from headrace.serve_log import ServerLog
 from headrace.text import printable
@@ -39,6 +40,7 @@ class Served:
     device: Device
     plan: Plan
     sources: dict[str, Source]
+    security: Security
 
     def print(self, models: "list[Model]", *, as_json: bool) -> None:
         """Prints a table of the models, or a line of JSON."""
@@ -57,6 +59,8 @@ class Served:
         also += f" and {self.shm} (shared memory)" if self.shm is not None else ""
         title = f"Serving on {self.url}{also}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
         console.print(title, markup=False, soft_wrap=True)
+        if self.security.asked_of_clients:
+            console.print(f"Clients need {' and '.join(self.security.asked_of_clients)}.", soft_wrap=True)
         if self.page is not None:
             console.print(f"Open {self.page} in a browser to see what it does.", markup=False, soft_wrap=True)
         if self.prometheus is not None:
@@ -71,6 +75,8 @@ class Served:
             grpc=self.grpc,
             shm=self.shm,
             prometheus=self.prometheus,
+            client_certificates=self.security.tls_clients is not None,
+            tokens=self.security.token_file is not None,
             device=self.device.name,
             plan=self.plan.name,
             version=_core.version,
@@ -87,6 +93,8 @@ class Served:
             "shm": self.shm,
             "page": self.page,
             "prometheus": self.prometheus,
+            "client_certificates": self.security.tls_clients is not None,
+            "tokens": self.security.token_file is not None,
             "device": self.device.name,
             "plan": plan_as_dict(self.plan),
             "models": [

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from headrace.errors import Error
 from headrace.interrupts import Stop
 from headrace.serve_log import ServerLog
 
-#: Tells the server's process where to write its ports, and how many there were before it.
+#: Tells the server's process where to write its ports, how many there were before it, and by what it is asked.
 _VARIABLE = "HEADRACE_SERVE_WORKER"
 _LOOK_SECONDS = 0.1
 _UNREADY_SECONDS = 0.3
@@ -26,7 +27,7 @@ _GRACE_SECONDS = 1.0
 """How long requests to a failed server's other models may take."""
 _WAIT_FIRST, _WAIT_MOST = 0.1, 10.0
 _PR_SET_PDEATHSIG = 1
-_REPLACED = signal.SIGHUP
+_REPLACED = signal.SIGUSR1
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Worker:
 
     descriptor: int
     restarts: int
+    watcher: int
+    """The socket by which the watching process asks for the server's health."""
     replaced: threading.Event = field(default_factory=threading.Event)
     """Whether another one takes the place of this one, whose totals nobody wants to read."""
 
@@ -46,51 +49,62 @@ class Worker:
         self.replaced.set()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def say(self, address: str, http_port: int, grpc_port: int | None) -> None:
+    def say(self, http_port: int, grpc_port: int | None) -> None:
         """Tells the watching process that requests are answered, and where."""
-        content = json.dumps({"address": address, "http": http_port, "grpc": grpc_port})
+        content = json.dumps({"http": http_port, "grpc": grpc_port})
         with os.fdopen(self.descriptor, "w") as told:
             told.write(content)
 
 
 def this_worker() -> Worker | None:
     """What this process is told, where it is one that is watched. It is told once: its children are not."""
-    text = os.environ.pop(_VARIABLE, "")
-    descriptor, _, restarts = text.partition(":")
-    return Worker(int(descriptor), int(restarts)) if descriptor.isdecimal() and restarts.isdecimal() else None
+    numbers = os.environ.pop(_VARIABLE, "").split(":")
+    if len(numbers) != len(("descriptor", "restarts", "watcher")) or not all(one.isdecimal() for one in numbers):
+        return None
+    descriptor, restarts, watcher = map(int, numbers)
+    return Worker(descriptor, restarts, watcher)
 
 
-def supervise(arguments: list[str], unresponsive_after: float, log: ServerLog | None = None) -> int:
+def supervise(
+    arguments: list[str], unresponsive_after: float, log: ServerLog | None = None, *, reloads: bool = False
+) -> int:
     """Runs `headrace serve` with these arguments until it ends by itself or is asked to; returns its exit status.
 
     The server is started again when it dies, when a model cannot answer any more, and when it does not say for
     `unresponsive_after` seconds that it lives; at the ports that it had. One that has never been ready is not: its
-    arguments are wrong. Ctrl-C and SIGTERM go to the server, which drains. Restarts are told in `log`, or else in
-    words.
+    arguments are wrong. Ctrl-C and SIGTERM go to the server, which drains, and SIGHUP does where it `reloads` files
+    then. Restarts are told in `log`, or else in words.
     """
-    return _Supervisor(arguments, unresponsive_after, log).run()
+    return _Supervisor(arguments, unresponsive_after, log, reloads=reloads).run()
 
 
 class _Supervisor:
-    def __init__(self, arguments: list[str], unresponsive_after: float, log: ServerLog | None) -> None:
+    def __init__(
+        self, arguments: list[str], unresponsive_after: float, log: ServerLog | None, *, reloads: bool
+    ) -> None:
         self._arguments = arguments
         self._log = log
         self._unresponsive_after = unresponsive_after
         self._restarts = 0
         self._ports: list[str] = []
         self._wait = _WAIT_FIRST
+        self._reloads = reloads
+        self._reload_asked = False
 
     def run(self) -> int:
+        if self._reloads:
+            signal.signal(signal.SIGHUP, self._note_reload)
         with Stop() as stop:
             while True:
-                process, told = self._start()
+                process, told, asks = self._start()
                 try:
-                    why = self._watch(process, told, stop)
+                    why = self._watch(process, told, asks, stop)
                 except KeyboardInterrupt:  # the second signal
                     process.send_signal(signal.SIGTERM)
                     return _status(process.wait())
                 finally:
                     os.close(told)
+                    asks.close()
                 if why is None:
                     return _status(process.wait())
                 if stop.asked:
@@ -102,29 +116,35 @@ class _Supervisor:
                     show.stderr().print(f"{why}: starting it again.", markup=False, soft_wrap=True)
                 self._sleep(stop)
 
-    def _start(self) -> tuple["subprocess.Popen[bytes]", int]:
-        """A server, and where it tells its ports."""
+    def _note_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self._reload_asked = True
+
+    def _start(self) -> tuple["subprocess.Popen[bytes]", int, socket.socket]:
+        """A server, where it tells its ports, and what its health is asked by."""
         told, tell = os.pipe()
+        asks, asked = socket.socketpair()  # nobody else can connect to it
         parent = os.getpid()
         # What is given last counts: the ports that the first one found.
         command = [sys.executable, "-m", "headrace", *self._arguments, *self._ports]
         try:
             process = subprocess.Popen(
                 command,
-                env=os.environ | {_VARIABLE: f"{tell}:{self._restarts}"},
-                pass_fds=(tell,),
+                env=os.environ | {_VARIABLE: f"{tell}:{self._restarts}:{asked.fileno()}"},
+                pass_fds=(tell, asked.fileno()),
                 start_new_session=True,  # Ctrl-C in a terminal comes to this process alone, which hands it on
-                preexec_fn=lambda: _end_with(parent),  # noqa: PLW1509 # there is one thread
+                preexec_fn=lambda: _prepare(parent, reloads=self._reloads),  # noqa: PLW1509 # there is one thread
             )
         except OSError as error:
             os.close(told)
+            asks.close()
             raise Error(f"the server cannot be started: {error.strerror}") from error
         finally:
             os.close(tell)
+            asked.close()
         os.set_blocking(told, False)
-        return process, told
+        return process, told, asks
 
-    def _watch(self, process: "subprocess.Popen[bytes]", told: int, stop: Stop) -> str | None:
+    def _watch(self, process: "subprocess.Popen[bytes]", told: int, asks: socket.socket, stop: Stop) -> str | None:
         """Watches a server until it has ended; returns why it has to be started again, or None."""
         health: _Health | None = None
         asked = False
@@ -132,22 +152,25 @@ class _Supervisor:
             if stop.asked and not asked:
                 process.send_signal(signal.SIGTERM)
                 asked = True
+            if self._reload_asked:
+                self._reload_asked = False
+                process.send_signal(signal.SIGHUP)
             if health is None:
-                health = self._health(told)
+                health = self._health(told, asks)
             elif not asked and (why := health.wrong()) is not None:
                 _end(process)
                 return why
             time.sleep(_LOOK_SECONDS)
         if health is None:  # it may have been ready since the last look
-            health = self._health(told)
+            health = self._health(told, asks)
         if asked or (health is None and self._restarts == 0) or process.returncode == 0:
             return None
         if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # somebody asked the server itself
             return None
         return f"The server ended with {_how(process.returncode)}"
 
-    def _health(self, told: int) -> "_Health | None":
-        """Whom to ask, once the server has said where."""
+    def _health(self, told: int, asks: socket.socket) -> "_Health | None":
+        """Whom to ask, once the server has said that it is ready."""
         try:
             content = os.read(told, 4096)
         except BlockingIOError:
@@ -158,7 +181,7 @@ class _Supervisor:
         grpc = "none" if where["grpc"] is None else str(where["grpc"])
         self._ports = ["--http", str(where["http"]), "--grpc", grpc]
         self._wait = _WAIT_FIRST
-        return _Health(where["address"], where["http"], self._unresponsive_after)
+        return _Health(asks, self._unresponsive_after)
 
     def _sleep(self, stop: Stop) -> None:
         """Longer each time that a server ends before it was ready."""
@@ -169,11 +192,13 @@ class _Supervisor:
 
 
 class _Health:
-    """Asks a server how it is."""
+    """Asks a server how it is, over the socket that the two have for it: whatever certificate or token others need."""
 
-    def __init__(self, address: str, port: int, unresponsive_after: float) -> None:
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # where every interface is meant
-        self._connection = http.client.HTTPConnection(host, port, timeout=unresponsive_after)
+    def __init__(self, asks: socket.socket, unresponsive_after: float) -> None:
+        asks.settimeout(unresponsive_after)
+        self._connection = http.client.HTTPConnection("server")
+        self._connection.auto_open = 0
+        self._connection.sock = asks
         self._answered = time.monotonic()
         self._unresponsive_after = unresponsive_after
         self._unready_since: float | None = None
@@ -185,7 +210,6 @@ class _Health:
             answer = self._connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException):
-            self._connection.close()  # the next request connects anew
             if time.monotonic() - self._answered < self._unresponsive_after:
                 return None
             return f"The server has not said for {self._unresponsive_after:g} s that it lives"
@@ -208,8 +232,13 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _end_with(parent: int) -> None:
-    """In the new process: it is to drain and end when the one that watches it is killed."""
+def _prepare(parent: int, *, reloads: bool) -> None:
+    """In the new process: it is to drain and end when the one that watches it is killed.
+
+    Until it `reloads` files at SIGHUP the signal is ignored: they have not been read yet.
+    """
+    if reloads:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(128 + signal.SIGTERM)

@@ -93,7 +93,12 @@ def tune(
     bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
     budget: Annotated[
         float,
-        typer.Option("--budget", parser=options.duration, metavar="TIME", help="No new plan is tried after this time; the rate of one is searched for to its end."),
+        typer.Option(
+            "--budget",
+            parser=options.duration,
+            metavar="TIME",
+            help="No new plan is tried after this time; the rate of one is searched for to its end.",
+        ),
     ] = "60s",  # type: ignore[assignment]
     schedule: Annotated[
         list[str] | None, typer.Option("--schedule", help="Search only this schedule. May be repeated.")

@@ -158,6 +158,12 @@ Method method_of(std::string_view path) {
   throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
 }
 
+bool is_health(std::string_view path) noexcept {
+  if (!path.starts_with(kService)) return false;
+  const std::string_view name = path.substr(kService.size());
+  return name == "ServerLive" || name == "ServerReady";
+}
+
 Outcome call(const Service& service, Method method, std::string_view message, Budget& budget) {
   const Models& models = service.models;
   switch (method) {

@@ -35,6 +35,9 @@ enum class Method : std::uint8_t {
 /// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer". Throws RequestError (501) for others.
 [[nodiscard]] Method method_of(std::string_view path);
 
+/// Whether a path is that of ServerLive or ServerReady, which need no token.
+[[nodiscard]] bool is_health(std::string_view path) noexcept;
+
 /// What all connections of a server share.
 struct Service {
   const Models& models;

@@ -15,8 +15,8 @@ constexpr std::size_t kFrameMax = (16 << 10) + 9;  // of the largest frame that 
 
 }  // namespace
 
-Connection::Connection(Front& front, FileDescriptor socket)
-    : wire::Connection(front, std::move(socket)),
+Connection::Connection(Front& front, Transport transport)
+    : wire::Connection(front, std::move(transport)),
       out_memory_(front.shared.memory),
       session_(*this, static_cast<std::uint32_t>(front.shared.config.head_bytes_max)),
       sent_at_(SteadyClock::now()) {

@@ -7,19 +7,17 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/file_descriptor.hpp"
 #include "wire/connection.hpp"
 #include "wire/grpc/session.hpp"
 #include "wire/grpc/stream.hpp"
 
 namespace headrace::wire::grpc {
 
-/// A connection of gRPC over HTTP/2, without TLS: many calls at the same time. Used by one thread.
+/// A connection of gRPC over HTTP/2: many calls at the same time. Used by one thread.
 class Connection final : public wire::Connection, public SessionEvents, public StreamOwner {
  public:
-  /// @param socket  does not block
-  /// Throws SystemError where it cannot be watched.
-  Connection(Front& front, FileDescriptor socket);
+  /// Throws SystemError where the socket cannot be watched.
+  Connection(Front& front, Transport transport);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 

@@ -27,6 +27,8 @@ class MessageReader {
   /// Whether bytes of a message have come.
   [[nodiscard]] bool began() const noexcept { return prefix_used_ > 0; }
   [[nodiscard]] std::string_view message() const noexcept { return message_; }
+  /// Takes no messages of more bytes from now on.
+  void limit(std::size_t bytes_max) noexcept { bytes_max_ = bytes_max; }
   /// Forgets the present message, for the next one.
   void reset() noexcept;
 

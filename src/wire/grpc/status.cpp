@@ -21,6 +21,7 @@ StatusCode code_of(int http_status) noexcept {
   switch (http_status) {
     case kOk: return StatusCode::ok;
     case kBadRequest: return StatusCode::invalid_argument;
+    case kUnauthorized: return StatusCode::unauthenticated;
     case kNotFound: return StatusCode::not_found;
     case kConflict: return StatusCode::already_exists;
     case kTooLarge:

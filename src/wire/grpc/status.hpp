@@ -20,6 +20,7 @@ enum class StatusCode : std::uint8_t {
   unimplemented = 12,
   internal = 13,
   unavailable = 14,
+  unauthenticated = 16,
 };
 
 /// How a call ended.

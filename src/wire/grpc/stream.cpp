@@ -75,6 +75,12 @@ void Stream::on_header(std::string_view name, std::string_view value) {
     path_ = value;
   } else if (name == "content-type") {
     type_ = value;
+  } else if (name == "authorization") {
+    if (!authorization_) {
+      authorization_ = value;
+    } else {
+      authorization_->clear();  // two of them are none
+    }
   } else if (name == "grpc-encoding") {
     is_encoded_ = value != "identity";
   } else if (name == "grpc-timeout") {
@@ -89,6 +95,7 @@ void Stream::on_head() {
   const std::string verb = std::exchange(verb_, {});
   const std::string path = std::exchange(path_, {});
   const std::string type = std::exchange(type_, {});
+  std::optional<std::string> authorization = std::exchange(authorization_, {});
   if (verb != "POST" || !is_grpc(type)) {
     status_.emplace();
     count_reply(front_, Protocol::grpc, kBadRequest);
@@ -100,6 +107,11 @@ void Stream::on_head() {
   if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
   if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
   try {
+    if (is_health(path)) {
+      if (front_.credentials->tokens != nullptr) reader_.limit(0);  // nobody has said who asks
+    } else {
+      front_.credentials->require_token(authorization);
+    }
     method_ = method_of(path);
   } catch (const RequestError& error) {
     end(error.status(), error.what());

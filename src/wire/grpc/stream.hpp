@@ -96,9 +96,10 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
   MemoryShare held_memory_;
   MessageReader reader_;
   std::optional<Method> method_;
-  std::string verb_;  ///< These three: empty once the head has come.
+  std::string verb_;  ///< These four: empty once the head has come.
   std::string path_;
   std::string type_;
+  std::optional<std::string> authorization_;
   std::size_t head_bytes_ = 0;
   bool is_encoded_ = false;         ///< Messages of the request may be compressed.
   bool bad_timeout_ = false;        ///< grpc-timeout is none.

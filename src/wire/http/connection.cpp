@@ -13,10 +13,10 @@ Limits limits_of(const ServerConfig& config) { return {config.head_bytes_max, co
 
 }  // namespace
 
-Connection::Connection(Front& front, FileDescriptor socket)
-    : wire::Connection(front, std::move(socket)),
+Connection::Connection(Front& front, Transport transport)
+    : wire::Connection(front, std::move(transport)),
       memory_(front.shared.memory),
-      reader_(limits_of(front.shared.config), memory_) {}
+      reader_(limits_of(front.shared.config), memory_, this) {}
 
 Connection::~Connection() { abandon(); }
 
@@ -57,6 +57,14 @@ std::string_view Connection::read(std::string_view bytes) {
     reply(error_reply(error.status(), error.what()));
   }
   return bytes;
+}
+
+bool Connection::admit(const Message& message) {
+  const Credentials& credentials = *front().credentials;
+  if (credentials.tokens == nullptr) return true;
+  if (needs_no_token(message, front().shared.config.page)) return false;
+  credentials.require_token(message.authorization);
+  return true;
 }
 
 void Connection::handle() {
@@ -136,7 +144,7 @@ void Connection::written() {
   if (state_ != State::writing) return;  // 100 Continue
   (void)memory_.resize(0);
   if (!keep_alive_) return end();
-  reader_ = Reader(limits_of(front().shared.config), memory_);
+  reader_ = Reader(limits_of(front().shared.config), memory_, this);
   began_ = continued_ = head_only_ = false;
   state_ = State::reading;
   read_again();
@@ -146,7 +154,8 @@ void Connection::check_time(Time now) {
   const ServerConfig& config = front().shared.config;
   const Duration still = now - moved_at();
   if (state_ == State::reading && !began_) {
-    if (front().shared.draining.load(std::memory_order_relaxed) || still > config.idle_max) close();
+    const bool is_idle = still > config.idle_max && !is_kept_open();
+    if (front().shared.draining.load(std::memory_order_relaxed) || is_idle) close();
   } else if (state_ == State::reading && still > config.request_max) {
     keep_alive_ = false;
     reply(error_reply(kRequestTimedOut, "the request did not come to its end in time"));

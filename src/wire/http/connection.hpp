@@ -3,7 +3,6 @@
 #include <memory>
 #include <string_view>
 
-#include "base/file_descriptor.hpp"
 #include "wire/connection.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/http/routes.hpp"
@@ -11,11 +10,10 @@
 namespace headrace::wire::http {
 
 /// A connection of HTTP/1.1: one request at a time, in the order in which they come. Used by one thread.
-class Connection final : public wire::Connection, public InferenceOwner, public ModelCallOwner {
+class Connection final : public wire::Connection, public InferenceOwner, public ModelCallOwner, public Gate {
  public:
-  /// @param socket  does not block
-  /// Throws SystemError where it cannot be watched.
-  Connection(Front& front, FileDescriptor socket);
+  /// Throws SystemError where the socket cannot be watched.
+  Connection(Front& front, Transport transport);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -37,6 +35,8 @@ class Connection final : public wire::Connection, public InferenceOwner, public 
   void written() override;
   void check_time(Time now) override;
   void abandon() noexcept override;
+
+  [[nodiscard]] bool admit(const Message& message) override;
 
   /// Does what the request that has been read asks for.
   void handle();

@@ -28,7 +28,7 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 }  // namespace
 
 struct Reader::Parser final : beast::http::basic_parser<true> {
-  Parser(Limits limits, MemoryShare& share) : memory(share), body_max(limits.body_bytes_max) {
+  Parser(Limits limits, MemoryShare& share, Gate* asked) : memory(share), gate(asked), body_max(limits.body_bytes_max) {
     header_limit(static_cast<std::uint32_t>(limits.head_bytes_max));
     body_limit(limits.body_bytes_max);
     eager(true);
@@ -62,6 +62,9 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the only transfer coding is chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
+    } else if (field == beast::http::field::authorization) {
+      if (message.authorization) throw RequestError(kBadRequest, "the request has two Authorization headers");
+      message.authorization = text_of(value);
     } else if (field == beast::http::field::origin) {
       message.of_a_page = true;
     } else if (field == beast::http::field::expect) {
@@ -80,8 +83,11 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
     if (is_current && !has_host) throw RequestError(kBadRequest, "the request has no Host header");
     message.keep_alive = keep_alive() && is_current;
     message.expects_continue = message.expects_continue && is_current;
+    takes_body = gate == nullptr || gate->admit(message);
   }
-  void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {
+    if (!takes_body) throw RequestError(kBadRequest, "this request has no body");
+  }
   std::size_t on_body_impl(beast::string_view part, beast::error_code& /*error*/) override {
     append(part);
     return part.size();
@@ -96,14 +102,17 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
   void on_finish_impl(beast::error_code& /*error*/) override {}
 
   MemoryShare& memory;
+  Gate* gate;
   std::size_t body_max;
   Message message;
   bool has_host = false;
   bool head_read = false;
+  bool takes_body = true;
   bool is_current = true;  ///< HTTP/1.1; connections of 1.0 are closed behind a reply
 };
 
-Reader::Reader(Limits limits, MemoryShare& memory) : parser_(std::make_unique<Parser>(limits, memory)) {}
+Reader::Reader(Limits limits, MemoryShare& memory, Gate* gate)
+    : parser_(std::make_unique<Parser>(limits, memory, gate)) {}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;

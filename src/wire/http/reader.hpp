@@ -24,15 +24,28 @@ struct Message {
   std::optional<std::uint64_t> json_bytes;  ///< Inference-Header-Content-Length: JSON before binary tensors.
   bool expects_continue = false;
   bool keep_alive = false;
-  bool of_a_page = false;  ///< A browser sends it for a web page (Origin).
+  bool of_a_page = false;                    ///< A browser sends it for a web page (Origin).
+  std::optional<std::string> authorization;  ///< Authorization.
   std::string body;
+};
+
+/// Looks at the head of a request before its body is taken in.
+class Gate {
+ public:
+  /// Whether it may have a body. Throws RequestError for a request that is not to be served.
+  [[nodiscard]] virtual bool admit(const Message& message) = 0;
+
+ protected:
+  ~Gate() = default;
 };
 
 /// Reads one request from the bytes of a connection.
 class Reader {
  public:
-  /// @param memory  bounds bodies; outlives the reader
-  Reader(Limits limits, MemoryShare& memory);
+  /// @param memory  bounds bodies
+  /// @param gate    null for none
+  /// Both outlive the reader.
+  Reader(Limits limits, MemoryShare& memory, Gate* gate = nullptr);
   ~Reader();
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;

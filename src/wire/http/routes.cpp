@@ -249,6 +249,7 @@ std::string_view phrase_of(int status) {
   switch (status) {
     case 200: return "OK";
     case kBadRequest: return "Bad Request";
+    case kUnauthorized: return "Unauthorized";
     case kForbidden: return "Forbidden";
     case kNotFound: return "Not Found";
     case kMethodNotAllowed: return "Method Not Allowed";
@@ -266,6 +267,12 @@ std::string_view phrase_of(int status) {
 }
 
 }  // namespace
+
+bool needs_no_token(const Message& message, bool has_page) {
+  if (message.method != "GET" && message.method != "HEAD") return false;
+  const std::string_view target = message.target;  // as it is: what only looks alike needs a token
+  return target == "/v2/health/live" || target == "/v2/health/ready" || (has_page && target == "/");
+}
 
 Outcome route(const Service& service, const Message& message, Budget& budget) {
   try {
@@ -303,6 +310,7 @@ std::string head_of(const Reply& reply, bool keep_alive) {
   if (reply.json_bytes) add("Inference-Header-Content-Length", std::to_string(*reply.json_bytes));
   if (!reply.allow.empty()) add("Allow", reply.allow);
   if (reply.status == kTooManyRequests || reply.status == kUnavailable) add("Retry-After", "1");
+  if (reply.status == kUnauthorized) add("WWW-Authenticate", "Bearer realm=\"headrace\"");
   if (!keep_alive) add("Connection", "close");
   head += reply.headers;
   head += "\r\n";

@@ -42,6 +42,10 @@ struct Service {
   const Shared* page = nullptr;  ///< What the page at `/` shows; null for a server without it.
 };
 
+/// Whether a request is answered although nobody has said who sends it: the server's health, and where there is a page
+/// the page, which has nothing of the server in it.
+[[nodiscard]] bool needs_no_token(const Message& message, bool has_page);
+
 /// Finds what a request asks for. Never throws RequestError: such are replies.
 /// @param budget  of the queries and answers of an inference
 [[nodiscard]] Outcome route(const Service& service, const Message& message, Budget& budget);

@@ -93,6 +93,11 @@ struct ServerStatistics {
   Outcomes shm = {};               ///< Those through shared memory, by outcome.
   std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
   std::uint64_t memory_limit_bytes = 0;  ///< ServerConfig::memory_max.
+  std::uint64_t unauthorized = 0;        ///< Requests without a token that the server takes (401, UNAUTHENTICATED).
+  std::uint64_t handshakes = 0;          ///< TLS handshakes that were done.
+  std::uint64_t handshakes_failed = 0;   ///< Others: no or a wrong certificate, no TLS at all, or not in time.
+  std::string handshake_failure = {};    ///< Why the last one failed; empty where none has.
+  std::int64_t certificate_ends = 0;     ///< When the server's certificate ends, in seconds since 1970; 0 without TLS.
 };
 
 }  // namespace headrace::wire

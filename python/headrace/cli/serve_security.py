@@ -1,0 +1,208 @@
+"""TLS, certificates of clients and tokens of `headrace serve`: options, warnings, and files that are read again."""
+
+import ipaddress
+import os
+import signal
+import stat
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from headrace import Errc, UsageError, base
+from headrace.cli import show
+from headrace.errors import Error
+from headrace.serve_log import ServerLog, Value
+from headrace.text import printable
+
+if TYPE_CHECKING:
+    from headrace.cli.serve_options import Limits
+    from headrace.wire import Server
+
+_SOON_SECONDS = 7 * 24 * 3600.0
+"""A certificate that ends within this is worth a warning: whatever renews it does so a month before."""
+_OTHERS = stat.S_IRGRP | stat.S_IROTH
+
+
+@dataclass(frozen=True)
+class Security:
+    """Who may ask, and what others can read."""
+
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-certificate",
+            metavar="FILE",
+            help="Speak TLS: PEM file of the server's certificate, with those that lead to its authority behind it.",
+        ),
+    ] = None
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="PEM file of that certificate's key.")
+    ] = None
+    tls_clients: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-clients",
+            metavar="FILE",
+            help="Clients have to show a certificate (mutual TLS): PEM file of the authorities that may sign one.",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Requests have to carry one of the tokens in this file: a token a line, its name behind a space.",
+        ),
+    ] = None
+    plain_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--plain-tokens", help="Take tokens without TLS on an address that others reach: a proxy speaks TLS there."
+        ),
+    ] = False
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the server speaks TLS."""
+        return self.tls_certificate is not None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is anything to read again."""
+        return self.has_tls or self.token_file is not None
+
+    @property
+    def takes_hangup(self) -> bool:
+        """Whether SIGHUP means files and not the end: where there are some, and where systemd may `reload` it."""
+        return self.has_files or "NOTIFY_SOCKET" in os.environ
+
+    @property
+    def asked_of_clients(self) -> list[str]:
+        """What a client has to have."""
+        return [*(["a certificate"] if self.tls_clients else []), *(["a token"] if self.token_file else [])]
+
+    def arguments(self, address: str) -> dict[str, Any]:
+        """Those that were given, as arguments of headrace.wire.Server."""
+        if self.has_tls and not base.built_with_tls:
+            raise UsageError(
+                "this build has no TLS: install OpenSSL (Debian: libssl-dev) and build Headrace again",
+                Errc.not_supported,
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise UsageError("--tls-certificate and --tls-key go together: give both")
+        if self.tls_clients is not None and not self.has_tls:
+            raise UsageError("--tls-clients needs TLS: give --tls-certificate and --tls-key, too")
+        if self.plain_tokens and self.token_file is None:
+            raise UsageError("--plain-tokens is of use with --token-file alone")
+        is_open = not ipaddress.ip_address(address).is_loopback
+        if self.token_file is not None and is_open and not (self.has_tls or self.plain_tokens):
+            raise UsageError(
+                f"tokens would go to {address} for everybody on the way to read: give --tls-certificate and --tls-key, "
+                "or --plain-tokens where a proxy in front of the server speaks TLS"
+            )
+        names = ("tls_certificate", "tls_key", "tls_clients", "token_file", "plain_tokens")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def warn_of_others(address: str, security: Security, limits: "Limits", log: ServerLog | None) -> None:
+    """Tells what programs of other machines, and other users of this one, can do."""
+    for file in (security.tls_key, security.token_file):
+        if file is not None and _is_open(file):
+            warning = f"Others than its owner can read {printable(str(file))}: chmod 600 keeps them out."
+            _tell(log, "file_open_to_others", "warning", warning, file=str(file))
+    if ipaddress.ip_address(address).is_loopback:
+        return
+    said = []
+    if not security.has_tls:
+        said.append("nothing is encrypted" + (", tokens neither" if security.token_file is not None else ""))
+    if not security.asked_of_clients:
+        said.append("nobody has to say who they are")
+    if not said:
+        return
+    warning = f"Whoever reaches {address} may ask: {', and '.join(said)}."
+    if security.asked_of_clients:
+        warning = f"{', and '.join(said).capitalize()}: whoever is on the way to {address} reads all of it."
+    if limits.shared_memory:
+        warning += " They may have shared memory of this machine, /dev/shm, read and written, too."
+    if limits.model_control:
+        warning += " They may have models loaded anew and taken from others, too."
+    _tell(log, "open_to_others", "warning", warning, address=address)
+
+
+def tell_of_certificate(server: "Server", log: ServerLog | None) -> None:
+    """Tells when the server's certificate ends, where that is logged or soon."""
+    ends = server.statistics().certificate_ends
+    if ends == 0:
+        return
+    until = datetime.fromtimestamp(ends, UTC).isoformat().replace("+00:00", "Z")
+    left = ends - time.time()
+    if log is not None:
+        log.write("certificate", "info" if left > _SOON_SECONDS else "warning", ends=until)
+    elif left <= _SOON_SECONDS:
+        said = "has ended" if left < 0 else "ends soon"
+        show.stderr().print(f"The server's certificate {said}: {until}.", markup=False, soft_wrap=True)
+
+
+class Reading:
+    """While it is entered, SIGHUP has a server's certificates and tokens read again, at the next look.
+
+    Without such files the signal is left as it is, unless systemd may send it. For the main thread, as Python's signal
+    handlers are.
+    """
+
+    def __init__(self, security: Security, log: ServerLog | None) -> None:
+        self._security = security
+        self._log = log
+        self._asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        """Takes over the signal."""
+        if self._security.takes_hangup:
+            self._before = signal.signal(signal.SIGHUP, self._note)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Gives it back."""
+        if self._security.takes_hangup:
+            signal.signal(signal.SIGHUP, self._before)
+
+    def look(self, server: "Server") -> None:
+        """Reads the files where somebody has asked for it. Where they will not do, the former ones go on."""
+        if not self._asked:
+            return
+        self._asked = False
+        if not self._security.has_files:
+            return
+        try:
+            server.reload_credentials()
+        except Error as error:
+            warning = f"The files were not read again, and those before go on: {error}"
+            _tell(self._log, "credentials_failed", "error", warning)
+            return
+        _tell(self._log, "credentials_read", "info", "Certificates and tokens were read again.")
+        tell_of_certificate(server, self._log)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self._asked = True
+
+
+def _is_open(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & _OTHERS)
+    except OSError:
+        return False  # the server reads it, and says what is wrong
+
+
+def _tell(log: ServerLog | None, event: str, level: str, sentence: str, **values: Value) -> None:
+    if log is not None:
+        log.write(event, level, **values, message=sentence)
+    else:
+        show.stderr().print(sentence, markup=False, soft_wrap=True)

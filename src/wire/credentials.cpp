@@ -1,0 +1,51 @@
+#include "wire/credentials.hpp"
+
+#include "headrace/base/error.hpp"
+#include "wire/listener.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire {
+
+namespace {
+
+constexpr std::array<std::string_view, kProtocols> kAlpn{"http/1.1", "h2"};
+
+void require_together(const ServerConfig& config) {
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    throw UsageError("server: a certificate for TLS needs its key, and a key its certificate");
+  }
+  const bool has_tls = !config.tls_certificate.empty();
+  if (!has_tls && !config.tls_clients.empty()) {
+    throw UsageError("server: certificates of clients need TLS: give the server's certificate and key, too");
+  }
+  if (has_tls || config.token_file.empty() || config.plain_tokens || is_loopback(config.address)) return;
+  throw UsageError(
+      "server: tokens would go over the network for everybody to read: give a certificate and its key for TLS "
+      "(tls_certificate, tls_key), or allow that by plain_tokens where something in front of the server speaks TLS");
+}
+
+}  // namespace
+
+Credentials::Credentials(const ServerConfig& config) {
+  require_together(config);
+  if (!config.tls_certificate.empty()) {
+    const TlsFiles files{
+        .certificate = config.tls_certificate, .key = config.tls_key, .authorities = config.tls_clients};
+    for (std::size_t i = 0; i < kProtocols; ++i) {
+      tls[i] = std::make_shared<const TlsContext>(TlsRole::server, files, kAlpn[i]);
+    }
+  }
+  if (!config.token_file.empty()) tokens = std::make_unique<const Tokens>(config.token_file);
+}
+
+void Credentials::require_token(std::optional<std::string_view> authorization) const {
+  if (tokens == nullptr) return;
+  switch (tokens->check(authorization)) {
+    case Admission::granted: return;
+    case Admission::missing:
+      throw RequestError(kUnauthorized, "this server asks for a token: send the header 'Authorization: Bearer TOKEN'");
+    case Admission::wrong: throw RequestError(kUnauthorized, "the token is none that this server takes");
+  }
+}
+
+}  // namespace headrace::wire
