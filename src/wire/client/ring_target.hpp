@@ -17,7 +17,7 @@ namespace headrace::wire::client {
 struct RingEndpoint {
   std::string url;                     ///< As wire::Client takes it.
   std::uint32_t slots = 256;           ///< Queries in flight of each generator.
-  std::vector<std::string> queries;    ///< Asked in turn; at least one.
+  std::vector<std::string> queries{};  ///< Asked in turn; at least one.
   std::optional<Duration> deadline{};  ///< From when a query is sent.
   /// How long the server may be away, and may answer nothing while it has queries.
   Duration patience = std::chrono::seconds(10);
