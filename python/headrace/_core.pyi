@@ -21,6 +21,8 @@ built_with_wire: bool = ...
 
 built_with_grpc: bool = ...
 
+built_with_tls: bool = ...
+
 built_with_xdp: bool = ...
 
 class OutputFile:
@@ -4175,14 +4177,36 @@ class ServerStatistics:
     def memory_limit_bytes(self) -> int:
         """The server's `memory_max`."""
 
+    @property
+    def unauthorized(self) -> int:
+        """Requests without a token that the server takes (401, UNAUTHENTICATED)."""
+
+    @property
+    def handshakes(self) -> int:
+        """TLS handshakes that were done."""
+
+    @property
+    def handshakes_failed(self) -> int:
+        """Others: no or a wrong certificate, no TLS at all, or not in time."""
+
+    @property
+    def handshake_failure(self) -> str:
+        """Why the last one failed; empty where none has."""
+
+    @property
+    def certificate_ends(self) -> int:
+        """
+        When the server's certificate ends, in seconds since 1970; 0 without TLS.
+        """
+
 class Server:
     """
     Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ..., tls_certificate: str | os.PathLike[str] | None = ..., tls_key: str | os.PathLike[str] | None = ..., tls_clients: str | os.PathLike[str] | None = ..., token_file: str | os.PathLike[str] | None = ..., plain_tokens: bool = ..., watcher: int = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its name behind a space, each request has to carry one of the tokens, as "Authorization: Bearer TOKEN"; only the server's health and the page, which shows nothing without one, need none. Tokens need TLS where `address` is not of the loopback, unless `plain_tokens` allows them without. `watcher` is a connected stream socket, which the server closes, for a program that watches this one: it asks for the server's health over it, without TLS. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC or TLS in a build without it.
         """
 
     @property
@@ -4219,6 +4243,11 @@ class Server:
     def uses(self, engine: Engine) -> bool:
         """
         Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an engine whose model was replaced or unloaded, the engine may be stopped.
+        """
+
+    def reload_credentials(self) -> None:
+        """
+        Reads the files of certificates and tokens again: connections that come use the new ones, and so do requests on all connections. Those that are open stay. Any thread. Raises as the constructor does, and UsageError where there are none or after stop(); then the former ones go on.
         """
 
     def next_model_request(self, seconds: float) -> ModelRequest | None:
