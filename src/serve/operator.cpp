@@ -18,7 +18,7 @@ Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& 
           static_cast<void*>(&answers),
           &query_stride,
           &answer_stride,
-          const_cast<ArrivalCell**>(&kNobodyWaits)};
+          static_cast<void*>(const_cast<ArrivalCell**>(&kNobodyWaits))};
 }
 
 }  // namespace

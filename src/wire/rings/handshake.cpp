@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace headrace::wire::rings {
 
@@ -47,7 +46,7 @@ class MessageReader {
       ok_ = false;
       return value;
     }
-    std::memcpy(&value, rest_.data(), sizeof(value));
+    std::copy_n(rest_.begin(), sizeof(value), reinterpret_cast<char*>(&value));
     rest_.remove_prefix(sizeof(value));
     return value;
   }

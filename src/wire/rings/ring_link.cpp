@@ -22,10 +22,13 @@ constexpr int kMessagesMost = 16;  // that one turn takes in: whoever sends more
 }  // namespace
 
 void refuse_client(const FileDescriptor& socket, Errc code, std::string_view why) noexcept {
+  std::string message;
   try {
-    static_cast<void>(send_message(socket, encode(Welcome{.failure = std::string(why), .code = code})));
-  } catch (const std::exception&) {  // no memory: the client hears that the socket ends
+    message = encode(Welcome{.failure = std::string(why), .code = code});
+  } catch (const std::exception&) {
+    return;  // no memory: the client hears that the socket ends
   }
+  static_cast<void>(send_message(socket, message));
 }
 
 RingLink::RingLink(Shared& shared, Loop& loop, RingHost& host, FileDescriptor socket)

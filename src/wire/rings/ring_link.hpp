@@ -17,8 +17,6 @@
 
 namespace headrace::wire::rings {
 
-class RingLink;
-
 /// What a RingLink needs of the thread that it belongs to.
 class RingHost {
  public:
