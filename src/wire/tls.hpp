@@ -15,9 +15,9 @@ namespace headrace::wire {
 
 /// Names of PEM files; empty where there is none.
 struct TlsFiles {
-  std::string certificate;  ///< This side's, with those that lead to its authority behind it.
-  std::string key;          ///< That certificate's, not encrypted.
-  std::string authorities;  ///< Those that may have signed the other side's certificate.
+  std::string certificate;    ///< This side's, with those that lead to its authority behind it.
+  std::string key;            ///< That certificate's, not encrypted.
+  std::string authorities{};  ///< Those that may have signed the other side's certificate.
 };
 
 enum class TlsRole : std::uint8_t { server, client };
