@@ -32,14 +32,22 @@ TEST(ScheduleFaults, QueriesInFlightComeBackWithTheFaultAndLaterOnesAreRefusedWi
       gate.open();
       const auto back = outcomes(client);
       ASSERT_EQ(back.size(), 10U);
+      // A kernel that has told by its word that it has answered has answered, whatever the device says afterwards.
+      const bool tells = memory == MemoryKind::mapped && schedule != Schedule::blocking;
+      std::uint64_t answered = 0;
       for (const auto& [tag, status] : back) {
+        if (tells && status.ok()) {
+          ++answered;
+          continue;
+        }
         ASSERT_FALSE(status.ok()) << tag;
         EXPECT_EQ(status.error(), kFault) << tag;
       }
+      EXPECT_LE(answered, std::uint64_t{2} * plan.batch_max);  // those that were on the device
       EXPECT_EQ(client.submit(query_of(op, 1)).error(), kFault);
       ASSERT_TRUE(engine.fault());
       EXPECT_EQ(*engine.fault(), kFault);
-      EXPECT_EQ(engine.statistics().failed, 10U);
+      EXPECT_EQ(engine.statistics().failed, 10U - answered);
       engine.stop();
     }
   }

@@ -29,7 +29,7 @@ void expect_same_bytes(const Index& a, const Index& b) {
 }
 
 /// What loading says; nothing where it is content.
-std::string complaint(std::span<const std::byte> bytes) {
+std::string complaint_of_loading(std::span<const std::byte> bytes) {
   try {
     (void)Index::from_bytes(bytes, "some.idx");
   } catch (const DataError& error) {
@@ -90,7 +90,7 @@ class RetrievalHostilePacked : public ::testing::Test {
   [[nodiscard]] std::string with(std::size_t at, unsigned value) {
     auto changed = bytes_;
     changed[kStreams + at] = static_cast<std::byte>(value);
-    return complaint(changed);
+    return complaint_of_loading(changed);
   }
   template <class Change>
   [[nodiscard]] std::string with_header(Change change) {
@@ -99,7 +99,7 @@ class RetrievalHostilePacked : public ::testing::Test {
     std::memcpy(&header, changed.data() + sizeof(PackedHeader), header_bytes_of(3));
     change(header);
     std::memcpy(changed.data() + sizeof(PackedHeader), &header, header_bytes_of(3));
-    return complaint(changed);
+    return complaint_of_loading(changed);
   }
 };
 
@@ -109,7 +109,7 @@ TEST_F(RetrievalHostilePacked, IsWhatItIsTakenFor) {
   ASSERT_EQ(bytes_.size(), kStreams + expected.size() + kChecksumBytes);
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_EQ(std::to_integer<unsigned>(bytes_[kStreams + i]), expected[i]);
-  EXPECT_EQ(complaint(bytes_), "");
+  EXPECT_EQ(complaint_of_loading(bytes_), "");
 }
 
 TEST_F(RetrievalHostilePacked, PartsThatLie) {
@@ -133,7 +133,7 @@ TEST_F(RetrievalHostilePacked, NumbersThatAreNone) {
     longer.insert(longer.begin() + kStreams + 9, more.begin(), more.end());
     const std::uint64_t size = longer.size();
     std::memcpy(longer.data() + offsetof(PackedHeader, file_bytes), &size, sizeof(size));
-    return complaint(longer);
+    return complaint_of_loading(longer);
   };
   EXPECT_EQ(put({0}), "");
   EXPECT_THAT(put({0x80, 0}), HasSubstr("not in its shortest form"));
@@ -162,9 +162,9 @@ TEST_F(RetrievalHostilePacked, EveryFlippedBitAndEveryTruncationIsNoticed) {
     for (int bit = 0; bit < 8; ++bit) {
       auto damaged = bytes_;
       damaged[i] ^= std::byte{1} << bit;
-      EXPECT_THAT(complaint(damaged), HasSubstr("some.idx: ")) << "byte " << i << " bit " << bit;
+      EXPECT_THAT(complaint_of_loading(damaged), HasSubstr("some.idx: ")) << "byte " << i << " bit " << bit;
     }
-    EXPECT_THAT(complaint(std::span(bytes_).first(i)), HasSubstr("truncated")) << i;
+    EXPECT_THAT(complaint_of_loading(std::span(bytes_).first(i)), HasSubstr("truncated")) << i;
   }
 }
 
@@ -178,7 +178,7 @@ TEST_F(RetrievalHostilePacked, RandomBytesAreNoIndex) {
           static_cast<std::byte>(1 + random() % 255);
     }
     if (damaged == bytes_) continue;
-    ASSERT_NE(complaint(damaged), "");
+    ASSERT_NE(complaint_of_loading(damaged), "");
   }
 }
 
