@@ -73,6 +73,14 @@ def require_wire() -> None:
         )
 
 
+def _text_of(dtype: np.dtype[Any]) -> str:
+    """The type as text; empty for one that has none, such as one whose fields lie in another order than their names."""
+    try:
+        return write_dtype(dtype)
+    except ValueError:
+        return ""
+
+
 def model(
     engine: Engine,
     name: str | None = None,
@@ -114,8 +122,8 @@ def model(
         name=operator.name if name is None else name,
         version=version,
         batch_max=batch_max,
-        query_type=write_dtype(np.dtype(of_query)),
-        answer_type=write_dtype(np.dtype(of_answer)),
+        query_type=_text_of(np.dtype(of_query)),
+        answer_type=_text_of(np.dtype(of_answer)),
     )
 
 
