@@ -25,8 +25,8 @@ struct StayWords {
 /// (StayWords* words, uint32_t* entered): `entered` lies on the device, and is 0.
 [[nodiscard]] TypedKernel<StayWords*, std::uint32_t*> stay_kernel();
 
-/// That kernel on a device. It is well again when this is destroyed, so that a failing test ends, unless the test says
-/// otherwise.
+/// The kernel above, on a device. It is well again when this is destroyed, so that a failing test ends, unless the test
+/// says otherwise.
 class Stayer {
  public:
   explicit Stayer(Device device, std::uint32_t blocks = 2)

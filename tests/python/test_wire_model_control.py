@@ -198,7 +198,7 @@ def test_a_model_that_is_replaced_while_clients_ask_loses_no_request(operators: 
                 assert ask(client) == version
         assert wrong == []
         assert len(counts) == len(askers(said))
-        assert min(counts) > REPLACEMENTS
+        assert min(counts) > 20
         assert ask(client, model="less") == 1 - FIRST  # nobody loaded it
         until = time.monotonic() + SECONDS
         while engine_threads(process) > before and time.monotonic() < until:
