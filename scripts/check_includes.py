@@ -6,7 +6,7 @@ of base are for all, and the bindings, which are compiled in this tree, may incl
 an installed library as its users are: they include public headers alone (docs/decisions/0086). Inside a module, folders
 do not include each other in a circle; the module's own folder, above them, is exempt. CUDA's own headers are included
 where device code or the CUDA host API lives. Only the device module and the bindings name a kind of device; other code
-asks DeviceProperties what a device can do (docs/decisions/0077).
+asks DeviceProperties what a device can do (docs/decisions/0077). No file includes a header twice.
 """
 
 import re
@@ -168,9 +168,13 @@ def violations(root: Path) -> Iterator[str]:
             path = file.relative_to(root)
             text = file.read_text(encoding="utf-8")
             yield from names_of_kinds(path, text)
+            seen = set()
             for match in INCLUDE.finditer(text):
                 name = match[1] or match[2]
                 place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0].strip()}"
+                if name in seen:
+                    yield f"{place}: the file has included it before"
+                seen.add(name)
                 why = complaint(root, path, name, quoted=match[1] is not None)
                 if why is not None:
                     yield f"{place}: {why}"

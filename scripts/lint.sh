@@ -54,18 +54,27 @@ check_ruff() {
 check_mypy() { "$bin/mypy" --no-error-summary --cache-dir build/mypy; }
 
 # The translation units of a build without CUDA: a .cu file is C++ there. Tests are held to the compiler's warnings.
+configure_lint() {
+  configure build/lint -DHEADRACE_UNITY=ON -DHEADRACE_CUDA=OFF -DHEADRACE_TESTS=OFF -DHEADRACE_PYTHON=ON \
+    -DPython_EXECUTABLE="$bin/python" -DPython_FIND_VIRTUALENV=ONLY
+}
+sources=(src operators python bench examples)
+
+# Each file for itself, so that one that leans on another's includes is found.
+check_alone() {
+  configure_lint && "$bin/python" scripts/compile_alone.py build/lint "$(installed)" "${sources[@]}"
+}
+
 check_clang_tidy() {
-  # Each file for itself, so that one that leans on another's includes is found.
-  configure build/lint -DHEADRACE_UNITY=OFF -DHEADRACE_CUDA=OFF -DHEADRACE_TESTS=OFF -DHEADRACE_PYTHON=ON \
-    -DPython_EXECUTABLE="$bin/python" -DPython_FIND_VIRTUALENV=ONLY || return 1
-  "$bin/python" scripts/clang_tidy.py "$bin/clang-tidy" build/lint "$(installed)" src operators python bench examples \
+  configure_lint || return 1
+  "$bin/python" scripts/clang_tidy.py "$bin/clang-tidy" build/lint "$(installed)" "${sources[@]}" \
     >build/clang-tidy.log 2>&1 && return 0
   grep -E -A 4 '(error|warning):' build/clang-tidy.log || cat build/clang-tidy.log
   return 1
 }
 
 checks=("$@")
-((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes lengths docs prose shell ruff mypy clang_tidy)
+((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes lengths docs prose shell ruff mypy alone clang_tidy)
 failed=()
 for check in "${checks[@]}"; do
   declare -F "check_$check" >/dev/null || die "there is no check '$check'"

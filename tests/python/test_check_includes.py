@@ -99,3 +99,10 @@ def test_folders_in_a_circle_of_three_are_found(tree: Path):
     assert result.returncode == 1
     for place in ("src/device/cpu/lists.cpp:1:", "src/device/cuda/batch.cpp:1:", "src/device/copies/batch.hpp:2:"):
         assert f"\n{place}" in f"\n{result.stdout}"
+
+
+def test_a_header_that_is_included_twice_is_found(tree: Path):
+    (tree / "src/base/twice.cpp").write_text("#include <vector>\n#include <string>\n#include <vector>\n")
+    result = check(tree)
+    assert result.returncode == 1
+    assert "src/base/twice.cpp:3: #include <vector>: the file has included it before" in result.stdout

@@ -1,4 +1,7 @@
-"""scripts/clang_tidy.py checks a file again where anything that its findings depend on has changed."""
+"""clang_tidy.py and compile_alone.py check a file again where anything that its findings depend on has changed.
+
+Files that a build joins are checked together by the first and alone by the second.
+"""
 
 import json
 import os
@@ -8,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "clang_tidy.py"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+# Says in which lines "wrong" is.
 TIDY = """#!/bin/sh
 [ "$1" != --version ] || { echo "version 1"; exit; }
 for file; do :; done
 echo "$file" >> checked
-! grep -q wrong "$file" || { echo "$file:1:1: error: wrong"; exit 1; }
+! grep -n wrong "$file" > found || { sed "s|^\\([0-9]*\\):.*|$file:\\1:1: error: wrong|" found; exit 1; }
 """
 
 
@@ -47,7 +51,7 @@ def check(root: Path, environment: str = "libraries 1") -> tuple[int, list[str],
     """The script's exit status, the files that it had checked, and what it printed."""
     (root / "checked").unlink(missing_ok=True)
     done = subprocess.run(
-        [sys.executable, SCRIPT, "./tidy", "build", environment, "src"],
+        [sys.executable, SCRIPTS / "clang_tidy.py", "./tidy", "build", environment, "src"],
         cwd=root,
         env={**os.environ, "XDG_CACHE_HOME": str(root / "cache")},
         capture_output=True,
@@ -109,4 +113,58 @@ def test_another_checkout_shares_what_passed(tree: Path, tmp_path: Path):
 
 def test_no_file_is_a_failure(tree: Path):
     (tree / "build/compile_commands.json").write_text("[]")
-    assert check(tree) == (1, [], "build compiles no file in src\n")
+    assert check(tree) == (1, [], "0 of 0 files checked, 0 with findings\n")
+
+
+@pytest.fixture
+def joined(tree: Path) -> Path:
+    """The same repository, whose build compiles both files as one."""
+    unit = tree / "build/Unity/unity_src_0_cxx.cxx"
+    unit.parent.mkdir()
+    unit.write_text(f'/* made */\n#include "{tree}/src/one.cpp"\n\n#include "{tree}/src/two.cpp"\n')
+    command = f"/usr/bin/ccache g++ -I{tree}/include -o one.o -c {unit}"
+    (tree / "build/compile_commands.json").write_text(
+        json.dumps([{"directory": str(tree), "file": str(unit), "command": command}])
+    )
+    return tree
+
+
+def test_files_that_are_compiled_as_one_are_checked_as_one(joined: Path):
+    assert check(joined) == (0, ["src_0.cpp"], "2 of 2 files checked, 0 with findings\n")
+    assert check(joined) == (0, [], "0 of 2 files checked, 0 with findings\n")
+    (joined / "include/a/second.hpp").write_text("int other;\n")
+    assert check(joined)[:2] == (0, ["src_0.cpp"])
+
+
+def test_findings_in_joined_files_name_the_files_that_were_written(joined: Path):
+    (joined / "src/one.cpp").write_text("int right;\nint wrong;\n")
+    (joined / "src/two.cpp").write_text("\n\nint wrong;\n")
+    status, files, said = check(joined)
+    assert (status, files) == (1, ["src_0.cpp"])
+    assert said.startswith(f"{joined}/src/one.cpp:2:1: error: wrong\n{joined}/src/two.cpp:3:1: error: wrong\n")
+
+
+def alone(root: Path) -> tuple[int, str]:
+    """The exit status of compile_alone.py and what it printed."""
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "compile_alone.py", "build", "libraries 1", "src"],
+        cwd=root,
+        env={**os.environ, "XDG_CACHE_HOME": str(root / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def test_a_file_that_leans_on_what_its_neighbour_includes_is_found(joined: Path):
+    assert alone(joined) == (0, "2 of 2 files checked, 0 with findings\n")
+    assert alone(joined) == (0, "0 of 2 files checked, 0 with findings\n")
+    (joined / "src/one.cpp").write_text("#include <vector>\n")
+    (joined / "src/two.cpp").write_text("std::vector<int> numbers;\n")
+    for _ in range(2):
+        status, said = alone(joined)
+        assert status == 1
+        assert f"{joined}/src/two.cpp:1" in said
+        assert "one.cpp" not in said
