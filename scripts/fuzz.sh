@@ -53,7 +53,7 @@ printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euo pipefail -
   die "not every fuzz target passed"
 if [[ -x .venv/bin/python ]] && .venv/bin/python -c "import headrace, pytest" 2>/dev/null; then
   say "fuzz: conversations, scenes and gprMax input in Python"
-  HEADRACE_FUZZ_SECONDS=$seconds .venv/bin/python -m pytest tests/python/test_fuzz_*.py -q -n "$(nproc)" || die "fuzz: Python FAILED"
+  HEADRACE_FUZZ_SECONDS=$seconds .venv/bin/python -m pytest tests/python/test_fuzz_*.py -q -n "$(nproc)" --max-worker-restart 0 || die "fuzz: Python FAILED"
 else
   say "fuzz: .venv has no package: targets in Python are left out (make run builds it)"
 fi

@@ -18,16 +18,20 @@ say "Python tests"
 workers=$(($(nproc) < 8 ? ($(nproc) * 3 + 1) / 2 : 8))
 [[ ! -e /dev/nvidia0 ]] || workers=0
 
-# python_tests NAME OPTION...: the results go to build/results/NAME.xml, and NAME-again.xml for a second run.
+# python_tests NAME OPTION...: the results go to build/results/NAME.xml, and NAME-again.xml for a second run. A worker
+# that crashes ends the run, which fails: xdist would wait for the tests of that worker's file for ever.
 python_tests() {
   local name=$1 status=0 pytest=(.venv/bin/python -m pytest tests/python --quiet)
   shift
   "${pytest[@]}" "$@" --junitxml="build/results/$name.xml" || status=$?
+  if grep -qs "crashed while running" "build/results/$name.xml"; then
+    return 1
+  fi
   # 1: tests failed, which are counted at the end. Others: pytest itself failed, or found no test.
   ((status != 1)) || "${pytest[@]}" "$@" -n 0 --last-failed --junitxml="build/results/$name-again.xml" || true
   ((status < 2))
 }
-python_tests python -m "not whole_machine" -n "$workers" --dist loadfile || failed=1
+python_tests python -m "not whole_machine" -n "$workers" --dist loadfile --max-worker-restart 0 || failed=1
 python_tests python-measuring -m whole_machine || failed=1
 .venv/bin/python scripts/count_tests.py build/results || failed=1
 exit "$failed"
