@@ -18,6 +18,9 @@ export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDI
 # with another LANG compiles everything again, for messages that are English in either.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,locale}
 
+# Tests start the command line a thousand times, and without its bytecode each start compiles it anew.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 
 die() {

@@ -75,9 +75,18 @@ def test_the_commit_is_that_of_headrace_alone(tmp_path: Path, monkeypatch: pytes
 
 def test_verbs_start_without_what_is_slow_to_import():
     slow = ["duckdb", "h5py", "headrace.fetch", "matplotlib", "mpi4py", "pandas", "PIL", "pyarrow"]
-    code = f"import sys, headrace.cli; print([name for name in {slow} if name in sys.modules])"
+    code = f"import sys; from headrace.cli import app; print([name for name in {slow} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("words", "modules"), [(["devices", "--json"], ["devices"]), (["--version"], ["version"])])
+def test_a_verb_starts_without_the_others(words: list[str], modules: list[str]):
+    code = f"import sys; from headrace import cli; sys.argv[1:] = {words}; cli.main(); print(list(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(re.findall(r"'headrace\.cli\.(\w+)'", result.stdout))
+    verbs = {*(one.name for one in app.registered_commands), *(one.name for one in app.registered_groups), "version"}
+    assert loaded & verbs == set(modules)
 
 
 def test_devices_table():
@@ -196,7 +205,7 @@ def test_ctrl_c_while_it_is_loaded_or_ends_is_no_traceback(program: list[str], w
     if program[0] != "-m" and not Path(program[0]).exists():
         pytest.skip("the package is not installed in this environment")
     result = subprocess.run(
-        [sys.executable, *program, "--version"],
+        [sys.executable, *program, *(["taxi", "--help"] if "taxi" in when else ["--version"])],
         capture_output=True,
         text=True,
         check=False,

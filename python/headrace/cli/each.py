@@ -27,8 +27,6 @@ from headrace.each.slots import gpu_count
 from headrace.text import printable
 
 _NEVER_RAN = (Ending.not_run, Ending.interrupted)
-# The options end at the first word of the command, so that the program's own are left alone.
-CONTEXT = {"allow_interspersed_args": False}
 
 
 def _slots(devices: str | None, slots: int | None, per_device: int | None) -> list[Slot]:
