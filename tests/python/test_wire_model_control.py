@@ -180,15 +180,16 @@ def asked_meanwhile(said: dict[str, Any], versions: Versions) -> Iterator[tuple[
             thread.join()
 
 
-def engine_threads(process: "subprocess.Popen[str]") -> int:
-    tasks = Path(f"/proc/{process.pid}/task")
-    return sum(1 for one in tasks.iterdir() if not (one / "comm").read_text().startswith("python"))
+def threads_of(process: "subprocess.Popen[str]") -> int:
+    """The server's threads, those of its engines among them."""
+    return len(list(Path(f"/proc/{process.pid}/task").iterdir()))
 
 
 def test_a_model_that_is_replaced_while_clients_ask_loses_no_request(operators: Operators):
     with command(operators.path, "--model-control", "--threads", 2) as (process, said):
         client, versions = client_of(said), Versions()
-        before = engine_threads(process)
+        assert ask(client) == FIRST
+        before = threads_of(process)
         with asked_meanwhile(said, versions) as (counts, wrong):
             for version in range(FIRST + 1, FIRST + 1 + REPLACEMENTS):
                 operators.write(version)
@@ -201,9 +202,9 @@ def test_a_model_that_is_replaced_while_clients_ask_loses_no_request(operators: 
         assert min(counts) > 20
         assert ask(client, model="less") == 1 - FIRST  # nobody loaded it
         until = time.monotonic() + SECONDS
-        while engine_threads(process) > before and time.monotonic() < until:
+        while threads_of(process) > before and time.monotonic() < until:
             time.sleep(0.01)
-        assert engine_threads(process) == before  # the engines of former versions have ended
+        assert threads_of(process) == before  # the engines of former versions have ended
         counted = client.get_inference_statistics("times")["model_stats"][0]
         assert counted["inference_stats"]["success"]["count"] >= sum(counts) + REPLACEMENTS
         assert counted["inference_stats"]["fail"]["count"] == 0
