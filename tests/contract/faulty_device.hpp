@@ -1,10 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "device/backend.hpp"
+#include "headrace/base/detail/clock.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
 
 /// A device that can be made to fail as CUDA devices do: from then on every call is answered with the same fault.
 namespace headrace::testing {
@@ -37,7 +41,12 @@ class FaultyEvent final : public headrace::detail::EventBackend {
   FaultyEvent(const FaultSwitch& fault, std::unique_ptr<headrace::detail::EventBackend> inner)
       : fault_(fault), inner_(std::move(inner)) {}
   [[nodiscard]] EventBackend& inner() const { return *inner_; }
-  Result<bool> ready() noexcept override { return fault_.or_fault(inner_->ready()); }
+  /// A CUDA device that has failed runs nothing any more; here the threads of a kernel do, and what they use must stay.
+  Result<bool> ready() noexcept override {
+    const Result<bool> ready = inner_->ready();
+    const Result<bool> told = fault_.or_fault(ready);
+    return ready && !*ready ? ready : told;
+  }
   Status wait() noexcept override { return fault_.or_fault(inner_->wait()); }
   Result<Duration> since(EventBackend& earlier) noexcept override {
     return fault_.or_fault(inner_->since(static_cast<FaultyEvent&>(earlier).inner()));
@@ -127,6 +136,16 @@ class FaultyGraph final : public headrace::detail::GraphBackend {
 class FaultyDevice final : public headrace::detail::DeviceBackend {
  public:
   FaultyDevice() : inner_(Device::parse("cpu").backend()) {}
+  /// Waits for kernels that a busy machine kept from leaving in time: what was abandoned with them is of this device.
+  ~FaultyDevice() override {
+    release();
+    const Time until = SteadyClock::now() + std::chrono::seconds(30);
+    while (ResidentKernel::abandoned_count() > 0 && SteadyClock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  FaultyDevice(const FaultyDevice&) = delete;
+  FaultyDevice& operator=(const FaultyDevice&) = delete;
   void fail() noexcept { fault_.thrown.store(true); }
   /// What spans of it are made of from now on.
   void use_pages(headrace::detail::PageMemory& pages) noexcept { pages_ = &pages; }

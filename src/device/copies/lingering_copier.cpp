@@ -30,6 +30,7 @@ LingeringCopier::LingeringCopier(Device device, Duration linger, Duration hang_a
       shape_(linger_shape(device)),
       words_(std::make_shared<const Buffer>(device, MemoryKind::mapped, sizeof(LingerWords))),
       kernel_(device, [words = words_](bool /*at_once*/) { replace(*words, 0); }) {
+  kernel_.keep(words_);
   auto& words = *words_->as<LingerWords>() = {};
   view_ = {.shares = words.shares,
            .answered = words.answered,
