@@ -1,7 +1,12 @@
 #pragma once
 
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -31,6 +36,9 @@ class AnyClient {
   [[nodiscard]] const std::string& answer_type() const {
     return engine_ != nullptr ? engine_->op().answer_type : remote().answer_type();
   }
+  /// The types as NumPy has them.
+  [[nodiscard]] nanobind::object query_dtype() const;
+  [[nodiscard]] nanobind::object answer_dtype() const;
   /// Why queries that have never been admitted never will be.
   [[nodiscard]] Errc refusal() const {
     const std::optional<Error> fault = engine_ != nullptr ? engine_->fault() : std::nullopt;
@@ -57,6 +65,26 @@ class AnyClient {
   void cancel(serve::Ticket ticket) {
     std::visit([&](auto& client) { client.cancel(ticket); }, client_);
   }
+  /// Queries that may be in flight.
+  [[nodiscard]] std::size_t slots() const { return engine_ != nullptr ? engine_->plan().slots : remote().slots(); }
+  /// A descriptor that an event loop has to watch besides the one of wake(); -1 where there is none.
+  [[nodiscard]] int descriptor() { return engine_ != nullptr ? -1 : remote().descriptor(); }
+  /// Has `descriptor`, or the one above, signalled once when a query comes back. False where one may have come back
+  /// already, and neither will be.
+  [[nodiscard]] bool wake(int descriptor) {
+    if (engine_ == nullptr) return remote().watch();
+    std::get<serve::Client>(client_).wake(descriptor);
+    return true;
+  }
+  void forget_wake() noexcept {
+    if (engine_ == nullptr) return remote().forget_watch();
+    std::get<serve::Client>(client_).forget_wake();
+  }
+  /// Whether the descriptor above had been signalled.
+  [[nodiscard]] bool take_signal() noexcept { return engine_ == nullptr && remote().take_notice(); }
+  [[nodiscard]] Time soonest_deadline() const {
+    return std::visit([](const auto& client) { return client.soonest_deadline(); }, client_);
+  }
   [[nodiscard]] serve::Ticket oldest() const {
     return std::visit([](const auto& client) { return client.oldest(); }, client_);
   }
@@ -72,9 +100,14 @@ class AnyClient {
 
  private:
   [[nodiscard]] const wire::Client& remote() const { return std::get<wire::Client>(client_); }
+  [[nodiscard]] wire::Client& remote() { return std::get<wire::Client>(client_); }
 
   std::shared_ptr<serve::Engine> engine_;  ///< Null for another process's. Kept running as long as it has clients.
   std::variant<serve::Client, wire::Client> client_;
 };
+
+/// The client of a server of another process, with as many slots; see wire::Client. Called under the GIL, which it
+/// releases meanwhile.
+[[nodiscard]] AnyClient connect_to(const std::string& url, std::uint32_t slots);
 
 }  // namespace headrace::python

@@ -62,15 +62,15 @@ struct AsyncClientHandle::Batch {
   }
 };
 
-AsyncClientHandle::AsyncClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client,
-                                     std::size_t waiting_max)
-    : engine_(std::move(engine)),
-      client_(std::move(client)),
-      answer_type_(engine_->op()),
+AsyncClientHandle::AsyncClientHandle(AnyClient client, std::size_t waiting_max)
+    : client_(std::move(client)),
+      query_bytes_(client_->query_bytes()),
+      answer_bytes_(client_->answer_bytes()),
+      answer_type_(client_->answer_type(), answer_bytes_),
       waiting_max_(waiting_max),
-      most_(std::clamp<std::size_t>(kArrayBytes / engine_->op().answer_bytes, 1, kPollMost)),
-      waiters_(engine_->plan().slots),
-      answers_(most_ * engine_->op().answer_bytes) {}
+      most_(std::clamp<std::size_t>(kArrayBytes / answer_bytes_, 1, kPollMost)),
+      waiters_(client_->slots()),
+      answers_(most_ * answer_bytes_) {}
 
 AsyncClientHandle::~AsyncClientHandle() {
   closed_ = true;
@@ -80,6 +80,11 @@ AsyncClientHandle::~AsyncClientHandle() {
   }
   if (client_) client_->forget_wake();
   loop_.unbind();
+}
+
+const AnyClient& AsyncClientHandle::require_open() const {
+  if (client_) return *client_;
+  throw UsageError("this client has been closed", Errc::stopped);
 }
 
 nb::object AsyncClientHandle::require_running(const char* method) const {
@@ -106,7 +111,7 @@ void AsyncClientHandle::enter(const char* method) {
     forget_waiters();
   }
   // The loop does not keep the client: one that nobody holds any more is closed.
-  loop_.bind(std::move(running), [weak = nb::weakref(nb::find(*this))](bool soon) {
+  loop_.bind(std::move(running), client_->descriptor(), [weak = nb::weakref(nb::find(*this))](bool soon) {
     const nb::object self = weak();
     if (!self.is_none()) nb::cast<AsyncClientHandle&>(self).take_in(soon);
   });
@@ -121,14 +126,14 @@ void AsyncClientHandle::require_room() {
   if (line_.size() < waiting_max_) return;
   throw Exception(Errc::full,
                   fmt::format("asking a query: all {} slots are taken and {} calls wait: ask less at a time, or raise "
-                              "Plan.slots or waiting_max of Engine.connect_async()",
+                              "the number of slots or waiting_max",
                               waiters_.size(), line_.size()));
 }
 
 nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadline) {
   enter("ask");
   const BytesView query(object, "query");
-  query.require_one(engine_->op().query_bytes);
+  query.require_one(query_bytes_);
   const Time until = to_deadline(deadline);
   nb::object future;
   if (line_.empty()) {
@@ -153,7 +158,7 @@ nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadl
 
 nb::object AsyncClientHandle::ask_many(nb::handle object, std::optional<double> deadline) {
   enter("ask_many");
-  auto batch = std::make_shared<Batch>(object, engine_->op().query_bytes, engine_->op().answer_bytes);
+  auto batch = std::make_shared<Batch>(object, query_bytes_, answer_bytes_);
   InLine entry{.future = {}, .batch = std::move(batch), .query = {}, .deadline = to_deadline(deadline)};
   if (!line_.empty()) require_room();
   entry.future = loop_.create_future();
@@ -179,7 +184,7 @@ Status AsyncClientHandle::submit(const InLine& entry) {
     return {};
   }
   Batch& batch = *entry.batch;
-  const std::size_t bytes = engine_->op().query_bytes;
+  const std::size_t bytes = query_bytes_;
   for (; batch.submitted < batch.count; ++batch.submitted) {
     const auto ticket = client_->submit(batch.queries->bytes().subspan(batch.submitted * bytes, bytes), options);
     if (!ticket) return ticket.error();
@@ -197,8 +202,11 @@ void AsyncClientHandle::wait_in_line(InLine entry) {
 
 void AsyncClientHandle::arm() {
   if (!armed_ && !soon_) {
-    armed_ = true;
-    client_->wake(loop_.descriptor());
+    armed_ = client_->wake(loop_.descriptor());
+    if (!armed_) {
+      soon_ = true;
+      loop_.wake_soon();
+    }
   }
   const Time soonest = std::min(client_->soonest_deadline(), line_soonest_);
   if (soonest != Time::max()) loop_.wake_at(soonest);
@@ -207,7 +215,7 @@ void AsyncClientHandle::arm() {
 void AsyncClientHandle::take_in(bool soon) {
   if (soon) soon_ = false;
   if (!client_) return;
-  if (!soon && loop_.take_signal()) armed_ = false;
+  if (!soon && (client_->take_signal() || loop_.take_signal())) armed_ = false;
   std::size_t count = 0;
   std::size_t back = 0;
   do {
@@ -231,7 +239,7 @@ void AsyncClientHandle::take_in(bool soon) {
 }
 
 std::size_t AsyncClientHandle::poll() {
-  const std::size_t bytes = engine_->op().answer_bytes;
+  const std::size_t bytes = answer_bytes_;
   std::vector<Back> back;
   std::size_t rows = 0;
   const std::size_t count = client_->poll(
@@ -324,7 +332,8 @@ void AsyncClientHandle::fail(const InLine& entry, Errc code) {
 void AsyncClientHandle::fail(nb::handle future, Errc code) const {
   if (loop_.is_done(future)) return;
   try {
-    throw_failed(code, *engine_);
+    if (client_) client_->throw_unanswered(code);
+    throw_error("asking a query", Error{code, 0});
   } catch (const Exception&) {
     loop_.set_exception(future, error_object(std::current_exception()));
   }
@@ -358,7 +367,7 @@ nb::object AsyncClientHandle::close() {
 
 void AsyncClientHandle::finish() {
   client_->forget_wake();
-  std::optional<serve::Client> client = std::move(client_);
+  std::optional<AnyClient> client = std::move(client_);
   client_.reset();
   {
     const GilRelease released;

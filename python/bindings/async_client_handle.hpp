@@ -10,18 +10,21 @@
 #include <vector>
 
 #include "answer_type.hpp"
+#include "any_client.hpp"
 #include "arrays.hpp"
 #include "event_loop.hpp"
-#include "headrace/serve/engine.hpp"
 
 namespace headrace::python {
+
+/// Calls that may wait for a free slot, unless a client is told otherwise.
+inline constexpr std::size_t kWaitingMax = 65536;
 
 /// A Client for coroutines: asking gives a future of the event loop at once. Answers come to the loop through an
 /// eventfd that whoever answers writes once for all answers that the loop finds then. Used under the GIL, by the thread
 /// of its loop; other threads are refused, since another loop or none runs in them.
 class AsyncClientHandle {
  public:
-  AsyncClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client, std::size_t waiting_max);
+  AsyncClientHandle(AnyClient client, std::size_t waiting_max);
   ~AsyncClientHandle();
   AsyncClientHandle(const AsyncClientHandle&) = delete;
   AsyncClientHandle& operator=(const AsyncClientHandle&) = delete;
@@ -32,6 +35,8 @@ class AsyncClientHandle {
   [[nodiscard]] nanobind::object close();
   /// A future that is done, of the running loop.
   [[nodiscard]] nanobind::object done(nanobind::handle result);
+  [[nodiscard]] nanobind::object query_dtype() const { return require_open().query_dtype(); }
+  [[nodiscard]] nanobind::object answer_dtype() const { return require_open().answer_dtype(); }
   [[nodiscard]] std::size_t in_flight() const;
   [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
 
@@ -62,6 +67,7 @@ class AsyncClientHandle {
     std::size_t row = 0;
   };
 
+  [[nodiscard]] const AnyClient& require_open() const;
   /// Checks that the running loop is the client's, which the first call makes it.
   void enter(const char* method);
   [[nodiscard]] nanobind::object require_running(const char* method) const;
@@ -85,8 +91,9 @@ class AsyncClientHandle {
   void finish();
   void forget_waiters() noexcept;
 
-  std::shared_ptr<serve::Engine> engine_;
-  std::optional<serve::Client> client_;  ///< Empty once closed.
+  std::optional<AnyClient> client_;  ///< Empty once closed.
+  std::size_t query_bytes_;
+  std::size_t answer_bytes_;
   AnswerType answer_type_;
   EventLoop loop_;
   std::size_t waiting_max_;

@@ -20,9 +20,6 @@ namespace headrace::python {
 
 namespace {
 
-/// Calls that may wait for a free slot of an AsyncClient, unless it is told otherwise.
-constexpr std::size_t kWaitingMax = 65536;
-
 /// The attribute of an Engine that keeps its operator.
 constexpr const char* kOperator = "_operator";
 
@@ -100,7 +97,7 @@ void bind_engine(nb::module_& module) {
       .def(
           "connect_async",
           [](const std::shared_ptr<Engine>& engine, std::size_t waiting_max) {
-            return std::make_unique<AsyncClientHandle>(engine, engine->connect(), waiting_max);
+            return std::make_unique<AsyncClientHandle>(AnyClient(engine, engine->connect()), waiting_max);
           },
           nb::kw_only(), "waiting_max"_a = kWaitingMax,
           "A client for the coroutines of one event loop of asyncio, in which `waiting_max` calls may wait for free "
@@ -169,12 +166,7 @@ void bind_client_class(nb::module_& module) {
       "not "
       "fit. Deadlines and timeouts are seconds from now.")
       .def(nb::new_([](const std::string& url, std::uint32_t slots) {
-             std::optional<wire::Client> client;
-             {
-               const GilRelease released;
-               client.emplace(url, slots);
-             }
-             return std::make_unique<ClientHandle>(AnyClient(*std::move(client)));
+             return std::make_unique<ClientHandle>(connect_to(url, slots));
            }),
            "url"_a, nb::kw_only(), "slots"_a = 0,
            "Connects to a server's model: shm://NAME/MODEL, or shm://NAME where the server has one model. `slots` "

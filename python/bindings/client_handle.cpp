@@ -29,6 +29,14 @@ constexpr const char* kQuery = "query";
 
 }  // namespace
 
+nb::object AnyClient::query_dtype() const {
+  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(query_type(), query_bytes());
+}
+
+nb::object AnyClient::answer_dtype() const {
+  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(answer_type(), answer_bytes());
+}
+
 void AnyClient::throw_unanswered(Errc code) const {
   if (engine_ != nullptr) throw_failed(code, *engine_);
   throw_refused("asking a query", Error{code, 0});
@@ -39,6 +47,11 @@ void AnyClient::throw_refused(const char* doing, Error error) const {
     throw Exception(error.code, fmt::format("{}: {}", doing, remote().why_ended()));
   }
   throw_error(doing, error);
+}
+
+AnyClient connect_to(const std::string& url, std::uint32_t slots) {
+  const GilRelease released;
+  return AnyClient(wire::Client(url, slots));
 }
 
 /// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
@@ -252,12 +265,12 @@ std::uint64_t ClientHandle::oldest() {
 
 nb::object ClientHandle::query_dtype() {
   const Use use(*this);
-  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(client_->query_type(), query_bytes_);
+  return client_->query_dtype();
 }
 
 nb::object ClientHandle::answer_dtype() {
   const Use use(*this);
-  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(client_->answer_type(), answer_bytes_);
+  return client_->answer_dtype();
 }
 
 void ClientHandle::close() {

@@ -1,11 +1,15 @@
 #include "event_loop.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/event_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "convert.hpp"
+#include "headrace/base/error.hpp"
 
 namespace nb = nanobind;
 
@@ -16,6 +20,14 @@ namespace {
 nb::object checked(PyObject* result) {
   if (result == nullptr) throw nb::python_error();
   return nb::steal(result);
+}
+
+/// A descriptor of the same file; null for -1.
+std::shared_ptr<const FileDescriptor> copy_of(int descriptor) {
+  if (descriptor < 0) return nullptr;
+  auto copy = std::make_shared<const FileDescriptor>(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!copy->valid()) throw_errno("watching a server in an event loop");
+  return copy;
 }
 
 nb::object call_method(nb::handle self, nb::handle name) {
@@ -32,18 +44,21 @@ nb::object call_method(nb::handle self, nb::handle name, nb::handle argument) {
 
 nb::object EventLoop::running() const { return checked(PyObject_CallNoArgs(get_running_.ptr())); }
 
-void EventLoop::bind(nb::object loop, const std::function<void(bool)>& woken) {
+void EventLoop::bind(nb::object loop, int also, const std::function<void(bool)>& woken) {
   unbind();
   auto descriptor = std::make_shared<const EventDescriptor>();
+  const auto other = copy_of(also);
   // What the loop calls keeps the descriptor, so that the number is not another file's while the loop watches it.
-  nb::object call = nb::cpp_function([woken, descriptor] { woken(false); });
+  nb::object call = nb::cpp_function([woken, descriptor, other] { woken(false); });
   loop.attr("add_reader")(descriptor->get(), call);
+  if (other) loop.attr("add_reader")(other->get(), call);
   create_future_ = loop.attr("create_future");
   call_soon_ = loop.attr("call_soon");
   woken_ = std::move(call);
   woken_soon_ = nb::cpp_function([woken] { woken(true); });
   loop_ = std::move(loop);
   descriptor_ = std::move(descriptor);
+  also_ = other;
   thread_ = std::this_thread::get_id();
 }
 
@@ -53,10 +68,13 @@ void EventLoop::unbind() noexcept {
     if (timer_.is_valid()) timer_.attr("cancel")();
     if (!closed()) {
       const nb::object remove = loop_.attr("remove_reader");
-      if (std::this_thread::get_id() == thread_) {
-        remove(descriptor());
-      } else {
-        loop_.attr("call_soon_threadsafe")(remove, descriptor());
+      for (const int number : {descriptor(), also_ ? also_->get() : -1}) {
+        if (number < 0) continue;
+        if (std::this_thread::get_id() == thread_) {
+          remove(number);
+        } else {
+          loop_.attr("call_soon_threadsafe")(remove, number);
+        }
       }
     }
   } catch (nb::python_error& error) {  // the loop was closed meanwhile
@@ -75,6 +93,7 @@ void EventLoop::abandon() noexcept {
   nb::object woken = std::move(woken_);
   nb::object woken_soon = std::move(woken_soon_);
   descriptor_.reset();
+  also_.reset();
 }
 
 bool EventLoop::closed() const { return nb::cast<bool>(loop_.attr("is_closed")()); }

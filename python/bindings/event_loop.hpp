@@ -10,7 +10,8 @@
 
 namespace headrace {
 class EventDescriptor;
-}
+class FileDescriptor;
+}  // namespace headrace
 
 namespace headrace::python {
 
@@ -21,9 +22,9 @@ class EventLoop {
   /// The loop that runs in this thread; None where none does.
   [[nodiscard]] nanobind::object running() const;
 
-  /// From now on `woken(false)` is called in `loop` after signals of descriptor(), which is new.
-  /// Throws SystemError where the process has no descriptor left.
-  void bind(nanobind::object loop, const std::function<void(bool)>& woken);
+  /// From now on `woken(false)` is called in `loop` after signals of descriptor(), which is new, and as long as `also`,
+  /// which may be -1, is readable. Throws SystemError where the process has no descriptor left.
+  void bind(nanobind::object loop, int also, const std::function<void(bool)>& woken);
   /// Lets go of the loop, in any thread. Does not throw.
   void unbind() noexcept;
   /// As unbind(), in a forked child, whose loop shares what it watches with the parent's.
@@ -62,6 +63,7 @@ class EventLoop {
   nanobind::object timer_;
   Time timer_at_ = Time::max();
   std::shared_ptr<const EventDescriptor> descriptor_;  ///< Kept open by what the loop calls, too.
+  std::shared_ptr<const FileDescriptor> also_;         ///< Likewise: a copy of the one that bind() was given, or null.
   std::thread::id thread_;
 };
 

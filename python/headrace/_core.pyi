@@ -953,8 +953,13 @@ def same_as(rung: Rung, device: Device | str) -> str:
 
 class AsyncClient:
     """
-    A coroutine's way into an engine, made by Engine.connect_async(). All coroutines of one event loop may share it; the first call says which loop it belongs to. Answers have the operator's type. A call that is cancelled, as asyncio.timeout() does, is not told of its answer, and does not go on waiting in line.
+    A coroutine's way into an engine: made by Engine.connect_async(), or of the URL shm://NAME/MODEL for one that another process of this machine and user serves, as Client is. All coroutines of one event loop may share it; the first call says which loop it belongs to. Answers have the operator's type. A call that is cancelled, as asyncio.timeout() does, is not told of its answer, and does not go on waiting in line.
     """
+
+    def __init__(self, url: str, *, slots: int = ..., waiting_max: int = ...) -> None:
+        """
+        Connects to a server's model, as Client does, and with the same errors. `waiting_max` calls may wait for free slots. Once the server has ended, what it has not answered comes back as stopped.
+        """
 
     def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[Any]:
         """
@@ -965,6 +970,14 @@ class AsyncClient:
         """
         As ask(), with all queries of an array, which stays unchanged until the future is done: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). In line it counts as one call.
         """
+
+    @property
+    def query_dtype(self) -> object:
+        """As Client has it."""
+
+    @property
+    def answer_dtype(self) -> object:
+        """As Client has it."""
 
     @property
     def in_flight(self) -> int:

@@ -6,9 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,69 +18,18 @@ from headrace import Client, Errc, Error, Plan, SystemError, UsageError, _core, 
 if not _core.built_with_wire:
     pytest.skip("built without the libraries of wire", allow_module_level=True)
 
+from ring_serving import (
+    behind_shm,
+    descriptors,
+    halves_of,
+    other_server,
+    random_queries,
+    rings,
+    running,
+    stop,
+    until,
+)
 from wire_serving import SECONDS, halve, serving, third
-
-_numbers = count()
-
-
-def fresh() -> str:
-    """A name that no other server of this machine has."""
-    return f"test-{os.getpid()}-{next(_numbers)}"
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Waits."""
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
-@contextmanager
-def behind_shm(*operators: headrace.Operator, **options: Any) -> Iterator[tuple[wire.Server, str]]:
-    """A server, and the URL of it without a model."""
-    name = fresh()
-    with serving(*operators, shm=name, **options) as (server, _):
-        yield server, f"shm://{name}"
-
-
-@contextmanager
-def running(text: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A program of Python."""
-    words = [sys.executable, "-c", text, *arguments]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def descriptors() -> int:
-    """Open files of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def rings() -> int:
-    """Memory of rings that this process has mapped."""
-    return Path("/proc/self/maps").read_text().count("headrace-ring")
-
-
-def halves_of(queries: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What halve() answers, by NumPy."""
-    answers = np.zeros(len(queries), [("y", "f8", (3,)), ("n", "i8"), ("large", "?")])
-    answers["y"] = queries["x"].astype(np.float64) / 2
-    answers["n"] = -queries["n"]
-    answers["large"] = queries["n"] > 100
-    return answers
-
-
-def random_queries(generator: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
-    """Queries for halve()."""
-    queries = np.zeros(count, [("x", "f4", (3,)), ("n", "i8")])
-    queries["x"] = generator.standard_normal((count, 3))
-    queries["n"] = generator.integers(-1000, 1000, count)
-    return queries
 
 
 def test_answers_of_records_are_those_of_numpy():
@@ -212,29 +158,6 @@ while True:
         np.testing.assert_array_equal(honest.ask_many(np.arange(100.0))[0], np.arange(100.0) / 3)
 
 
-_SERVER = """
-import sys, numpy as np, headrace
-from headrace import wire
-sys.path.insert(0, sys.argv[2])
-from wire_serving import third
-with headrace.Engine("cpu", third()) as engine:
-    with wire.Server([wire.model(engine)], http_port=0, shm=sys.argv[1]) as server:
-        print("on", flush=True)
-        sys.stdin.readline()
-        print(server.drain(10), flush=True)
-"""
-
-
-@contextmanager
-def other_server() -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A server in another process."""
-    name = fresh()
-    with running(_SERVER, name, str(Path(__file__).parent)) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "on\n"
-        yield process, f"shm://{name}/third"
-
-
 def test_a_server_that_is_killed_ends_what_waits():
     with other_server() as (process, url), Client(url) as client:
         assert client.ask(np.float64(6)) == 2
@@ -265,13 +188,6 @@ def test_a_server_that_is_killed_ends_what_waits():
         with pytest.raises(Error, match="the server has ended") as ended:
             client.ask(np.float64(6))
         assert ended.value.code == Errc.stopped
-
-
-def stop(process: "subprocess.Popen[str]") -> None:
-    """Has a process stand still, and waits until each of its threads does."""
-    process.send_signal(signal.SIGSTOP)
-    threads = Path(f"/proc/{process.pid}/task")
-    until(lambda: all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in threads.glob("*/stat")))
 
 
 def test_a_server_that_stands_still_does_not_hold_up_deadlines_and_timeouts():

@@ -15,10 +15,10 @@ from headrace.cli import load_url
 if not _core.built_with_wire:
     pytest.skip("built without the libraries of wire", allow_module_level=True)
 
+from ring_serving import behind_shm, fresh, until
 from test_load_url import ended, loading
 from test_wire_command import command, get
 from test_wire_metrics import outcomes, scrape, value
-from test_wire_shm import behind_shm, fresh, until
 from wire_serving import halve, third
 
 

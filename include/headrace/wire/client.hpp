@@ -88,6 +88,20 @@ class Client {
   /// Ends the connection: the server drops what it has not answered, which comes back here with Errc::stopped.
   void leave() noexcept;
 
+  /// For event loops: a descriptor that is readable once the server has said something after watch(), and when it has
+  /// ended. Call take_notice() then. It stays the same, and is closed by the client's end.
+  /// Throws SystemError where the process has no descriptor left.
+  [[nodiscard]] int descriptor();
+  /// Asks the server to say once when a query comes back. False where one has come back already: nothing is asked then.
+  /// What comes back by its deadline is given up by poll(), see soonest_deadline(), without a word of the server.
+  [[nodiscard]] bool watch() noexcept;
+  /// Asks the server to say nothing.
+  void forget_watch() noexcept;
+  /// Takes in what makes descriptor() readable; whether there was anything.
+  bool take_notice() noexcept;
+  /// No query in flight has an earlier deadline; Time::max() where none has one.
+  [[nodiscard]] Time soonest_deadline() const noexcept;
+
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
   [[nodiscard]] serve::Ticket oldest() const noexcept;
   /// Queries submitted and not yet polled.

@@ -66,17 +66,30 @@ void Client::State::publish() noexcept {
   if (sleeps.exchange(0, std::memory_order_seq_cst) != 0) rings::ring_doorbell(socket);
 }
 
-void Client::State::look() noexcept {
+bool Client::State::look() noexcept {
+  bool any = false;
   try {
     while (!ended) {
       rings::Received received = rings::receive_message(socket);
-      if (received.kind == rings::Received::Kind::nothing) return;
-      if (received.kind == rings::Received::Kind::ended) return end();
-      if (received.message.front() == rings::kGoodbye) why = received.message.substr(1);
+      if (received.kind == rings::Received::Kind::nothing) return any;
+      any = true;
+      if (received.kind == rings::Received::Kind::ended) {
+        end();
+      } else if (received.message.front() == rings::kGoodbye) {
+        why = received.message.substr(1);
+      }
     }
   } catch (const std::bad_alloc&) {
     end();
   }
+  return any;
+}
+
+bool Client::State::look_at_other() noexcept {
+  const bool died = await_other(Duration{});
+  const bool any = look();
+  if (died) end();
+  return any || died;
 }
 
 bool Client::State::await_other(Duration timeout) noexcept {
@@ -88,6 +101,7 @@ bool Client::State::await_other(Duration timeout) noexcept {
 
 void Client::State::end() noexcept {
   ended = true;
+  unwatch();
   if (!why.empty()) return;
   try {
     why = "the server has ended";
@@ -100,9 +114,7 @@ void Client::State::look_sometimes() noexcept {
   const Time now = SteadyClock::now();
   if (now - looked_at < kRingLook) return;
   looked_at = now;
-  const bool died = await_other(Duration{});
-  look();
-  if (died) end();
+  look_at_other();
 }
 
 void Client::State::sleep(std::uint64_t ticket, Time until) noexcept {

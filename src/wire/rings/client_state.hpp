@@ -49,12 +49,16 @@ struct Client::State {
   void put(std::span<const std::byte> query, const serve::SubmitOptions& options) noexcept;
   /// Tells the server of what has been put.
   void publish() noexcept;
-  /// Takes in what is on the socket: the end, or bytes that woke this side.
-  void look() noexcept;
+  /// Takes in what is on the socket: the end, or bytes that woke this side. Whether there was anything.
+  bool look() noexcept;
+  /// look(), and whether the server's process has died.
+  bool look_at_other() noexcept;
   /// Waits until something is on the socket; whether the server's process has died.
   [[nodiscard]] bool await_other(Duration timeout) noexcept;
   /// The server serves this client no more.
   void end() noexcept;
+  /// Takes both descriptors out of `for_loops`, which would stay readable once the server has ended.
+  void unwatch() noexcept;
   /// The same as look(), where the last look was a while ago: for those who find nothing.
   void look_sometimes() noexcept;
   /// Sleeps until something comes on the socket or `until`, unless `ticket` is back already.
@@ -62,7 +66,8 @@ struct Client::State {
 
   Birth birth;
   FileDescriptor socket;
-  FileDescriptor process;  ///< The server's, see rings::process_of().
+  FileDescriptor process;    ///< The server's, see rings::process_of().
+  FileDescriptor for_loops;  ///< An epoll instance of both, for event loops; made when it is first asked for.
   rings::SharedMemory memory;
   rings::View view;
   rings::Welcome welcome;
