@@ -95,7 +95,23 @@ void bind_endpoint(nb::module_& module) {
           nb::kw_only(), "grpc"_a, "address"_a, "port"_a, "authority"_a, "model"_a, "patience"_a = 10.0,
           "`address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long "
           "the server may take to accept connections, to come back after it has closed them, and to send anything "
-          "while it has requests, in seconds.");
+          "while it has requests, in seconds.")
+      .def(
+          "secure",
+          [](Endpoint& self, bool tls, std::string certificate, std::string key, std::string authorities,
+             std::string server_name, std::string token_file) {
+            wire::client::secure(self, {.tls = tls,
+                                        .files = {.certificate = std::move(certificate),
+                                                  .key = std::move(key),
+                                                  .authorities = std::move(authorities)},
+                                        .server_name = std::move(server_name),
+                                        .token_file = std::move(token_file)});
+          },
+          nb::kw_only(), "tls"_a, "certificate"_a = "", "key"_a = "", "authorities"_a = "", "server_name"_a = "",
+          "token_file"_a = "",
+          "Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's "
+          "certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose "
+          "content will not do.");
   nb::class_<ModelInput>(module, "ModelInput", "An input of a model, as its server describes it.")
       .def_ro("name", &ModelInput::name)
       .def_ro("datatype", &ModelInput::datatype)

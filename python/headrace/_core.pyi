@@ -4284,6 +4284,11 @@ class ServerEndpoint:
         `address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long the server may take to accept connections, to come back after it has closed them, and to send anything while it has requests, in seconds.
         """
 
+    def secure(self, *, tls: bool, certificate: str = ..., key: str = ..., authorities: str = ..., server_name: str = ..., token_file: str = ...) -> None:
+        """
+        Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose content will not do.
+        """
+
 class ModelInput:
     """An input of a model, as its server describes it."""
 

@@ -49,7 +49,7 @@ def serving(
             for operator in operators
         ]
         models = [wire.model(engine) for engine in engines]
-        yield stack.enter_context(wire.Server(models, http_port=0, **options)), engines
+        yield stack.enter_context(wire.Server(models, **{"http_port": 0, **options})), engines
 
 
 def connect(server: wire.Server) -> socket.socket:

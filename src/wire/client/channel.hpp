@@ -4,15 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/file_descriptor.hpp"
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/measure/detail/load.hpp"
 #include "wire/client/endpoint.hpp"
 #include "wire/loop.hpp"
+#include "wire/transport.hpp"
 
 namespace headrace::wire::client {
 
@@ -45,6 +46,7 @@ struct Shared {
   std::string failure;           ///< What the server said of the first request that failed, ...
   std::string refusal;           ///< ... and of the first that it refused.
   bool unknown = false;          ///< The server knows no such model, or cannot take such a request.
+  bool unauthorized = false;     ///< The server wants a token, or another one (401, UNAUTHENTICATED).
   std::string* reply = nullptr;  ///< Gets the content of replies, where it is wanted.
 
   /// A request has ended.
@@ -95,14 +97,20 @@ class Channel : public Watched {
   std::string out_;  ///< To be sent.
 
  private:
-  enum class State : std::uint8_t { down, connecting, open };
+  enum class State : std::uint8_t { down, connecting, greeting, open };
 
   void connect();
+  /// Goes on with the handshake of TLS; where there is none, or it is done, the connection is open.
+  void greet();
   void receive();
+  /// Takes in what one call of the system has brought; false where there was nothing, or the connection has ended.
+  [[nodiscard]] bool receive_some();
+  /// Why the last transfer failed.
+  [[nodiscard]] std::string why_failed() const;
   void watch_room(bool on);
 
   Shared& shared_;
-  FileDescriptor socket_;
+  std::optional<Transport> transport_;
   State state_ = State::down;
   Time connect_at_{};       ///< Not before.
   std::size_t out_at_ = 0;  ///< What of `out_` has gone.

@@ -206,11 +206,12 @@ struct GrpcChannel::Callbacks {
 GrpcChannel::GrpcChannel(Shared& shared) : Channel(shared), calls_(shared.streams) {
   const Requests& requests = shared.requests;
   headers_ = {kept_header(":method", "POST"),
-              kept_header(":scheme", "http"),
+              kept_header(":scheme", shared.endpoint.tls == nullptr ? "http" : "https"),
               kept_header(":path", requests.path),
               kept_header(":authority", shared.endpoint.authority),
               kept_header("content-type", "application/grpc"),
               kept_header("te", "trailers")};
+  if (!requests.authorization.empty()) headers_.push_back(kept_header("authorization", requests.authorization));
   if (!requests.timeout.empty()) headers_.push_back(kept_header("grpc-timeout", requests.timeout));
   for (Call& call : calls_) free_.push_back(&call);
 }
@@ -284,6 +285,7 @@ void GrpcChannel::end_call(Call& call, Outcome outcome, std::string_view said) {
   const bool is_unknown = call.status == static_cast<int>(StatusCode::not_found) ||
                           call.status == static_cast<int>(StatusCode::invalid_argument);
   if (is_unknown) shared().unknown = true;
+  if (call.status == static_cast<int>(StatusCode::unauthenticated)) shared().unauthorized = true;
   call.open = false;
   free_.push_back(&call);
   --in_flight_;

@@ -72,12 +72,14 @@ ModelInput read_input(grpc::ProtoReader tensor) {
 Requests grpc_metadata_request(const Endpoint& endpoint) {
   std::string message;
   grpc::put_bytes(message, kRequestName, endpoint.model);
-  return {.path = fmt::format("{}ModelMetadata", kService), .contents = {with_prefix(message)}};
+  return {.path = fmt::format("{}ModelMetadata", kService),
+          .authorization = authorization_of(endpoint),
+          .contents = {with_prefix(message)}};
 }
 
 Requests grpc_infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
                              std::optional<Duration> deadline) {
-  Requests requests{.path = fmt::format("{}ModelInfer", kService)};
+  Requests requests{.path = fmt::format("{}ModelInfer", kService), .authorization = authorization_of(endpoint)};
   if (deadline) requests.timeout = timeout_text(*deadline);
   for (const auto& of_one : inputs) requests.contents.push_back(infer_message(endpoint, of_one));
   return requests;

@@ -144,6 +144,7 @@ void HttpChannel::take_reply() {
   const int status = parser_->status();
   if (shared().reply != nullptr) *shared().reply = parser_->content();
   if (status == kNotFound || status == kBadRequest) shared().unknown = true;
+  if (status == kUnauthorized) shared().unauthorized = true;
   const measure::Outcome outcome = outcome_of_http(status);
   std::string said;
   if (outcome != measure::Outcome::right) said = "HTTP " + std::to_string(status) + " " + parser_->content();

@@ -12,6 +12,11 @@ namespace {
 
 using nlohmann::json;
 
+/// The line of the head that has the token; nothing where there is none.
+std::string authorization_line(const Endpoint& endpoint) {
+  return endpoint.token.empty() ? std::string() : fmt::format("Authorization: {}\r\n", authorization_of(endpoint));
+}
+
 std::string infer_request(const Endpoint& endpoint, const std::vector<InputTensor>& inputs,
                           std::optional<Duration> deadline) {
   json head{{"parameters", {{"binary_data_output", true}}}, {"inputs", json::array()}};
@@ -27,17 +32,18 @@ std::string infer_request(const Endpoint& endpoint, const std::vector<InputTenso
   }
   const std::string text = head.dump();
   return fmt::format(
-             "POST /v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\nContent-Type: application/octet-stream\r\n"
+             "POST /v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/octet-stream\r\n"
              "Inference-Header-Content-Length: {}\r\nContent-Length: {}\r\n\r\n",
-             endpoint.model, endpoint.authority, text.size(), text.size() + tensors.size()) +
+             endpoint.model, endpoint.authority, authorization_line(endpoint), text.size(),
+             text.size() + tensors.size()) +
          text + tensors;
 }
 
 }  // namespace
 
 Requests http_metadata_request(const Endpoint& endpoint) {
-  return {
-      .contents = {fmt::format("GET /v2/models/{} HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.model, endpoint.authority)}};
+  return {.contents = {fmt::format("GET /v2/models/{} HTTP/1.1\r\nHost: {}\r\n{}\r\n", endpoint.model,
+                                   endpoint.authority, authorization_line(endpoint))}};
 }
 
 Requests http_infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,

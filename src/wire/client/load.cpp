@@ -82,6 +82,7 @@ std::optional<std::vector<ModelInput>> describe(const Endpoint& endpoint, const 
   }
   if (*outcome == measure::Outcome::right) return read_metadata(endpoint, reply);
   const std::string asking = fmt::format("asking {} for model '{}': ", endpoint.authority, endpoint.model);
+  if (shared.unauthorized) throw UsageError(asking + shared.failure);
   if (shared.unknown) throw UsageError(asking + shared.failure, Errc::not_found);
   const std::string& said = shared.refusal.empty() ? shared.failure : shared.refusal;
   throw SystemError(Errc::system, asking + (said.empty() ? shared.why_down : said));

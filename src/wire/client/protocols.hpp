@@ -11,6 +11,8 @@
 /// What differs by protocol. The functions of gRPC are there in builds that speak it.
 namespace headrace::wire::client {
 
+/// The value of the header Authorization; empty where there is no token.
+[[nodiscard]] std::string authorization_of(const Endpoint& endpoint);
 [[nodiscard]] Requests http_metadata_request(const Endpoint& endpoint);
 [[nodiscard]] Requests grpc_metadata_request(const Endpoint& endpoint);
 [[nodiscard]] Requests http_infer_requests(const Endpoint& endpoint,
