@@ -19,6 +19,7 @@ using wire::ModelStatistics;
 using wire::Outcomes;
 using wire::ProtocolStatistics;
 using wire::ServerStatistics;
+using wire::StageHistograms;
 
 void bind_outcomes(nb::module_& module) {
   nb::class_<Outcomes>(module, "Outcomes", "Requests, or queries of requests, by how they ended.")
@@ -51,6 +52,15 @@ void bind_model_statistics(nb::module_& module) {
           "rest.")
       .def_prop_ro("count", &DurationHistogram::count)
       .def_prop_ro("sum", [](const DurationHistogram& self) { return to_seconds(self.sum); });
+  nb::class_<StageHistograms>(module, "StageHistograms",
+                              "Where answered requests spent their time: of each request, `queue`, `engine` and "
+                              "`reply` add up to `durations`. Not counted through shared memory, where the server sees "
+                              "`engine` alone.")
+      .def_ro("read", &StageHistograms::read, "From the request's first byte until it had been read and checked.")
+      .def_ro("queue", &StageHistograms::queue, "From then until the last of its queries went to the engine.")
+      .def_ro("engine", &StageHistograms::engine,
+              "From then until the server had all answers: the operator, and the engine's own queue.")
+      .def_ro("reply", &StageHistograms::reply, "From then until the reply was ready to send.");
   nb::class_<ProtocolStatistics>(module, "ProtocolStatistics",
                                  "The requests for inference that a model received over one protocol.")
       .def_ro("requests", &ProtocolStatistics::requests)
@@ -58,6 +68,7 @@ void bind_model_statistics(nb::module_& module) {
               "Queries share the outcome of their request. Invalid requests count none.")
       .def_ro("durations", &ProtocolStatistics::durations,
               "Answered requests: from the request being read to its reply being ready to send.")
+      .def_ro("stages", &ProtocolStatistics::stages, "The same requests, stage by stage.")
       .def_prop_ro(
           "unanswered", [](const ProtocolStatistics& self) { return to_seconds(self.unanswered); },
           "Sum of the same durations of all other requests, without invalid ones.");

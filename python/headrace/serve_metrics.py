@@ -16,8 +16,9 @@ from headrace.device import Device
 from headrace.errors import Error
 from headrace.results import built
 from headrace.units import MICROSECONDS
-from headrace.wire import ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
+from headrace.wire import DurationHistogram, ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
 
+STAGES = ("read", "queue", "engine", "reply")
 OUTCOMES = ("answered", "invalid", "refused", "late", "cancelled", "failed")
 
 _MODEL = ("model", "version")
@@ -64,13 +65,21 @@ class ServerCollector(Collector):
             "Answered requests, from the request being read to its reply being ready to send.",
             labels=_PROTOCOL,
         )
+        stages = HistogramMetricFamily(
+            "headrace_serve_model_stage_duration_seconds",
+            "Answered requests, by stage: read (first byte to checked), queue, engine and reply, which add up to "
+            "headrace_serve_model_request_duration_seconds.",
+            labels=(*_PROTOCOL, "stage"),
+        )
         for model in models:
             for protocol, done in self._by_protocol(model):
                 labels = (model.name, model.version, protocol)
                 _add_outcomes(requests, labels, done.requests, OUTCOMES)
                 _add_outcomes(queries, labels, done.queries, OUTCOMES)
-                durations.add_metric(labels, _buckets(done), done.durations.sum)
-        yield from (requests, queries, durations)
+                durations.add_metric(labels, _buckets(done.durations), done.durations.sum)
+                for stage, counted in _stages(protocol, done):
+                    stages.add_metric((*labels, stage), _buckets(counted), counted.sum)
+        yield from (requests, queries, durations, stages)
         yield _gauge("headrace_serve_model_ready", "1 while it is loaded and its engine works.", models, "ready")
         waiting = "Queries that wait for a slot of the engine."
         yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
@@ -148,10 +157,17 @@ def _add_outcomes(
         metric.add_metric((*labels, outcome), getattr(counted, outcome))
 
 
-def _buckets(done: ProtocolStatistics) -> list[tuple[str, float]]:
+def _stages(protocol: str, done: ProtocolStatistics) -> list[tuple[str, DurationHistogram]]:
+    """The histogram of each stage that the server sees of a protocol's requests."""
+    if protocol == "shm":  # from when the engine has taken a query
+        return [("engine", done.durations)]
+    return [(stage, getattr(done.stages, stage)) for stage in STAGES]
+
+
+def _buckets(counted: DurationHistogram) -> list[tuple[str, float]]:
     """Those of Prometheus count what is at most their bound, so that the last one has all."""
-    bounds = [*map(floatToGoString, done.durations.bounds), "+Inf"]
-    return list(zip(bounds, accumulate(done.durations.counts), strict=True))
+    bounds = [*map(floatToGoString, counted.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(counted.counts), strict=True))
 
 
 def _gauge(name: str, means: str, models: Iterable[ModelStatistics], attribute: str) -> Metric:

@@ -27,6 +27,7 @@ from headrace._core import (
     ProtocolStatistics,
     Server,
     ServerStatistics,
+    StageHistograms,
     Tensor,
     built_with_wire,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "ProtocolStatistics",
     "Server",
     "ServerStatistics",
+    "StageHistograms",
     "Tensor",
     "model",
 ]

@@ -45,9 +45,10 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   free_.pop_back();
   active_[entry.number] = entry.inference;
   waiting_ += entry.inference->batch;
-  if (!lines_.empty() || !submit(entry, entry.inference->batch)) {
+  const Time now = SteadyClock::now();
+  if (!lines_.empty() || !submit(entry, entry.inference->batch, now)) {
     wait(entry);
-    feed();
+    feed(now);
   } else if (entry.inference->back == entry.inference->batch) {
     finish(entry.number);
   }
@@ -125,24 +126,26 @@ void Asker::take_in() {
   const auto note_one = [this](const serve::Completion& done) { note(done); };
   std::size_t back = 0;
   while (const std::size_t some = client_.poll(note_one)) back += some;
+  const Time now = SteadyClock::now();
+  for (const std::shared_ptr<Inference>& inference : finished_) inference->back_at = now;
   if (client_.in_flight() == 0) {
     rate_.pause();
   } else {
-    rate_.add(back, client_.in_flight() + back, SteadyClock::now());
+    rate_.add(back, client_.in_flight() + back, now);
   }
-  expire();
-  feed();
+  expire(now);
+  feed(now);
   publish();
   tell();
   arm();
 }
 
-void Asker::feed() {
+void Asker::feed(Time now) {
   while (!lines_.empty()) {
     Line& line = lines_.front();
     const Entry entry = line.entries.front();
     const std::size_t waited = waiting_;
-    const bool gone = submit(entry, line.turn);
+    const bool gone = submit(entry, line.turn, now);
     const std::size_t fewer = waited - waiting_;
     line.waiting -= fewer;
     line.turn -= static_cast<std::uint32_t>(std::min<std::size_t>(fewer, line.turn));
@@ -161,8 +164,7 @@ void Asker::feed() {
   }
 }
 
-void Asker::expire() {
-  const Time now = SteadyClock::now();
+void Asker::expire(Time now) {
   if (now < line_soonest_) return;
   line_soonest_ = Time::max();
   for (auto line = lines_.begin(); line != lines_.end();) {
@@ -182,7 +184,7 @@ void Asker::expire() {
   }
 }
 
-bool Asker::submit(const Entry& entry, std::size_t most) {
+bool Asker::submit(const Entry& entry, std::size_t most, Time now) {
   Inference& inference = *entry.inference;
   if (inference.owner == nullptr) {  // nobody waits any more
     drop_rest(entry, {Errc::cancelled, 0});
@@ -203,7 +205,9 @@ bool Asker::submit(const Entry& entry, std::size_t most) {
     ++inference.submitted;
     --waiting_;
   }
-  return inference.submitted == inference.batch;
+  if (inference.submitted < inference.batch) return false;
+  inference.submitted_at = now;
+  return true;
 }
 
 void Asker::drop_rest(const Entry& entry, Error error) {

@@ -59,10 +59,11 @@ class Asker {
   };
   using Lines = std::list<Line>;
 
-  void feed();
-  void expire();
+  /// Submits queries that wait. `now` has just been read from the clock, here and below.
+  void feed(Time now);
+  void expire(Time now);
   /// Submits what there is room for, `most` queries at most; whether none of it waits any more.
-  [[nodiscard]] bool submit(const Entry& entry, std::size_t most);
+  [[nodiscard]] bool submit(const Entry& entry, std::size_t most, Time now);
   /// The queries of `entry` that were not submitted come to nothing.
   void drop_rest(const Entry& entry, Error error);
   /// Puts what waits of `entry` in line.

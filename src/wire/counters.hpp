@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -55,8 +54,7 @@ class OutcomeCounts {
 class DurationCounts {
  public:
   void add(Duration duration) noexcept {
-    const auto bound = std::ranges::lower_bound(DurationHistogram::kBounds, duration);
-    counts_[static_cast<std::size_t>(bound - DurationHistogram::kBounds.begin())].add(1);
+    counts_[DurationHistogram::bucket_of(duration)].add(1);
     nanoseconds_.add(static_cast<std::uint64_t>(duration.count()));
   }
   void add_to(DurationHistogram& sum) const noexcept {
@@ -67,6 +65,37 @@ class DurationCounts {
  private:
   std::array<Count, DurationHistogram::kBounds.size() + 1> counts_;
   Count nanoseconds_;
+};
+
+/// How long each stage of a request took, see StageHistograms.
+struct StageDurations {
+  Duration read{};
+  Duration queue{};
+  Duration engine{};
+  Duration reply{};
+};
+
+/// The same for StageHistograms.
+class StageCounts {
+ public:
+  void add(const StageDurations& durations) noexcept {
+    read_.add(durations.read);
+    queue_.add(durations.queue);
+    engine_.add(durations.engine);
+    reply_.add(durations.reply);
+  }
+  void add_to(StageHistograms& sum) const noexcept {
+    read_.add_to(sum.read);
+    queue_.add_to(sum.queue);
+    engine_.add_to(sum.engine);
+    reply_.add_to(sum.reply);
+  }
+
+ private:
+  DurationCounts read_;
+  DurationCounts queue_;
+  DurationCounts engine_;
+  DurationCounts reply_;
 };
 
 /// What one thread has counted of one model's requests over one protocol.
@@ -80,10 +109,13 @@ class ProtocolCounters {
     requests_.add(outcome, 1);
     unanswered_.add(static_cast<std::uint64_t>(duration.count()));
   }
+  /// Counts the stages of a request that was answered.
+  void add_stages(const StageDurations& durations) noexcept { stages_.add(durations); }
   /// Counts a request that could not be read.
   void add_unread(RequestOutcome outcome) noexcept { requests_.add(outcome, 1); }
   void add_to(ProtocolStatistics& sum) const noexcept {
     answered_.add_to(sum.durations);
+    stages_.add_to(sum.stages);
     sum.requests += requests_.get();
     sum.requests.answered = sum.durations.count();  // both are the same in every reading
     sum.queries += queries_.get();
@@ -94,6 +126,7 @@ class ProtocolCounters {
   OutcomeCounts requests_;  ///< Without answered ones, which `answered_` counts.
   OutcomeCounts queries_;
   DurationCounts answered_;
+  StageCounts stages_;
   Count unanswered_;  ///< Nanoseconds.
 };
 

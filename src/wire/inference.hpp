@@ -46,8 +46,11 @@ struct Inference {
   std::vector<std::byte> answers;      ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
-  Time began{};   ///< When the request had been read.
-  Status status;  ///< Why there are no answers: the first query's that has none.
+  Time arrived{};       ///< When the request's first byte had come.
+  Time began{};         ///< When the request had been read.
+  Time submitted_at{};  ///< When the last queries went to the engine.
+  Time back_at{};       ///< When the thread had all answers.
+  Status status;        ///< Why there are no answers: the first query's that has none.
 
   InferenceOwner* owner = nullptr;  ///< Null once nobody waits any more.
 

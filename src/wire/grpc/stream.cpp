@@ -200,6 +200,7 @@ void Stream::begin(Exchange& exchange, std::string_view message) {
   inference.owner = this;
   inference.client = &owner_;
   inference.protocol = Protocol::grpc;
+  inference.arrived = began_;
   if (!ask(front_, outcome.inference)) return reply_inference(exchange, inference);
   exchange.inference = std::move(outcome.inference);
   ++asking_;
