@@ -17,6 +17,7 @@ namespace {
 using wire::DurationHistogram;
 using wire::ModelStatistics;
 using wire::Outcomes;
+using wire::PriorityStatistics;
 using wire::ProtocolStatistics;
 using wire::ServerStatistics;
 using wire::StageHistograms;
@@ -72,6 +73,12 @@ void bind_model_statistics(nb::module_& module) {
       .def_prop_ro(
           "unanswered", [](const ProtocolStatistics& self) { return to_seconds(self.unanswered); },
           "Sum of the same durations of all other requests, without invalid ones.");
+  nb::class_<PriorityStatistics>(module, "PriorityStatistics",
+                                 "The requests for inference of one priority, over HTTP and gRPC.")
+      .def_ro("requests", &PriorityStatistics::requests,
+              "Without those that could not be read, whose priority is not known.")
+      .def_ro("queries_waiting", &PriorityStatistics::queries_waiting,
+              "Queries that wait for a slot of the engine now.");
   nb::class_<ModelStatistics>(module, "ModelStatistics", "What a server's model has done since the server began.")
       .def_ro("name", &ModelStatistics::name)
       .def_ro("version", &ModelStatistics::version)
@@ -80,7 +87,10 @@ void bind_model_statistics(nb::module_& module) {
       .def_ro("http", &ModelStatistics::http)
       .def_ro("grpc", &ModelStatistics::grpc)
       .def_ro("shm", &ModelStatistics::shm, "Through shared memory, where each query is a request.")
-      .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
+      .def_ro("high", &ModelStatistics::high, "Requests of priority 1.")
+      .def_ro("normal", &ModelStatistics::normal, "Requests of any other priority.")
+      .def_ro("queries_waiting", &ModelStatistics::queries_waiting,
+              "Queries that wait for a slot of the engine now, of both priorities.")
       .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
       .def_ro("last_inference", &ModelStatistics::last_inference,
               "When it answered last, in milliseconds since 1970; 0: never.");

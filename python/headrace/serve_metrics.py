@@ -18,6 +18,7 @@ from headrace.results import built
 from headrace.units import MICROSECONDS
 from headrace.wire import DurationHistogram, ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
 
+PRIORITIES = ("high", "normal")
 STAGES = ("read", "queue", "engine", "reply")
 OUTCOMES = ("answered", "invalid", "refused", "late", "cancelled", "failed")
 
@@ -80,6 +81,7 @@ class ServerCollector(Collector):
                 for stage, counted in _stages(protocol, done):
                     stages.add_metric((*labels, stage), _buckets(counted), counted.sum)
         yield from (requests, queries, durations, stages)
+        yield from _of_priorities(models)
         yield _gauge("headrace_serve_model_ready", "1 while it is loaded and its engine works.", models, "ready")
         waiting = "Queries that wait for a slot of the engine."
         yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
@@ -130,6 +132,25 @@ class ServerCollector(Collector):
             metric = GaugeMetricFamily(f"headrace_device_memory_{name}_bytes", means, labels=("device",))
             metric.add_metric((self._device.name,), value)
             yield metric
+
+
+def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
+    """What became of requests of each priority, over HTTP and gRPC."""
+    labels = (*_MODEL, "priority")
+    requests = CounterMetricFamily(
+        "headrace_serve_model_priority_requests",
+        "Requests for inference over HTTP and gRPC, by priority and outcome.",
+        labels=(*labels, "outcome"),
+    )
+    waiting = GaugeMetricFamily(
+        "headrace_serve_model_priority_queries_waiting", "Queries that wait for a slot of the engine.", labels=labels
+    )
+    for model in models:
+        for priority in PRIORITIES:
+            counted = getattr(model, priority)
+            _add_outcomes(requests, (model.name, model.version, priority), counted.requests, OUTCOMES)
+            waiting.add_metric((model.name, model.version, priority), counted.queries_waiting)
+    yield from (requests, waiting)
 
 
 def _of_clients(done: ServerStatistics) -> Iterator[Metric]:

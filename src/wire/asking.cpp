@@ -20,6 +20,7 @@ void count(Front& front, const Inference& inference, int status) noexcept {
   ProtocolCounters& counted = counters.of(inference.protocol);
   const Time now = SteadyClock::now();
   counted.add(outcome, inference.batch, now - inference.began);
+  counters.of(inference.priority).requests.add(outcome, 1);
   if (outcome == RequestOutcome::answered) {
     counted.add_stages({.read = inference.began - inference.arrived,
                         .queue = inference.submitted_at - inference.began,

@@ -14,6 +14,14 @@ namespace headrace::wire {
 enum class Protocol : std::uint8_t { http, grpc, shm };
 constexpr std::size_t kProtocols = 3;
 
+/// Which requests go first: those of the parameter "priority" 1, or all others.
+enum class Priority : std::uint8_t { high, normal };
+constexpr std::size_t kPriorities = 2;
+/// @param level  as clients of Triton say it: 1 is the highest, 0 is the default
+[[nodiscard]] constexpr Priority priority_of(std::uint64_t level) noexcept {
+  return level == 1 ? Priority::high : Priority::normal;
+}
+
 /// How a request ended: the members of Outcomes, in their order.
 enum class RequestOutcome : std::uint8_t { answered, invalid, refused, late, cancelled, failed };
 
@@ -130,10 +138,21 @@ class ProtocolCounters {
   Count unanswered_;  ///< Nanoseconds.
 };
 
+/// What one thread has counted of one model's requests of one priority, over HTTP and gRPC.
+struct PriorityCounters {
+  OutcomeCounts requests;
+  Count queries_waiting;
+
+  void add_to(PriorityStatistics& sum) const noexcept {
+    sum.requests += requests.get();
+    sum.queries_waiting += queries_waiting.get();
+  }
+};
+
 /// What one thread has counted of one model. Cache lines of its own keep other threads' counts from slowing it down.
 struct alignas(kNoSharing) ModelCounters {
   std::array<ProtocolCounters, kProtocols> protocols;
-  Count queries_waiting;
+  std::array<PriorityCounters, kPriorities> priorities;
   Count queries_in_flight;
   Count last_inference;  ///< Milliseconds since 1970; 0 before the first.
 
@@ -142,6 +161,9 @@ struct alignas(kNoSharing) ModelCounters {
   }
   [[nodiscard]] const ProtocolCounters& of(Protocol protocol) const noexcept {
     return protocols[static_cast<std::size_t>(protocol)];
+  }
+  [[nodiscard]] PriorityCounters& of(Priority priority) noexcept {
+    return priorities[static_cast<std::size_t>(priority)];
   }
 };
 

@@ -38,12 +38,13 @@ struct Inference {
 
   ServedModel* served = nullptr;
   Protocol protocol = Protocol::http;  ///< By which it came in.
-  const void* client = nullptr;        ///< The connection by which it came in: clients take turns. Only compared.
-  MemoryShare memory;                  ///< Queries and answers take it, and may outlive the client's connection.
-  std::string id;                      ///< The client's own; comes back.
-  std::size_t batch = 0;               ///< Queries.
-  std::vector<std::byte> queries;      ///< `batch` of them, one behind the other.
-  std::vector<std::byte> answers;      ///< Likewise.
+  Priority priority = Priority::normal;
+  const void* client = nullptr;    ///< The connection by which it came in: clients take turns. Only compared.
+  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
+  std::string id;                  ///< The client's own; comes back.
+  std::size_t batch = 0;           ///< Queries.
+  std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.
+  std::vector<std::byte> answers;  ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
   Time arrived{};       ///< When the request's first byte had come.

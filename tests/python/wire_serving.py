@@ -110,12 +110,17 @@ def samples(operator: headrace.Operator, count: int, first: int = 0) -> np.ndarr
 
 
 def waits() -> headrace.Operator:
-    """An operator that takes as long as its query says, in microseconds, and answers it. CPU devices alone."""
+    """An operator that takes as long as its query says, in microseconds, and answers it. CPU devices alone.
+
+    From a millisecond on it sleeps, so that other programs change little of what an engine answers a second.
+    """
     kind = headrace.operators.from_source(
         """
         #include <chrono>
+        #include <thread>
         void waits(Group, const Query& query, Answer& answer) {
           const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(query);
+          if (query >= 1000) std::this_thread::sleep_until(end);
           while (std::chrono::steady_clock::now() < end) continue;
           answer = query;
         }

@@ -74,6 +74,12 @@ class Remote:
             "--deadline", parser=options.duration, metavar="TIME", help="Deadline that the server is told, per request."
         ),
     ] = None
+    high_share: Annotated[
+        float,
+        typer.Option(
+            "--high-share", min=0, max=1, help="Share of the requests that have high priority, such as 0.2; at random."
+        ),
+    ] = 0.0
     patience: Annotated[
         float,
         typer.Option(
@@ -280,6 +286,7 @@ def run(
         connections=connections,
         streams=streams,
         deadline=remote.deadline,
+        high_share=remote.high_share,
         generators=generators,
         rate=None if rate is None else rate / remote.queries_per_request,
         arrivals=arrivals,
@@ -316,6 +323,8 @@ def _run_rings(
         raise UsageError("--queries-per-request is for grpc:// and http://: in shared memory each request is a query")
     if remote.connections not in {None, generators}:
         raise UsageError("--connections: with shm:// each of --generators has a connection, and there are no others")
+    if remote.high_share > 0:
+        raise UsageError("--high-share is for gRPC and HTTP: queries through shared memory have no priority")
     slots = remote.streams_per_connection or _SLOTS
     described = _core.describe_ring(remote.url)
     requests = make_requests(described.inputs, files, queries=1, seed=load["seed"])

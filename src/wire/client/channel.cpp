@@ -40,16 +40,21 @@ Shared::Shared(const Endpoint& to, const Requests& asked, std::uint32_t streams_
   ::freeaddrinfo(found);
 }
 
-void Shared::end(Time scheduled, measure::Outcome outcome, std::string_view said) {
-  back.push_back({scheduled, outcome});
+void Shared::note(const Asked& asked, measure::Outcome outcome) {
+  back.push_back({asked.scheduled, outcome});
+  if (priorities) priorities->note(asked.is_high, asked.scheduled, outcome);
+}
+
+void Shared::end(const Asked& asked, measure::Outcome outcome, std::string_view said) {
+  note(asked, outcome);
   --in_flight;
   if (outcome == measure::Outcome::failed && failure.empty()) failure = said.substr(0, kSaidMost);
   if (outcome == measure::Outcome::refused && refusal.empty()) refusal = said.substr(0, kSaidMost);
 }
 
-void Channel::ask(Time scheduled, const std::string& content) {
+void Channel::ask(const Asked& asked, const std::string& content) {
   if (shared_.in_flight++ == 0) shared_.heard_at = SteadyClock::now();
-  begin(scheduled, content);
+  begin(asked, content);
   want_flush();
 }
 

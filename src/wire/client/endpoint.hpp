@@ -61,14 +61,20 @@ struct Requests {
   std::string authorization{};          ///< gRPC: the header of that name; empty for none.
   std::string timeout{};                ///< gRPC: the header grpc-timeout; empty for none.
   std::vector<std::string> contents{};  ///< gRPC: a message with its prefix. HTTP: the whole request. At least one.
+  std::vector<std::string> high_contents{};  ///< The same requests with high priority; empty where none has it.
 };
 
 /// The request that asks how the model is described.
 [[nodiscard]] Requests metadata_request(const Endpoint& endpoint);
+/// What all requests for inference of a load say beside their inputs.
+struct RequestOptions {
+  std::optional<Duration> deadline{};  ///< That the server is told, counted from when it has the request.
+  bool with_high = false;              ///< Some requests are to have high priority.
+};
+
 /// Requests for inference, one for each element of `inputs`.
-/// @param deadline  that the server is told, counted from when it has the request
 [[nodiscard]] Requests infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
-                                      std::optional<Duration> deadline);
+                                      const RequestOptions& options);
 /// The inputs that the reply to a metadata_request() describes. Throws DataError for one that cannot be read.
 [[nodiscard]] std::vector<ModelInput> read_metadata(const Endpoint& endpoint, const std::string& reply);
 

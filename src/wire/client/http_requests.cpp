@@ -18,10 +18,11 @@ std::string authorization_line(const Endpoint& endpoint) {
 }
 
 std::string infer_request(const Endpoint& endpoint, const std::vector<InputTensor>& inputs,
-                          std::optional<Duration> deadline) {
+                          std::optional<Duration> deadline, bool is_high) {
   json head{{"parameters", {{"binary_data_output", true}}}, {"inputs", json::array()}};
   if (deadline)
     head["parameters"]["timeout"] = std::chrono::duration_cast<std::chrono::microseconds>(*deadline).count();
+  if (is_high) head["parameters"]["priority"] = kHighLevel;
   std::string tensors;
   for (const InputTensor& input : inputs) {
     head["inputs"].push_back({{"name", input.name},
@@ -47,9 +48,12 @@ Requests http_metadata_request(const Endpoint& endpoint) {
 }
 
 Requests http_infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
-                             std::optional<Duration> deadline) {
+                             const RequestOptions& options) {
   Requests requests;
-  for (const auto& of_one : inputs) requests.contents.push_back(infer_request(endpoint, of_one, deadline));
+  for (const auto& of_one : inputs) {
+    requests.contents.push_back(infer_request(endpoint, of_one, options.deadline, false));
+    if (options.with_high) requests.high_contents.push_back(infer_request(endpoint, of_one, options.deadline, true));
+  }
   return requests;
 }
 

@@ -96,6 +96,12 @@ struct ProtocolStatistics {
   Duration unanswered{};        ///< Sum of the same durations of all other requests, without invalid ones.
 };
 
+/// The requests for inference of one priority, over HTTP and gRPC.
+struct PriorityStatistics {
+  Outcomes requests;                  ///< Without those that could not be read, whose priority is not known.
+  std::uint64_t queries_waiting = 0;  ///< Queries that wait for a slot of the engine now.
+};
+
 /// What a server's model has done since the server began.
 struct ModelStatistics {
   std::string name;
@@ -105,7 +111,9 @@ struct ModelStatistics {
   ProtocolStatistics http = {};
   ProtocolStatistics grpc = {};
   ProtocolStatistics shm = {};          ///< Through shared memory, where each query is a request.
-  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now.
+  PriorityStatistics high = {};         ///< Requests of priority 1, ...
+  PriorityStatistics normal = {};       ///< ... and all others.
+  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now, of both.
   std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
   std::int64_t last_inference = 0;      ///< When it answered last, in milliseconds since 1970; 0: never.
 };
