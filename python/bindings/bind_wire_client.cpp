@@ -149,7 +149,7 @@ void bind_wire_client(nb::module_& module) {
       .def_prop_ro("failed", [](const PriorityLoad& self) { return self.count(measure::Outcome::failed); })
       .def_prop_ro("lost", [](const PriorityLoad& self) { return self.count(measure::Outcome::lost); })
       .def_prop_ro("unsent", [](const PriorityLoad& self) { return self.count(measure::Outcome::unsent); })
-      .def_ro("latency", &PriorityLoad::latency, "Of those answered, from their scheduled arrival.");
+      .def_ro("latency", &PriorityLoad::latency, "Answered requests, from their scheduled arrival.");
   nb::class_<PriorityLoads>(module, "PriorityLoads", "A load some of whose requests had high priority.")
       .def_ro("high", &PriorityLoads::high)
       .def_ro("normal", &PriorityLoads::normal);

@@ -120,6 +120,8 @@ void bind_server_statistics(nb::module_& module) {
               "Others: no or a wrong certificate, no TLS at all, or not in time.")
       .def_ro("handshake_failure", &ServerStatistics::handshake_failure,
               "Why the last one failed; empty where none has.")
+      .def_ro("traces_dropped", &ServerStatistics::traces_dropped,
+              "Requests of traces that were not kept, see `traces_max`.")
       .def_ro("certificate_ends", &ServerStatistics::certificate_ends,
               "When the server's certificate ends, in seconds since 1970; 0 without TLS.");
 }

@@ -5,6 +5,7 @@ Names that begin with nv_ are Triton's, and mean what they mean there: dashboard
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,6 +18,9 @@ from headrace.errors import Error
 from headrace.results import built
 from headrace.units import MICROSECONDS
 from headrace.wire import DurationHistogram, ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
+
+if TYPE_CHECKING:
+    from headrace.serve_traces import Tracing
 
 PRIORITIES = ("high", "normal")
 STAGES = ("read", "queue", "engine", "reply")
@@ -32,9 +36,11 @@ class ServerCollector(Collector):
     Args:
         server: may have been stopped.
         device: of the server's engines.
+        tracing: writes the server's traces; None where it has none.
     """
 
-    def __init__(self, server: Server, device: Device) -> None:
+    def __init__(self, server: Server, device: Device, tracing: "Tracing | None" = None) -> None:
+        self._tracing = tracing
         self._server = server
         # What clients may speak to it: the names are those of the statistics' attributes.
         spoken = (("http", True), ("grpc", server.grpc_port is not None), ("shm", server.shm is not None))
@@ -48,6 +54,8 @@ class ServerCollector(Collector):
         """Reads once."""
         yield from self._of_models(self._server.model_statistics())
         yield from self._of_server()
+        if self._tracing is not None:
+            yield from _of_traces(self._tracing)
         yield from self._of_device()
         yield from self._process.collect()
         info = GaugeMetricFamily("headrace_build_info", "How this build was made; always 1.", labels=list(self._built))
@@ -151,6 +159,24 @@ def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
             _add_outcomes(requests, (model.name, model.version, priority), counted.requests, OUTCOMES)
             waiting.add_metric((model.name, model.version, priority), counted.queries_waiting)
     yield from (requests, waiting)
+
+
+def _of_traces(tracing: "Tracing") -> Iterator[Metric]:
+    """Where the spans of requests went."""
+    requests = CounterMetricFamily(
+        "headrace_serve_traced_requests",
+        "Requests of sampled traces, by where their spans went and whether they got there.",
+        labels=("destination", "outcome"),
+    )
+    for destination, counts in tracing.counts.items():
+        requests.add_metric((destination, "written"), counts.written)
+        requests.add_metric((destination, "dropped"), counts.dropped)
+    yield requests
+    yield CounterMetricFamily(
+        "headrace_serve_traces_dropped",
+        "Requests of sampled traces that the server dropped, since too many waited to be written.",
+        value=tracing.dropped_by_server,
+    )
 
 
 def _of_clients(done: ServerStatistics) -> Iterator[Metric]:

@@ -28,6 +28,7 @@ void count(Front& front, const Inference& inference, int status) noexcept {
                         .reply = now - inference.back_at});
     counters.last_inference.set(static_cast<std::uint64_t>(wall_milliseconds()));
   }
+  if (inference.trace) front.shared.traces.add(inference, status, now);
 }
 
 void count_unread(Front& front, Protocol protocol, const ServedModel* model, int status) noexcept {

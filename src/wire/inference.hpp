@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/wire/detail/request_trace.hpp"
 #include "wire/memory_share.hpp"
 #include "wire/served_model.hpp"
 #include "wire/shared_region.hpp"
@@ -53,7 +55,8 @@ struct Inference {
   Time back_at{};       ///< When the thread had all answers.
   Status status;        ///< Why there are no answers: the first query's that has none.
 
-  InferenceOwner* owner = nullptr;  ///< Null once nobody waits any more.
+  std::optional<TraceParent> trace;  ///< Where it is to be traced.
+  InferenceOwner* owner = nullptr;   ///< Null once nobody waits any more.
 
   std::size_t submitted = 0;  ///< Queries that an engine has taken, or that will have no answer.
   std::size_t back = 0;       ///< Queries that have come back.

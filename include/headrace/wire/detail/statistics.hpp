@@ -137,6 +137,7 @@ struct ServerStatistics {
   std::uint64_t handshakes = 0;          ///< TLS handshakes that were done.
   std::uint64_t handshakes_failed = 0;   ///< Others: no or a wrong certificate, no TLS at all, or not in time.
   std::string handshake_failure = {};    ///< Why the last one failed; empty where none has.
+  std::uint64_t traces_dropped = 0;      ///< Requests of traces that were not kept, see ServerConfig::traces_max.
   std::int64_t certificate_ends = 0;     ///< When the server's certificate ends, in seconds since 1970; 0 without TLS.
 };
 
