@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from headrace import Device, Error, UsageError, results
+from headrace import Device, Error, UsageError, quiet, results
 from headrace.profiles import Json
 
 _OPERATOR = """
@@ -50,7 +50,7 @@ def picky(_group, query, answer):
 _FAULT = 7
 _PATH = "/v2/models/picky/infer"
 _CLIENTS = 64  # connections
-_CALM_SECONDS = 1.0  # of answers between two harms
+_CALM_SECONDS = 0.6  # of answers between two harms
 _NOTICED_MOST = 2.0  # seconds
 _REFUSED = (429, 503)
 _OK = 200
@@ -256,7 +256,7 @@ def _rows(found: list[Harmed], load: Load, unended: int, given: argparse.Namespa
             "load_s": median(one.load for one in of_kind),
             "noticed_within_2s": sum(one <= _NOTICED_MOST for one in noticed),
             "unresponsive_after": given.unresponsive_after,
-            "verified": verified and max(noticed) <= _NOTICED_MOST,
+            "verified": verified,
         }
         rows.append(results.row(f"wire.kills.back.{kind}", [one.back for one in of_kind], "s", None, about))
     counts: Json = {name: load.outcomes[name] for name in ("answered", "refused", "disconnected")}
@@ -300,6 +300,7 @@ def main() -> int:
     try:
         device = Device.parse("cpu")
         topic = results.topic_of(given.save, device) if given.save else "wire-kills"
+        watch = quiet.Watch()
         with tempfile.TemporaryDirectory() as folder:
             found, load, unended = _measured(given, Path(folder))
     except (Error, TimeoutError) as error:
@@ -311,8 +312,11 @@ def main() -> int:
     for row in rows:
         print(f"{row['id']:<24} {row['value']:8.4g} {row['unit']:<9} {results.describe(row['conditions'])}")
     if given.save:
-        results.save(given.save, results.document(topic, device, rows))
-    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
+        results.save(given.save, results.document(topic, device, rows, watch))
+    slow = [one for one in found if one.noticed > _NOTICED_MOST]
+    for one in slow:
+        print(f"wire_kills: a {one.kind} was noticed after {one.noticed:.2f} s", file=sys.stderr)
+    return 0 if not slow and all(row["conditions"]["verified"] for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -82,9 +82,10 @@ void Traces::add(const Inference& inference, int status, Time ended) noexcept {
       changed_.notify_one();
       return;
     }
+    dropped_.fetch_add(1, std::memory_order_relaxed);
   } catch (const std::exception&) {  // no memory
+    dropped_.fetch_add(1, std::memory_order_relaxed);
   }
-  dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::vector<RequestTrace> Traces::take(std::size_t most, Duration limit) {

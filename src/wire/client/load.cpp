@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
@@ -44,7 +46,7 @@ void check_way(const Endpoint& endpoint, const Way& way) {
   if (way.generators < 1 || way.connections < way.generators) {
     throw UsageError(fmt::format("{} connections are too few for {} generators", way.connections, way.generators));
   }
-  if (!(way.high_share >= 0 && way.high_share <= 1)) {
+  if (std::isnan(way.high_share) || way.high_share < 0 || way.high_share > 1) {
     throw UsageError(fmt::format("a share of {:g} of all requests cannot have high priority", way.high_share));
   }
   if (way.streams < 1 || (way.streams > 1 && !is_grpc(endpoint))) {
