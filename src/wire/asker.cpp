@@ -101,10 +101,12 @@ bool Asker::would_be_late(const Inference& inference) const {
   const Class& own = class_of(inference.priority);
   const bool is_high = inference.priority == Priority::high;
   const std::uint64_t in_class = waits() ? before_in_line(own, inference) : 0;
-  const std::uint64_t of_others = is_high ? in_class / kHighRun * kTurnQueries : class_of(Priority::high).waiting;
+  const std::uint64_t turns = (in_class + kTurnQueries - 1) / kTurnQueries;
+  const std::uint64_t of_others = is_high ? in_class / kHighRun * kTurnQueries
+                                          : std::min<std::uint64_t>(class_of(Priority::high).waiting, turns * kHighRun);
   Duration expected = rate_.time_of(client_.in_flight(), in_class + of_others);
-  if (!is_high && of_others > 0) {
-    // Requests of high priority that are still to come go before it, too: what it has got shows what they leave.
+  if (!is_high && of_others > 0 && !own.lines.empty()) {
+    // Requests of high priority that are still to come go before it, too: what others have got shows what those leave.
     expected = std::max(expected, normal_rate_.time_of(0, in_class));
   }
   const Duration left = inference.deadline - SteadyClock::now();
@@ -161,7 +163,7 @@ void Asker::take_in() {
   while (const std::size_t some = client_.poll(note_one)) back += some;
   const Time now = SteadyClock::now();
   for (const std::shared_ptr<Inference>& inference : finished_) inference->back_at = now;
-  if (client_.in_flight() == 0) {
+  if (client_.in_flight() == 0 && !waits()) {
     rate_.pause();
   } else {
     rate_.add(back, client_.in_flight() + back, now);

@@ -178,6 +178,24 @@ def test_within_high_priority_clients_take_turns():
         assert total_of_engine(server) - before < 500  # in line it would have come behind all of them
 
 
+def test_a_deadline_is_held_against_what_a_priority_gets():
+    """The next turn of normal priority comes after up to 120 queries of 1 ms, that of high priority after 8 or so."""
+    with filled(4, 500, high=True, waiting_max=4000) as server, connect(server) as peer:
+        began = server.model_statistics()[0].high.queries_waiting
+        wait_until(lambda: server.model_statistics()[0].high.queries_waiting < began - 100)  # the rate is known
+        replies = Replies(peer)
+        found = {}
+        for name, parameters in {
+            "short": {"timeout": 100_000},
+            "high": {"timeout": 100_000, **HIGH},
+            "long": {"timeout": 60_000_000},
+        }.items():
+            peer.sendall(infer(1, 1000, **parameters))
+            found[name] = replies.next().status
+        assert server.model_statistics()[0].high.queries_waiting > 500
+    assert found == {"short": 429, "high": 200, "long": 200}
+
+
 @pytest.mark.parametrize("scheme", ["grpc", "http"])
 def test_at_three_times_the_capacity_high_priority_is_answered_and_the_other_refused(
     run: Run, tmp_path: Path, scheme: str
