@@ -45,10 +45,10 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   free_.pop_back();
   active_[entry.number] = entry.inference;
   class_of(entry.inference->priority).waiting += entry.inference->batch;
-  const Time now = SteadyClock::now();
-  if (waits() || !submit(entry, entry.inference->batch, now)) {
+  // What finds a slot at once has not waited, and is spared a reading of the clock.
+  if (waits() || !submit(entry, entry.inference->batch, entry.inference->began)) {
     wait(entry);
-    feed(now);
+    feed(SteadyClock::now());
   } else if (entry.inference->back == entry.inference->batch) {
     finish(entry.number);
   }
@@ -321,6 +321,7 @@ void Asker::publish() noexcept {
   const std::size_t in_flight = client_.in_flight();
   for (std::size_t i = 0; i < kPriorities; ++i) {
     Class& one = classes_[i];
+    if (one.waiting == one.published) continue;
     counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // or fewer
   }
   counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));

@@ -79,7 +79,7 @@ class Asker {
   [[nodiscard]] bool waits() const noexcept {
     return std::ranges::any_of(classes_, [](const Class& one) { return !one.lines.empty(); });
   }
-  /// Submits queries that wait. `now` has just been read from the clock, here and below.
+  /// Submits queries that wait. `now` is when their requests are taken to end their time in line, here and below.
   void feed(Time now);
   /// Submits queries of the client that has its turn in `from`, `most` at most; whether others may go on.
   [[nodiscard]] bool feed_from(Class& from, std::uint32_t most, Time now);
