@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
@@ -105,11 +106,18 @@ def encode(requests: Sequence["RequestTrace"]) -> bytes:
 
 
 class Counts:
-    """Requests whose spans reached a destination, and those whose spans did not."""
+    """Requests whose spans reached a destination, and those whose spans did not. Any thread."""
 
     def __init__(self) -> None:
         self.written = 0
         self.dropped = 0
+        self._lock = threading.Lock()
+
+    def add(self, *, written: int = 0, dropped: int = 0) -> None:
+        """Counts more of them."""
+        with self._lock:
+            self.written += written
+            self.dropped += dropped
 
 
 class Tracing:
@@ -130,10 +138,11 @@ class Tracing:
     def __init__(self, server: "Server", file: Path | None, collector: SplitResult | None) -> None:
         self._server = server
         self.counts: dict[str, Counts] = {}
-        self._file = None
+        self._file: FileIO | None = None
+        self._is_cut = False
         if file is not None:
             try:
-                self._file = file.open("ab", buffering=0)
+                self._file = FileIO(file, "ab")
             except OSError as error:
                 raise SystemError(f"writing {file}: {error.strerror}", native=error.errno or 0) from None
             self.counts["file"] = Counts()
@@ -177,15 +186,24 @@ class Tracing:
         if self._file is not None:
             counts = self.counts["file"]
             try:
-                self._file.write(message + b"\n")
-                counts.written += count
+                self._write_line(self._file, message)
+                counts.add(written=count)
             except OSError:  # the disk is full, for one: it may have room again
-                counts.dropped += count
+                counts.add(dropped=count)
         if self._collector is not None:
             try:
                 self._messages.put_nowait((message, count))
             except queue.Full:
-                self.counts["collector"].dropped += count
+                self.counts["collector"].add(dropped=count)
+
+    def _write_line(self, file: FileIO, message: bytes) -> None:
+        """Writes a line, behind the end of one that a full disk has cut short."""
+        left = memoryview((b"\n" if self._is_cut else b"") + message + b"\n")
+        while left:
+            written = file.write(left)
+            self._is_cut = self._is_cut or written > 0
+            left = left[written:]
+        self._is_cut = False
 
     def _send(self) -> None:
         assert self._collector is not None
@@ -202,9 +220,9 @@ class Tracing:
                         self._collector.hostname or "", self._collector.port or 80, timeout=left
                     )
                 _post(connection, self._collector.path, message)
-                counts.written += count
+                counts.add(written=count)
             except (OSError, http.client.HTTPException):
-                counts.dropped += count
+                counts.add(dropped=count)
                 if connection is not None:
                     connection.close()
                 connection = None

@@ -1,6 +1,7 @@
 """Traces of requests: what OpenTelemetry's own packages read of what the server writes, and what is dropped."""
 
 import base64
+import errno
 import json
 import re
 import socket
@@ -10,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import FileIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -311,6 +313,34 @@ def test_a_full_disk_is_counted():
         server.stop()
         tracing.close()
     assert (tracing.counts["file"].written, tracing.counts["file"].dropped) == (0, 10)
+
+
+class CutShort(FileIO):
+    """A file on a disk that is full behind the tenth byte, and has room again later."""
+
+    calls = 0
+
+    def write(self, content: Any) -> int:
+        """Writes ten bytes, then none, then all."""
+        self.calls += 1
+        if self.calls == 2:
+            raise OSError(errno.ENOSPC, "no space")
+        return super().write(content[:10] if self.calls == 1 else content)
+
+
+def test_a_line_that_is_cut_short_spoils_no_other(tmp_path: Path):
+    file = tmp_path / "traces.jsonl"
+    with traced(file) as (server, tracing):
+        tracing._file = CutShort(file, "ab")
+        for written in (0, 1):
+            ask(server, infer(1, PARENT))
+            counts, end = tracing.counts["file"], time.monotonic() + SECONDS
+            while (counts.written, counts.dropped) != (written, 1):
+                assert time.monotonic() < end
+                time.sleep(0.01)
+    first, second = file.read_bytes().splitlines()
+    assert len(first) == 10
+    assert len(spans_of(second)) == 5
 
 
 def test_the_command_writes_traces_and_says_how_many(tmp_path: Path):
