@@ -331,7 +331,10 @@ class CutShort(FileIO):
 def test_a_line_that_is_cut_short_spoils_no_other(tmp_path: Path):
     file = tmp_path / "traces.jsonl"
     with traced(file) as (server, tracing):
-        tracing._file = CutShort(file, "ab")
+        opened = tracing._file
+        assert opened is not None
+        opened.close()
+        tracing._file = CutShort(file, "ab")  # a disk cannot be filled here
         for written in (0, 1):
             ask(server, infer(1, PARENT))
             counts, end = tracing.counts["file"], time.monotonic() + SECONDS
