@@ -29,6 +29,7 @@ namespace {
 using wire::DataType;
 using wire::Model;
 using wire::ModelRequest;
+using wire::RequestTrace;
 using wire::ServerConfig;
 using wire::Tensor;
 
@@ -83,6 +84,11 @@ class ServerHandle {
   void reload_credentials() {
     const GilRelease released;
     server_->reload_credentials();
+  }
+  [[nodiscard]] std::vector<RequestTrace> take_traces(std::size_t most, double seconds) {
+    const Duration limit = to_duration("seconds", seconds);
+    const GilRelease released;
+    return server_->take_traces(most, limit);
   }
   [[nodiscard]] std::optional<ModelRequest> next_model_request(double seconds) {
     const Duration limit = to_duration("seconds", seconds);
@@ -185,6 +191,27 @@ void bind_model_request(nb::module_& module) {
       });
 }
 
+void bind_request_trace(nb::module_& module) {
+  const auto bytes_of = [](const auto& bytes) { return nb::bytes(bytes.data(), bytes.size()); };
+  nb::class_<RequestTrace>(module, "RequestTrace",
+                           "A request for inference that is part of a trace. Times are nanoseconds since 1970, and 0 "
+                           "where it has not come so far.")
+      .def_prop_ro("trace_id", [=](const RequestTrace& self) { return bytes_of(self.parent.trace); })
+      .def_prop_ro(
+          "parent_span_id", [=](const RequestTrace& self) { return bytes_of(self.parent.span); }, "The caller's span.")
+      .def_ro("model", &RequestTrace::model)
+      .def_ro("version", &RequestTrace::version)
+      .def_ro("protocol", &RequestTrace::protocol, "\"http\" or \"grpc\".")
+      .def_ro("high", &RequestTrace::high, "Whether it had high priority.")
+      .def_ro("status", &RequestTrace::status, "HTTP's, whatever the protocol.")
+      .def_ro("queries", &RequestTrace::queries)
+      .def_ro("arrived", &RequestTrace::arrived, "Its first byte.")
+      .def_ro("began", &RequestTrace::began, "It had been read and checked.")
+      .def_ro("submitted", &RequestTrace::submitted, "The last of its queries went to the engine.")
+      .def_ro("back", &RequestTrace::back, "The server had all answers.")
+      .def_ro("ended", &RequestTrace::ended, "The reply was ready to send.");
+}
+
 std::string text_of(const std::optional<std::filesystem::path>& file) { return file ? file->string() : std::string(); }
 
 void init_server(ServerHandle* self, std::vector<Model> models, std::string address, std::uint16_t http_port,
@@ -196,7 +223,8 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                  const std::optional<std::filesystem::path>& tls_certificate,
                  const std::optional<std::filesystem::path>& tls_key,
                  const std::optional<std::filesystem::path>& tls_clients,
-                 const std::optional<std::filesystem::path>& token_file, bool plain_tokens, int watcher) {
+                 const std::optional<std::filesystem::path>& token_file, bool plain_tokens, std::uint32_t traces_max,
+                 int watcher) {
   new (self) ServerHandle({.address = std::move(address),
                            .http_port = http_port,
                            .grpc_port = grpc_port,
@@ -222,6 +250,7 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .tls_clients = text_of(tls_clients),
                            .token_file = text_of(token_file),
                            .plain_tokens = plain_tokens,
+                           .traces_max = traces_max,
                            .watcher = watcher},
                           std::move(models));
 }
@@ -244,7 +273,8 @@ void bind_server(nb::module_& module) {
           "shm"_a = nb::none(), "shm_threads"_a = usual.shm_threads, "shm_clients_max"_a = usual.shm_clients_max,
           "shm_slots_max"_a = usual.shm_slots_max, "shm_spin"_a = to_seconds(usual.shm_spin),
           "tls_certificate"_a = nb::none(), "tls_key"_a = nb::none(), "tls_clients"_a = nb::none(),
-          "token_file"_a = nb::none(), "plain_tokens"_a = usual.plain_tokens, "watcher"_a = usual.watcher,
+          "token_file"_a = nb::none(), "plain_tokens"_a = usual.plain_tokens, "traces_max"_a = usual.traces_max,
+          "watcher"_a = usual.watcher,
           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
           "is spoken "
           "where `grpc_port` is given, usually 8001. Each "
@@ -265,7 +295,8 @@ void bind_server(nb::module_& module) {
           "authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its "
           "name behind a space, each request has to carry one of the tokens, as \"Authorization: Bearer TOKEN\"; only "
           "the server's health and the page, which shows nothing without one, need none. Tokens need TLS where "
-          "`address` is not of the loopback, unless `plain_tokens` allows them without. `watcher` is a connected "
+          "`address` is not of the loopback, unless `plain_tokens` allows them without. `traces_max` requests whose "
+          "caller samples a trace are kept for take_traces(); 0 traces none. `watcher` is a connected "
           "stream "
           "socket, which the server closes, for a program that watches this one: it asks for the server's health over "
           "it, without TLS. "
@@ -304,6 +335,9 @@ void bind_server(nb::module_& module) {
       .def("uses", &ServerHandle::uses, "engine"_a,
            "Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for "
            "an engine whose model was replaced or unloaded, the engine may be stopped.")
+      .def("take_traces", &ServerHandle::take_traces, "most"_a, "seconds"_a,
+           "Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or "
+           "`seconds` have passed. After stop() what is left. With `traces_max`. Any thread.")
       .def("reload_credentials", &ServerHandle::reload_credentials,
            "Reads the files of certificates and tokens again: connections that come use the new ones, and so do "
            "requests on all connections. Those that are open stay. Any thread. Raises as the constructor does, and "
@@ -334,6 +368,7 @@ void bind_server(nb::module_& module) {
 void bind_wire(nb::module_& module) {
   bind_tensor(module);
   bind_model(module);
+  bind_request_trace(module);
   bind_model_request(module);
   bind_wire_statistics(module);
   bind_server(module);

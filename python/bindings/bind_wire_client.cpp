@@ -28,6 +28,8 @@ namespace {
 using wire::client::Endpoint;
 using wire::client::InputTensor;
 using wire::client::ModelInput;
+using wire::client::PriorityLoad;
+using wire::client::PriorityLoads;
 using wire::client::ServerLoad;
 
 [[noreturn]] void raise_interrupt() {
@@ -44,16 +46,17 @@ std::vector<ModelInput> describe_model(const Endpoint& endpoint) {
 
 ServerLoad load_server(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& requests,
                        std::uint32_t connections, std::uint32_t streams, std::optional<double> deadline,
-                       std::uint32_t generators, std::optional<double> rate, std::string_view arrivals,
-                       std::uint64_t seed, const std::vector<double>& trace, double warm_up, double window,
-                       int windows_max, int stable_windows, double stable_within,
+                       double high_share, std::uint32_t generators, std::optional<double> rate,
+                       std::string_view arrivals, std::uint64_t seed, const std::vector<double>& trace, double warm_up,
+                       double window, int windows_max, int stable_windows, double stable_within,
                        const std::optional<WindowCallback>& progress) {
   Interruptible interruptible;
   measure::LoadOptions options =
       load_options(rate, arrivals, seed, trace, warm_up, window, windows_max, stable_windows, stable_within, 0);
   const WindowCallback on_window = progress ? interruptible.guard(*progress) : WindowCallback{};
   report_to(options, interruptible, on_window);
-  wire::client::Way way{.connections = connections, .streams = streams, .generators = generators};
+  wire::client::Way way{
+      .connections = connections, .streams = streams, .generators = generators, .high_share = high_share};
   if (deadline) way.deadline = to_duration("deadline", *deadline);
   return interruptible.run([&] { return wire::client::load(endpoint, requests, way, options); });
 }
@@ -95,7 +98,23 @@ void bind_endpoint(nb::module_& module) {
           nb::kw_only(), "grpc"_a, "address"_a, "port"_a, "authority"_a, "model"_a, "patience"_a = 10.0,
           "`address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long "
           "the server may take to accept connections, to come back after it has closed them, and to send anything "
-          "while it has requests, in seconds.");
+          "while it has requests, in seconds.")
+      .def(
+          "secure",
+          [](Endpoint& self, bool tls, std::string certificate, std::string key, std::string authorities,
+             std::string server_name, std::string token_file) {
+            wire::client::secure(self, {.tls = tls,
+                                        .files = {.certificate = std::move(certificate),
+                                                  .key = std::move(key),
+                                                  .authorities = std::move(authorities)},
+                                        .server_name = std::move(server_name),
+                                        .token_file = std::move(token_file)});
+          },
+          nb::kw_only(), "tls"_a, "certificate"_a = "", "key"_a = "", "authorities"_a = "", "server_name"_a = "",
+          "token_file"_a = "",
+          "Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's "
+          "certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose "
+          "content will not do.");
   nb::class_<ModelInput>(module, "ModelInput", "An input of a model, as its server describes it.")
       .def_ro("name", &ModelInput::name)
       .def_ro("datatype", &ModelInput::datatype)
@@ -123,21 +142,34 @@ void bind_endpoint(nb::module_& module) {
 
 void bind_wire_client(nb::module_& module) {
   bind_endpoint(module);
+  nb::class_<PriorityLoad>(module, "PriorityLoad", "What became of the requests of one priority, over the whole run.")
+      .def_prop_ro("answered", [](const PriorityLoad& self) { return self.count(measure::Outcome::right); })
+      .def_prop_ro("refused", [](const PriorityLoad& self) { return self.count(measure::Outcome::refused); })
+      .def_prop_ro("late", [](const PriorityLoad& self) { return self.count(measure::Outcome::late); })
+      .def_prop_ro("failed", [](const PriorityLoad& self) { return self.count(measure::Outcome::failed); })
+      .def_prop_ro("lost", [](const PriorityLoad& self) { return self.count(measure::Outcome::lost); })
+      .def_prop_ro("unsent", [](const PriorityLoad& self) { return self.count(measure::Outcome::unsent); })
+      .def_ro("latency", &PriorityLoad::latency, "Answered requests, from their scheduled arrival.");
+  nb::class_<PriorityLoads>(module, "PriorityLoads", "A load some of whose requests had high priority.")
+      .def_ro("high", &PriorityLoads::high)
+      .def_ro("normal", &PriorityLoads::normal);
   nb::class_<ServerLoad>(module, "ServerLoad", "What a load on a server did; each arrival is a request.")
       .def_ro("load", &ServerLoad::load)
       .def_ro("connections_lost", &ServerLoad::connections_lost)
       .def_ro("failure", &ServerLoad::failure, "What the server said of the first request that failed.")
-      .def_ro("refusal", &ServerLoad::refusal, "What the server said of the first request that it refused.");
+      .def_ro("refusal", &ServerLoad::refusal, "What the server said of the first request that it refused.")
+      .def_ro("priorities", &ServerLoad::priorities, "None where no request had high priority.");
   module.def("describe_model", &describe_model, "endpoint"_a,
              "The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it "
              "cannot be reached or does not answer.");
   module.def(
       "load_server", &load_server, "endpoint"_a, "requests"_a, nb::kw_only(), "connections"_a = 4, "streams"_a = 64,
-      "deadline"_a = nb::none(), "generators"_a = 1, "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
-      "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,
-      "stable_windows"_a = 3, "stable_within"_a = 0.05, "progress"_a = nb::none(),
+      "deadline"_a = nb::none(), "high_share"_a = 0.0, "generators"_a = 1, "rate"_a = nb::none(),
+      "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1,
+      "windows_max"_a = 12, "stable_windows"_a = 3, "stable_within"_a = 0.05, "progress"_a = nb::none(),
       "Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each "
-      "request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, "
+      "request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. Raises "
+      "SystemError where the server cannot be reached, "
       "goes away, or goes silent for longer than the endpoint's patience.");
   nb::class_<wire::client::RingDescription>(module, "RingDescription",
                                             "A model behind shared memory, as its server describes it.")

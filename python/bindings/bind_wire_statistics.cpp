@@ -17,8 +17,10 @@ namespace {
 using wire::DurationHistogram;
 using wire::ModelStatistics;
 using wire::Outcomes;
+using wire::PriorityStatistics;
 using wire::ProtocolStatistics;
 using wire::ServerStatistics;
+using wire::StageHistograms;
 
 void bind_outcomes(nb::module_& module) {
   nb::class_<Outcomes>(module, "Outcomes", "Requests, or queries of requests, by how they ended.")
@@ -51,6 +53,15 @@ void bind_model_statistics(nb::module_& module) {
           "rest.")
       .def_prop_ro("count", &DurationHistogram::count)
       .def_prop_ro("sum", [](const DurationHistogram& self) { return to_seconds(self.sum); });
+  nb::class_<StageHistograms>(module, "StageHistograms",
+                              "Where answered requests spent their time: of each request, `queue`, `engine` and "
+                              "`reply` add up to `durations`. Not counted through shared memory, where the server sees "
+                              "`engine` alone.")
+      .def_ro("read", &StageHistograms::read, "From the request's first byte until it had been read and checked.")
+      .def_ro("queue", &StageHistograms::queue, "From then until the last of its queries went to the engine.")
+      .def_ro("engine", &StageHistograms::engine,
+              "From then until the server had all answers: the operator, and the engine's own queue.")
+      .def_ro("reply", &StageHistograms::reply, "From then until the reply was ready to send.");
   nb::class_<ProtocolStatistics>(module, "ProtocolStatistics",
                                  "The requests for inference that a model received over one protocol.")
       .def_ro("requests", &ProtocolStatistics::requests)
@@ -58,9 +69,16 @@ void bind_model_statistics(nb::module_& module) {
               "Queries share the outcome of their request. Invalid requests count none.")
       .def_ro("durations", &ProtocolStatistics::durations,
               "Answered requests: from the request being read to its reply being ready to send.")
+      .def_ro("stages", &ProtocolStatistics::stages, "The same requests, stage by stage.")
       .def_prop_ro(
           "unanswered", [](const ProtocolStatistics& self) { return to_seconds(self.unanswered); },
           "Sum of the same durations of all other requests, without invalid ones.");
+  nb::class_<PriorityStatistics>(module, "PriorityStatistics",
+                                 "The requests for inference of one priority, over HTTP and gRPC.")
+      .def_ro("requests", &PriorityStatistics::requests,
+              "Without those that could not be read, whose priority is not known.")
+      .def_ro("queries_waiting", &PriorityStatistics::queries_waiting,
+              "Queries that wait for a slot of the engine now.");
   nb::class_<ModelStatistics>(module, "ModelStatistics", "What a server's model has done since the server began.")
       .def_ro("name", &ModelStatistics::name)
       .def_ro("version", &ModelStatistics::version)
@@ -69,7 +87,10 @@ void bind_model_statistics(nb::module_& module) {
       .def_ro("http", &ModelStatistics::http)
       .def_ro("grpc", &ModelStatistics::grpc)
       .def_ro("shm", &ModelStatistics::shm, "Through shared memory, where each query is a request.")
-      .def_ro("queries_waiting", &ModelStatistics::queries_waiting, "Queries that wait for a slot of the engine now.")
+      .def_ro("high", &ModelStatistics::high, "Requests of priority 1.")
+      .def_ro("normal", &ModelStatistics::normal, "Requests of any other priority.")
+      .def_ro("queries_waiting", &ModelStatistics::queries_waiting,
+              "Queries that wait for a slot of the engine now, of both priorities.")
       .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
       .def_ro("last_inference", &ModelStatistics::last_inference,
               "When it answered last, in milliseconds since 1970; 0: never.");
@@ -99,6 +120,8 @@ void bind_server_statistics(nb::module_& module) {
               "Others: no or a wrong certificate, no TLS at all, or not in time.")
       .def_ro("handshake_failure", &ServerStatistics::handshake_failure,
               "Why the last one failed; empty where none has.")
+      .def_ro("traces_dropped", &ServerStatistics::traces_dropped,
+              "Requests of traces that were not kept, see `traces_max`.")
       .def_ro("certificate_ends", &ServerStatistics::certificate_ends,
               "When the server's certificate ends, in seconds since 1970; 0 without TLS.");
 }

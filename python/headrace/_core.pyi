@@ -4014,6 +4014,59 @@ class Model:
 
     def __repr__(self) -> str: ...
 
+class RequestTrace:
+    """
+    A request for inference that is part of a trace. Times are nanoseconds since 1970, and 0 where it has not come so far.
+    """
+
+    @property
+    def trace_id(self) -> bytes: ...
+
+    @property
+    def parent_span_id(self) -> bytes:
+        """The caller's span."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def protocol(self) -> str:
+        """"http" or "grpc"."""
+
+    @property
+    def high(self) -> bool:
+        """Whether it had high priority."""
+
+    @property
+    def status(self) -> int:
+        """HTTP's, whatever the protocol."""
+
+    @property
+    def queries(self) -> int: ...
+
+    @property
+    def arrived(self) -> int:
+        """Its first byte."""
+
+    @property
+    def began(self) -> int:
+        """It had been read and checked."""
+
+    @property
+    def submitted(self) -> int:
+        """The last of its queries went to the engine."""
+
+    @property
+    def back(self) -> int:
+        """The server had all answers."""
+
+    @property
+    def ended(self) -> int:
+        """The reply was ready to send."""
+
 class ModelRequest:
     """What a client asks to be done with a model of a server."""
 
@@ -4080,6 +4133,29 @@ class DurationHistogram:
     @property
     def sum(self) -> float: ...
 
+class StageHistograms:
+    """
+    Where answered requests spent their time: of each request, `queue`, `engine` and `reply` add up to `durations`. Not counted through shared memory, where the server sees `engine` alone.
+    """
+
+    @property
+    def read(self) -> DurationHistogram:
+        """From the request's first byte until it had been read and checked."""
+
+    @property
+    def queue(self) -> DurationHistogram:
+        """From then until the last of its queries went to the engine."""
+
+    @property
+    def engine(self) -> DurationHistogram:
+        """
+        From then until the server had all answers: the operator, and the engine's own queue.
+        """
+
+    @property
+    def reply(self) -> DurationHistogram:
+        """From then until the reply was ready to send."""
+
 class ProtocolStatistics:
     """The requests for inference that a model received over one protocol."""
 
@@ -4099,8 +4175,23 @@ class ProtocolStatistics:
         """
 
     @property
+    def stages(self) -> StageHistograms:
+        """The same requests, stage by stage."""
+
+    @property
     def unanswered(self) -> float:
         """Sum of the same durations of all other requests, without invalid ones."""
+
+class PriorityStatistics:
+    """The requests for inference of one priority, over HTTP and gRPC."""
+
+    @property
+    def requests(self) -> Outcomes:
+        """Without those that could not be read, whose priority is not known."""
+
+    @property
+    def queries_waiting(self) -> int:
+        """Queries that wait for a slot of the engine now."""
 
 class ModelStatistics:
     """What a server's model has done since the server began."""
@@ -4130,8 +4221,16 @@ class ModelStatistics:
         """Through shared memory, where each query is a request."""
 
     @property
+    def high(self) -> PriorityStatistics:
+        """Requests of priority 1."""
+
+    @property
+    def normal(self) -> PriorityStatistics:
+        """Requests of any other priority."""
+
+    @property
     def queries_waiting(self) -> int:
-        """Queries that wait for a slot of the engine now."""
+        """Queries that wait for a slot of the engine now, of both priorities."""
 
     @property
     def queries_in_flight(self) -> int:
@@ -4207,6 +4306,10 @@ class ServerStatistics:
         """Why the last one failed; empty where none has."""
 
     @property
+    def traces_dropped(self) -> int:
+        """Requests of traces that were not kept, see `traces_max`."""
+
+    @property
     def certificate_ends(self) -> int:
         """
         When the server's certificate ends, in seconds since 1970; 0 without TLS.
@@ -4217,9 +4320,9 @@ class Server:
     Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, and over gRPC, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
     """
 
-    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ..., tls_certificate: str | os.PathLike[str] | None = ..., tls_key: str | os.PathLike[str] | None = ..., tls_clients: str | os.PathLike[str] | None = ..., token_file: str | os.PathLike[str] | None = ..., plain_tokens: bool = ..., watcher: int = ...) -> None:
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ..., tls_certificate: str | os.PathLike[str] | None = ..., tls_key: str | os.PathLike[str] | None = ..., tls_clients: str | os.PathLike[str] | None = ..., token_file: str | os.PathLike[str] | None = ..., plain_tokens: bool = ..., traces_max: int = ..., watcher: int = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its name behind a space, each request has to carry one of the tokens, as "Authorization: Bearer TOKEN"; only the server's health and the page, which shows nothing without one, need none. Tokens need TLS where `address` is not of the loopback, unless `plain_tokens` allows them without. `watcher` is a connected stream socket, which the server closes, for a program that watches this one: it asks for the server's health over it, without TLS. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC or TLS in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its name behind a space, each request has to carry one of the tokens, as "Authorization: Bearer TOKEN"; only the server's health and the page, which shows nothing without one, need none. Tokens need TLS where `address` is not of the loopback, unless `plain_tokens` allows them without. `traces_max` requests whose caller samples a trace are kept for take_traces(); 0 traces none. `watcher` is a connected stream socket, which the server closes, for a program that watches this one: it asks for the server's health over it, without TLS. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC or TLS in a build without it.
         """
 
     @property
@@ -4256,6 +4359,11 @@ class Server:
     def uses(self, engine: Engine) -> bool:
         """
         Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an engine whose model was replaced or unloaded, the engine may be stopped.
+        """
+
+    def take_traces(self, most: int, seconds: float) -> list[RequestTrace]:
+        """
+        Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or `seconds` have passed. After stop() what is left. With `traces_max`. Any thread.
         """
 
     def reload_credentials(self) -> None:
@@ -4297,6 +4405,11 @@ class ServerEndpoint:
         `address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long the server may take to accept connections, to come back after it has closed them, and to send anything while it has requests, in seconds.
         """
 
+    def secure(self, *, tls: bool, certificate: str = ..., key: str = ..., authorities: str = ..., server_name: str = ..., token_file: str = ...) -> None:
+        """
+        Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose content will not do.
+        """
+
 class ModelInput:
     """An input of a model, as its server describes it."""
 
@@ -4323,6 +4436,40 @@ class InputTensor:
     @property
     def content(self) -> bytes: ...
 
+class PriorityLoad:
+    """What became of the requests of one priority, over the whole run."""
+
+    @property
+    def answered(self) -> int: ...
+
+    @property
+    def refused(self) -> int: ...
+
+    @property
+    def late(self) -> int: ...
+
+    @property
+    def failed(self) -> int: ...
+
+    @property
+    def lost(self) -> int: ...
+
+    @property
+    def unsent(self) -> int: ...
+
+    @property
+    def latency(self) -> LatencySummary:
+        """Answered requests, from their scheduled arrival."""
+
+class PriorityLoads:
+    """A load some of whose requests had high priority."""
+
+    @property
+    def high(self) -> PriorityLoad: ...
+
+    @property
+    def normal(self) -> PriorityLoad: ...
+
 class ServerLoad:
     """What a load on a server did; each arrival is a request."""
 
@@ -4340,14 +4487,18 @@ class ServerLoad:
     def refusal(self) -> str:
         """What the server said of the first request that it refused."""
 
+    @property
+    def priorities(self) -> PriorityLoads | None:
+        """None where no request had high priority."""
+
 def describe_model(endpoint: ServerEndpoint) -> list[ModelInput]:
     """
     The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it cannot be reached or does not answer.
     """
 
-def load_server(endpoint: ServerEndpoint, requests: Sequence[Sequence[InputTensor]], *, connections: int = ..., streams: int = ..., deadline: float | None = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
+def load_server(endpoint: ServerEndpoint, requests: Sequence[Sequence[InputTensor]], *, connections: int = ..., streams: int = ..., deadline: float | None = ..., high_share: float = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
     """
-    Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each request is a list of InputTensor. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, goes away, or goes silent for longer than the endpoint's patience.
+    Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, goes away, or goes silent for longer than the endpoint's patience.
     """
 
 class RingDescription:

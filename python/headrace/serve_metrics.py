@@ -5,6 +5,7 @@ Names that begin with nv_ are Triton's, and mean what they mean there: dashboard
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -16,8 +17,13 @@ from headrace.device import Device
 from headrace.errors import Error
 from headrace.results import built
 from headrace.units import MICROSECONDS
-from headrace.wire import ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
+from headrace.wire import DurationHistogram, ModelStatistics, Outcomes, ProtocolStatistics, Server, ServerStatistics
 
+if TYPE_CHECKING:
+    from headrace.serve_traces import Tracing
+
+PRIORITIES = ("high", "normal")
+STAGES = ("read", "queue", "engine", "reply")
 OUTCOMES = ("answered", "invalid", "refused", "late", "cancelled", "failed")
 
 _MODEL = ("model", "version")
@@ -30,9 +36,11 @@ class ServerCollector(Collector):
     Args:
         server: may have been stopped.
         device: of the server's engines.
+        tracing: writes the server's traces; None where it has none.
     """
 
-    def __init__(self, server: Server, device: Device) -> None:
+    def __init__(self, server: Server, device: Device, tracing: "Tracing | None" = None) -> None:
+        self._tracing = tracing
         self._server = server
         # What clients may speak to it: the names are those of the statistics' attributes.
         spoken = (("http", True), ("grpc", server.grpc_port is not None), ("shm", server.shm is not None))
@@ -46,6 +54,8 @@ class ServerCollector(Collector):
         """Reads once."""
         yield from self._of_models(self._server.model_statistics())
         yield from self._of_server()
+        if self._tracing is not None:
+            yield from _of_traces(self._tracing)
         yield from self._of_device()
         yield from self._process.collect()
         info = GaugeMetricFamily("headrace_build_info", "How this build was made; always 1.", labels=list(self._built))
@@ -64,13 +74,22 @@ class ServerCollector(Collector):
             "Answered requests, from the request being read to its reply being ready to send.",
             labels=_PROTOCOL,
         )
+        stages = HistogramMetricFamily(
+            "headrace_serve_model_stage_duration_seconds",
+            "Answered requests, by stage: read (first byte to checked), queue, engine and reply, which add up to "
+            "headrace_serve_model_request_duration_seconds.",
+            labels=(*_PROTOCOL, "stage"),
+        )
         for model in models:
             for protocol, done in self._by_protocol(model):
                 labels = (model.name, model.version, protocol)
                 _add_outcomes(requests, labels, done.requests, OUTCOMES)
                 _add_outcomes(queries, labels, done.queries, OUTCOMES)
-                durations.add_metric(labels, _buckets(done), done.durations.sum)
-        yield from (requests, queries, durations)
+                durations.add_metric(labels, _buckets(done.durations), done.durations.sum)
+                for stage, counted in _stages(protocol, done):
+                    stages.add_metric((*labels, stage), _buckets(counted), counted.sum)
+        yield from (requests, queries, durations, stages)
+        yield from _of_priorities(models)
         yield _gauge("headrace_serve_model_ready", "1 while it is loaded and its engine works.", models, "ready")
         waiting = "Queries that wait for a slot of the engine."
         yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
@@ -123,6 +142,43 @@ class ServerCollector(Collector):
             yield metric
 
 
+def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
+    """What became of requests of each priority, over HTTP and gRPC."""
+    labels = (*_MODEL, "priority")
+    requests = CounterMetricFamily(
+        "headrace_serve_model_priority_requests",
+        "Requests for inference over HTTP and gRPC, by priority and outcome.",
+        labels=(*labels, "outcome"),
+    )
+    waiting = GaugeMetricFamily(
+        "headrace_serve_model_priority_queries_waiting", "Queries that wait for a slot of the engine.", labels=labels
+    )
+    for model in models:
+        for priority in PRIORITIES:
+            counted = getattr(model, priority)
+            _add_outcomes(requests, (model.name, model.version, priority), counted.requests, OUTCOMES)
+            waiting.add_metric((model.name, model.version, priority), counted.queries_waiting)
+    yield from (requests, waiting)
+
+
+def _of_traces(tracing: "Tracing") -> Iterator[Metric]:
+    """Where the spans of requests went."""
+    requests = CounterMetricFamily(
+        "headrace_serve_traced_requests",
+        "Requests of sampled traces, by where their spans went and whether they got there.",
+        labels=("destination", "outcome"),
+    )
+    for destination, counts in tracing.counts.items():
+        requests.add_metric((destination, "written"), counts.written)
+        requests.add_metric((destination, "dropped"), counts.dropped)
+    yield requests
+    yield CounterMetricFamily(
+        "headrace_serve_traces_dropped",
+        "Requests of sampled traces that the server dropped, since too many waited to be written.",
+        value=tracing.dropped_by_server,
+    )
+
+
 def _of_clients(done: ServerStatistics) -> Iterator[Metric]:
     """How many did not say who they are, and handshakes of TLS where it is spoken."""
     yield CounterMetricFamily(
@@ -148,10 +204,17 @@ def _add_outcomes(
         metric.add_metric((*labels, outcome), getattr(counted, outcome))
 
 
-def _buckets(done: ProtocolStatistics) -> list[tuple[str, float]]:
+def _stages(protocol: str, done: ProtocolStatistics) -> list[tuple[str, DurationHistogram]]:
+    """The histogram of each stage that the server sees of a protocol's requests."""
+    if protocol == "shm":  # from when the engine has taken a query
+        return [("engine", done.durations)]
+    return [(stage, getattr(done.stages, stage)) for stage in STAGES]
+
+
+def _buckets(counted: DurationHistogram) -> list[tuple[str, float]]:
     """Those of Prometheus count what is at most their bound, so that the last one has all."""
-    bounds = [*map(floatToGoString, done.durations.bounds), "+Inf"]
-    return list(zip(bounds, accumulate(done.durations.counts), strict=True))
+    bounds = [*map(floatToGoString, counted.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(counted.counts), strict=True))
 
 
 def _gauge(name: str, means: str, models: Iterable[ModelStatistics], attribute: str) -> Metric:

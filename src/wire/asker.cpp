@@ -30,7 +30,7 @@ Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_m
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
   if (would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
-  if (!lines_.empty() && !make_room(*inference)) {
+  if (waits() && !make_room(*inference)) {
     if (!finished_.empty()) signal_event(wake_);
     return Errc::full;
   }
@@ -44,10 +44,11 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   const Entry entry{std::move(inference), free_.back()};
   free_.pop_back();
   active_[entry.number] = entry.inference;
-  waiting_ += entry.inference->batch;
-  if (!lines_.empty() || !submit(entry, entry.inference->batch)) {
+  class_of(entry.inference->priority).waiting += entry.inference->batch;
+  // What finds a slot at once has not waited, and is spared a reading of the clock.
+  if (waits() || !submit(entry, entry.inference->batch, entry.inference->began)) {
     wait(entry);
-    feed();
+    feed(SteadyClock::now());
   } else if (entry.inference->back == entry.inference->batch) {
     finish(entry.number);
   }
@@ -62,14 +63,15 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
 
 void Asker::wait(const Entry& entry) {
   Inference& inference = *entry.inference;
+  Class& own = class_of(inference.priority);
   const std::size_t rest = inference.batch - inference.submitted;
   try {
-    const auto [found, added] = line_of_.try_emplace(inference.client, lines_.end());
+    const auto [found, added] = own.line_of.try_emplace(inference.client, own.lines.end());
     if (added) {
       try {
-        found->second = lines_.emplace(lines_.end());
+        found->second = own.lines.emplace(own.lines.end());
       } catch (...) {
-        line_of_.erase(found);
+        own.line_of.erase(found);
         throw;
       }
     }
@@ -84,110 +86,175 @@ void Asker::wait(const Entry& entry) {
   }
 }
 
+std::uint64_t Asker::before_in_line(const Class& own, const Inference& inference) const {
+  const auto found = own.line_of.find(inference.client);
+  const bool has_line = found != own.line_of.end();
+  const std::uint64_t of_client = inference.batch + (has_line ? found->second->waiting : 0);
+  // Each other client has as many turns as this one needs.
+  const std::uint64_t others = own.lines.size() - (has_line ? 1 : 0);
+  const std::uint64_t of_each = (of_client + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
+  return std::min<std::uint64_t>(own.waiting + inference.batch, of_client + others * of_each);
+}
+
 bool Asker::would_be_late(const Inference& inference) const {
   if (inference.deadline == Time::max()) return false;
-  const auto found = line_of_.find(inference.client);
-  const bool has_line = found != line_of_.end();
-  const std::uint64_t own = inference.batch + (has_line ? found->second->waiting : 0);
-  // Each other client has as many turns as this one needs.
-  const std::uint64_t others = lines_.size() - (has_line ? 1 : 0);
-  const std::uint64_t of_each = (own + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
-  const std::uint64_t in_line = std::min<std::uint64_t>(waiting_ + inference.batch, own + others * of_each);
-  const Duration expected = rate_.time_of(client_.in_flight(), lines_.empty() ? 0 : in_line);
+  const Class& own = class_of(inference.priority);
+  const bool is_high = inference.priority == Priority::high;
+  const std::uint64_t in_class = waits() ? before_in_line(own, inference) : 0;
+  const std::uint64_t turns = (in_class + kTurnQueries - 1) / kTurnQueries;
+  const std::uint64_t of_others = is_high ? in_class / kHighRun * kTurnQueries
+                                          : std::min<std::uint64_t>(class_of(Priority::high).waiting, turns * kHighRun);
+  Duration expected = rate_.time_of(client_.in_flight(), in_class + of_others);
+  if (!is_high && of_others > 0 && !own.lines.empty()) {
+    // Requests of high priority that are still to come go before it, too: what others have got shows what those leave.
+    expected = std::max(expected, normal_rate_.time_of(0, in_class));
+  }
   const Duration left = inference.deadline - SteadyClock::now();
   return left > Duration{} && expected + expected / kReserve > left;  // one that is late already is told so
 }
 
 bool Asker::make_room(const Inference& inference) {
-  const auto own = line_of_.find(inference.client);
-  const std::size_t of_client = inference.batch + (own == line_of_.end() ? 0 : own->second->waiting);
-  // What a client's only request waits for is not taken from it.
-  const auto to_spare = [](const Line& line) { return line.entries.size() > 1 ? line.waiting : 0; };
-  while (waiting_ + inference.batch > waiting_max_) {
-    const auto longest = std::ranges::max_element(lines_, {}, to_spare);
-    if (longest == lines_.end() || to_spare(*longest) <= of_client) return false;
-    const Entry last = longest->entries.back();
-    longest->entries.pop_back();
-    longest->waiting -= last.inference->batch - last.inference->submitted;
-    drop_rest(last, {Errc::full, 0});
-    if (last.inference->back == last.inference->batch) finish(last.number);
+  Class& high = class_of(Priority::high);
+  Class& normal = class_of(Priority::normal);
+  const std::size_t kept = waiting_max_ / kNormalShare;
+  if (inference.priority == Priority::normal) {
+    return make_room_among(normal, inference, std::max(kept, waiting_max_ - std::min(high.waiting, waiting_max_)));
+  }
+  if (!make_room_among(high, inference, waiting_max_ - kept)) return false;
+  while (normal.waiting > kept && high.waiting + normal.waiting + inference.batch > waiting_max_) {
+    refuse_last(normal, std::ranges::max_element(normal.lines, {}, &Line::waiting));
   }
   return true;
 }
 
-Asker::Lines::iterator Asker::leave(Lines::iterator line) {
-  line_of_.erase(line->client);
-  return lines_.erase(line);
+bool Asker::make_room_among(Class& own, const Inference& inference, std::size_t most) {
+  if (own.lines.empty()) return true;
+  const auto found = own.line_of.find(inference.client);
+  const std::size_t of_client = inference.batch + (found == own.line_of.end() ? 0 : found->second->waiting);
+  // What a client's only request waits for is not taken from it.
+  const auto to_spare = [](const Line& line) { return line.entries.size() > 1 ? line.waiting : 0; };
+  while (own.waiting + inference.batch > most) {
+    const auto longest = std::ranges::max_element(own.lines, {}, to_spare);
+    if (longest == own.lines.end() || to_spare(*longest) <= of_client) return false;
+    refuse_last(own, longest);
+  }
+  return true;
+}
+
+void Asker::refuse_last(Class& from, Lines::iterator line) {
+  const Entry last = line->entries.back();
+  line->entries.pop_back();
+  line->waiting -= last.inference->batch - last.inference->submitted;
+  drop_rest(last, {Errc::full, 0});
+  if (last.inference->back == last.inference->batch) finish(last.number);
+  if (line->entries.empty()) leave(from, line);
+}
+
+Asker::Lines::iterator Asker::leave(Class& from, Lines::iterator line) {
+  from.line_of.erase(line->client);
+  return from.lines.erase(line);
 }
 
 void Asker::take_in() {
   armed_ = false;
   const auto note_one = [this](const serve::Completion& done) { note(done); };
   std::size_t back = 0;
+  normal_back_ = 0;
   while (const std::size_t some = client_.poll(note_one)) back += some;
-  if (client_.in_flight() == 0) {
+  const Time now = SteadyClock::now();
+  for (const std::shared_ptr<Inference>& inference : finished_) inference->back_at = now;
+  if (client_.in_flight() == 0 && !waits()) {
     rate_.pause();
   } else {
-    rate_.add(back, client_.in_flight() + back, SteadyClock::now());
+    rate_.add(back, client_.in_flight() + back, now);
   }
-  expire();
-  feed();
+  if (class_of(Priority::normal).lines.empty()) {
+    normal_rate_.pause();
+  } else {
+    normal_rate_.add(normal_back_, 0, now);
+  }
+  expire(now);
+  feed(now);
   publish();
   tell();
   arm();
 }
 
-void Asker::feed() {
-  while (!lines_.empty()) {
-    Line& line = lines_.front();
-    const Entry entry = line.entries.front();
-    const std::size_t waited = waiting_;
-    const bool gone = submit(entry, line.turn);
-    const std::size_t fewer = waited - waiting_;
-    line.waiting -= fewer;
-    line.turn -= static_cast<std::uint32_t>(std::min<std::size_t>(fewer, line.turn));
-    if (gone) {
-      line.entries.pop_front();
-      if (entry.inference->back == entry.inference->batch) finish(entry.number);
-    }
-    if (line.entries.empty()) {
-      leave(lines_.begin());
-    } else if (line.turn == 0) {
-      line.turn = kTurnQueries;
-      lines_.splice(lines_.end(), lines_, lines_.begin());
-    } else if (!gone) {
-      return;  // the engine has no slot
+void Asker::feed(Time now) {
+  Class& high = class_of(Priority::high);
+  Class& normal = class_of(Priority::normal);
+  const auto gone = [](std::size_t before, const Class& of) { return static_cast<std::uint32_t>(before - of.waiting); };
+  bool has_room = true;
+  while (has_room && waits()) {
+    if (high.lines.empty() || normal.lines.empty()) {
+      high_run_ = normal_run_ = 0;
+      has_room = feed_from(high.lines.empty() ? normal : high, kTurnQueries, now);
+    } else if (high_run_ < kHighRun) {
+      const std::size_t before = high.waiting;
+      has_room = feed_from(high, kTurnQueries, now);
+      high_run_ += gone(before, high);
+    } else {
+      const std::size_t before = normal.waiting;
+      has_room = feed_from(normal, kTurnQueries - normal_run_, now);
+      normal_run_ += gone(before, normal);
+      if (normal_run_ >= kTurnQueries) high_run_ = normal_run_ = 0;
     }
   }
 }
 
-void Asker::expire() {
-  const Time now = SteadyClock::now();
+bool Asker::feed_from(Class& from, std::uint32_t most, Time now) {
+  Line& line = from.lines.front();
+  const Entry entry = line.entries.front();
+  const std::size_t waited = from.waiting;
+  const std::uint32_t asked = std::min(most, line.turn);
+  const bool is_done = submit(entry, asked, now);
+  const std::size_t fewer = waited - from.waiting;
+  line.waiting -= fewer;
+  line.turn -= static_cast<std::uint32_t>(std::min<std::size_t>(fewer, line.turn));
+  if (is_done) {
+    line.entries.pop_front();
+    if (entry.inference->back == entry.inference->batch) finish(entry.number);
+  }
+  if (line.entries.empty()) {
+    leave(from, from.lines.begin());
+  } else if (line.turn == 0) {
+    line.turn = kTurnQueries;
+    from.lines.splice(from.lines.end(), from.lines, from.lines.begin());
+  } else if (!is_done && fewer < asked) {
+    return false;  // the engine has no slot
+  }
+  return true;
+}
+
+void Asker::expire(Time now) {
   if (now < line_soonest_) return;
   line_soonest_ = Time::max();
-  for (auto line = lines_.begin(); line != lines_.end();) {
-    const std::size_t waited = waiting_;
-    std::erase_if(line->entries, [&](const Entry& entry) {
-      Inference& inference = *entry.inference;
-      if (inference.deadline > now) {
-        line_soonest_ = std::min(line_soonest_, inference.deadline);
-        return false;
-      }
-      drop_rest(entry, {Errc::deadline_exceeded, 0});
-      if (inference.back == inference.batch) finish(entry.number);
-      return true;
-    });
-    line->waiting -= waited - waiting_;
-    line = line->entries.empty() ? leave(line) : std::next(line);
+  for (Class& from : classes_) {
+    for (auto line = from.lines.begin(); line != from.lines.end();) {
+      const std::size_t waited = from.waiting;
+      std::erase_if(line->entries, [&](const Entry& entry) {
+        Inference& inference = *entry.inference;
+        if (inference.deadline > now) {
+          line_soonest_ = std::min(line_soonest_, inference.deadline);
+          return false;
+        }
+        drop_rest(entry, {Errc::deadline_exceeded, 0});
+        if (inference.back == inference.batch) finish(entry.number);
+        return true;
+      });
+      line->waiting -= waited - from.waiting;
+      line = line->entries.empty() ? leave(from, line) : std::next(line);
+    }
   }
 }
 
-bool Asker::submit(const Entry& entry, std::size_t most) {
+bool Asker::submit(const Entry& entry, std::size_t most, Time now) {
   Inference& inference = *entry.inference;
   if (inference.owner == nullptr) {  // nobody waits any more
     drop_rest(entry, {Errc::cancelled, 0});
     return true;
   }
+  Class& own = class_of(inference.priority);
   const std::size_t bytes = inference.queries.size() / inference.batch;
   const std::span<const std::byte> queries(inference.queries);
   const std::size_t end = inference.submitted + std::min(most, inference.batch - inference.submitted);
@@ -201,9 +268,11 @@ bool Asker::submit(const Entry& entry, std::size_t most) {
       return true;
     }
     ++inference.submitted;
-    --waiting_;
+    --own.waiting;
   }
-  return inference.submitted == inference.batch;
+  if (inference.submitted < inference.batch) return false;
+  inference.submitted_at = now;
+  return true;
 }
 
 void Asker::drop_rest(const Entry& entry, Error error) {
@@ -212,13 +281,14 @@ void Asker::drop_rest(const Entry& entry, Error error) {
   inference.fail(error);
   inference.submitted += rest;
   inference.back += rest;
-  waiting_ -= rest;
+  class_of(inference.priority).waiting -= rest;
 }
 
 void Asker::note(const serve::Completion& done) {
   const auto number = static_cast<std::uint32_t>(done.tag >> kNumberShift);
   const auto query = static_cast<std::uint32_t>(done.tag);
   Inference& inference = *active_[number];
+  if (inference.priority == Priority::normal) ++normal_back_;
   if (done.status.ok()) {
     const std::size_t bytes = done.answer.size();
     std::memcpy(inference.answers.data() + query * bytes, done.answer.data(), bytes);
@@ -241,6 +311,7 @@ void Asker::tell() {
     } else {
       const Duration duration = SteadyClock::now() - inference->began;
       counters_.of(inference->protocol).add(RequestOutcome::cancelled, inference->batch, duration);
+      counters_.of(inference->priority).requests.add(RequestOutcome::cancelled, 1);
     }
   }
   told_.clear();
@@ -248,7 +319,11 @@ void Asker::tell() {
 
 void Asker::publish() noexcept {
   const std::size_t in_flight = client_.in_flight();
-  counters_.queries_waiting.add(waiting_ - std::exchange(published_waiting_, waiting_));  // also where they are fewer
+  for (std::size_t i = 0; i < kPriorities; ++i) {
+    Class& one = classes_[i];
+    if (one.waiting == one.published) continue;
+    counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // or fewer
+  }
   counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
 }
 

@@ -17,10 +17,18 @@ bool ask(Front& front, const std::shared_ptr<Inference>& inference) {
 void count(Front& front, const Inference& inference, int status) noexcept {
   ModelCounters& counters = (*inference.served->counters)[front.thread];
   const RequestOutcome outcome = outcome_of(status);
-  counters.of(inference.protocol).add(outcome, inference.batch, SteadyClock::now() - inference.began);
+  ProtocolCounters& counted = counters.of(inference.protocol);
+  const Time now = SteadyClock::now();
+  counted.add(outcome, inference.batch, now - inference.began);
+  counters.of(inference.priority).requests.add(outcome, 1);
   if (outcome == RequestOutcome::answered) {
+    counted.add_stages({.read = inference.began - inference.arrived,
+                        .queue = inference.submitted_at - inference.began,
+                        .engine = inference.back_at - inference.submitted_at,
+                        .reply = now - inference.back_at});
     counters.last_inference.set(static_cast<std::uint64_t>(wall_milliseconds()));
   }
+  if (inference.trace) front.shared.traces.add(inference, status, now);
 }
 
 void count_unread(Front& front, Protocol protocol, const ServedModel* model, int status) noexcept {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -14,6 +13,14 @@ namespace headrace::wire {
 /// How clients reach a server: what they speak at a port, or shared memory.
 enum class Protocol : std::uint8_t { http, grpc, shm };
 constexpr std::size_t kProtocols = 3;
+
+/// Which requests go first: those of the parameter "priority" 1, or all others.
+enum class Priority : std::uint8_t { high, normal };
+constexpr std::size_t kPriorities = 2;
+/// @param level  as clients of Triton say it: 1 is the highest, 0 is the default
+[[nodiscard]] constexpr Priority priority_of(std::uint64_t level) noexcept {
+  return level == 1 ? Priority::high : Priority::normal;
+}
 
 /// How a request ended: the members of Outcomes, in their order.
 enum class RequestOutcome : std::uint8_t { answered, invalid, refused, late, cancelled, failed };
@@ -55,8 +62,7 @@ class OutcomeCounts {
 class DurationCounts {
  public:
   void add(Duration duration) noexcept {
-    const auto bound = std::ranges::lower_bound(DurationHistogram::kBounds, duration);
-    counts_[static_cast<std::size_t>(bound - DurationHistogram::kBounds.begin())].add(1);
+    counts_[DurationHistogram::bucket_of(duration)].add(1);
     nanoseconds_.add(static_cast<std::uint64_t>(duration.count()));
   }
   void add_to(DurationHistogram& sum) const noexcept {
@@ -67,6 +73,37 @@ class DurationCounts {
  private:
   std::array<Count, DurationHistogram::kBounds.size() + 1> counts_;
   Count nanoseconds_;
+};
+
+/// How long each stage of a request took, see StageHistograms.
+struct StageDurations {
+  Duration read{};
+  Duration queue{};
+  Duration engine{};
+  Duration reply{};
+};
+
+/// The same for StageHistograms.
+class StageCounts {
+ public:
+  void add(const StageDurations& durations) noexcept {
+    read_.add(durations.read);
+    queue_.add(durations.queue);
+    engine_.add(durations.engine);
+    reply_.add(durations.reply);
+  }
+  void add_to(StageHistograms& sum) const noexcept {
+    read_.add_to(sum.read);
+    queue_.add_to(sum.queue);
+    engine_.add_to(sum.engine);
+    reply_.add_to(sum.reply);
+  }
+
+ private:
+  DurationCounts read_;
+  DurationCounts queue_;
+  DurationCounts engine_;
+  DurationCounts reply_;
 };
 
 /// What one thread has counted of one model's requests over one protocol.
@@ -80,10 +117,13 @@ class ProtocolCounters {
     requests_.add(outcome, 1);
     unanswered_.add(static_cast<std::uint64_t>(duration.count()));
   }
+  /// Counts the stages of a request that was answered.
+  void add_stages(const StageDurations& durations) noexcept { stages_.add(durations); }
   /// Counts a request that could not be read.
   void add_unread(RequestOutcome outcome) noexcept { requests_.add(outcome, 1); }
   void add_to(ProtocolStatistics& sum) const noexcept {
     answered_.add_to(sum.durations);
+    stages_.add_to(sum.stages);
     sum.requests += requests_.get();
     sum.requests.answered = sum.durations.count();  // both are the same in every reading
     sum.queries += queries_.get();
@@ -94,13 +134,25 @@ class ProtocolCounters {
   OutcomeCounts requests_;  ///< Without answered ones, which `answered_` counts.
   OutcomeCounts queries_;
   DurationCounts answered_;
+  StageCounts stages_;
   Count unanswered_;  ///< Nanoseconds.
+};
+
+/// What one thread has counted of one model's requests of one priority, over HTTP and gRPC.
+struct PriorityCounters {
+  OutcomeCounts requests;
+  Count queries_waiting;
+
+  void add_to(PriorityStatistics& sum) const noexcept {
+    sum.requests += requests.get();
+    sum.queries_waiting += queries_waiting.get();
+  }
 };
 
 /// What one thread has counted of one model. Cache lines of its own keep other threads' counts from slowing it down.
 struct alignas(kNoSharing) ModelCounters {
   std::array<ProtocolCounters, kProtocols> protocols;
-  Count queries_waiting;
+  std::array<PriorityCounters, kPriorities> priorities;
   Count queries_in_flight;
   Count last_inference;  ///< Milliseconds since 1970; 0 before the first.
 
@@ -109,6 +161,9 @@ struct alignas(kNoSharing) ModelCounters {
   }
   [[nodiscard]] const ProtocolCounters& of(Protocol protocol) const noexcept {
     return protocols[static_cast<std::size_t>(protocol)];
+  }
+  [[nodiscard]] PriorityCounters& of(Priority priority) noexcept {
+    return priorities[static_cast<std::size_t>(priority)];
   }
 };
 

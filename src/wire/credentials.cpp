@@ -8,8 +8,6 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::array<std::string_view, kProtocols> kAlpn{"http/1.1", "h2"};
-
 void require_together(const ServerConfig& config) {
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     throw UsageError("server: a certificate for TLS needs its key, and a key its certificate");
@@ -26,13 +24,15 @@ void require_together(const ServerConfig& config) {
 
 }  // namespace
 
+std::string_view alpn_of(Protocol protocol) noexcept { return protocol == Protocol::grpc ? "h2" : "http/1.1"; }
+
 Credentials::Credentials(const ServerConfig& config) {
   require_together(config);
   if (!config.tls_certificate.empty()) {
     const TlsFiles files{
         .certificate = config.tls_certificate, .key = config.tls_key, .authorities = config.tls_clients};
     for (std::size_t i = 0; i < kProtocols; ++i) {
-      tls[i] = std::make_shared<const TlsContext>(TlsRole::server, files, kAlpn[i]);
+      tls[i] = std::make_shared<const TlsContext>(TlsRole::server, files, alpn_of(static_cast<Protocol>(i)));
     }
   }
   if (!config.token_file.empty()) tokens = std::make_unique<const Tokens>(config.token_file);

@@ -12,6 +12,9 @@
 
 namespace headrace::wire {
 
+/// What ALPN calls the protocol of a port.
+[[nodiscard]] std::string_view alpn_of(Protocol protocol) noexcept;
+
 /// What the files of a server's certificates and tokens had when they were read last. It never changes; any thread.
 struct Credentials {
   /// Reads the files that `config` names. Throws as TlsContext and Tokens do, and UsageError for files that go together

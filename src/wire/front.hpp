@@ -22,6 +22,7 @@
 #include "wire/model_calls.hpp"
 #include "wire/served_model.hpp"
 #include "wire/shared_regions.hpp"
+#include "wire/traces.hpp"
 
 namespace headrace::wire {
 
@@ -53,7 +54,8 @@ struct Shared {
       : config(configured),
         memory(config.memory_max),
         regions(config.shared_memory, config.shared_memory_max),
-        calls(config.model_control, config.threads) {}
+        calls(config.model_control, config.threads),
+        traces(config.traces_max) {}
 
   [[nodiscard]] ServerStatistics statistics() const;
   /// The models that are served now. Threads of the server have them in Front::models.
@@ -72,6 +74,7 @@ struct Shared {
   Budget memory;
   SharedRegions regions;
   ModelCalls calls;
+  Traces traces;
   mutable std::mutex publishing;                   ///< Guards `published`, and what FrontThread::bring() adds to.
   std::shared_ptr<const Models> published;         ///< Never null once threads have started.
   std::shared_ptr<const Credentials> credentials;  ///< Likewise, and guarded likewise.

@@ -37,6 +37,9 @@ class InferBuilder {
   /// @param microseconds  from now on; 0: no limit
   void set_timeout(std::uint64_t microseconds);
 
+  /// @param level  see priority_of()
+  void set_priority(std::uint64_t level) { inference_->priority = priority_of(level); }
+
   /// The inference, once all inputs have been added. Without an output all are wanted.
   /// @param binary  how outputs are wanted that have not been added
   [[nodiscard]] std::shared_ptr<Inference> finish(bool binary);

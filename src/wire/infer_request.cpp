@@ -205,6 +205,7 @@ std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_v
   for (const auto& parameter : parameters.items()) refuse_of_request(parameter.key());
   const bool binary = flag_member(parameters, "binary_data_output").value_or(false);
   read_outputs(request, builder, regions, binary);
+  builder.set_priority(count_member(parameters, "priority").value_or(0));
   builder.set_timeout(count_member(parameters, "timeout").value_or(0));
   return builder.finish(binary);
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/wire/detail/request_trace.hpp"
 #include "wire/memory_share.hpp"
 #include "wire/served_model.hpp"
 #include "wire/shared_region.hpp"
@@ -38,18 +40,23 @@ struct Inference {
 
   ServedModel* served = nullptr;
   Protocol protocol = Protocol::http;  ///< By which it came in.
-  const void* client = nullptr;        ///< The connection by which it came in: clients take turns. Only compared.
-  MemoryShare memory;                  ///< Queries and answers take it, and may outlive the client's connection.
-  std::string id;                      ///< The client's own; comes back.
-  std::size_t batch = 0;               ///< Queries.
-  std::vector<std::byte> queries;      ///< `batch` of them, one behind the other.
-  std::vector<std::byte> answers;      ///< Likewise.
+  Priority priority = Priority::normal;
+  const void* client = nullptr;    ///< The connection by which it came in: clients take turns. Only compared.
+  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
+  std::string id;                  ///< The client's own; comes back.
+  std::size_t batch = 0;           ///< Queries.
+  std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.
+  std::vector<std::byte> answers;  ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
-  Time began{};   ///< When the request had been read.
-  Status status;  ///< Why there are no answers: the first query's that has none.
+  Time arrived{};       ///< When the request's first byte had come.
+  Time began{};         ///< When the request had been read.
+  Time submitted_at{};  ///< When the last queries went to the engine.
+  Time back_at{};       ///< When the thread had all answers.
+  Status status;        ///< Why there are no answers: the first query's that has none.
 
-  InferenceOwner* owner = nullptr;  ///< Null once nobody waits any more.
+  std::optional<TraceParent> trace;  ///< Where it is to be traced.
+  InferenceOwner* owner = nullptr;   ///< Null once nobody waits any more.
 
   std::size_t submitted = 0;  ///< Queries that an engine has taken, or that will have no answer.
   std::size_t back = 0;       ///< Queries that have come back.

@@ -29,10 +29,12 @@ ModelStatistics sum_of(const ModelCounts& counters) {
     one.of(Protocol::http).add_to(sum.http);
     one.of(Protocol::grpc).add_to(sum.grpc);
     one.of(Protocol::shm).add_to(sum.shm);
-    sum.queries_waiting += one.queries_waiting.get();
+    one.priorities[static_cast<std::size_t>(Priority::high)].add_to(sum.high);
+    one.priorities[static_cast<std::size_t>(Priority::normal)].add_to(sum.normal);
     sum.queries_in_flight += one.queries_in_flight.get();
     sum.last_inference = std::max(sum.last_inference, static_cast<std::int64_t>(one.last_inference.get()));
   }
+  sum.queries_waiting = sum.high.queries_waiting + sum.normal.queries_waiting;
   return sum;
 }
 

@@ -116,6 +116,7 @@ void Server::State::stop() noexcept {
   const std::lock_guard locked(mutex);
   threads.clear();
   while (!ring_threads.empty()) ring_threads.pop_front();  // the first gives clients to the others
+  shared.traces.close();
 }
 
 Server::Server(ServerConfig config, std::vector<Model> models) {
@@ -151,6 +152,7 @@ ServerStatistics Shared::statistics() const {
     sum.failed += one.total() - one.answered;
     sum.refused += one.refused;
   }
+  sum.traces_dropped = traces.dropped();
   if (sum.handshakes_failed > 0) sum.handshake_failure = handshake_failure.load(std::memory_order_relaxed);
   {
     const std::lock_guard locked(publishing);
@@ -175,6 +177,10 @@ void Server::reload_credentials() {
   require(!(config.tls_certificate.empty() && config.token_file.empty()), "there are no files to read again");
   const std::lock_guard locked(state.changing);
   state.publish(std::make_shared<const Credentials>(config));
+}
+
+std::vector<RequestTrace> Server::take_traces(std::size_t most, Duration limit) {
+  return state_->shared.traces.take(most, limit);
 }
 
 bool Server::drain(Duration limit) {

@@ -23,10 +23,19 @@ json json_of(const Outcomes& counted) {
           {"late", counted.late},         {"cancelled", counted.cancelled}, {"failed", counted.failed}};
 }
 
+json json_of(const DurationHistogram& counted) {
+  return {{"counts", counted.counts}, {"sum", seconds_of(counted.sum)}};
+}
+
 json json_of(const ProtocolStatistics& counted) {
   return {{"requests", json_of(counted.requests)},
           {"queries", json_of(counted.queries)},
-          {"durations", {{"counts", counted.durations.counts}, {"sum", seconds_of(counted.durations.sum)}}}};
+          {"durations", json_of(counted.durations)},
+          {"stages",
+           {{"read", json_of(counted.stages.read)},
+            {"queue", json_of(counted.stages.queue)},
+            {"engine", json_of(counted.stages.engine)},
+            {"reply", json_of(counted.stages.reply)}}}};
 }
 
 json json_of(const serve::StageTimes& stages) {

@@ -77,8 +77,10 @@ class TlsSession {
   [[nodiscard]] TlsStep write(std::string_view bytes, std::size_t& count) noexcept;
   /// Tells the other side that no more is sent.
   [[nodiscard]] TlsStep finish() noexcept;
-  /// Why the handshake failed: words of OpenSSL, none of the other side. They never end.
+  /// Why the handshake failed, or what came after it: words of OpenSSL, none of the other side. They never end.
   [[nodiscard]] const char* why() const noexcept { return why_; }
+  /// Whether it failed since this side does not accept the other one's certificate.
+  [[nodiscard]] bool distrusts() const noexcept { return distrusts_; }
   /// Whether it failed since the other side speaks HTTP without TLS.
   [[nodiscard]] bool met_plain_http() const noexcept { return met_plain_http_; }
   /// Whether it failed since the other side left before it had said anything, as those do that try whether a port is
@@ -91,6 +93,7 @@ class TlsSession {
   std::shared_ptr<const TlsContext> context_;  ///< The handshake asks it what is spoken.
   ssl_st* session_ = nullptr;
   const char* why_ = "";
+  bool distrusts_ = false;
   bool met_plain_http_ = false;
   bool met_nobody_ = false;
   bool failed_ = false;

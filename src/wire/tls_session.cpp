@@ -56,6 +56,9 @@ const BIO_METHOD* socket_method() {
 const char* reason_of_failure(const SSL* session, unsigned long error) {
   const long verified = SSL_get_verify_result(session);
   if (verified != X509_V_OK) return X509_verify_cert_error_string(verified);
+  const bool is_plain = ERR_GET_LIB(error) == ERR_LIB_SSL && (ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER ||
+                                                              ERR_GET_REASON(error) == SSL_R_PACKET_LENGTH_TOO_LONG);
+  if (is_plain && SSL_is_server(session) == 0) return "the server does not speak TLS there";
   const char* const reason = ERR_reason_error_string(error);
   return reason == nullptr ? "the connection ended" : reason;
 }
@@ -95,8 +98,11 @@ TlsStep TlsSession::step_of(int result) noexcept {
     case SSL_ERROR_WANT_READ: return TlsStep::wants_bytes;
     case SSL_ERROR_WANT_WRITE: return TlsStep::wants_room;
     case SSL_ERROR_ZERO_RETURN: return TlsStep::ended;
-    default: failed_ = true; return TlsStep::failed;
+    default: break;
   }
+  failed_ = true;
+  why_ = reason_of_failure(session_, ERR_peek_error());
+  return TlsStep::failed;
 }
 
 // OpenSSL's queue of errors belongs to the thread, and so to all of its connections: each call finds it empty.
@@ -109,6 +115,7 @@ TlsStep TlsSession::greet() noexcept {
   met_plain_http_ = ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
   met_nobody_ = error == 0 && SSL_get_state(session_) == TLS_ST_BEFORE;
   why_ = reason_of_failure(session_, error);
+  distrusts_ = SSL_get_verify_result(session_) != X509_V_OK;
   failed_ = true;
   return TlsStep::failed;
 }

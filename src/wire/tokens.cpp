@@ -77,6 +77,8 @@ Tokens::Tokens(const std::string& file) {
   count_ = tokens.size();
 }
 
+std::string first_token(const std::string& file) { return read_tokens(file).front(); }
+
 Admission Tokens::check(std::optional<std::string_view> authorization) const noexcept {
   if (!authorization) return Admission::missing;
   const std::string_view value = trimmed(*authorization);

@@ -38,4 +38,7 @@ class Tokens {
   std::size_t count_ = 0;
 };
 
+/// The first token of such a file: the one that a client sends. Throws as Tokens does.
+[[nodiscard]] std::string first_token(const std::string& file);
+
 }  // namespace headrace::wire

@@ -53,6 +53,7 @@ INTERNAL = {
     "function_operator",  # operators.operator()
     "http_chunks",  # ingest.HttpUploads
     *("InputTensor", "ModelInput", "ServerEndpoint", "ServerLoad", "describe_model", "load_server"),  # load --url
+    *("PriorityLoad", "PriorityLoads"),  # what load_server() says
     *("RingDescription", "describe_ring", "load_rings"),  # the same through shared memory
     *("mlp_operator", "topk_operator"),  # operators.mlp() and operators.topk()
     "version",  # headrace.__version__

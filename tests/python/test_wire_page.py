@@ -21,7 +21,7 @@ if not _core.built_with_wire:
 
 import browser
 from test_wire_command import command
-from wire_serving import SECONDS, ask, halve, request, serving, third
+from wire_serving import SECONDS, ask, halve, request, serving, third, waits
 
 from headrace import wire
 
@@ -214,6 +214,20 @@ def test_figures_are_those_of_the_server_and_go_on(tab: Tab):
 
 
 @needs_browser
+def test_the_time_of_the_operator_shows_in_its_stage(tab: Tab):
+    tensor = {"name": "query", "datatype": "INT64", "shape": [1], "data": [3000]}
+    infer = request("/v2/models/waits/infer", json.dumps({"inputs": [tensor]}).encode())
+    with serving(waits()) as (server, _):
+        tab.open(f"http://127.0.0.1:{server.http_port}/")
+        tab.wait("#time-engine", lambda text: text != "")
+        ask(server, infer * 20, 20)
+        shown = tab.wait("#time-engine", lambda text: " ms" in text)
+    figures = [float(one) for one in re.findall(r"([\d.]+) ms", shown)]
+    assert len(figures) == 3  # mean, p50 and p99
+    assert figures[0] >= 3
+
+
+@needs_browser
 def test_rates_and_percentiles_of_known_readings(tab: Tab):
     with shown(tab, third()):
         bounds = "[1e-6, 2e-6, 5e-6]"
@@ -369,7 +383,15 @@ def test_a_screen_reader_finds_its_way(tab: Tab):
 
         for landmark in ("banner", "main", "contentinfo"):
             assert len(names(landmark)) == 1, landmark
-        titles = ["Now", "The last minute", "How requests ended", "Models", "Devices", "Ask a query"]
+        titles = [
+            "Now",
+            "The last minute",
+            "Where the time goes",
+            "How requests ended",
+            "Models",
+            "Devices",
+            "Ask a query",
+        ]
         assert names("region") == titles
         assert names("article") == ["third", "halve"]
         fields = [*names("textbox"), *names("combobox"), *names("button"), *names("DisclosureTriangle")]

@@ -11,6 +11,7 @@ from conftest import Run
 
 from headrace import Client, Error, _core
 from headrace.cli import load_url
+from headrace.cli.load_security import RemoteSecurity
 
 if not _core.built_with_wire:
     pytest.skip("built without the libraries of wire", allow_module_level=True)
@@ -79,6 +80,7 @@ def test_a_load_asks_what_files_say(run: Run, tmp_path: Any):
             windows = {"windows_max": 1, "window": 0.1, "warm_up": 0.01, "stable_windows": 1}
             load_url.run(
                 remote,
+                RemoteSecurity(),
                 arrivals="poisson",
                 rate=1000,
                 trace=[],

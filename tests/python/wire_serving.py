@@ -49,7 +49,7 @@ def serving(
             for operator in operators
         ]
         models = [wire.model(engine) for engine in engines]
-        yield stack.enter_context(wire.Server(models, http_port=0, **options)), engines
+        yield stack.enter_context(wire.Server(models, **{"http_port": 0, **options})), engines
 
 
 def connect(server: wire.Server) -> socket.socket:
@@ -107,3 +107,27 @@ def ask(server: wire.Server, content: bytes, count: int = 1) -> list[Reply]:
 def samples(operator: headrace.Operator, count: int, first: int = 0) -> np.ndarray[Any, Any]:
     """Queries of an operator that ships with Headrace, as words."""
     return operator.sample(count, first).view(np.uint32)
+
+
+def waits() -> headrace.Operator:
+    """An operator that takes as long as its query says, in microseconds, and answers it. CPU devices alone.
+
+    From a millisecond on it sleeps, so that other programs change little of what an engine answers a second.
+    """
+    kind = headrace.operators.from_source(
+        """
+        #include <chrono>
+        #include <thread>
+        void waits(Group, const Query& query, Answer& answer) {
+          const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(query);
+          if (query >= 1000) std::this_thread::sleep_until(end);
+          while (std::chrono::steady_clock::now() < end) continue;
+          answer = query;
+        }
+        """,
+        "waits",
+        query="i8",
+        answer="i8",
+        sample=lambda index: np.int64(index % 10),
+    )
+    return kind()

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -68,6 +69,39 @@ TEST(ProtocolCounters, EveryRequestHasOneOutcomeAndThreadsAddUp) {
   EXPECT_EQ(sum.durations.counts[0], 1U);
   EXPECT_EQ(sum.durations.counts[2], 1U);
   EXPECT_EQ(sum.unanswered, microseconds(9));
+}
+
+TEST(DurationHistogram, FindsTheBucketOfEveryDuration) {
+  const auto& bounds = DurationHistogram::kBounds;
+  const auto by_search = [&](Duration duration) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(bounds, duration) - bounds.begin());
+  };
+  for (const Duration bound : bounds) {
+    for (const int more : {-1, 0, 1}) {
+      const Duration duration = bound + nanoseconds(more);
+      EXPECT_EQ(DurationHistogram::bucket_of(duration), by_search(duration)) << duration.count();
+    }
+  }
+  for (Duration duration(1); duration < std::chrono::hours(1); duration = duration * 21 / 20 + Duration(1)) {
+    ASSERT_EQ(DurationHistogram::bucket_of(duration), by_search(duration)) << duration.count();
+  }
+  EXPECT_EQ(DurationHistogram::bucket_of(Duration(0)), 0U);
+  EXPECT_EQ(DurationHistogram::bucket_of(Duration(-5)), 0U);
+  EXPECT_EQ(DurationHistogram::bucket_of(Duration::max()), bounds.size());
+}
+
+TEST(ProtocolCounters, CountStagesApart) {
+  ProtocolCounters counters;
+  counters.add_stages({.read = microseconds(1), .queue = microseconds(20), .engine = microseconds(3), .reply = {}});
+  counters.add_stages({.read = microseconds(1), .queue = microseconds(50), .engine = microseconds(4), .reply = {}});
+  ProtocolStatistics sum;
+  counters.add_to(sum);
+  EXPECT_EQ(sum.stages.read.sum, microseconds(2));
+  EXPECT_EQ(sum.stages.queue.sum, microseconds(70));
+  EXPECT_EQ(sum.stages.engine.sum, microseconds(7));
+  EXPECT_EQ(sum.stages.reply.counts[0], 2U);
+  EXPECT_EQ(sum.stages.queue.counts[DurationHistogram::bucket_of(microseconds(50))], 1U);
+  EXPECT_EQ(sum.durations.count(), 0U);
 }
 
 TEST(ProtocolCounters, WhoReadsMeanwhileSeesTheHistogramAndTheCountAgree) {

@@ -21,6 +21,7 @@
 
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/wire/detail/model_request.hpp"
+#include "headrace/wire/detail/request_trace.hpp"
 #include "headrace/wire/detail/statistics.hpp"
 #include "headrace/wire/model.hpp"
 
@@ -66,6 +67,9 @@ struct ServerConfig {
   std::string token_file = {};
   /// Take tokens that come without TLS where `address` is not of the loopback.
   bool plain_tokens = false;
+  /// Requests for inference whose caller samples a trace (header "traceparent" of W3C Trace Context) that are kept for
+  /// take_traces(), at most; further ones are dropped and counted. 0: none are traced.
+  std::uint32_t traces_max = 0;
   /// A stream socket that the program which watches this one holds the other end of, and asks for the server's health
   /// by, without TLS: it is not counted in `connections_max`. The server closes it. -1: none.
   int watcher = -1;
@@ -112,6 +116,10 @@ class Server {
   [[nodiscard]] std::optional<ModelRequest> next_model_request(Duration limit);
   /// Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
   void end_model_request(const ModelRequest& request, const std::optional<std::string>& failure = {});
+
+  /// Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or `limit` has
+  /// passed. After stop() what is left. With ServerConfig::traces_max. Any thread.
+  [[nodiscard]] std::vector<RequestTrace> take_traces(std::size_t most, Duration limit);
 
   /// Reads the files of certificates and tokens again: connections that come use the new ones, and so do requests on
   /// all connections. Those that are open stay. Any thread. Throws as the constructor does, and UsageError where there

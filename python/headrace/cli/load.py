@@ -13,6 +13,7 @@ from headrace.cli import load_url, load_url_show, options, show
 from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
+from headrace.cli.load_security import RemoteSecurity
 from headrace.cli.load_url import Remote
 from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
 from headrace.serve import PlanLoad
@@ -75,6 +76,7 @@ def _doing(rate: float | None, trace: str | None) -> str:
 
 def _load_server(
     remote: Remote,
+    security: RemoteSecurity,
     arrivals: str,
     rate: float | None,
     trace: str | None,
@@ -87,6 +89,7 @@ def _load_server(
     with show.progress_bar(_doing(rate, trace)) as bar:
         asked = load_url.run(
             remote,
+            security,
             arrivals=arrivals,
             rate=rate,
             trace=headrace.measure.read_trace(trace) if trace else [],
@@ -194,6 +197,7 @@ def load(
     *,
     dense: Dense,
     remote: Remote,
+    security: RemoteSecurity,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run one load on one plan, or on a server (--url): arrivals, answers and latency.
@@ -209,7 +213,7 @@ def load(
         raise UsageError("a trace has a rate of its own: leave out --rate")
     windows = _windows(duration, rate)
     if remote.url is not None:
-        _load_server(remote, str(arrivals), rate, trace, seed, generators, windows, as_json=as_json)
+        _load_server(remote, security, str(arrivals), rate, trace, seed, generators, windows, as_json=as_json)
         return
     chosen = options.find_device(device)
     made = make_plan(

@@ -13,6 +13,7 @@ import typer
 
 from headrace import UsageError, _core
 from headrace.cli import options
+from headrace.cli.load_security import RemoteSecurity
 from headrace.errors import SystemError  # noqa: A004 - the name that C++ has
 from headrace.text import printable
 from headrace.wire import require_wire
@@ -22,9 +23,10 @@ _PORT_MOST = 65535
 _SLOTS = 256  # shm://
 _PATIENCE_MOST = 25.0  # below the time that any load is given to end
 _SHM = "shm"
+_PROTOCOLS = {"grpc": "grpc", "grpcs": "grpc", "http": "http", "https": "http"}  # of each scheme
 _CONNECTIONS = {"grpc": 4, "http": 64}
 _STREAMS = {"grpc": 64, "http": 1}
-_FORM = "grpc://HOST:PORT/MODEL, http://HOST:PORT/MODEL or shm://NAME/MODEL"
+_FORM = "grpc://HOST:PORT/MODEL, http://HOST:PORT/MODEL or shm://NAME/MODEL; grpcs:// and https:// for TLS"
 # Options of the command that mean the same for a server.
 _SHARED = {"rate", "arrivals", "trace", "duration", "seed", "generators", "as_json"}
 
@@ -43,7 +45,7 @@ class Remote:
             "--connections",
             min=1,
             max=10_000,
-            help="Connections. Default: 4 for grpc://, 64 for http://, one for each generator with shm://.",
+            help="Connections. Default: 4 for gRPC, 64 for HTTP, one for each generator with shm://.",
         ),
     ] = None
     streams_per_connection: Annotated[
@@ -52,7 +54,7 @@ class Remote:
             "--streams-per-connection",
             min=1,
             max=1 << 16,
-            help="Calls at once; grpc:// 64, shm:// 256 by default.",
+            help="Calls at once; 64 for gRPC, 256 for shm:// by default.",
         ),
     ] = None
     queries_per_request: Annotated[
@@ -72,6 +74,12 @@ class Remote:
             "--deadline", parser=options.duration, metavar="TIME", help="Deadline that the server is told, per request."
         ),
     ] = None
+    high_share: Annotated[
+        float,
+        typer.Option(
+            "--high-share", min=0, max=1, help="Share of the requests that have high priority, such as 0.2; at random."
+        ),
+    ] = 0.0
     patience: Annotated[
         float,
         typer.Option(
@@ -85,7 +93,7 @@ class Remote:
 
 def require_options(context: typer.Context, remote: Remote) -> None:
     """Raises UsageError naming an option that does not go with --url, or that needs it."""
-    names = set(Remote.__dataclass_fields__)
+    names = set(Remote.__dataclass_fields__) | set(RemoteSecurity.__dataclass_fields__)
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name == "url" or source is None or source.name != "COMMANDLINE":
@@ -106,9 +114,20 @@ class Place:
 
     scheme: str
     authority: str
+    host: str
     port: int
     model: str
     addresses: list[str] = field(default_factory=list)
+
+    @property
+    def protocol(self) -> str:
+        """What the scheme stands for, without TLS: grpc, http or shm."""
+        return _PROTOCOLS.get(self.scheme, self.scheme)
+
+    @property
+    def local(self) -> bool:
+        """Whether the server runs on this machine."""
+        return any(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in self.addresses)
 
 
 def read_url(url: str) -> Place:
@@ -125,10 +144,8 @@ def read_url(url: str) -> Place:
     except ValueError as error:
         raise UsageError(f"--url {shown}: {error}; a URL is {_FORM}") from None
     if parts.scheme == _SHM:  # the rest is for those who connect to say
-        return Place(_SHM, parts.netloc, 0, parts.path.removeprefix("/"))
-    if parts.scheme in {"https", "grpcs"}:
-        raise UsageError(f"--url {shown}: TLS is not spoken: use {_FORM}")
-    if parts.scheme not in _CONNECTIONS:
+        return Place(_SHM, parts.netloc, "", 0, parts.path.removeprefix("/"))
+    if parts.scheme not in _PROTOCOLS:
         raise UsageError(f"--url {shown} does not begin with grpc://, http:// or shm://: a URL is {_FORM}")
     if parts.username is not None or parts.query or parts.fragment or not host or not port:
         raise UsageError(f"--url {shown} is not of the form {_FORM}")
@@ -141,7 +158,7 @@ def read_url(url: str) -> Place:
         raise SystemError(f"looking up {printable(host)}: {getattr(error, 'strerror', None) or error}") from None
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
-    return Place(parts.scheme, authority, port, model, addresses)
+    return Place(parts.scheme, authority, host, port, model, addresses)
 
 
 def _files(words: list[str] | None) -> dict[str, Path]:
@@ -156,18 +173,19 @@ def _files(words: list[str] | None) -> dict[str, Path]:
     return files
 
 
-def _described(place: Place, patience: float) -> tuple[Any, list[Any]]:
+def _described(place: Place, security: RemoteSecurity, patience: float) -> tuple[Any, list[Any]]:
     """The endpoint at the first address that answers, and the model's inputs."""
     failed: SystemError | None = None
     for address in place.addresses:
         endpoint = _core.ServerEndpoint(
-            grpc=place.scheme == "grpc",
+            grpc=place.protocol == "grpc",
             address=address,
             port=place.port,
             authority=place.authority,
             model=place.model,
             patience=patience,
         )
+        security.secure(endpoint, place.host, tls=place.scheme != place.protocol, local=place.local)
         try:
             return endpoint, _core.describe_model(endpoint)
         except SystemError as error:
@@ -210,6 +228,7 @@ class Asked:
 
 def run(
     remote: Remote,
+    security: RemoteSecurity,
     *,
     arrivals: str,
     rate: float | None,
@@ -223,6 +242,7 @@ def run(
 
     Args:
         remote: the options.
+        security: those for TLS and tokens.
         arrivals: poisson, constant or trace.
         rate: queries per second; None with a trace, whose arrivals are requests.
         trace: arrival times in seconds.
@@ -240,6 +260,10 @@ def run(
     if remote.patience > _PATIENCE_MOST:
         raise UsageError(f"--patience must be at most {_PATIENCE_MOST:g} s, not {remote.patience:g} s")
     if place.scheme == _SHM:
+        if security != RemoteSecurity():
+            raise UsageError(
+                "options for TLS and tokens are for grpc(s):// and http(s)://: shared memory takes neither"
+            )
         return _run_rings(
             place,
             remote,
@@ -248,13 +272,13 @@ def run(
             generators,
             progress,
         )
-    if remote.streams_per_connection is not None and place.scheme == "http":
-        raise UsageError("--streams-per-connection is for grpc://: a connection of HTTP/1.1 has one request at a time")
-    connections = remote.connections or max(_CONNECTIONS[place.scheme], generators)
-    streams = remote.streams_per_connection or _STREAMS[place.scheme]
+    if remote.streams_per_connection is not None and place.protocol == "http":
+        raise UsageError("--streams-per-connection is for gRPC: a connection of HTTP/1.1 has one request at a time")
+    connections = remote.connections or max(_CONNECTIONS[place.protocol], generators)
+    streams = remote.streams_per_connection or _STREAMS[place.protocol]
     if connections < generators:
         raise UsageError(f"--connections {connections} are too few for --generators {generators}: each needs its own")
-    endpoint, inputs = _described(place, remote.patience)
+    endpoint, inputs = _described(place, security, remote.patience)
     requests = make_requests(inputs, files, queries=remote.queries_per_request, seed=seed)
     done = _core.load_server(
         endpoint,
@@ -262,6 +286,7 @@ def run(
         connections=connections,
         streams=streams,
         deadline=remote.deadline,
+        high_share=remote.high_share,
         generators=generators,
         rate=None if rate is None else rate / remote.queries_per_request,
         arrivals=arrivals,
@@ -270,7 +295,7 @@ def run(
         progress=lambda window, _measured, _p99: progress(window),
         **windows,  # type: ignore[arg-type]
     )
-    return Asked(place, remote, connections, streams, done, _is_local(place.addresses))
+    return Asked(place, remote, connections, streams, done, place.local)
 
 
 def _run_rings(
@@ -298,6 +323,8 @@ def _run_rings(
         raise UsageError("--queries-per-request is for grpc:// and http://: in shared memory each request is a query")
     if remote.connections not in {None, generators}:
         raise UsageError("--connections: with shm:// each of --generators has a connection, and there are no others")
+    if remote.high_share > 0:
+        raise UsageError("--high-share is for gRPC and HTTP: queries through shared memory have no priority")
     slots = remote.streams_per_connection or _SLOTS
     described = _core.describe_ring(remote.url)
     requests = make_requests(described.inputs, files, queries=1, seed=load["seed"])
@@ -319,7 +346,3 @@ def _run_rings(
         **load,
     )
     return Asked(replace(place, model=described.model), remote, generators, slots, done, local=True)
-
-
-def _is_local(addresses: list[str]) -> bool:
-    return any(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)

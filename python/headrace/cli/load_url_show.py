@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
@@ -12,6 +13,13 @@ from headrace.cli.load_url import Asked
 from headrace.profiles import Json, load_as_dict
 from headrace.tables import latency, rate
 from headrace.text import printable
+from headrace.units import MICROSECONDS
+
+if TYPE_CHECKING:
+    from headrace._core import PriorityLoad
+
+OUTCOMES = ("answered", "refused", "late", "failed", "lost", "unsent")
+PRIORITIES = ("high", "normal")
 
 
 def as_dict(asked: Asked) -> Json:
@@ -19,6 +27,9 @@ def as_dict(asked: Asked) -> Json:
     load = load_as_dict(asked.done.load)
     if asked.done.load.unanswered_counted:
         load["latency_is_of"] = "answered requests"
+    priorities = {}
+    if asked.done.priorities is not None:
+        priorities = {"priorities": {name: _priority(getattr(asked.done.priorities, name)) for name in PRIORITIES}}
     return {
         "url": asked.remote.url,
         "model": asked.place.model,
@@ -26,12 +37,34 @@ def as_dict(asked: Asked) -> Json:
         "streams_per_connection": asked.streams,
         "queries_per_request": asked.remote.queries_per_request,
         "requests": asked.outcomes,
+        **priorities,
         "load": load | {"unanswered_counted": asked.done.load.unanswered_counted},
         "connections_lost": asked.done.connections_lost,
         "failure": asked.done.failure,
         "refusal": asked.done.refusal,
         "disturbed": asked.disturbed,
     }
+
+
+def _priority(load: "PriorityLoad") -> Json:
+    """What became of the requests of a priority, over the whole run."""
+    late = load.latency
+    latencies = {name: getattr(late, name) * MICROSECONDS for name in ("mean", "p50", "p90", "p99", "p999", "max")}
+    return {name: getattr(load, name) for name in OUTCOMES} | {"latency_us": {"count": late.count} | latencies}
+
+
+def _priorities_table(asked: Asked) -> Table:
+    """A column for each priority."""
+    loads = {name: getattr(asked.done.priorities, name) for name in PRIORITIES}
+    table = Table("requests by priority, whole run", *(f"{name}" for name in loads))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for outcome in OUTCOMES:
+        table.add_row(outcome, *(f"{getattr(load, outcome):,}" for load in loads.values()))
+    for name in ("p50", "p99", "max"):
+        figures = (latency(getattr(load.latency, name)) if load.answered else "-" for load in loads.values())
+        table.add_row(f"latency, {'highest' if name == 'max' else name}", *figures)
+    return table
 
 
 def _table(asked: Asked) -> Table:
@@ -98,6 +131,8 @@ def show_result(asked: Asked, *, as_json: bool) -> None:
         console = show.stdout()
         console.print(f"{asked.place.model} at {asked.place.authority} ({asked.place.scheme})", markup=False)
         console.print(_table(asked))
+        if asked.done.priorities is not None:
+            console.print(_priorities_table(asked))
         if asked.local:
             console.print("Server and load share this machine.", markup=False, style="dim")
         if asked.disturbed or not asked.local:

@@ -21,6 +21,7 @@ from headrace.cli.serve_models import ServedModels
 from headrace.cli.serve_options import Engines, Limits, Rings
 from headrace.cli.serve_security import Reading, Security, tell_of_certificate, warn_of_others
 from headrace.cli.serve_shown import Served, Source
+from headrace.cli.serve_tracing import Traces
 from headrace.exporter import FILE_SECONDS, Exporter
 from headrace.interrupts import Stop
 from headrace.operators import files
@@ -29,6 +30,7 @@ from headrace.serve_log import LOOK_SECONDS, LogForm, ServerLog
 from headrace.text import printable
 
 if TYPE_CHECKING:
+    from headrace.serve_traces import Tracing
     from headrace.wire import Server, ServerStatistics
 
 _LOOK_SECONDS = 0.1
@@ -95,12 +97,12 @@ def _grpc_port(text: str | None) -> int | None:
     return int(text)
 
 
-def _export(target: str | None, server: "Server", device: Device) -> Exporter | None:
+def _export(target: str | None, server: "Server", device: Device, tracing: "Tracing | None") -> Exporter | None:
     if target is None:
         return None
     from headrace.serve_metrics import ServerCollector  # noqa: PLC0415 # few servers are asked for metrics
 
-    return Exporter(target, ServerCollector(server, device))
+    return Exporter(target, ServerCollector(server, device, tracing))
 
 
 def _wait_and_drain(
@@ -170,8 +172,10 @@ def _print_totals(
         console.print("Requests that had begun were given up.", markup=False, soft_wrap=True)
 
 
-def _leave(*, drained: bool) -> NoReturn:
+def _leave(tracing: "Tracing | None", *, drained: bool) -> NoReturn:
     """Ends the process although a model is being loaded, which nothing can stop."""
+    if tracing is not None:
+        tracing.close()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0 if drained else interrupts.status())
@@ -224,6 +228,7 @@ def serve(  # noqa: PLR0915 - a list of steps
     limits: Limits,
     rings: Rings,
     security: Security,
+    traces: Traces,
     dense: Dense,
     prometheus: options.PrometheusOption = None,
     supervise: Annotated[
@@ -295,13 +300,15 @@ def serve(  # noqa: PLR0915 - a list of steps
                 threads=threads,
                 page=page,
                 watcher=-1 if worker is None else worker.watcher,
+                traces_max=traces.kept,
                 **limits.arguments(),  # type: ignore[arg-type]
                 **rings.arguments(),  # type: ignore[arg-type]
                 **secured,
             )
         )
         stack.callback(served.end)
-        exporter = _export(prometheus, server, device)
+        tracing = traces.start(server, stack)
+        exporter = _export(prometheus, server, device, tracing)
         if exporter is not None:
             stack.callback(exporter.close)
         began = time.monotonic()
@@ -332,6 +339,6 @@ def serve(  # noqa: PLR0915 - a list of steps
         restarts = None if worker is None else worker.restarts
         _print_totals(done, seconds, restarts, drained=drained, as_json=as_json)
         if not ended:
-            _leave(drained=drained)
+            _leave(tracing, drained=drained)
     if not drained:
         raise typer.Exit(STATUS_INTERRUPTED)

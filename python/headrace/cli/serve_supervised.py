@@ -158,7 +158,7 @@ class _Supervisor:
             if health is None:
                 health = self._health(told, asks)
             elif not asked and (why := health.wrong()) is not None:
-                _end(process)
+                _end(process, 0.0 if health.hangs else _GRACE_SECONDS)
                 return why
             time.sleep(_LOOK_SECONDS)
         if health is None:  # it may have been ready since the last look
@@ -202,6 +202,8 @@ class _Health:
         self._answered = time.monotonic()
         self._unresponsive_after = unresponsive_after
         self._unready_since: float | None = None
+        self.hangs = False
+        """Whether it does not say that it lives: it would answer nothing while it is waited for."""
 
     def wrong(self) -> str | None:
         """Why the server has to be started again, if it has to."""
@@ -212,6 +214,7 @@ class _Health:
         except (OSError, http.client.HTTPException):
             if time.monotonic() - self._answered < self._unresponsive_after:
                 return None
+            self.hangs = True
             return f"The server has not said for {self._unresponsive_after:g} s that it lives"
         now = self._answered = time.monotonic()
         if answer.status == http.client.OK:
@@ -223,10 +226,10 @@ class _Health:
         return None
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
     process.send_signal(_REPLACED)
     try:
-        process.wait(_GRACE_SECONDS)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

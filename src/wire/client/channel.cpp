@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -39,16 +40,21 @@ Shared::Shared(const Endpoint& to, const Requests& asked, std::uint32_t streams_
   ::freeaddrinfo(found);
 }
 
-void Shared::end(Time scheduled, measure::Outcome outcome, std::string_view said) {
-  back.push_back({scheduled, outcome});
+void Shared::note(const Asked& asked, measure::Outcome outcome) {
+  back.push_back({asked.scheduled, outcome});
+  if (priorities) priorities->note(asked.is_high, asked.scheduled, outcome);
+}
+
+void Shared::end(const Asked& asked, measure::Outcome outcome, std::string_view said) {
+  note(asked, outcome);
   --in_flight;
   if (outcome == measure::Outcome::failed && failure.empty()) failure = said.substr(0, kSaidMost);
   if (outcome == measure::Outcome::refused && refusal.empty()) refusal = said.substr(0, kSaidMost);
 }
 
-void Channel::ask(Time scheduled, const std::string& content) {
+void Channel::ask(const Asked& asked, const std::string& content) {
   if (shared_.in_flight++ == 0) shared_.heard_at = SteadyClock::now();
-  begin(scheduled, content);
+  begin(asked, content);
   want_flush();
 }
 
@@ -73,39 +79,77 @@ void Channel::connect() {
     shared_.why_down = text_of_errno(errno);
     return;
   }
-  socket_ = std::move(socket);
+  std::unique_ptr<TlsSession> tls;
+  if (const Endpoint& to = shared_.endpoint; to.tls != nullptr) {
+    tls = std::make_unique<TlsSession>(to.tls, TlsRole::client, socket.get(), to.server_name);
+  }
+  transport_.emplace(std::move(socket), std::move(tls));
   state_ = State::connecting;
   watches_room_ = true;
-  shared_.loop.add(socket_.get(), EPOLLIN | EPOLLOUT, *this);
+  shared_.loop.add(transport_->descriptor(), EPOLLIN | EPOLLOUT, *this);
 }
 
 void Channel::ready(std::uint32_t events) {
   if (state_ == State::connecting) {
     int failure = 0;
     socklen_t size = sizeof(failure);
-    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
+    ::getsockopt(transport_->descriptor(), SOL_SOCKET, SO_ERROR, &failure, &size);
     if (failure != 0) return lose(text_of_errno(failure));
     if ((events & EPOLLOUT) == 0) return;
     const int on = 1;
-    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    state_ = State::open;
-    opened();
-    want_flush();
+    ::setsockopt(transport_->descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    state_ = State::greeting;
   }
+  if (state_ == State::greeting) return greet();
   if (state_ == State::open && (events & EPOLLOUT) != 0) flush();
   if (state_ == State::open && (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) receive();
 }
 
-void Channel::receive() {
-  const ssize_t count = ::recv(socket_.get(), shared_.buffer.data(), shared_.buffer.size(), 0);
-  if (count < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) lose(text_of_errno(errno));
-    return;
+void Channel::greet() {
+  if (transport_->greets()) {
+    switch (transport_->greet()) {
+      case TlsStep::wants_bytes: return watch_room(false);
+      case TlsStep::wants_room: return watch_room(true);
+      case TlsStep::done: break;
+      case TlsStep::ended:
+      case TlsStep::failed: return lose(why_failed());
+    }
   }
-  if (count == 0) return lose("the server closed the connection");
+  state_ = State::open;
+  opened();
+  want_flush();
+  receive();  // TLS may hold what came with the end of the handshake
+}
+
+std::string Channel::why_failed() const {
+  const TlsSession* const tls = transport_->tls();
+  if (tls == nullptr) return text_of_errno(errno);
+  if (tls->distrusts()) {
+    return fmt::format("the server's certificate is not accepted for {}: {}", shared_.endpoint.server_name, tls->why());
+  }
+  return fmt::format("{} (TLS)", tls->why());
+}
+
+void Channel::receive() {
+  // Bytes that TLS has taken from the socket do not show there.
+  const bool is_plain = transport_->tls() == nullptr;
+  while (receive_some() && !is_plain) continue;
+  if (state_ == State::open && out_at_ < out_.size()) want_flush();  // TLS may have waited for bytes to send
+}
+
+bool Channel::receive_some() {
+  std::size_t count = 0;
+  switch (transport_->receive(shared_.buffer, count)) {
+    case Transfer::some: break;
+    case Transfer::wait_other: watch_room(true); return false;
+    case Transfer::wait: return false;
+    case Transfer::ended: lose("the server closed the connection"); return false;
+    case Transfer::failed: lose(why_failed()); return false;
+  }
   shared_.heard_at = SteadyClock::now();
   std::string why;
-  if (!read({shared_.buffer.data(), static_cast<std::size_t>(count)}, why)) lose(why);
+  if (!read({shared_.buffer.data(), count}, why)) lose(why);
+  return state_ == State::open;
 }
 
 void Channel::flush() {
@@ -118,28 +162,29 @@ void Channel::flush() {
       refill();
       if (out_.empty()) return watch_room(false);
     }
-    const ssize_t count = ::send(socket_.get(), out_.data() + out_at_, out_.size() - out_at_, MSG_NOSIGNAL);
-    if (count >= 0) {
-      out_at_ += static_cast<std::size_t>(count);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return watch_room(true);
-    } else if (errno != EINTR) {
-      return lose(text_of_errno(errno));
+    std::size_t count = 0;
+    switch (transport_->send(std::string_view(out_).substr(out_at_), count)) {
+      case Transfer::some: out_at_ += count; break;
+      case Transfer::wait: return watch_room(true);
+      case Transfer::wait_other: return watch_room(false);
+      case Transfer::ended:
+      case Transfer::failed: return lose(why_failed());
     }
   }
 }
 
 void Channel::watch_room(bool on) {
   if (std::exchange(watches_room_, on) == on) return;
-  shared_.loop.change(socket_.get(), on ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
+  shared_.loop.change(transport_->descriptor(), on ? EPOLLIN | EPOLLOUT : EPOLLIN, *this);
 }
 
 void Channel::lose(std::string_view why) {
   if (state_ == State::down) return;
   shared_.why_down = why;
   if (state_ == State::open) ++shared_.connections_lost;
-  shared_.loop.remove(socket_.get());
-  socket_ = FileDescriptor();
+  shared_.loop.remove(transport_->descriptor());
+  transport_->close();
+  transport_.reset();
   state_ = State::down;
   connect_at_ = SteadyClock::now() + kConnectEvery;
   out_.clear();

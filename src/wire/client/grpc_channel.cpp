@@ -39,7 +39,7 @@ nghttp2_nv kept_header(std::string_view name, std::string_view value) {
 
 /// A call that waits for its reply.
 struct Call {
-  Time scheduled{};
+  Asked asked{};
   std::string_view content{};
   std::size_t sent = 0;
   std::size_t received = 0;  ///< Bytes of the reply.
@@ -111,7 +111,7 @@ class GrpcChannel final : public Channel {
   };
 
   void opened() override;
-  void begin(Time scheduled, const std::string& content) override;
+  void begin(const Asked& asked, const std::string& content) override;
   [[nodiscard]] bool read(std::string_view bytes, std::string& why) override;
   void refill() override;
   void closed() override;
@@ -206,11 +206,12 @@ struct GrpcChannel::Callbacks {
 GrpcChannel::GrpcChannel(Shared& shared) : Channel(shared), calls_(shared.streams) {
   const Requests& requests = shared.requests;
   headers_ = {kept_header(":method", "POST"),
-              kept_header(":scheme", "http"),
+              kept_header(":scheme", shared.endpoint.tls == nullptr ? "http" : "https"),
               kept_header(":path", requests.path),
               kept_header(":authority", shared.endpoint.authority),
               kept_header("content-type", "application/grpc"),
               kept_header("te", "trailers")};
+  if (!requests.authorization.empty()) headers_.push_back(kept_header("authorization", requests.authorization));
   if (!requests.timeout.empty()) headers_.push_back(kept_header("grpc-timeout", requests.timeout));
   for (Call& call : calls_) free_.push_back(&call);
 }
@@ -246,9 +247,9 @@ void GrpcChannel::learn_limit() {
   is_set_up_ = true;
 }
 
-void GrpcChannel::begin(Time scheduled, const std::string& content) {
+void GrpcChannel::begin(const Asked& asked, const std::string& content) {
   Call* const call = free_.back();
-  *call = Call{.scheduled = scheduled, .content = content, .open = true};
+  *call = Call{.asked = asked, .content = content, .open = true};
   const nghttp2_data_provider provider{.source = {.ptr = call}, .read_callback = Callbacks::fill};
   if (nghttp2_submit_request(session_.get(), nullptr, headers_.data(), headers_.size(), &provider, call) < 0) {
     throw std::bad_alloc();  // has_room() has looked at all other reasons
@@ -284,10 +285,11 @@ void GrpcChannel::end_call(Call& call, Outcome outcome, std::string_view said) {
   const bool is_unknown = call.status == static_cast<int>(StatusCode::not_found) ||
                           call.status == static_cast<int>(StatusCode::invalid_argument);
   if (is_unknown) shared().unknown = true;
+  if (call.status == static_cast<int>(StatusCode::unauthenticated)) shared().unauthorized = true;
   call.open = false;
   free_.push_back(&call);
   --in_flight_;
-  shared().end(call.scheduled, outcome, said);
+  shared().end(call.asked, outcome, said);
 }
 
 void GrpcChannel::closed() {

@@ -28,9 +28,21 @@ constexpr std::uint32_t kTensorShape = 3;
 
 std::string with_prefix(const std::string& message) { return grpc::prefix_of(message.size()) + message; }
 
-std::string infer_message(const Endpoint& endpoint, const std::vector<InputTensor>& inputs) {
+/// The parameter that asks for high priority.
+std::string priority_parameter() {
+  std::string value;
+  grpc::put_number(value, std::uint64_t{fields::parameter::kUint64} << 3U);  // the field's tag: a varint
+  grpc::put_number(value, kHighLevel);
+  std::string entry;
+  grpc::put_bytes(entry, fields::entry::kKey, "priority");
+  grpc::put_bytes(entry, fields::entry::kValue, value);
+  return entry;
+}
+
+std::string infer_message(const Endpoint& endpoint, const std::vector<InputTensor>& inputs, bool is_high) {
   std::string message;
   grpc::put_bytes(message, fields::request::kModelName, endpoint.model);
+  if (is_high) grpc::put_bytes(message, fields::request::kParameters, priority_parameter());
   for (const InputTensor& input : inputs) {
     std::string shape;
     for (const std::int64_t size : input.shape) grpc::put_number(shape, static_cast<std::uint64_t>(size));
@@ -72,14 +84,19 @@ ModelInput read_input(grpc::ProtoReader tensor) {
 Requests grpc_metadata_request(const Endpoint& endpoint) {
   std::string message;
   grpc::put_bytes(message, kRequestName, endpoint.model);
-  return {.path = fmt::format("{}ModelMetadata", kService), .contents = {with_prefix(message)}};
+  return {.path = fmt::format("{}ModelMetadata", kService),
+          .authorization = authorization_of(endpoint),
+          .contents = {with_prefix(message)}};
 }
 
 Requests grpc_infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
-                             std::optional<Duration> deadline) {
-  Requests requests{.path = fmt::format("{}ModelInfer", kService)};
-  if (deadline) requests.timeout = timeout_text(*deadline);
-  for (const auto& of_one : inputs) requests.contents.push_back(infer_message(endpoint, of_one));
+                             const RequestOptions& options) {
+  Requests requests{.path = fmt::format("{}ModelInfer", kService), .authorization = authorization_of(endpoint)};
+  if (options.deadline) requests.timeout = timeout_text(*options.deadline);
+  for (const auto& of_one : inputs) {
+    requests.contents.push_back(infer_message(endpoint, of_one, false));
+    if (options.with_high) requests.high_contents.push_back(infer_message(endpoint, of_one, true));
+  }
   return requests;
 }
 

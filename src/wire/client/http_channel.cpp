@@ -92,8 +92,8 @@ class HttpChannel final : public Channel {
 
  private:
   void opened() override { ends_ = false; }
-  void begin(Time scheduled, const std::string& content) override {
-    scheduled_ = scheduled;
+  void begin(const Asked& asked, const std::string& content) override {
+    asked_ = asked;
     parser_.emplace(shared().reply != nullptr);
     out_ += content;
   }
@@ -103,13 +103,13 @@ class HttpChannel final : public Channel {
     ends_ = false;
     if (!parser_) return;
     parser_.reset();
-    shared().end(scheduled_, measure::Outcome::lost);
+    shared().end(asked_, measure::Outcome::lost);
   }
   [[nodiscard]] bool spent() const noexcept override { return ends_; }
   void take_reply();
 
   std::optional<ResponseParser> parser_;  ///< Reads the reply that is waited for.
-  Time scheduled_{};
+  Asked asked_{};
   std::string rest_;   ///< Has come, and cannot be read without more.
   bool ends_ = false;  ///< The server closes the connection.
 };
@@ -144,12 +144,13 @@ void HttpChannel::take_reply() {
   const int status = parser_->status();
   if (shared().reply != nullptr) *shared().reply = parser_->content();
   if (status == kNotFound || status == kBadRequest) shared().unknown = true;
+  if (status == kUnauthorized) shared().unauthorized = true;
   const measure::Outcome outcome = outcome_of_http(status);
   std::string said;
   if (outcome != measure::Outcome::right) said = "HTTP " + std::to_string(status) + " " + parser_->content();
   ends_ = !parser_->keep_alive();
   parser_.reset();
-  shared().end(scheduled_, outcome, said);
+  shared().end(asked_, outcome, said);
 }
 
 }  // namespace

@@ -12,11 +12,17 @@ namespace {
 
 using nlohmann::json;
 
+/// The line of the head that has the token; nothing where there is none.
+std::string authorization_line(const Endpoint& endpoint) {
+  return endpoint.token.empty() ? std::string() : fmt::format("Authorization: {}\r\n", authorization_of(endpoint));
+}
+
 std::string infer_request(const Endpoint& endpoint, const std::vector<InputTensor>& inputs,
-                          std::optional<Duration> deadline) {
+                          std::optional<Duration> deadline, bool is_high) {
   json head{{"parameters", {{"binary_data_output", true}}}, {"inputs", json::array()}};
   if (deadline)
     head["parameters"]["timeout"] = std::chrono::duration_cast<std::chrono::microseconds>(*deadline).count();
+  if (is_high) head["parameters"]["priority"] = kHighLevel;
   std::string tensors;
   for (const InputTensor& input : inputs) {
     head["inputs"].push_back({{"name", input.name},
@@ -27,23 +33,27 @@ std::string infer_request(const Endpoint& endpoint, const std::vector<InputTenso
   }
   const std::string text = head.dump();
   return fmt::format(
-             "POST /v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\nContent-Type: application/octet-stream\r\n"
+             "POST /v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/octet-stream\r\n"
              "Inference-Header-Content-Length: {}\r\nContent-Length: {}\r\n\r\n",
-             endpoint.model, endpoint.authority, text.size(), text.size() + tensors.size()) +
+             endpoint.model, endpoint.authority, authorization_line(endpoint), text.size(),
+             text.size() + tensors.size()) +
          text + tensors;
 }
 
 }  // namespace
 
 Requests http_metadata_request(const Endpoint& endpoint) {
-  return {
-      .contents = {fmt::format("GET /v2/models/{} HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.model, endpoint.authority)}};
+  return {.contents = {fmt::format("GET /v2/models/{} HTTP/1.1\r\nHost: {}\r\n{}\r\n", endpoint.model,
+                                   endpoint.authority, authorization_line(endpoint))}};
 }
 
 Requests http_infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
-                             std::optional<Duration> deadline) {
+                             const RequestOptions& options) {
   Requests requests;
-  for (const auto& of_one : inputs) requests.contents.push_back(infer_request(endpoint, of_one, deadline));
+  for (const auto& of_one : inputs) {
+    requests.contents.push_back(infer_request(endpoint, of_one, options.deadline, false));
+    if (options.with_high) requests.high_contents.push_back(infer_request(endpoint, of_one, options.deadline, true));
+  }
   return requests;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "headrace/base/detail/process.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
@@ -25,9 +27,27 @@ bool is_grpc(const Endpoint& endpoint) {
   return false;
 }
 
+PriorityLoads sum_of_priorities(std::vector<Target>& targets) {
+  PriorityLoads loads;
+  for (const bool is_high : {true, false}) {
+    PriorityLoad& load = is_high ? loads.high : loads.normal;
+    measure::Latencies latencies;
+    for (Target& target : targets) {
+      const PriorityRecord& record = target.shared().priorities->record(is_high);
+      for (std::size_t i = 0; i < record.outcomes.size(); ++i) load.outcomes[i] += record.outcomes[i];
+      latencies.append(record.latencies);
+    }
+    load.latency = latencies.summary();
+  }
+  return loads;
+}
+
 void check_way(const Endpoint& endpoint, const Way& way) {
   if (way.generators < 1 || way.connections < way.generators) {
     throw UsageError(fmt::format("{} connections are too few for {} generators", way.connections, way.generators));
+  }
+  if (std::isnan(way.high_share) || way.high_share < 0 || way.high_share > 1) {
+    throw UsageError(fmt::format("a share of {:g} of all requests cannot have high priority", way.high_share));
   }
   if (way.streams < 1 || (way.streams > 1 && !is_grpc(endpoint))) {
     throw UsageError(
@@ -45,12 +65,12 @@ Requests metadata_request(const Endpoint& endpoint) {
 }
 
 Requests infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
-                        std::optional<Duration> deadline) {
+                        const RequestOptions& options) {
   if (inputs.empty()) throw UsageError("a load needs at least one request");
   if constexpr (kBuiltWithGrpc) {
-    if (is_grpc(endpoint)) return grpc_infer_requests(endpoint, inputs, deadline);
+    if (is_grpc(endpoint)) return grpc_infer_requests(endpoint, inputs, options);
   }
-  return http_infer_requests(endpoint, inputs, deadline);
+  return http_infer_requests(endpoint, inputs, options);
 }
 
 std::vector<ModelInput> read_metadata(const Endpoint& endpoint, const std::string& reply) {
@@ -82,6 +102,7 @@ std::optional<std::vector<ModelInput>> describe(const Endpoint& endpoint, const 
   }
   if (*outcome == measure::Outcome::right) return read_metadata(endpoint, reply);
   const std::string asking = fmt::format("asking {} for model '{}': ", endpoint.authority, endpoint.model);
+  if (shared.unauthorized) throw UsageError(asking + shared.failure);
   if (shared.unknown) throw UsageError(asking + shared.failure, Errc::not_found);
   const std::string& said = shared.refusal.empty() ? shared.failure : shared.refusal;
   throw SystemError(Errc::system, asking + (said.empty() ? shared.why_down : said));
@@ -117,11 +138,13 @@ ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTen
   chosen.late_limit = endpoint.patience;
   measure::validate(chosen);
   check_way(endpoint, way);
-  const Requests requests = infer_requests(endpoint, inputs, way.deadline);
+  const Requests requests =
+      infer_requests(endpoint, inputs, {.deadline = way.deadline, .with_high = way.high_share > 0});
   std::vector<Target> targets;
   for (std::uint32_t i = 0; i < way.generators; ++i) {
     const std::uint32_t share = way.connections / way.generators + (i < way.connections % way.generators ? 1 : 0);
     targets.emplace_back(endpoint, requests, share, way.streams);
+    if (way.high_share > 0) targets.back().shared().priorities.emplace(way.high_share, options.seed + i);
   }
   ServerLoad result;
   for (Target& target : targets) {
@@ -136,6 +159,7 @@ ServerLoad load(const Endpoint& endpoint, const std::vector<std::vector<InputTen
     if (result.failure.empty()) result.failure = shared.failure;
     if (result.refusal.empty()) result.refusal = shared.refusal;
   }
+  if (way.high_share > 0) result.priorities = sum_of_priorities(targets);
   return result;
 }
 

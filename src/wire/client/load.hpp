@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,14 +26,30 @@ struct Way {
   std::uint32_t streams = 1;           ///< Requests on a connection at the same time; HTTP has one.
   std::optional<Duration> deadline{};  ///< That the server is told, counted from when it has the request.
   std::uint32_t generators = 1;        ///< Threads; each has its share of the connections.
+  double high_share = 0;               ///< The share of requests with high priority, drawn by the load's seed.
+};
+
+/// What became of the requests of one priority, over the whole run.
+struct PriorityLoad {
+  std::array<std::uint64_t, measure::kOutcomes> outcomes{};  ///< By measure::Outcome.
+  measure::LatencySummary latency;                           ///< Answered requests, from their scheduled arrival.
+
+  [[nodiscard]] std::uint64_t count(measure::Outcome outcome) const noexcept {
+    return outcomes[static_cast<std::size_t>(outcome)];
+  }
+};
+struct PriorityLoads {
+  PriorityLoad high;
+  PriorityLoad normal;
 };
 
 struct ServerLoad {
   /// Each arrival is a request. Answers are not compared with anything: none is wrong.
   measure::LoadResult load;
   std::uint64_t connections_lost = 0;
-  std::string failure;  ///< What the server said of the first request that failed, ...
-  std::string refusal;  ///< ... and of the first that it refused.
+  std::string failure;                        ///< What the server said of the first request that failed, ...
+  std::string refusal;                        ///< ... and of the first that it refused.
+  std::optional<PriorityLoads> priorities{};  ///< Where some requests had high priority.
 };
 
 /// Puts a load on a model, with `inputs` in turn. Throws as describe() does, and UsageError for options out of range.

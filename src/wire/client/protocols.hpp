@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,14 +11,19 @@
 /// What differs by protocol. The functions of gRPC are there in builds that speak it.
 namespace headrace::wire::client {
 
+/// The parameter "priority" of a request that has high priority.
+inline constexpr std::uint64_t kHighLevel = 1;
+
+/// The value of the header Authorization; empty where there is no token.
+[[nodiscard]] std::string authorization_of(const Endpoint& endpoint);
 [[nodiscard]] Requests http_metadata_request(const Endpoint& endpoint);
 [[nodiscard]] Requests grpc_metadata_request(const Endpoint& endpoint);
 [[nodiscard]] Requests http_infer_requests(const Endpoint& endpoint,
                                            const std::vector<std::vector<InputTensor>>& inputs,
-                                           std::optional<Duration> deadline);
+                                           const RequestOptions& options);
 [[nodiscard]] Requests grpc_infer_requests(const Endpoint& endpoint,
                                            const std::vector<std::vector<InputTensor>>& inputs,
-                                           std::optional<Duration> deadline);
+                                           const RequestOptions& options);
 /// Throw DataError.
 [[nodiscard]] std::vector<ModelInput> read_http_metadata(const std::string& reply);
 [[nodiscard]] std::vector<ModelInput> read_grpc_metadata(const std::string& reply);

@@ -69,13 +69,14 @@ bool Target::connect(const std::stop_token& stop) {
 }
 
 bool Target::submit(Time scheduled) {
+  const Asked asked{.scheduled = scheduled, .is_high = shared_->priorities && shared_->priorities->draw()};
   Channel* const channel = waiting_.empty() ? find_room() : nullptr;
   if (channel != nullptr) {
-    ask(*channel, scheduled);
+    ask(*channel, asked);
   } else if (waiting_.size() < kWaitingMost) {
-    waiting_.push_back(scheduled);
+    waiting_.push_back(asked);
   } else {
-    shared_->back.push_back({scheduled, measure::Outcome::unsent});
+    shared_->note(asked, measure::Outcome::unsent);
   }
   return true;
 }
@@ -125,9 +126,9 @@ Channel* Target::find_room() noexcept {
   return nullptr;
 }
 
-void Target::ask(Channel& channel, Time scheduled) {
-  const auto& contents = shared_->requests.contents;
-  channel.ask(scheduled, contents[next_content_]);
+void Target::ask(Channel& channel, const Asked& asked) {
+  const auto& contents = asked.is_high ? shared_->requests.high_contents : shared_->requests.contents;
+  channel.ask(asked, contents[next_content_]);
   next_content_ = next_content_ + 1 == contents.size() ? 0 : next_content_ + 1;
 }
 
@@ -147,9 +148,7 @@ void Target::rest(Time until) {
 }
 
 void Target::finish(bool stopped) {
-  for (const Time scheduled : std::exchange(waiting_, {})) {
-    shared_->back.push_back({scheduled, measure::Outcome::unsent});
-  }
+  for (const Asked& asked : std::exchange(waiting_, {})) shared_->note(asked, measure::Outcome::unsent);
   finish_until_ = SteadyClock::now() + (stopped ? kStopAfter : shared_->endpoint.patience);
 }
 

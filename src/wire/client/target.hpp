@@ -53,12 +53,12 @@ class Target {
   void turn();
   void check(Time now);
   [[nodiscard]] Channel* find_room() noexcept;
-  void ask(Channel& channel, Time scheduled);
+  void ask(Channel& channel, const Asked& asked);
   void flush();
 
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Channel>> channels_;
-  std::deque<Time> waiting_;    ///< Queries that wait for a stream, by when they were scheduled.
+  std::deque<Asked> waiting_;   ///< Queries that wait for a stream.
   std::size_t handed_out_ = 0;  ///< So many of Shared::back.
   std::size_t next_channel_ = 0;
   std::size_t next_content_ = 0;

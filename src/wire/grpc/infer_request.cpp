@@ -153,7 +153,8 @@ struct Head {
   std::string_view name;
   std::string_view version;
   std::string_view id;
-  std::uint64_t timeout = 0;  ///< In microseconds; 0: none.
+  std::uint64_t timeout = 0;   ///< In microseconds; 0: none.
+  std::uint64_t priority = 0;  ///< See priority_of().
   std::size_t raw_inputs = 0;
 };
 
@@ -174,9 +175,10 @@ Head read_head(ProtoReader message) {
       case infer_fields::request::kParameters: {
         const Parameter parameter = read_parameter(message.message());
         refuse_of_request(parameter.name);
-        if (parameter.name != "timeout") break;
-        if (!parameter.count) refuse("\"timeout\" is not a whole number of 0 or more");
-        head.timeout = *parameter.count;
+        const bool is_timeout = parameter.name == "timeout";
+        if (!is_timeout && parameter.name != "priority") break;
+        if (!parameter.count) refuse(fmt::format("\"{}\" is not a whole number of 0 or more", parameter.name));
+        (is_timeout ? head.timeout : head.priority) = *parameter.count;
         break;
       }
       default: break;
@@ -273,6 +275,7 @@ std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, s
                        head.raw_inputs, raw_read));
   }
   builder.set_timeout(head.timeout);
+  builder.set_priority(head.priority);
   return builder.finish(true);
 }
 

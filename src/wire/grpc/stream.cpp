@@ -81,6 +81,8 @@ void Stream::on_header(std::string_view name, std::string_view value) {
     } else {
       authorization_->clear();  // two of them are none
     }
+  } else if (name == "traceparent") {
+    if (front_.shared.traces.enabled()) trace_ = sampled_parent(value);
   } else if (name == "grpc-encoding") {
     is_encoded_ = value != "identity";
   } else if (name == "grpc-timeout") {
@@ -200,6 +202,8 @@ void Stream::begin(Exchange& exchange, std::string_view message) {
   inference.owner = this;
   inference.client = &owner_;
   inference.protocol = Protocol::grpc;
+  inference.arrived = began_;
+  inference.trace = trace_;
   if (!ask(front_, outcome.inference)) return reply_inference(exchange, inference);
   exchange.inference = std::move(outcome.inference);
   ++asking_;

@@ -100,6 +100,7 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
   std::string path_;
   std::string type_;
   std::optional<std::string> authorization_;
+  std::optional<TraceParent> trace_;  ///< Holds for all messages.
   std::size_t head_bytes_ = 0;
   bool is_encoded_ = false;         ///< Messages of the request may be compressed.
   bool bad_timeout_ = false;        ///< grpc-timeout is none.

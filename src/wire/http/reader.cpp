@@ -27,6 +27,8 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 
 }  // namespace
 
+constexpr std::size_t kTraceParentMost = 256;  // bytes of a header whose version 00 has 55
+
 struct Reader::Parser final : beast::http::basic_parser<true> {
   Parser(Limits limits, MemoryShare& share, Gate* asked) : memory(share), gate(asked), body_max(limits.body_bytes_max) {
     header_limit(static_cast<std::uint32_t>(limits.head_bytes_max));
@@ -69,6 +71,8 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       message.of_a_page = true;
     } else if (field == beast::http::field::expect) {
       message.expects_continue = beast::iequals(value, "100-continue");
+    } else if (beast::iequals(name, "traceparent")) {
+      if (value.size() <= kTraceParentMost) message.traceparent = text_of(value);
     } else if (beast::iequals(name, "Inference-Header-Content-Length")) {
       std::uint64_t bytes = 0;
       const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);

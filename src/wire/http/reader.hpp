@@ -26,6 +26,7 @@ struct Message {
   bool keep_alive = false;
   bool of_a_page = false;                    ///< A browser sends it for a web page (Origin).
   std::optional<std::string> authorization;  ///< Authorization.
+  std::string traceparent;                   ///< The header of W3C Trace Context; empty for none.
   std::string body;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -45,6 +46,14 @@ struct DurationHistogram {
     return bounds;
   }();
 
+  /// The element of `counts` for a duration.
+  [[nodiscard]] static constexpr std::size_t bucket_of(Duration duration) noexcept {
+    const auto nanoseconds = static_cast<std::uint64_t>(duration.count() < 0 ? 0 : duration.count());
+    std::size_t bucket = kFirstBuckets[static_cast<std::size_t>(std::bit_width(nanoseconds))];
+    while (bucket < kBounds.size() && kBounds[bucket] < duration) ++bucket;
+    return bucket;
+  }
+
   /// counts[i] has the durations that are at most kBounds[i] and above the bound before it; the last one has the rest.
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
   Duration sum{};
@@ -54,6 +63,28 @@ struct DurationHistogram {
     for (const std::uint64_t one : counts) count += one;
     return count;
   }
+
+ private:
+  /// The bucket of the shortest duration whose nanoseconds have so many bits.
+  static constexpr std::array<std::uint8_t, 65> kFirstBuckets = [] {
+    std::array<std::uint8_t, 65> first{};
+    for (std::size_t bits = 1; bits < first.size(); ++bits) {
+      const std::uint64_t least = std::uint64_t{1} << (bits - 1);
+      std::uint8_t bucket = 0;
+      while (bucket < kBounds.size() && static_cast<std::uint64_t>(kBounds[bucket].count()) < least) ++bucket;
+      first[bits] = bucket;
+    }
+    return first;
+  }();
+};
+
+/// Where answered requests spent their time: of each request, `queue`, `engine` and `reply` add up to
+/// ProtocolStatistics::durations. Not counted through shared memory, where the server sees `engine` alone.
+struct StageHistograms {
+  DurationHistogram read;    ///< From the request's first byte until it had been read and checked.
+  DurationHistogram queue;   ///< From then until the last of its queries went to the engine.
+  DurationHistogram engine;  ///< From then until the server had all answers: the operator, and the engine's own queue.
+  DurationHistogram reply;   ///< From then until the reply was ready to send.
 };
 
 /// The requests for inference that a model received over one protocol.
@@ -61,7 +92,14 @@ struct ProtocolStatistics {
   Outcomes requests;
   Outcomes queries;             ///< Queries share the outcome of their request. Invalid requests count none.
   DurationHistogram durations;  ///< Answered requests: from the request being read to its reply being ready to send.
+  StageHistograms stages;       ///< The same requests, stage by stage.
   Duration unanswered{};        ///< Sum of the same durations of all other requests, without invalid ones.
+};
+
+/// The requests for inference of one priority, over HTTP and gRPC.
+struct PriorityStatistics {
+  Outcomes requests;                  ///< Without those that could not be read, whose priority is not known.
+  std::uint64_t queries_waiting = 0;  ///< Queries that wait for a slot of the engine now.
 };
 
 /// What a server's model has done since the server began.
@@ -73,7 +111,9 @@ struct ModelStatistics {
   ProtocolStatistics http = {};
   ProtocolStatistics grpc = {};
   ProtocolStatistics shm = {};          ///< Through shared memory, where each query is a request.
-  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now.
+  PriorityStatistics high = {};         ///< Requests of priority 1, ...
+  PriorityStatistics normal = {};       ///< ... and all others.
+  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now, of both.
   std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
   std::int64_t last_inference = 0;      ///< When it answered last, in milliseconds since 1970; 0: never.
 };
@@ -97,6 +137,7 @@ struct ServerStatistics {
   std::uint64_t handshakes = 0;          ///< TLS handshakes that were done.
   std::uint64_t handshakes_failed = 0;   ///< Others: no or a wrong certificate, no TLS at all, or not in time.
   std::string handshake_failure = {};    ///< Why the last one failed; empty where none has.
+  std::uint64_t traces_dropped = 0;      ///< Requests of traces that were not kept, see ServerConfig::traces_max.
   std::int64_t certificate_ends = 0;     ///< When the server's certificate ends, in seconds since 1970; 0 without TLS.
 };
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace headrace::wire {
+
+/// The span of a caller that a request is part of, as W3C Trace Context identifies it.
+struct TraceParent {
+  std::array<std::uint8_t, 16> trace{};
+  std::array<std::uint8_t, 8> span{};
+};
+
+/// A request for inference that was sampled, and when it went from stage to stage: nanoseconds since 1970. 0: it has
+/// not come so far.
+struct RequestTrace {
+  TraceParent parent;
+  std::string model;
+  std::string version;
+  std::string protocol;  ///< "http" or "grpc".
+  bool high = false;     ///< Its priority.
+  int status = 0;        ///< HTTP's, whatever the protocol.
+  std::size_t queries = 0;
+  std::int64_t arrived = 0;    ///< Its first byte.
+  std::int64_t began = 0;      ///< It had been read and checked.
+  std::int64_t submitted = 0;  ///< The last of its queries went to the engine.
+  std::int64_t back = 0;       ///< The server had all answers.
+  std::int64_t ended = 0;      ///< The reply was ready to send.
+};
+
+}  // namespace headrace::wire
