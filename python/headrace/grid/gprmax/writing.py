@@ -11,6 +11,7 @@ from headrace.grid.solver.scene import fields_of, nearest_node
 _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
 _CELL_BY_CELL = ("fractal_box", "voxels")
+_LINE = 9.5  # steps from the source of a transmission line to its end
 _LAYERS = 10  # of gprMax, where a file says nothing
 
 
@@ -20,7 +21,7 @@ def scene_text(model: Model, path: Path) -> str:
         f"# Made from {path.name} by headrace grid convert.\ntitle = {quoted(model.title or path.stem)}\n",
         _domain(model),
         _time(model),
-        *(text for text in model.materials.values() if text),
+        *(text + model.poles.get(name, "") for name, text in model.materials.items() if text),
     ]
     makers = [
         *((_object, one) for one in model.objects),
@@ -84,10 +85,6 @@ def _keys(header: str, keys: dict[str, str]) -> str:
 
 def _named(model: Model, one: Object, material: str) -> str:
     """What the scene calls a material."""
-    if material in model.dispersive:
-        lacking = model.dispersive[material]
-        kind = lacking.name.removeprefix("add_dispersion_").capitalize()
-        raise lacking.error(f"a {kind} medium, '{material}', which the solver does not have")
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
     text = model.materials.get(material, "")
@@ -136,10 +133,14 @@ def _source(model: Model, one: Dipole) -> str:
         keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
     if one.resistance is not None:
         keys["resistance"] = repr(one.resistance)
-    if one.start:
-        keys["delay"] = repr(one.start)
-    if one.stop is not None:
-        keys["stop"] = repr(one.stop)
+    start, stop = one.start, one.stop
+    if one.line:
+        keys["amplitude"] = repr(2 * float(keys.get("amplitude", "1")))
+        start, stop = start + _LINE * model.step, None if stop is None else stop + _LINE * model.step
+    if start:
+        keys["delay"] = repr(start)
+    if stop is not None:
+        keys["stop"] = repr(stop)
     return _keys("[[sources]]", keys)
 
 
