@@ -33,8 +33,8 @@ class Guide:
     It is also an exact mode of the scheme, of which only the medium behind a plane is reflected.
     """
 
-    across, length, source, receiver, face = 40, 1400, 500, 560, 700
-    steps = 1500
+    across, length, source, receiver, face = 40, 3000, 1100, 1160, 1200
+    steps = 3200
 
     def __init__(self, dimensions: int = 2, dt: float | None = None) -> None:
         self.shape = (self.length, self.across, *(2,) * (dimensions - 2))
@@ -63,7 +63,7 @@ class Guide:
         run.step(self.steps)
         return run.trace(receiver), run.dt
 
-    def along(self, permittivity: Any, frequency: NDArray[np.float64], dt: float) -> NDArray[np.complex128]:
+    def along(self, permittivity: Any, frequency: NDArray[np.complex128], dt: float) -> NDArray[np.complex128]:
         """The wave number along the way, as the scheme has it for the time step and the wave number across."""
         omega = 2 * np.sin(np.pi * frequency * dt) / dt
         across = 2 / SPACING * np.sin(np.pi / 2 / self.across)
@@ -78,10 +78,13 @@ def test_a_half_space_reflects_as_fresnel_says_at_every_frequency(name: str) -> 
     guide, (at_infinity, conductivity, poles) = Guide(), MEDIA[name]
     incident, dt = guide.trace(None)
     total, _ = guide.trace(MEDIA[name])
-    there, back = (np.fft.rfft(one, 1 << 16) for one in (incident, total - incident))
+    # Traces that decay are those of a complex frequency, at which what the end of the run cuts off is nothing.
+    damping = 10 / (guide.steps * dt)
+    decay = np.exp(-damping * dt * np.arange(guide.steps))
+    there, back = (np.fft.rfft(one * decay, 1 << 16) for one in (incident, total - incident))
     frequency = np.fft.rfftfreq(1 << 16, dt)
     band = (frequency > 6e9) & (frequency < 10e9)
-    f = frequency[band]
+    f = frequency[band] - 1j * damping / (2 * np.pi)
     epsilon = at_infinity + sum(np.array([pole.permittivity(one) for one in f]) for pole in poles)
     epsilon = epsilon + conductivity / (2j * np.pi * f * PERMITTIVITY)
     first, second = guide.along(1.0, f, dt), guide.along(epsilon, f, dt)
@@ -196,7 +199,7 @@ def test_a_plane_does_what_plain_numpy_does() -> None:
 
 
 def test_a_run_without_dispersive_media_has_what_it_had() -> None:
-    plain, ready = (Fdtd((12, 10, 8), SPACING, devices=["cpu:0"], pole_values=values) for values in (0, 2))
+    plain, ready = (Fdtd((12, 10, 8), SPACING, devices=["cpu:0"], cpml=2, pole_values=values) for values in (0, 2))
     assert not [name for name in plain.state() if name.startswith("pole_")]
     assert len([name for name in ready.state() if name.startswith("pole_")]) == 6  # noqa: PLR2004
     for run in (plain, ready):
@@ -221,23 +224,23 @@ def test_a_run_without_dispersive_media_has_what_it_had() -> None:
     ],
 )
 def test_media_that_cannot_be_are_refused(poles: list[Pole], message: str) -> None:
-    run = Fdtd((20, 20), SPACING, devices=["cpu:0"], pole_values=3)
+    run = Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=3)
     with pytest.raises(UsageError, match=message):
         run.set_materials(1.0, media=[poles], medium=1)
 
 
 def test_numbers_that_cannot_be_are_refused() -> None:
-    run = Fdtd((20, 20), SPACING, devices=["cpu:0"], pole_values=1)
+    run = Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=1)
     with pytest.raises(UsageError, match="a dispersive medium of number 2, and there are 1"):
         run.set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=2)
     with pytest.raises(UsageError, match="medium has the shape"):
         run.set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=np.ones((3, 4)))
     with pytest.raises(UsageError, match="set up for their poles"):
-        Fdtd((20, 20), SPACING, devices=["cpu:0"]).set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=1)
+        Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"]).set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=1)
     with pytest.raises(UsageError, match="there may be 0 to 14"):
-        Fdtd((20, 20), SPACING, devices=["cpu:0"], pole_values=15)
+        Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=15)
     with pytest.raises(UsageError, match="cannot be dispersive"):
-        Fdtd((20, 20), SPACING, devices=["cpu:0"], pole_values=1, per_component=True)
+        Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=1, per_component=True)
 
 
 def test_random_media_keep_the_fields_bounded() -> None:
@@ -246,7 +249,7 @@ def test_random_media_keep_the_fields_bounded() -> None:
     media: list[list[Pole]] = [
         [Debye(5.0, 12e-12)], [Lorentz(2.0, 20e9, 1e9)], [Drude(8e9, 1e9)], [Debye(1.0, 9e-12), Drude(3e9, 3e9)]
     ]
-    run = Fdtd(numbers.shape, SPACING, devices=["cpu:0"], cpml=0, precision="double", pole_values=5)
+    run = Fdtd(numbers.shape, SPACING, devices=["cpu:0"], cpml=0, precision="double", pole_values=6)
     run.set_materials(2.0, media=media, medium=numbers)
     for field, at in zip(("ex", "ey", "ez"), itertools.count(3), strict=False):
         run.add_source(field, (at, 5, 4), np.sin(np.arange(60) / 3))

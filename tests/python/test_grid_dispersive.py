@@ -47,7 +47,7 @@ position = {centre}
 waveform = "ricker"
 frequency = 5e9
 [[receivers]]
-position = {[0.03] * len(centre)}
+position = {[0.025] * len(centre)}
 {more}
 """
 
