@@ -105,7 +105,9 @@ PLANE = """\
 #rx: 0.055 0.045 0
 """
 PLANES = {
-    f"plane, {name}": PLANE + DISPERSIVE + f"#box: 0 0 0 0.08 0.03 0.001 {name}\n#cylinder: 0.05 0.02 0 0.05 0.02 0.001 0.008 m4\n"
+    f"plane, {name}": PLANE
+    + DISPERSIVE
+    + f"#box: 0 0 0 0.08 0.03 0.001 {name}\n#cylinder: 0.05 0.02 0 0.05 0.02 0.001 0.008 m4\n"
     for name in ("wet", "clay", "glass", "plasma")
 }
 
@@ -113,7 +115,13 @@ PLANES = {
 def traces_of(python: str, folder: Path, text: str) -> h5py.File:
     """GprMax's traces."""
     (folder / "case.in").write_text(text, encoding="utf-8")
-    done = subprocess.run([python, "-m", "gprMax", "case.in", "--allow-underresolved"], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, "-m", "gprMax", "case.in", "--allow-underresolved"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(done.stderr or done.stdout)
     return h5py.File(folder / "case.h5")

@@ -42,10 +42,8 @@ using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers, Values<std::uin
 
 [[nodiscard]] grid::FdtdEdges edges_of(const Edges& edges) noexcept {
   const auto& [cells, permittivity, conductivity, medium] = edges;
-  return {{cells.data(), cells.shape(0)},
-          span_of(permittivity),
-          span_of(conductivity),
-          {medium.data(), medium.shape(0)}};
+  return {
+      {cells.data(), cells.shape(0)}, span_of(permittivity), span_of(conductivity), {medium.data(), medium.shape(0)}};
 }
 
 void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
@@ -167,7 +165,8 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
                                 {medium.data(), medium.shape(0)}});
           },
           "permittivity"_a, "conductivity"_a, "permeability"_a, "edges"_a, "media"_a, "medium"_a,
-          "Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, medium; "
+          "Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, "
+          "medium; "
           "dispersive media, and the number of each cell's, 0 for none.")
       .def(
           "set_component_materials",

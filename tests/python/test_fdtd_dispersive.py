@@ -43,9 +43,7 @@ class Guide:
     def trace(self, medium: tuple[float, float, Sequence[Pole]] | None) -> tuple[NDArray[np.float64], float]:
         """What the receiver records, with a medium beyond the face or without, and the time step."""
         values = medium_of(medium[2]).pole_values if medium else 0
-        run = Fdtd(
-            self.shape, SPACING, dt=self.dt, devices=["cpu:0"], cpml=0, precision="double", pole_values=values
-        )
+        run = Fdtd(self.shape, SPACING, dt=self.dt, devices=["cpu:0"], cpml=0, precision="double", pole_values=values)
         if medium:
             beyond = np.broadcast_to(
                 (np.arange(self.length) >= self.face).reshape(-1, *(1,) * (len(self.shape) - 1)), self.shape
@@ -56,7 +54,7 @@ class Guide:
         moments = np.arange(self.steps) * run.dt
         pulse = np.exp(-(((moments - 500e-12) / 150e-12) ** 2)) * np.sin(2 * np.pi * 8e9 * (moments - 500e-12))
         for y in range(1, self.across):
-            for z in range(self.shape[2] if len(self.shape) > 2 else 1):  # noqa: PLR2004
+            for z in range(self.shape[2] if len(self.shape) > 2 else 1):
                 cell = (self.source, y, z)[: len(self.shape)]
                 run.add_source("ez", cell, np.sin(np.pi * y / self.across) * pulse)
         receiver = run.add_receiver("ez", (self.receiver, self.across // 2, 0)[: len(self.shape)])
@@ -101,18 +99,20 @@ def test_three_dimensions_guide_the_same_wave_as_two() -> None:
     assert np.abs(flat - solid).max() < 1e-11 * np.abs(flat).max()
 
 
-def scene_of(dimensions: int, **options: Any) -> Fdtd:  # noqa: ANN401
+def scene_of(dimensions: int, **options: Any) -> Fdtd:
     """A domain with blocks of dispersive media at its walls and in its middle, an edge of its own, and a source."""
     shape = (26, 22, 20)[:dimensions]
     run = Fdtd(shape, SPACING, pole_values=5, **options)
-    x, y = (np.arange(count).reshape([-1 if axis == a else 1 for a in range(dimensions)]) for axis, count in
-            zip(range(2), shape[:2], strict=True))
+    x, y = (
+        np.arange(count).reshape([-1 if axis == a else 1 for a in range(dimensions)])
+        for axis, count in zip(range(2), shape[:2], strict=True)
+    )
     medium = np.broadcast_to(np.where(x < 9, 1, np.where((x > 15) & (y > 8), 2, 0)), shape).astype(np.uint16)
     permittivity = np.broadcast_to(1.0 + (y > 12) + (medium > 0), shape)
     node = tuple(count // 2 for count in shape)
     run.set_materials(
         permittivity,
-        np.where(medium == 2, 0.05, 0.0),  # noqa: PLR2004
+        np.where(medium == 2, 0.05, 0.0),
         media=[[Debye(3.0, 15e-12), Drude(4e9, 6e9)], [Lorentz(2.0, 15e9, 5e9), Debye(1.0, 30e-12)]],
         medium=medium,
         edges={"ez": ([node], [3.0], [0.01], [1])},
@@ -201,7 +201,7 @@ def test_a_plane_does_what_plain_numpy_does() -> None:
 def test_a_run_without_dispersive_media_has_what_it_had() -> None:
     plain, ready = (Fdtd((12, 10, 8), SPACING, devices=["cpu:0"], cpml=2, pole_values=values) for values in (0, 2))
     assert not [name for name in plain.state() if name.startswith("pole_")]
-    assert len([name for name in ready.state() if name.startswith("pole_")]) == 6  # noqa: PLR2004
+    assert len([name for name in ready.state() if name.startswith("pole_")]) == 6
     for run in (plain, ready):
         run.add_source("ez", (6, 5, 4), [1.0, 2.0, 1.0])
         run.step(20)
@@ -247,7 +247,10 @@ def test_random_media_keep_the_fields_bounded() -> None:
     """A closed box of poles of all kinds, next to each other cell by cell, for many steps."""
     numbers = np.random.default_rng(3).integers(0, 5, (14, 12, 10)).astype(np.uint16)
     media: list[list[Pole]] = [
-        [Debye(5.0, 12e-12)], [Lorentz(2.0, 20e9, 1e9)], [Drude(8e9, 1e9)], [Debye(1.0, 9e-12), Drude(3e9, 3e9)]
+        [Debye(5.0, 12e-12)],
+        [Lorentz(2.0, 20e9, 1e9)],
+        [Drude(8e9, 1e9)],
+        [Debye(1.0, 9e-12), Drude(3e9, 3e9)],
     ]
     run = Fdtd(numbers.shape, SPACING, devices=["cpu:0"], cpml=0, precision="double", pole_values=6)
     run.set_materials(2.0, media=media, medium=numbers)

@@ -329,7 +329,11 @@ def test_files_that_are_included(tmp_path: Path):
         ("#rx:", "#voltage_source: z 0.1 0.1 0 -5 my_ricker\n#rx:", "a resistance of -5 Ohm is below 0"),
         ("#rx:", "#transmission_line: z 0.1 0.1 0 50 a\n#rx:", "#transmission_line: there is no waveform 'a'"),
         ("#rx:", "#transmission_line: z 0.1 0.1 0 400 my_ricker\n#rx:", "not above 0 and below that of vacuum"),
-        ("#rx:", "#add_dispersion_debye: 0 half_space\n#rx:", ":11: #add_dispersion_debye: '0' is not a number of poles"),
+        (
+            "#rx:",
+            "#add_dispersion_debye: 0 half_space\n#rx:",
+            ":11: #add_dispersion_debye: '0' is not a number of poles",
+        ),
         ("#rx:", "#add_dispersion_debye: 2 2 1e-11 half_space\n#rx:", "4 parameters, not 6"),
         ("#rx:", "#add_dispersion_debye: 1 2 1e-11 sand\n#rx:", "there is no material 'sand' above"),
         ("#rx:", "#add_dispersion_debye: 1 2 -1e-11 half_space\n#rx:", "'half_space': a relaxation time of -1e-11"),

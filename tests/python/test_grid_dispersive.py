@@ -91,7 +91,8 @@ def test_smoothing_does_not_go_with_poles() -> None:
 
 
 def test_a_plane_wave_does_not_begin_in_a_dispersive_medium() -> None:
-    more = '[[plane_waves]]\ndirection = "+x"\nwaveform = "ricker"\nfrequency = 5e9\nlow = [0.01, 0.01]\nhigh = [0.03, 0.03]'
+    more = '[[plane_waves]]\ndirection = "+x"\nwaveform = "ricker"\nfrequency = 5e9\n'
+    more += "low = [0.01, 0.01]\nhigh = [0.03, 0.03]"
     scene = parse_scene(text_of(f"poles = [{WATER}]", more=more).replace("below = 0.02", "below = 0.04"), PATH)
     with pytest.raises(UsageError, match="which is dispersive"):
         build(scene, Layout())
@@ -102,19 +103,21 @@ def test_memory_is_what_the_solver_has(size: str) -> None:
     scene = scene_of(size=size)
     solver: Any = build(scene, Layout()).solver
     kept = [name for name in solver.state() if name.startswith(("pole_", "psi_", "e", "h"))]
-    coefficients = 2 if scene.dimensions == 3 else 4  # noqa: PLR2004
+    coefficients = 2 if scene.dimensions == 3 else 4
     assert memory.arrays_of(scene) == len(kept) + coefficients
     plain = scene_of("", size=size)
-    assert memory.arrays_of(plain) == len([name for name in kept if not name.startswith("pole_")]) + min(3, coefficients)
+    assert memory.arrays_of(plain) == len([name for name in kept if not name.startswith("pole_")]) + min(
+        3, coefficients
+    )
 
 
 def test_only_what_is_used_needs_memory() -> None:
     assert poles.values_of(scene_of(material="free_space")) == 0
     assert poles.values_of(scene_of()) == 1
-    assert poles.values_of(scene_of(material="clay")) == 2  # noqa: PLR2004
+    assert poles.values_of(scene_of(material="clay")) == 2
     meeting = '[[objects]]\ntype = "box"\nlow = [0, 0]\nhigh = [0.02, 0.01]\nmaterial = "clay"'
-    assert poles.values_of(scene_of(more=meeting)) == 3  # noqa: PLR2004
-    assert poles.values_of(scene_of(more=meeting + "\naveraging = false")) == 2  # noqa: PLR2004
+    assert poles.values_of(scene_of(more=meeting)) == 3
+    assert poles.values_of(scene_of(more=meeting + "\naveraging = false")) == 2
 
 
 def test_a_material_without_averaging_gives_its_edges_its_poles() -> None:
@@ -161,13 +164,16 @@ def test_poles_are_part_of_what_a_checkpoint_is_of(tmp_path: Path) -> None:
 
 def test_a_source_in_a_dispersive_medium_drives_its_current() -> None:
     """A pole so slow that nothing of it is seen is no pole; one so fast as the step allows is permittivity."""
+
     def peak(given: str) -> float:
         model = build(parse_scene(text_of(given).replace("below = 0.02", "below = 0.04"), PATH), Layout())
         model.solver.step(60)
         return float(np.abs(model.solver.trace(0)).max())
 
     plain = peak("")
-    assert peak('poles = [{ type = "debye", difference = 1, relaxation_time = 1e-3 }]') == pytest.approx(plain, rel=1e-5)
+    assert peak('poles = [{ type = "debye", difference = 1, relaxation_time = 1e-3 }]') == pytest.approx(
+        plain, rel=1e-5
+    )
     fast = peak('poles = [{ type = "debye", difference = 1e-3, relaxation_time = 2.4e-12 }]')
     assert fast == pytest.approx(plain, rel=1e-2)
     assert fast != plain

@@ -114,10 +114,10 @@ class Fdtd {
   /// order. In three dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that
   /// share its face; in two it takes that of its cell. Without FdtdOptions::averaging all components of a cell take its
   /// material. The poles of dispersive media are averaged as permittivities are: a component has those of all media
-  /// around it, each with its share. FdtdMaterials::edges come after that, whatever cells say. Throws UsageError for another number of
-  /// values, for a value that cannot be (with its cell), for a medium that problem_of() has something against, for
-  /// more poles than FdtdOptions::pole_values has room for, and where the time step is not stable; DeviceError where a
-  /// device has no memory for the combinations of materials.
+  /// around it, each with its share. FdtdMaterials::edges come after that, whatever cells say. Throws UsageError for
+  /// another number of values, for a value that cannot be (with its cell), for a medium that problem_of() has something
+  /// against, for more poles than FdtdOptions::pole_values has room for, and where the time step is not stable;
+  /// DeviceError where a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
   /// Fills the domain from the next step on with materials that were worked out per component, as they are. Needs
   /// FdtdOptions::per_component. Stable where, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 /

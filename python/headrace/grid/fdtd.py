@@ -149,8 +149,7 @@ class Fdtd:
         says which of them a cell has: 0 for none, 1 for the first. Means have the poles of all media around a
         component, each with its share.
         Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
-        cannot be, and where dt is not stable in these materials; with the number of the medium for a pole that is
-        faster than dt, or that grows.
+        cannot be (with the number of the medium), and where dt is not stable in these materials.
         """
         given = edges or {}
         for name in given:

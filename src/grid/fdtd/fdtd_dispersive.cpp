@@ -104,9 +104,10 @@ class Maker {
   void require_room(const FdtdMedium& mean) const {
     const int needed = pole_values(mean);
     if (needed <= options_.pole_values) return;
-    throw UsageError(fmt::format("the dispersive media around a component need {} values of memory, and the run was "
-                                 "set up for {} (pole_values)",
-                                 needed, options_.pole_values));
+    throw UsageError(
+        fmt::format("the dispersive media around a component need {} values of memory, and the run was "
+                    "set up for {} (pole_values)",
+                    needed, options_.pole_values));
   }
 
   std::span<const FdtdMedium> media_;
@@ -134,8 +135,8 @@ double check_media(const FdtdMaterials& materials, const FdtdOptions& options, d
   if (count > kMediaMost) throw UsageError(fmt::format("{} dispersive media, and there may be {}", count, kMediaMost));
   const auto cells = static_cast<std::size_t>(options.extent.cells());
   if (materials.medium.size() > 1 && materials.medium.size() != cells) {
-    throw UsageError(fmt::format("medium has {} values: it needs one, or one for each of {} cells",
-                                 materials.medium.size(), cells));
+    throw UsageError(
+        fmt::format("medium has {} values: it needs one, or one for each of {} cells", materials.medium.size(), cells));
   }
   check_numbers(materials.medium, count, "a dispersive medium");
   std::vector<double> added{0};
@@ -150,8 +151,8 @@ double check_media(const FdtdMaterials& materials, const FdtdOptions& options, d
   for (const FdtdEdges& edges : materials.edges) {
     if (edges.medium.empty()) continue;
     if (edges.medium.size() != edges.cells.size()) {
-      throw UsageError(fmt::format("{} edges have {} dispersive media: each has one, or 0 for none",
-                                   edges.cells.size(), edges.medium.size()));
+      throw UsageError(fmt::format("{} edges have {} dispersive media: each has one, or 0 for none", edges.cells.size(),
+                                   edges.medium.size()));
     }
     check_numbers(edges.medium, count, "an edge of a dispersive medium");
     for (std::size_t i = 0; i < edges.cells.size(); ++i)

@@ -18,7 +18,8 @@ using Complex = std::complex<double>;
 /// exp(z) - 1 without the loss of digits near 0.
 [[nodiscard]] Complex expm1_of(const Complex& z) {
   const double half_sine = std::sin(z.imag() / 2);
-  return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half_sine * half_sine, std::exp(z.real()) * std::sin(z.imag())};
+  return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half_sine * half_sine,
+          std::exp(z.real()) * std::sin(z.imag())};
 }
 
 void require(const char* what, double value, bool right, const char* wanted) {

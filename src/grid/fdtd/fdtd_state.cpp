@@ -42,9 +42,10 @@ void check(const FdtdOptions& options) {
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
   if (options.per_component && !flat) throw UsageError("materials per component are there in two dimensions only");
   if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
-    throw UsageError(fmt::format("{} values of memory for poles: there may be 0 to {}, one for a Debye or Drude pole and "
-                                 "two for a Lorentz one",
-                                 options.pole_values, kPoleValuesMax));
+    throw UsageError(
+        fmt::format("{} values of memory for poles: there may be 0 to {}, one for a Debye or Drude pole and "
+                    "two for a Lorentz one",
+                    options.pole_values, kPoleValuesMax));
   }
   if (options.per_component && options.pole_values > 0)
     throw UsageError("materials per component cannot be dispersive: set pole_values to 0, or per_component off");
@@ -53,8 +54,7 @@ void check(const FdtdOptions& options) {
 /// Which number a phase has in a step of so many dimensions, with layers or without.
 [[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
   const auto before = std::count_if(kFdtdPhases.begin(), kFdtdPhases.end(), [&](FdtdPhase phase) {
-    return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0,
-                                              options.pole_values > 0);
+    return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0, options.pole_values > 0);
   });
   return static_cast<int>(before);
 }
@@ -136,36 +136,6 @@ void Fdtd::State::set_materials(const FdtdMaterials& materials) {
   const FdtdMaterialFields made = material_fields(materials, options, time_step);
   grade_layers(materials);
   set_coefficients(made);
-}
-
-void Fdtd::State::set_dispersive(const FdtdMaterials& materials) {
-  const FdtdDispersiveMedia media = dispersive_media(materials, options, time_step);
-  grade_layers(materials);
-  if (options.dimensions == 3) {
-    set_media(media.electric, magnetic_media(materials, options, time_step));
-  } else {
-    FdtdMaterialFields fields = material_fields(materials, options, time_step);
-    fields.ca.clear();
-    fields.cb.clear();
-    for (const std::uint32_t number : media.electric.numbers) {
-      fields.ca.push_back(media.electric.table[number].ca[2]);
-      fields.cb.push_back(media.electric.table[number].cb[2]);
-    }
-    set_coefficients(fields);
-    set_numbers(medium_field(2, options.cpml.cells > 0), media.electric.numbers);
-  }
-  set_poles(media);
-}
-
-void Fdtd::State::set_poles(const FdtdDispersiveMedia& media) {
-  std::visit(
-      [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdPoleTables> tables;  // all of them are there before a part lets go of its own
-        for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_poles(media.dispersive, media.poles));
-        for (std::size_t part = 0; part < parts.size(); ++part) parts[part].set_poles(std::move(tables[part]));
-      },
-      parts_);
-  simulation->restrict(number_of(FdtdPhase::disperse, options), dispersive_boxes(media, options.extent));
 }
 
 void Fdtd::State::set_component_materials(const FdtdComponentMaterials& materials) {
@@ -296,6 +266,10 @@ void Fdtd::State::set_numbers(int field, std::span<const std::uint32_t> numbers)
   };
   if (options.precision == Precision::fp64) return set(std::vector<double>(numbers.size()));
   set(std::vector<float>(numbers.size()));
+}
+
+void Fdtd::State::restrict_poles(std::vector<Box> boxes) {
+  simulation->restrict(number_of(FdtdPhase::disperse, options), std::move(boxes));
 }
 
 void Fdtd::State::restrict_points() {

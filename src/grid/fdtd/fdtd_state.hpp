@@ -61,6 +61,7 @@ class Fdtd::State {
   void set_numbers(int field, std::span<const std::uint32_t> numbers);
   void set_dispersive(const FdtdMaterials& materials);
   void set_poles(const FdtdDispersiveMedia& media);
+  void restrict_poles(std::vector<Box> boxes);
   void restrict_layers();
   void bring_points();
   void note_materials(std::uint64_t digest);

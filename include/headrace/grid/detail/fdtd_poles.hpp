@@ -39,8 +39,8 @@ void add_drude(FdtdMedium& medium, double omega_p, double rate);
 /// What the poles add to the permittivity of the fastest oscillation that there is, of two steps. It may be negative;
 /// the largest stable time step is that of the sum.
 [[nodiscard]] double permittivity_at_fastest(const FdtdMedium& medium, double time_step);
-/// Why a run cannot have this medium: a pole is faster than the time step, oscillates faster than a quarter of a turn in
-/// it, grows, or gives away energy at some frequency. Empty where it can.
+/// Why a run cannot have this medium: a pole is faster than the time step, oscillates faster than a quarter of a turn
+/// in it, grows, or gives away energy at some frequency. Empty where it can.
 [[nodiscard]] std::string problem_of(const FdtdMedium& medium, double time_step);
 
 /// A pole as one step uses it, of piecewise linear E (Giannakis and Giannopoulos, IEEE Transactions on Antennas and

@@ -13,7 +13,9 @@ inline constexpr int kFieldsMax = 64;
 struct FieldSet {
   std::uint64_t mask = 0;
 
-  [[nodiscard]] constexpr bool contains(int field) const noexcept { return (mask >> static_cast<unsigned>(field) & 1U) != 0; }
+  [[nodiscard]] constexpr bool contains(int field) const noexcept {
+    return (mask >> static_cast<unsigned>(field) & 1U) != 0;
+  }
   [[nodiscard]] constexpr bool empty() const noexcept { return mask == 0; }
   [[nodiscard]] constexpr bool within(FieldSet other) const noexcept { return (mask & ~other.mask) == 0; }
   friend constexpr FieldSet operator&(FieldSet a, FieldSet b) noexcept { return {a.mask & b.mask}; }

@@ -1,37 +1,21 @@
-"""Commands of dispersive materials, and Peplinski's soils, whose mixtures are Debye media."""
+"""Commands of dispersive materials, and of soils, whose mixtures are Debye media."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from headrace.errors import UsageError
+from headrace.grid.dispersion import Debye, Drude, Lorentz, Pole, medium_of
 from headrace.grid.gprmax.general import Reader
 from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Model, quoted
+from headrace.grid.gprmax.soil import WATER_AT_INFINITY, WATER_AT_ZERO, WATER_RELAXES, Soil, debye_of
 
 _KINDS = {
     "add_dispersion_debye": ("debye", ("difference", "relaxation_time")),
     "add_dispersion_lorentz": ("lorentz", ("difference", "frequency", "damping")),
     "add_dispersion_drude": ("drude", ("frequency", "rate")),
 }
+_POLES: dict[str, Callable[..., Pole]] = {"debye": Debye, "lorentz": Lorentz, "drude": Drude}
 _SOIL = 7  # parameters
-
-# Pure water at 25 degrees Celsius (Stogryn, IEEE Transactions on Microwave Theory and Techniques 19, 1971).
-_CELSIUS = 25.0
-_WATER_AT_INFINITY = 4.9
-_WATER_AT_ZERO = 88.045 - 0.4147 * _CELSIUS + 6.295e-4 * _CELSIUS**2 + 1.075e-5 * _CELSIUS**3
-_TURN = 6.283185307179586
-_WATER_RELAXES = (
-    1.1109e-10 - 3.824e-12 * _CELSIUS + 6.938e-14 * _CELSIUS**2 - 5.096e-16 * _CELSIUS**3
-) / _TURN  # s
-
-
-@dataclass(frozen=True)
-class Soil:
-    """The measures of a soil, and the volume fraction of water that it has at least and at most."""
-
-    sand: float
-    clay: float
-    bulk_density: float  # g/cm^3
-    sand_density: float  # g/cm^3
-    water: tuple[float, float]
 
 
 def poles_text(kind: str, keys: tuple[str, ...], values: list[float]) -> str:
@@ -76,6 +60,8 @@ def _dispersion(model: Model, command: Command) -> None:
         model.findings.note(f"{command.place}: replaces the poles that line {line} gives to '{name}', as in gprMax")
     model.dispersive[name] = command
     model.poles[name] = poles_text(kind, keys, values)
+    made = _POLES[kind]
+    model.media[name] = tuple(made(*values[first : first + len(keys)]) for first in range(0, len(values), len(keys)))
 
 
 def _soil(model: Model, command: Command) -> None:
@@ -93,30 +79,6 @@ def _soil(model: Model, command: Command) -> None:
     model.soils[command.words[-1]] = Soil(sand, clay, bulk, density, (water[0], water[1]))
 
 
-def debye_of(soil: Soil, water: float) -> tuple[float, float, float, float]:
-    """The Debye medium that a soil with a volume fraction of water is.
-
-    Peplinski, Ulaby and Dobson (IEEE Transactions on Geoscience and Remote Sensing 33, 1995), 0.3 to 1.3 GHz: the real
-    part is right at 1.3 GHz, and the pole is that of water with the share that their imaginary part gives to it. The
-    coefficient of sand in the conductivity is 0.411, as gprMax has it (0.4111 in the paper).
-
-    Returns:
-        Permittivity at infinite frequency, conductivity in S/m, difference of the pole, its relaxation time in s.
-    """
-    shape = 0.65
-    of_solid = (1.01 + 0.44 * soil.sand_density) ** 2 - 0.062
-    power = 1.2748 - 0.519 * soil.sand - 0.152 * soil.clay
-    power_of_loss = 1.33797 - 0.603 * soil.sand - 0.166 * soil.clay
-    turn = _TURN * 1.3e9 * _WATER_RELAXES
-    of_water = _WATER_AT_INFINITY + (_WATER_AT_ZERO - _WATER_AT_INFINITY) / (1 + turn**2)
-    solid = soil.bulk_density / soil.sand_density
-    real = 1.15 * (1 + solid * (of_solid**shape - 1) + water**power * of_water**shape - water) ** (1 / shape) - 0.68
-    difference = water ** (power_of_loss / shape) * (_WATER_AT_ZERO - _WATER_AT_INFINITY)
-    conducts = 0.0467 + 0.2204 * soil.bulk_density - 0.411 * soil.sand + 0.6614 * soil.clay
-    conductivity = water ** (power_of_loss / shape - 1) * conducts * (1 - solid)
-    return real - difference, conductivity, difference, _WATER_RELAXES
-
-
 def soil_materials(model: Model, command: Command, mixture: str, count: int) -> list[str]:
     """Names of so many materials of a soil, from dry to wet, which the model is given."""
     soil = model.soils[mixture]
@@ -132,6 +94,7 @@ def soil_materials(model: Model, command: Command, mixture: str, count: int) -> 
             called = model.name_for("material", name)
             model.materials[name] = debye_text(called, permittivity, conductivity, difference, relaxes)
             model.dispersive[name] = model.mixtures[mixture][0]
+            model.media[name] = (Debye(difference, relaxes),)
         names.append(name)
     return names
 
@@ -140,9 +103,23 @@ def water_material(model: Model, command: Command) -> None:
     """Makes the material `water`, unless the file has one."""
     if "water" not in model.materials:
         called = model.name_for("material", "water")
-        difference = _WATER_AT_ZERO - _WATER_AT_INFINITY
-        model.materials["water"] = debye_text(called, _WATER_AT_INFINITY, 0.0, difference, _WATER_RELAXES)
+        difference = WATER_AT_ZERO - WATER_AT_INFINITY
+        model.materials["water"] = debye_text(called, WATER_AT_INFINITY, 0.0, difference, WATER_RELAXES)
         model.dispersive["water"] = command
+        model.media["water"] = (Debye(difference, WATER_RELAXES),)
+
+
+def check(model: Model, material: str) -> None:
+    """Refuses a material whose poles a run with the time step of the model cannot have, at the line that gives them."""
+    if model.spacing is None or material not in model.media:
+        return
+    command = model.dispersive[material]
+    try:
+        problem = medium_of(model.media[material]).problem(model.step)
+    except UsageError as error:
+        problem = str(error)
+    if problem:
+        raise command.error(f"material '{material}': {problem}")
 
 
 READERS: dict[str, Reader] = {**dict.fromkeys(_KINDS, _dispersion), "soil_peplinski": _soil}

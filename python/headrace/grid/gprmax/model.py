@@ -4,13 +4,11 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from headrace.grid.dispersion import Pole
 from headrace.grid.gprmax.lines import Command, Findings
+from headrace.grid.gprmax.soil import Soil
 from headrace.grid.solver.scene import LIGHT, nearest_node
-
-if TYPE_CHECKING:
-    from headrace.grid.gprmax.dispersion import Soil
 
 _FLAT_AXIS = 2
 
@@ -92,7 +90,8 @@ class Model:
     magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
     dispersive: dict[str, Command] = field(default_factory=dict)  # materials with poles
     poles: dict[str, str] = field(default_factory=dict)  # id to the tables of its poles
-    soils: dict[str, "Soil"] = field(default_factory=dict)  # what mixtures of soil are made of
+    media: dict[str, tuple[Pole, ...]] = field(default_factory=dict)  # and to the poles
+    soils: dict[str, Soil] = field(default_factory=dict)  # what mixtures of soil are made of
     mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] of soil
     fractals: dict[str, Fractal] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from headrace.grid.gprmax import dispersion
 from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Dipole, Model, Object, Probe, quoted
 from headrace.grid.solver.keys import nearest
@@ -87,6 +88,7 @@ def _named(model: Model, one: Object, material: str) -> str:
     """What the scene calls a material."""
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
+    dispersion.check(model, material)
     text = model.materials.get(material, "")
     return str(json.loads(text.splitlines()[1].removeprefix("id = "))) if text else material
 

@@ -56,7 +56,7 @@ def check_poles(keys: Keys, material: Material, dt: float) -> None:
 
 def stable_permittivity(material: Material, dt: float) -> float:
     """The permittivity that the time step has to be stable for."""
-    return material.permittivity + medium_of(material.poles).permittivity_at_fastest(dt)
+    return float(material.permittivity + medium_of(material.poles).permittivity_at_fastest(dt))
 
 
 def permittivity_of(material: Material, frequency: float) -> complex:
@@ -126,7 +126,7 @@ def values_needed(scene: Scene, laid: Laid) -> int:
         edges.append((own.cells, table[own.materials]) if own else (np.zeros(0, np.int64), np.zeros(0, np.uint16)))
     shape = (*scene.shape, *(1,) * (_AXES - scene.dimensions))
     made = [medium_of(poles) for poles in media.listed]
-    return pole_values_needed(scene.dimensions, shape, scene.averaging, made, flat, tuple(edges))
+    return int(pole_values_needed(scene.dimensions, shape, scene.averaging, made, flat, (edges[0], edges[1], edges[2])))
 
 
 @lru_cache(maxsize=4)

@@ -209,15 +209,18 @@ def _check_dispersive(
     if not dispersive:
         return
     least = {one.name: replace(one, permittivity=stable_permittivity(one, dt), poles=()) for one in dispersive}
-    limit = courant_limit(spacing, dimensions, {**materials, **least}.values()) if all(
-        one.permittivity > 0 for one in least.values()
-    ) else 0.0
+    limit = (
+        courant_limit(spacing, dimensions, {**materials, **least}.values())
+        if all(one.permittivity > 0 for one in least.values())
+        else 0.0
+    )
     if dt > limit * (1 + 1e-12):
         worst = min(least.values(), key=lambda one: one.permittivity)
         keys = next(one for one in tables if one.text("id") == worst.name)
+        courant = 0.99 * max(worst.permittivity, 0.01) ** 0.5
         raise keys.error(
             f"a time step of {dt:.6g} s is unstable: to the fastest oscillations its permittivity is "
-            f"{worst.permittivity:.4g}; set [time] courant to {0.99 * (max(worst.permittivity, 0.01)) ** 0.5:.3g} or less",
+            f"{worst.permittivity:.4g}; set [time] courant to {courant:.3g} or less",
             "poles",
         )
 

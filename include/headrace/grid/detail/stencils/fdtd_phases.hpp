@@ -23,10 +23,10 @@ enum class FdtdPhase : int {
   receivers,
 };
 
-inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
-                                        FdtdPhase::absorb_h_z,       FdtdPhase::magnetic_sources, FdtdPhase::disperse, FdtdPhase::update_e,
-                                        FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,       FdtdPhase::absorb_e_z,
-                                        FdtdPhase::electric_sources, FdtdPhase::receivers};
+inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,   FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
+                                        FdtdPhase::absorb_h_z, FdtdPhase::magnetic_sources, FdtdPhase::disperse,
+                                        FdtdPhase::update_e,   FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,
+                                        FdtdPhase::absorb_e_z, FdtdPhase::electric_sources, FdtdPhase::receivers};
 
 /// Whether a step in so many dimensions, with absorbing layers and dispersive media or without, has this phase.
 [[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing, bool dispersive) noexcept {
