@@ -38,7 +38,8 @@ class Solver(Protocol):
         permeability: Any,  # noqa: ANN401
         *,
         edges: Any,  # noqa: ANN401
-        **dispersive: Any,  # noqa: ANN401
+        media: Any = (),  # noqa: ANN401
+        medium: Any = 0,  # noqa: ANN401
     ) -> None: ...
     def set_component_materials(  # noqa: D102
         self,
