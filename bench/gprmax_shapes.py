@@ -7,8 +7,8 @@ gprMax is another program, under another licence: it is run, in an environment o
 
 For each case it prints how many edges lie in another permittivity than gprMax's (#geometry_objects_write), and the
 largest difference of all components at a receiver over the largest value of their kind. Walls reflect in all of them,
-so that layers have no part in it. Fails where an edge differs, or a trace by more than single precision explains; that of
-a transmission line, which is replaced, may be 2% apart.
+so that layers have no part in it. Fails where an edge differs, or a trace by more than single precision explains; that
+of a transmission line, which is replaced, may be 2% apart.
 """
 
 import argparse
