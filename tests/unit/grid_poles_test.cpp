@@ -112,7 +112,14 @@ struct Filled {
             .medium = medium};
   }
 
-  FdtdOptions options{.extent = {6, 5, 4}, .dimensions = 3, .spacing = 1e-3, .pole_values = 2};
+  FdtdOptions options = [] {
+    FdtdOptions made;
+    made.extent = {6, 5, 4};
+    made.dimensions = 3;
+    made.spacing = 1e-3;
+    made.pole_values = 2;
+    return made;
+  }();
   std::vector<double> permittivity{1};
   std::vector<double> conductivity{0};
   std::vector<FdtdMedium> media{debye(2, 1e-11)};
