@@ -34,7 +34,8 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
                   const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& mode,
                   const std::string& passes, int pass_steps, double wait_limit, std::int64_t cpml,
                   const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
-                  const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides) {
+                  const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides,
+                  int pole_values) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -63,6 +64,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
   options.precision = grid::parse_precision(precision);
   options.averaging = averaging;
   options.per_component = per_component;
+  options.pole_values = pole_values;
   if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
   new (self) FdtdOptions(std::move(options));
 }
@@ -105,7 +107,7 @@ void bind_fdtd_options(nb::module_& module) {
       .def("__init__", &make_options, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a,
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
-           "per_component"_a = false, "sides"_a.none() = nb::none())
+           "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0)
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },

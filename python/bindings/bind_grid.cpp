@@ -33,16 +33,17 @@ using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Edges of one component: numbers of cells, permittivities and conductivities.
-using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers>;
+/// Edges of one component: numbers of cells, permittivities, conductivities and dispersive media.
+using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers, Values<std::uint16_t>>;
 
 [[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
   return {numbers.data(), numbers.shape(0)};
 }
 
 [[nodiscard]] grid::FdtdEdges edges_of(const Edges& edges) noexcept {
-  const auto& [cells, permittivity, conductivity] = edges;
-  return {{cells.data(), cells.shape(0)}, span_of(permittivity), span_of(conductivity)};
+  const auto& [cells, permittivity, conductivity, medium] = edges;
+  return {
+      {cells.data(), cells.shape(0)}, span_of(permittivity), span_of(conductivity), {medium.data(), medium.shape(0)}};
 }
 
 void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
@@ -153,15 +154,20 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
   fdtd.def(
           "set_materials",
           [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability,
-             const std::array<Edges, 3>& edges) {
+             const std::array<Edges, 3>& edges, const std::vector<grid::FdtdMedium>& media,
+             const Values<std::uint16_t>& medium) {
             const GilRelease released;
             self.set_materials({span_of(permittivity),
                                 span_of(conductivity),
                                 span_of(permeability),
-                                {edges_of(edges[0]), edges_of(edges[1]), edges_of(edges[2])}});
+                                {edges_of(edges[0]), edges_of(edges[1]), edges_of(edges[2])},
+                                media,
+                                {medium.data(), medium.shape(0)}});
           },
-          "permittivity"_a, "conductivity"_a, "permeability"_a, "edges"_a,
-          "Of one value, or of one a cell, x fastest; and edges along each axis: cells, permittivity, conductivity.")
+          "permittivity"_a, "conductivity"_a, "permeability"_a, "edges"_a, "media"_a, "medium"_a,
+          "Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, "
+          "medium; "
+          "dispersive media, and the number of each cell's, 0 for none.")
       .def(
           "set_component_materials",
           [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability_hx,
@@ -187,6 +193,45 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
           "field"_a, "cell"_a)
       .def("trace", &trace, "receiver"_a, nb::sig("def trace(self, receiver: int) -> numpy.typing.NDArray[Any]"))
       .def_prop_ro("receiver_count", &Fdtd::receiver_count);
+}
+
+/// Edges of one component: numbers of cells, and dispersive media.
+using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
+
+[[nodiscard]] int pole_values_needed(int dimensions, const grid::Offsets& shape, bool averaging,
+                                     const std::vector<grid::FdtdMedium>& media, const Values<std::uint16_t>& medium,
+                                     const std::array<MediumEdges, 3>& edges) {
+  grid::FdtdMaterials materials;
+  std::vector<double> unused;
+  for (std::size_t along = 0; along < edges.size(); ++along) {
+    const auto& [cells, its] = edges[along];
+    unused.resize(std::max(unused.size(), its.shape(0)));
+    materials.edges[along].cells = {cells.data(), cells.shape(0)};
+    materials.edges[along].medium = {its.data(), its.shape(0)};
+  }
+  for (grid::FdtdEdges& along : materials.edges) along.permittivity = along.conductivity = unused;
+  materials.media = media;
+  materials.medium = {medium.data(), medium.shape(0)};
+  const GilRelease released;
+  return grid::pole_values_needed(materials, {shape[0], shape[1], shape[2]}, dimensions, averaging);
+}
+
+void bind_media(nb::module_& module) {
+  using grid::FdtdMedium;
+  module.def("pole_values_needed", &pole_values_needed, "dimensions"_a, "shape"_a, "averaging"_a, "media"_a, "medium"_a,
+             "edges"_a, "FdtdOptions.pole_values of such media, of cells (one number, or one a cell) and of edges.");
+  nb::class_<FdtdMedium>(module, "FdtdMedium", "The poles of a dispersive medium.")
+      .def(nb::init<>())
+      .def("add_debye", &grid::add_debye, "difference"_a, "relaxation_time"_a)
+      .def("add_lorentz", &grid::add_lorentz, "difference"_a, "omega_0"_a, "damping"_a)
+      .def("add_drude", &grid::add_drude, "omega_p"_a, "rate"_a)
+      .def_ro("conductivity", &FdtdMedium::conductivity, "S/m, that of Drude poles at frequency 0.")
+      .def_prop_ro("pole_values", &grid::pole_values, "Values of memory that a component of E keeps for it.")
+      .def("problem", &grid::problem_of, "time_step"_a, "Why a run cannot have it; empty where it can.")
+      .def("permittivity_in_step", &grid::permittivity_in_step, "time_step"_a,
+           "What the poles add to the permittivity that a step divides by.")
+      .def("permittivity_at_fastest", &grid::permittivity_at_fastest, "time_step"_a,
+           "What they add to the permittivity that the time step has to be stable for.");
 }
 
 }  // namespace
@@ -215,6 +260,7 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
       .def_prop_ro("parts", &parts, "The device of each part of this process, and its cells.");
   bind_points(fdtd);
+  bind_media(module);
 }
 
 }  // namespace headrace::python

@@ -3011,7 +3011,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -3100,9 +3100,9 @@ class FdtdCore:
     def parts(self) -> list[tuple[str, str]]:
         """The device of each part of this process, and its cells."""
 
-    def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> None:
+    def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]], media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
-        Of one value, or of one a cell, x fastest; and edges along each axis: cells, permittivity, conductivity.
+        Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, medium; dispersive media, and the number of each cell's, 0 for none.
         """
 
     def set_component_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hx: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
@@ -3119,6 +3119,41 @@ class FdtdCore:
 
     @property
     def receiver_count(self) -> int: ...
+
+def pole_values_needed(dimensions: int, shape: Sequence[int], averaging: bool, media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> int:
+    """
+    FdtdOptions.pole_values of such media, of cells (one number, or one a cell) and of edges.
+    """
+
+class FdtdMedium:
+    """The poles of a dispersive medium."""
+
+    def __init__(self) -> None: ...
+
+    def add_debye(self, difference: float, relaxation_time: float) -> None: ...
+
+    def add_lorentz(self, difference: float, omega_0: float, damping: float) -> None: ...
+
+    def add_drude(self, omega_p: float, rate: float) -> None: ...
+
+    @property
+    def conductivity(self) -> float:
+        """S/m, that of Drude poles at frequency 0."""
+
+    @property
+    def pole_values(self) -> int:
+        """Values of memory that a component of E keeps for it."""
+
+    def problem(self, time_step: float) -> str:
+        """Why a run cannot have it; empty where it can."""
+
+    def permittivity_in_step(self, time_step: float) -> float:
+        """What the poles add to the permittivity that a step divides by."""
+
+    def permittivity_at_fastest(self, time_step: float) -> float:
+        """
+        What they add to the permittivity that the time step has to be stable for.
+        """
 
 class JacobiCore:
     """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""

@@ -121,7 +121,7 @@ void Part::record(std::size_t cycles) {
 std::vector<WorkSpan> Part::recorded() const { return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>(); }
 
 void Part::advance(std::uint64_t steps) noexcept {
-  // Swaps come round to where they began: they do so at the latest after 5,460 times, with 32 fields.
+  // Swaps come round to where they began; a stencil has few of them.
   std::array<int, kFieldsMax> start{};
   std::iota(start.begin(), start.end(), 0);
   auto fields = start;

@@ -10,14 +10,12 @@ namespace headrace::grid::detail {
 
 namespace {
 
-[[nodiscard]] FieldSet all_fields(int count) { return {count == 32 ? ~0U : (1U << static_cast<unsigned>(count)) - 1}; }
-
 void check(const StencilFacts& facts) {
   if (facts.stencils.empty()) throw UsageError(fmt::format("stencil {}: none was given", facts.name));
   if (facts.phases.empty()) throw UsageError(fmt::format("stencil {} has no phase", facts.name));
   for (std::size_t p = 0; p < facts.phases.size(); ++p) {
     const Phase& phase = facts.phases[p];
-    if (!(phase.writes | phase.reads | phase.neighbours).within(all_fields(facts.field_count))) {
+    if (!(phase.writes | phase.reads | phase.neighbours).within(fields_from(0, facts.field_count))) {
       throw UsageError(fmt::format("phase {} of stencil {} names a field that is not among its {}", p, facts.name,
                                    facts.field_count));
     }

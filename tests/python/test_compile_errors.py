@@ -145,7 +145,7 @@ const auto made = grid::make_stencil(Blur{});
         ("template <int PhaseNumber, class Cell>", "template <class Cell>", "a stencil updates a cell by"),
         ("update(Cell", "apply(Cell", "a stencil updates a cell by"),
         ("kFields = 2", "kFields = 1", "a phase names a field that kFields does not count"),
-        ("kFields = 2", "kFields = 33", "a stencil has 1 to 32 fields"),
+        ("kFields = 2", "kFields = 65", "a stencil has 1 to 64 fields"),
         ("using Value = float", "using Value = char", "values have 4 or 8 bytes"),
         ("using Value", "using Number", "a stencil has kName, Value, kFields and kPhases"),
         (".neighbours = grid::fields(now)", ".neighbours = grid::fields(next)", "reads at neighbours what it writes"),

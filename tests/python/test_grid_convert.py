@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headrace import DataError, Error, SystemError, UsageError  # noqa: A004
+from headrace.grid import Debye
 from headrace.grid.gprmax import Converted, InputFileError, blocks, convert, read
 from headrace.grid.solver.model import paint
 from headrace.grid.solver.reading import parse_scene
@@ -276,10 +277,8 @@ def test_version_2_in_three_dimensions():
     assert isinstance(shape, Cylinder)
     assert (*shape.start, *shape.end) == pytest.approx((0.1, 0.05, 0.12, 0.1, 0.15, 0.12))
     assert (scene.sources[0].field, scene.sources[0].wave) == ("ex", Wave("gaussian", 900e6, 2.0, 0.0, 1e-9))
-    with pytest.raises(
-        InputFileError, match=r":4: #medium: a Debye medium, 'sand'|#add_dispersion_debye: a Debye medium"
-    ):
-        convert(text.replace("4.0 0.0 0.0 0.01", "4.0 2.0 1e-9 0.01"), PATH)
+    wet = convert(text.replace("4.0 0.0 0.0 0.01", "4.0 2.5 1e-9 0.01"), PATH).scene.materials["sand"]
+    assert (wet.permittivity, wet.conductivity, wet.poles) == (2.5, 0.01, (Debye(1.5, 1e-9),))
 
 
 def test_two_dimensions_as_version_4_writes_them():
@@ -328,8 +327,17 @@ def test_files_that_are_included(tmp_path: Path):
         ("#rx:", "#voltage_source: z 0.1 0.1 0 50 a\n#rx:", ":11: #voltage_source: there is no waveform 'a'"),
         ("#rx:", "#voltage_source: z 0.1 0.1 0 0 my_ricker\n#rx:", ":11: #voltage_source: a hard source (0 Ohm)"),
         ("#rx:", "#voltage_source: z 0.1 0.1 0 -5 my_ricker\n#rx:", "a resistance of -5 Ohm is below 0"),
-        ("#rx:", "#transmission_line: z 0 0 0 50 a\n#rx:", "#transmission_line: a transmission line, which"),
-        ("#rx:", "#add_dispersion_debye: 1 2 1e-11 half_space\n#rx:", ":11: #add_dispersion_debye: a Debye medium"),
+        ("#rx:", "#transmission_line: z 0.1 0.1 0 50 a\n#rx:", "#transmission_line: there is no waveform 'a'"),
+        ("#rx:", "#transmission_line: z 0.1 0.1 0 400 my_ricker\n#rx:", "not above 0 and below that of vacuum"),
+        (
+            "#rx:",
+            "#add_dispersion_debye: 0 half_space\n#rx:",
+            ":11: #add_dispersion_debye: '0' is not a number of poles",
+        ),
+        ("#rx:", "#add_dispersion_debye: 2 2 1e-11 half_space\n#rx:", "4 parameters, not 6"),
+        ("#rx:", "#add_dispersion_debye: 1 2 1e-11 sand\n#rx:", "there is no material 'sand' above"),
+        ("#rx:", "#add_dispersion_debye: 1 2 -1e-11 half_space\n#rx:", "'half_space': a relaxation time of -1e-11"),
+        ("#rx:", "#add_dispersion_debye: 1 2 1e-14 half_space\n#rx:", "below the time step"),
         ("#material:", "#materials:", "cylinder.in:8: #materials: there is no such command; did you mean 'material'?"),
         ("#rx:", "#rx ", "cylinder.in:11: '#rx  0.140 0.170 0' is not a command"),
         ("6 0.01 1 0", "6 0.01 1 2", "#material: a magnetic loss of 2 Ohm/m"),

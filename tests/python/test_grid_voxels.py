@@ -250,17 +250,11 @@ def test_fractal_boxes_of_gprmax():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        (
-            "#material_list: m0 m1 m2 soil",
-            "#soil_peplinski: 0.5 0.5 2 2.66 0.001 0.25 soil",
-            "whose materials are Debye",
-        ),
         (" 3 soil box", " 4 soil box", "4 materials, and 'soil' has 3"),
         (" 3 soil box", " 3 m0 box", "3 materials, and 'm0' is no list of them"),
         ("0.04 0.06 box", "0.04 0.06 bax", "there is no fractal box 'bax'"),
         ("roughness: 0 0 0.05 0.1 0.1 0.05", "roughness: 0 0 0.04 0.1 0.1 0.04", "it lies on no side of 'box'"),
         ("0.04 0.06 box", "0.06 0.04 box", "its limits 0.06 and 0.04 do not ascend"),
-        ("#material: 80 0 1 0 water\n", "", "water is a Debye medium, which the solver does not have, unless"),
         (
             "#add_surface_water",
             "#add_grass: 1\n#add_surface_water",

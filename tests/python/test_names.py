@@ -39,7 +39,7 @@ INTERNAL = {
     *("Aggregate", "ColumnType", "Operation", "ResultColumn", "ScanExpression", "TimeUnit", "TypeId"),  # fetch.bind
     *("ChunkArray", "Fetch", "FetchSource", "FetchTable", "FetchedChunk", "MappedFile", "ParquetFooter"),  # fetch.files
     *("ParquetStatistics", "StringDictionary", "stream_formats"),
-    *("FdtdCore", "FdtdOptions", "JacobiCore"),  # grid.Fdtd and grid.Jacobi
+    *("FdtdCore", "FdtdMedium", "FdtdOptions", "JacobiCore", "pole_values_needed"),  # grid.Fdtd and grid.Jacobi
     *(
         "follow_capture",
         "receive_capture",

@@ -26,6 +26,7 @@
 #include "headrace/device/device.hpp"
 #include "headrace/grid/detail/decomposition.hpp"
 #include "headrace/grid/detail/fdtd_coefficients.hpp"
+#include "headrace/grid/detail/fdtd_poles.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {
@@ -52,6 +53,10 @@ struct FdtdOptions {
   /// Whether Fdtd::set_component_materials() is there: Hx and Hy then have coefficients of their own, a value a cell
   /// more. Two dimensions only.
   bool per_component = false;
+  /// Values of memory that each component of E keeps for the poles of dispersive media, see pole_values(): as many as
+  /// the medium, or the mean of media, with the most needs, 14 at most. 0 where there are none. Each is a field of the
+  /// domain's size, in three dimensions three of them, and steps are then done one by one.
+  int pole_values = 0;
 };
 
 /// Edges of cells that lie in something else than the cells around them: wires, sheets, resistors. Each takes its
@@ -60,6 +65,8 @@ struct FdtdEdges {
   std::span<const std::int64_t> cells;   ///< The number of the edge's cell, x fastest; ascending.
   std::span<const double> permittivity;  ///< Relative, above 0.
   std::span<const double> conductivity;  ///< S/m, from 0.
+  /// FdtdMaterials::medium of each; empty where no edge has one.
+  std::span<const std::uint16_t> medium = {};
 };
 
 /// Materials of all cells: one value for all of them, or one for each, x fastest.
@@ -68,7 +75,16 @@ struct FdtdMaterials {
   std::span<const double> conductivity;  ///< S/m, from 0.
   std::span<const double> permeability;  ///< Relative, above 0.
   std::array<FdtdEdges, 3> edges{};      ///< Those of Ex, Ey and Ez; in two dimensions Ez has some alone.
+  /// Dispersive media. Permittivities are then those at infinite frequency.
+  std::span<const FdtdMedium> media = {};
+  /// 0 where a cell has none of them, n for the nth: one for all cells, or one for each. Empty where there are none.
+  std::span<const std::uint16_t> medium = {};
 };
+
+/// FdtdOptions::pole_values that these materials need, of which cells, edges and media have passed the checks of
+/// Fdtd::set_materials().
+[[nodiscard]] int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions,
+                                     bool averaging);
 
 /// What each component of two dimensions lies in: one value for all cells, or one for each, x fastest. Component
 /// places are those of docs/fdtd.md. A permeability may be one that stands for a shortened contour.
@@ -97,9 +113,11 @@ class Fdtd {
   /// cells around its edge, so that it is 0 on a perfect conductor, and borders between dielectrics are of second
   /// order. In three dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that
   /// share its face; in two it takes that of its cell. Without FdtdOptions::averaging all components of a cell take its
-  /// material. FdtdMaterials::edges come after that, whatever cells say. Throws UsageError for another number of
-  /// values, for a value that cannot be (with its cell), and where the time step is not stable; DeviceError where a
-  /// device has no memory for the combinations of materials.
+  /// material. The poles of dispersive media are averaged as permittivities are: a component has those of all media
+  /// around it, each with its share. FdtdMaterials::edges come after that, whatever cells say. Throws UsageError for
+  /// another number of values, for a value that cannot be (with its cell), for a medium that problem_of() has something
+  /// against, for more poles than FdtdOptions::pole_values has room for, and where the time step is not stable;
+  /// DeviceError where a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
   /// Fills the domain from the next step on with materials that were worked out per component, as they are. Needs
   /// FdtdOptions::per_component. Stable where, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 /
@@ -141,7 +159,8 @@ class Fdtd {
 
   /// The fields of Maxwell's equations, in order.
   [[nodiscard]] std::vector<std::string> fields() const;
-  /// These, and what absorbing layers remember ("psi_..."): all that has to be kept to go on later.
+  /// These, and what absorbing layers ("psi_...") and poles ("pole_...") remember: all that has to be kept to go on
+  /// later.
   [[nodiscard]] std::vector<std::string> state_fields() const;
   /// Goes on as if `steps` had been done, with these traces so far, one a receiver with a value for each step. Throws
   /// UsageError for others.

@@ -8,6 +8,7 @@ from headrace import quiet, tables
 from headrace.cli import show
 from headrace.grid.solver.choosing import Chosen
 from headrace.grid.solver.model import times
+from headrace.grid.solver.poles import is_dispersive
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Done
 from headrace.text import printable
@@ -72,9 +73,11 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
     }
 
 
-def _choices(chosen: Chosen, devices: list[str]) -> list[str]:
+def _choices(scene: Scene, chosen: Chosen, devices: list[str]) -> list[str]:
     """What was measured before the run, and what came of it."""
     layout, lines = chosen.layout, []
+    if is_dispersive(scene):
+        lines.append("Steps are done one by one: passes of several over memory have no dispersive materials")
     if layout.weights and len(devices) > 1:
         shares = [weight / sum(layout.weights) for weight in layout.weights]
         each = ", ".join(f"{share:.0%} to {device}" for share, device in zip(shares, devices, strict=True))
@@ -98,7 +101,7 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
         f"{tables.short_time(scene.dt)}, {scene.precision} precision, "
         f"on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
-    lines += _choices(chosen, devices)
+    lines += _choices(scene, chosen, devices)
     if done.interrupted:
         got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
         lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")

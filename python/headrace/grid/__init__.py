@@ -2,10 +2,11 @@
 
 from headrace import display
 from headrace._core import Ranks
+from headrace.grid.dispersion import Debye, Drude, Lorentz
 from headrace.grid.fdtd import Fdtd
 from headrace.grid.jacobi import Jacobi
 from headrace.grid.layers import Cpml
 
-__all__ = ["Cpml", "Fdtd", "Jacobi", "Ranks"]
+__all__ = ["Cpml", "Debye", "Drude", "Fdtd", "Jacobi", "Lorentz", "Ranks"]
 
 display.complete([Fdtd, Jacobi])

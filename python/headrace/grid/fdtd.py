@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from headrace._core import Device, FdtdCore, FdtdOptions, Ranks
 from headrace.errors import UsageError
 from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
+from headrace.grid.dispersion import Pole, medium_of
 from headrace.grid.domain import AXES, cuts_of, padded, shape_of
 from headrace.grid.layers import Cpml
 
@@ -58,6 +59,7 @@ class Fdtd:
         precision: str = "single",
         averaging: bool = True,
         per_component: bool = False,
+        pole_values: int = 0,
         ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
@@ -77,6 +79,9 @@ class Fdtd:
         borders of materials second order. Without it all components of a cell take that cell's material.
         `per_component` is for set_component_materials(), in two dimensions: hx and hy then have coefficients of their
         own, a value a cell more.
+        `pole_values` is how many values of memory each component of E keeps for the poles of dispersive media: one for
+        a Debye or Drude pole, two for a Lorentz one, as many as the medium with the most needs, or the media that meet
+        around a component together; 14 at most. Steps are then done one by one, without passes.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
@@ -106,6 +111,7 @@ class Fdtd:
             ranks=ranks,
             grading=layers.grading,
             sides=self._sides(layers),
+            pole_values=pole_values,
         )
         self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
@@ -127,7 +133,9 @@ class Fdtd:
         conductivity: ArrayLike = 0.0,
         permeability: ArrayLike = 1.0,
         *,
-        edges: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None,
+        edges: Mapping[str, tuple[ArrayLike, ...]] | None = None,
+        media: Sequence[Sequence[Pole]] = (),
+        medium: ArrayLike = 0,
     ) -> None:
         """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
 
@@ -135,9 +143,13 @@ class Fdtd:
         edge, so that it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of
         the permeabilities of the two cells that share its face; in two it takes that of its cell.
         `edges` lie in something else than the cells around them, such as wires, sheets and resistors: by component of
-        E the nodes, an array of (edges, axes), and the permittivity and conductivity of each, or one for all.
+        E the nodes, an array of (edges, axes), and the permittivity and conductivity of each, or one for all. A fourth
+        entry is the dispersive medium of each.
+        `media` are the poles of dispersive media, whose permittivity is then that at infinite frequency, and `medium`
+        says which of them a cell has: 0 for none, 1 for the first. Means have the poles of all media around a
+        component, each with its share.
         Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
-        cannot be, and where dt is not stable in these materials.
+        cannot be (with the number of the medium), and where dt is not stable in these materials.
         """
         given = edges or {}
         for name in given:
@@ -148,11 +160,13 @@ class Fdtd:
             self._per_cell("conductivity", conductivity),
             self._per_cell("permeability", permeability),
             tuple(self._edges(name, *given.get(name, ((), (), ()))) for name in _ELECTRIC),
+            [medium_of(poles) for poles in media],
+            self._media(medium),
         )
 
     def _edges(
-        self, name: str, nodes: ArrayLike, permittivity: ArrayLike, conductivity: ArrayLike
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        self, name: str, nodes: ArrayLike, permittivity: ArrayLike, conductivity: ArrayLike, medium: ArrayLike = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.uint16]]:
         """Edges of one component as numbers of cells, ascending, and their values."""
         places = np.asarray(nodes, dtype=np.int64).reshape(-1, len(self._shape))
         if np.any((places < 0) | (places >= np.array(self._shape))):
@@ -168,7 +182,8 @@ class Fdtd:
             values.append(np.ascontiguousarray(np.broadcast_to(column, cells.shape)[order]))
         if np.any(np.diff(cells[order]) == 0):
             raise UsageError(f"an edge of {name} is there twice")
-        return np.ascontiguousarray(cells[order]), values[0], values[1]
+        media = np.broadcast_to(np.asarray(medium, dtype=np.uint16), cells.shape)
+        return np.ascontiguousarray(cells[order]), values[0], values[1], np.ascontiguousarray(media[order])
 
     def set_component_materials(
         self,
@@ -367,6 +382,14 @@ class Fdtd:
         if len(given) != len(self._shape):
             raise UsageError(f"cell {given} has {len(given)} indices, and the domain {len(self._shape)} axes")
         return padded(given, 0)
+
+    def _media(self, medium: ArrayLike) -> NDArray[np.uint16]:
+        given = np.asarray(medium)
+        if given.shape not in {(), self._shape}:
+            raise UsageError(f"medium has the shape {given.shape}, and the domain {self._shape}")
+        if np.any((given < 0) | (given > np.iinfo(np.uint16).max)):
+            raise UsageError("medium numbers media: 0 for none, 1 for the first")
+        return given.astype(np.uint16).ravel(order="F")
 
     def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
         given = np.asarray(values, dtype=np.float64)

@@ -52,6 +52,7 @@ from headrace.grid.solver.tables import (
     Object,
     PlaneWave,
     Plate,
+    Pole,
     Receiver,
     Scan,
     Sector,
@@ -80,6 +81,7 @@ __all__ = [
     "Object",
     "PlaneWave",
     "Plate",
+    "Pole",
     "Receiver",
     "Scan",
     "Scene",
@@ -178,7 +180,7 @@ class Scene:
         return cls(
             Domain(**domain),
             Time(**content["time"]),
-            [Material(**one) for one in content.get("materials", ())],
+            [_material(one) for one in content.get("materials", ())],
             [_object(one) for one in content.get("objects", ())],
             [Source(**one) for one in content.get("sources", ())],
             [Receiver(**one) for one in content.get("receivers", ())],
@@ -208,6 +210,13 @@ class Scene:
             )
             for (name, component), number in model.receivers.items()
         }
+
+
+def _material(table: Table) -> Material:
+    """A material, with its poles as a class."""
+    if "poles" not in table:
+        return Material(**table)
+    return Material(**{**table, "poles": [Pole(**one) for one in table["poles"]]})
 
 
 def _object(table: Table) -> Object:

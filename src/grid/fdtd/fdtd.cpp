@@ -109,10 +109,11 @@ std::vector<std::string> Fdtd::fields() const {
 
 std::vector<std::string> Fdtd::state_fields() const {
   std::vector<std::string> names = fields();
-  if (state_->options.cpml.cells == 0) return names;
-  for (const std::string_view name : fdtd_names(state_->options.dimensions)) {
-    if (is_memory(name)) names.emplace_back(name);
+  const FdtdOptions& options = state_->options;
+  for (const std::string_view name : fdtd_names(options.dimensions)) {
+    if (options.cpml.cells > 0 && is_memory(name)) names.emplace_back(name);
   }
+  for (std::string& name : pole_names(options.dimensions, options.pole_values)) names.push_back(std::move(name));
   return names;
 }
 

@@ -18,6 +18,7 @@ constexpr std::array kSettings{"dimensions",
                                "bytes of precision",
                                "averaging",
                                "materials per component",
+                               "values of memory of poles",
                                "cells of absorbing layers",
                                "cells of the layer at the low wall of x",
                                "cells of the layer at the high wall of x",
@@ -41,6 +42,7 @@ using Settings = std::array<double, kSettings.size()>;
           options.precision == Precision::fp64 ? 8.0 : 4.0,
           options.averaging ? 1.0 : 0.0,
           options.per_component ? 1.0 : 0.0,
+          static_cast<double>(options.pole_values),
           static_cast<double>(cpml.cells),
           static_cast<double>(cpml.thickness(0)[0]),
           static_cast<double>(cpml.thickness(0)[1]),
@@ -86,7 +88,16 @@ std::uint64_t digest_of(const FdtdMaterials& materials) {
     for (const std::int64_t cell : edges.cells) digest.add(cell);
     digest.add(edges.permittivity);
     digest.add(edges.conductivity);
+    for (const std::uint16_t medium : edges.medium) digest.add(medium);
   }
+  for (const FdtdMedium& medium : materials.media) {
+    digest.add(medium.conductivity);
+    for (const FdtdPole& pole : medium.poles) {
+      for (const double value : {pole.strength.real(), pole.strength.imag(), pole.rate.real(), pole.rate.imag()})
+        digest.add(value);
+    }
+  }
+  for (const std::uint16_t medium : materials.medium) digest.add(medium);
   return digest.value();
 }
 

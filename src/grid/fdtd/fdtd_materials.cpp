@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "grid/fdtd/fdtd_dispersive.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -115,6 +116,7 @@ void check_materials(const FdtdMaterials& materials, const FdtdOptions& options,
       throw UsageError("edges of ex or ey, and in two dimensions there is ez alone");
     permittivity_min = std::min(permittivity_min, check_edges(edges, options));
   }
+  permittivity_min = std::min(permittivity_min, check_media(materials, options, time_step));
   check_time_step(time_step, options, permittivity_min, permeability_min);
 }
 

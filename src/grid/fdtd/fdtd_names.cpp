@@ -1,5 +1,7 @@
 #include "grid/fdtd/fdtd_names.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstddef>
 
@@ -26,6 +28,24 @@ constexpr std::array<std::string_view, 6> kComponents3d{"ex", "ey", "ez", "hx", 
 std::span<const std::string_view> fdtd_names(int dimensions) noexcept {
   if (dimensions == 2) return kNames2d;
   return kNames3d;
+}
+
+std::vector<std::string> pole_names(int dimensions, int pole_values) {
+  std::vector<std::string> names;
+  for (int value = 0; value < pole_values; ++value) {
+    for (const std::string_view component : fdtd_components(dimensions)) {
+      if (!is_magnetic(component)) names.push_back(fmt::format("pole_{}_{}", component, value));
+    }
+  }
+  return names;
+}
+
+int first_pole_field(int dimensions, bool absorbing) noexcept {
+  return dimensions == 2 ? fdtd2d::e_medium(absorbing) + 1 : fdtd3d::first_memory(absorbing);
+}
+
+int medium_field(int dimensions, bool absorbing) noexcept {
+  return dimensions == 2 ? fdtd2d::e_medium(absorbing) : static_cast<int>(fdtd3d::e_medium);
 }
 
 std::span<const std::string_view> fdtd_components(int dimensions) noexcept {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "headrace/grid/detail/box.hpp"
 
@@ -10,6 +12,14 @@ namespace headrace::grid {
 
 /// The names of the stencil with absorbing layers, in its order; without them it has those before the first "psi_...".
 [[nodiscard]] std::span<const std::string_view> fdtd_names(int dimensions) noexcept;
+
+/// The names of the memories of poles, in the order of their fields: pole_ez_0, pole_ez_1 and so on; in three
+/// dimensions pole_ex_0, pole_ey_0, pole_ez_0, pole_ex_1 and so on.
+[[nodiscard]] std::vector<std::string> pole_names(int dimensions, int pole_values);
+
+/// The field of the first of them, and, in two dimensions, that of the number of a cell's medium.
+[[nodiscard]] int first_pole_field(int dimensions, bool absorbing) noexcept;
+[[nodiscard]] int medium_field(int dimensions, bool absorbing) noexcept;
 
 /// Components of E and H, in the order in which people write them.
 [[nodiscard]] std::span<const std::string_view> fdtd_components(int dimensions) noexcept;

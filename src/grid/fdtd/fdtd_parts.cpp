@@ -111,6 +111,34 @@ void FdtdPart<Value>::set_media(FdtdMediaTables<Value> media, const FdtdMediaRun
 }
 
 template <class Value>
+FdtdPoleTables FdtdPart<Value>::upload_poles(std::span<const FdtdDispersive<double>> media,
+                                             std::span<const FdtdPoleFactors<double>> poles) {
+  const auto rounded = [](double value) { return static_cast<Value>(value); };
+  std::vector<FdtdDispersive<Value>> of_media;
+  for (const FdtdDispersive<double>& one : media) {
+    FdtdDispersive<Value>& made = of_media.emplace_back();
+    std::ranges::copy(one.first, made.first);
+    std::ranges::copy(one.real, made.real);
+    std::ranges::copy(one.pairs, made.pairs);
+    std::ranges::transform(one.change, made.change, rounded);
+  }
+  std::vector<FdtdPoleFactors<Value>> of_poles;
+  for (const FdtdPoleFactors<double>& one : poles) {
+    FdtdPoleFactors<Value>& made = of_poles.emplace_back();
+    std::ranges::transform(one.decay, made.decay, rounded);
+    std::ranges::transform(one.gain, made.gain, rounded);
+  }
+  return {upload(of_media), upload(of_poles)};
+}
+
+template <class Value>
+void FdtdPart<Value>::set_poles(FdtdPoleTables tables) noexcept {
+  poles_ = std::move(tables);
+  tables_.dispersion = {poles_.media.template as<FdtdDispersive<Value>>(),
+                        poles_.poles.template as<FdtdPoleFactors<Value>>()};
+}
+
+template <class Value>
 template <class Item>
 Buffer FdtdPart<Value>::upload(const std::vector<Item>& items) {
   const std::size_t bytes = items.size() * sizeof(Item);

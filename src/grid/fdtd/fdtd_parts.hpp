@@ -47,6 +47,12 @@ struct FdtdMediaTables {
   Buffer magnetic;
 };
 
+/// The poles of dispersive media, in the memory of a device.
+struct FdtdPoleTables {
+  Buffer media;
+  Buffer poles;
+};
+
 /// FdtdMedia::runs of E and of H. All parts of CPU devices share them.
 struct FdtdMediaRuns {
   std::vector<std::uint32_t> electric;
@@ -70,6 +76,10 @@ class FdtdPart {
   [[nodiscard]] FdtdMediaTables<Value> upload_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                                                     const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
   void set_media(FdtdMediaTables<Value> media, const FdtdMediaRuns& runs) noexcept;
+  /// The same for the poles of dispersive media.
+  [[nodiscard]] FdtdPoleTables upload_poles(std::span<const FdtdDispersive<double>> media,
+                                            std::span<const FdtdPoleFactors<double>> poles);
+  void set_poles(FdtdPoleTables tables) noexcept;
   /// All sources of the domain: neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);
   /// Those that lie in what the part owns are its own to record.
@@ -90,6 +100,7 @@ class FdtdPart {
   Extent extent_;
   std::vector<Buffer> factors_;  ///< The tables of the layers.
   FdtdMediaTables<Value> media_;
+  FdtdPoleTables poles_;
   Buffer source_points_;
   Buffer samples_;
   Buffer receiver_points_;

@@ -41,12 +41,20 @@ void check(const FdtdOptions& options) {
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
   if (options.per_component && !flat) throw UsageError("materials per component are there in two dimensions only");
+  if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
+    throw UsageError(
+        fmt::format("{} values of memory for poles: there may be 0 to {}, one for a Debye or Drude pole and "
+                    "two for a Lorentz one",
+                    options.pole_values, kPoleValuesMax));
+  }
+  if (options.per_component && options.pole_values > 0)
+    throw UsageError("materials per component cannot be dispersive: set pole_values to 0, or per_component off");
 }
 
 /// Which number a phase has in a step of so many dimensions, with layers or without.
 [[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
   const auto before = std::count_if(kFdtdPhases.begin(), kFdtdPhases.end(), [&](FdtdPhase phase) {
-    return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0);
+    return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0, options.pole_values > 0);
   });
   return static_cast<int>(before);
 }
@@ -103,7 +111,11 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   SimulationOptions its = options.simulation;
   if (absorbing && std::min(its.redundant, its.pass_steps) == 1 && its.passes == Passes::automatic)
     its.passes = Passes::never;
-  StencilProgram program = options.dimensions == 3 ? fdtd3d_program<Value>(tables, absorbing)
+  const int poles = options.pole_values;
+  const bool flat = options.dimensions == 2;
+  StencilProgram program = poles > 0 && flat       ? fdtd2d_dispersive_program<Value>(tables, absorbing, poles)
+                           : poles > 0             ? fdtd3d_dispersive_program<Value>(tables, absorbing, poles)
+                           : !flat                 ? fdtd3d_program<Value>(tables, absorbing)
                            : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
                                                    : fdtd2d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
@@ -113,6 +125,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
 
 void Fdtd::State::set_materials(const FdtdMaterials& materials) {
   if (options.simulation.ranks) note_materials(digest_of(materials));
+  if (options.pole_values > 0) return set_dispersive(materials);
   if (options.dimensions == 3) {
     const auto electric = electric_media(materials, options, time_step);
     const auto magnetic = magnetic_media(materials, options, time_step);
@@ -203,6 +216,10 @@ int Fdtd::State::component(std::string_view name) const {
 
 int Fdtd::State::state_field(std::string_view name) const {
   if (options.cpml.cells > 0 && is_memory(name) && find(name) >= 0) return find(name);
+  const std::vector<std::string> poles = pole_names(options.dimensions, options.pole_values);
+  const auto pole = std::ranges::find(poles, name);
+  if (pole != poles.end())
+    return first_pole_field(options.dimensions, options.cpml.cells > 0) + static_cast<int>(pole - poles.begin());
   return component(name);
 }
 
@@ -233,8 +250,8 @@ void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
       [&]<class Value>(Parts<Value>& parts) {
         std::vector<FdtdMediaTables<Value>> tables;  // all of them are there before a part lets go of its own
         for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_media(electric, magnetic));
-        set_numbers("e_medium", electric.numbers);
-        set_numbers("h_medium", magnetic.numbers);
+        set_numbers(find("e_medium"), electric.numbers);
+        set_numbers(find("h_medium"), magnetic.numbers);
         media_runs_ = std::move(runs);
         for (std::size_t part = 0; part < parts.size(); ++part)
           parts[part].set_media(std::move(tables[part]), media_runs_);
@@ -242,13 +259,17 @@ void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
       parts_);
 }
 
-void Fdtd::State::set_numbers(std::string_view name, std::span<const std::uint32_t> numbers) {
+void Fdtd::State::set_numbers(int field, std::span<const std::uint32_t> numbers) {
   const auto set = [&]<class Value>(std::vector<Value> bits) {
     std::ranges::transform(numbers, bits.begin(), [](std::uint32_t number) { return combination_bits<Value>(number); });
-    simulation->set(find(name), std::span<const Value>(bits));
+    simulation->set(field, std::span<const Value>(bits));
   };
   if (options.precision == Precision::fp64) return set(std::vector<double>(numbers.size()));
   set(std::vector<float>(numbers.size()));
+}
+
+void Fdtd::State::restrict_poles(std::vector<Box> boxes) {
+  simulation->restrict(number_of(FdtdPhase::disperse, options), std::move(boxes));
 }
 
 void Fdtd::State::restrict_points() {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "grid/fdtd/fdtd_dispersive.hpp"
 #include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/grid/fdtd.hpp"
@@ -57,7 +58,10 @@ class Fdtd::State {
   void set_coefficients(const FdtdMaterialFields& fields);
   void set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                  const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
-  void set_numbers(std::string_view name, std::span<const std::uint32_t> numbers);
+  void set_numbers(int field, std::span<const std::uint32_t> numbers);
+  void set_dispersive(const FdtdMaterials& materials);
+  void set_poles(const FdtdDispersiveMedia& media);
+  void restrict_poles(std::vector<Box> boxes);
   void restrict_layers();
   void bring_points();
   void note_materials(std::uint64_t digest);

@@ -29,7 +29,8 @@ Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps
   const SimulationOptions& given = options.simulation;
   if (given.ranks) throw UsageError("redundant layers and push are measured in one process, not over ranks: name them");
   const bool alone = options.devices.size() == 1;
-  const bool in_passes = options.dimensions == 2 && given.mode == Mode::streams && given.passes != Passes::never;
+  const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
+                         given.passes != Passes::never;
   const std::span<const int> layers = alone && !in_passes ? std::span<const int>(kUntried) : kTriedRedundant;
   const std::span<const Push> pushes = alone ? std::span<const Push>(kNoPush) : kTriedPushes;
   SimulationOptions fallback = given;

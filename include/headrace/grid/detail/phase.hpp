@@ -7,13 +7,15 @@
 namespace headrace::grid {
 
 /// Most fields that a stencil has.
-inline constexpr int kFieldsMax = 32;
+inline constexpr int kFieldsMax = 64;
 
 /// Some of a stencil's fields.
 struct FieldSet {
-  std::uint32_t mask = 0;
+  std::uint64_t mask = 0;
 
-  [[nodiscard]] constexpr bool contains(int field) const noexcept { return (mask >> field & 1U) != 0; }
+  [[nodiscard]] constexpr bool contains(int field) const noexcept {
+    return (mask >> static_cast<unsigned>(field) & 1U) != 0;
+  }
   [[nodiscard]] constexpr bool empty() const noexcept { return mask == 0; }
   [[nodiscard]] constexpr bool within(FieldSet other) const noexcept { return (mask & ~other.mask) == 0; }
   friend constexpr FieldSet operator&(FieldSet a, FieldSet b) noexcept { return {a.mask & b.mask}; }
@@ -24,7 +26,14 @@ struct FieldSet {
 /// fields(now, next): each from 0 to kFieldsMax - 1.
 template <class... Field>
 [[nodiscard]] constexpr FieldSet fields(Field... its) noexcept {
-  return {(std::uint32_t{0} | ... | (std::uint32_t{1} << static_cast<unsigned>(its)))};
+  return {(std::uint64_t{0} | ... | (std::uint64_t{1} << static_cast<unsigned>(its)))};
+}
+
+/// `count` fields from `first` on.
+[[nodiscard]] constexpr FieldSet fields_from(int first, int count) noexcept {
+  FieldSet made;
+  for (int field = first; field < first + count; ++field) made = made | fields(field);
+  return made;
 }
 
 /// One pass over the cells, of the one or several that a step has, and all that Headrace needs to know of it: from this

@@ -34,8 +34,8 @@ template <class Stencil, int... PhaseNumber>
 template <class Stencil>
 [[nodiscard]] consteval bool has_its_fields() {
   for (const Phase& phase : Stencil::kPhases) {
-    const std::uint32_t named = (phase.writes | phase.reads | phase.neighbours).mask;
-    if (std::uint64_t{named} >> static_cast<unsigned>(Stencil::kFields) != 0) return false;
+    const FieldSet named = phase.writes | phase.reads | phase.neighbours;
+    if (!named.within(fields_from(0, Stencil::kFields))) return false;
   }
   return true;
 }
@@ -58,7 +58,7 @@ template <class Stencil>
     static_assert(std::is_trivially_copyable_v<Stencil>, "a stencil is a kernel argument, copied bytewise");
     static_assert(alignof(Stencil) <= alignof(std::max_align_t), "a stencil is kept at 16-byte alignment at most");
     static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "values have 4 or 8 bytes");
-    static_assert(kFieldsFit, "a stencil has 1 to 32 fields (kFields)");
+    static_assert(kFieldsFit, "a stencil has 1 to 64 fields (kFields)");
     if constexpr (kFieldsFit) {
       static_assert(has_its_fields<Stencil>(), "a phase names a field that kFields does not count");
       static_assert(keeps_phases_apart<Stencil>(),

@@ -10,6 +10,7 @@
 //     static_assert(stencil.kFields == headrace::grid::fdtd2d::field_count);
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
@@ -32,7 +33,11 @@ enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, 
   return absorbing ? field_count : psi_hyx;
 }
 
-template <int DbOfHy>
+/// Where there are dispersive media: the field of the number that ez has in FdtdTables::dispersion. The memories of its
+/// poles follow.
+[[nodiscard]] constexpr int e_medium(bool absorbing) noexcept { return absorbing ? field_count : psi_hyx; }
+
+template <int DbOfHy, int Medium>
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy);
   switch (phase) {
@@ -41,11 +46,25 @@ template <int DbOfHy>
       return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, DbOfHy), fields(ez), layer_above(0)};
     case FdtdPhase::absorb_h_y: return {fields(hx, psi_hxy), fields(hx, psi_hxy, ez, db), fields(ez), layer_above(1)};
     case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::disperse: {
+      const FieldSet changed = fields(ez) | fields_from(Medium + 1, kPoleValuesMax);
+      return {changed, changed | fields(Medium), {}, {}};
+    }
     case FdtdPhase::update_e: return {fields(ez), kH | fields(ez, ca, cb), kH, {{1, 1, 0}, {}}};
     case FdtdPhase::absorb_e_x: return {fields(ez, psi_ezx), fields(ez, psi_ezx, hy, cb), fields(hy), layer_below(0)};
     case FdtdPhase::absorb_e_y: return {fields(ez, psi_ezy), fields(ez, psi_ezy, hx, cb), fields(hx), layer_below(1)};
     case FdtdPhase::electric_sources: return {fields(ez), fields(ez), {}, {}};
     default: return {{}, kH | fields(ez), {}, {}};
+  }
+}
+
+/// The phases that passes over memory do: none where there are dispersive media.
+template <bool Dispersive, std::size_t Count>
+[[nodiscard]] constexpr std::array<int, Dispersive ? 0 : Count> swept(const std::array<int, Count>& phases) noexcept {
+  if constexpr (Dispersive) {
+    return {};
+  } else {
+    return phases;
   }
 }
 
@@ -55,16 +74,20 @@ template <int DbOfHy>
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
 /// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers
 /// there are neither their fields nor their phases. Hx and Hy of a cell have one coefficient, or, where they are given
-/// PerComponent, a field of coefficients each.
-template <class V, bool Absorbing, bool PerComponent = false>
+/// PerComponent, a field of coefficients each. With Dispersive media Ez has a number and the memories of its poles, and
+/// steps are done one by one: passes over memory have no part in them.
+template <class V, bool Absorbing, bool PerComponent = false, bool Dispersive = false>
 struct Fdtd2d {
+  static_assert(!PerComponent || !Dispersive, "dispersive media are not given per component");
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd2d_single" : "fdtd2d_double";
   using Value = V;
-  static constexpr int kFields = (Absorbing ? fdtd2d::field_count : fdtd2d::psi_hyx) + (PerComponent ? 1 : 0);
+  static constexpr int kMedium = fdtd2d::e_medium(Absorbing);
+  static constexpr int kFields = kMedium + (PerComponent ? 1 : 0) + (Dispersive ? 1 + kPoleValuesMax : 0);
   static constexpr int kDbOfHy = fdtd2d::db_of_hy(Absorbing, PerComponent);
-  static constexpr auto kOrder = fdtd_order<2, Absorbing>();
-  static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe<kDbOfHy>);
-  static constexpr auto kSwept = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
+  static constexpr auto kOrder = fdtd_order<2, Absorbing, Dispersive>();
+  static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe<kDbOfHy, kMedium>);
+  static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
+  static constexpr auto kSwept = fdtd2d::swept<Dispersive>(kVectored);
 
   FdtdTables<V> tables;
 
@@ -85,6 +108,9 @@ struct Fdtd2d {
       cell.set(hx, cell.get(hx) - cell.get(db) * cpml_term(cell, psi_hxy, tables.magnetic[1], cell.y(), difference));
     } else if constexpr (kDo == FdtdPhase::magnetic_sources) {
       add_sources(cell, tables.sources, 1);
+    } else if constexpr (kDo == FdtdPhase::disperse) {
+      constexpr int kAlongZ = 2;
+      advance_poles(cell, tables.dispersion, combination_number(cell.get(kMedium)), kAlongZ, ez, kMedium + 1, 1);
     } else if constexpr (kDo == FdtdPhase::update_e) {
       const V curl = (cell.get(hy) - cell.get(hy, -1, 0, 0)) - (cell.get(hx) - cell.get(hx, 0, -1, 0));
       set_e(cell, cell.get(ca) * cell.get(ez) + cell.get(cb) * curl);

@@ -75,6 +75,11 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
   return {changed, changed | read | fields(medium), read, reach};
 }
 
+/// Where there are dispersive media: the field of the first memory of a pole of ex. Those of ey and ez follow, then the
+/// second ones.
+[[nodiscard]] constexpr int first_memory(bool absorbing) noexcept { return absorbing ? field_count : psi_hyx; }
+
+template <int FirstMemory>
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy, hz);
   constexpr auto kE = fields(ex, ey, ez);
@@ -84,6 +89,10 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
     case FdtdPhase::absorb_h_y: return describe_absorbing(kAbsorbedH[1], h_medium, layer_above(1));
     case FdtdPhase::absorb_h_z: return describe_absorbing(kAbsorbedH[2], h_medium, layer_above(2));
     case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::disperse: {
+      const FieldSet changed = kE | fields_from(FirstMemory, 3 * kPoleValuesMax);
+      return {changed, changed | fields(e_medium), {}, {}};
+    }
     case FdtdPhase::update_e: return {kE, kE | kH | fields(e_medium), kH, {{1, 1, 1}, {}}};
     case FdtdPhase::absorb_e_x: return describe_absorbing(kAbsorbedE[0], e_medium, layer_below(0));
     case FdtdPhase::absorb_e_y: return describe_absorbing(kAbsorbedE[1], e_medium, layer_below(1));
@@ -98,14 +107,15 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
 /// Maxwell's equations in space on Yee's cells (IEEE Transactions on Antennas and Propagation 14, 1966): E on the edges
 /// of a cell (Ex at (i + 1/2, j, k) and so on), H on its faces (Hx at (i, j + 1/2, k + 1/2)), leapfrogging in time. The
 /// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. Without
-/// absorbing layers there are neither their fields nor their phases.
-template <class V, bool Absorbing>
+/// absorbing layers there are neither their fields nor their phases, and without Dispersive media none of poles.
+template <class V, bool Absorbing, bool Dispersive = false>
 struct Fdtd3d {
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd3d_single" : "fdtd3d_double";
   using Value = V;
-  static constexpr int kFields = Absorbing ? fdtd3d::field_count : fdtd3d::psi_hyx;
-  static constexpr auto kOrder = fdtd_order<3, Absorbing>();
-  static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe);
+  static constexpr int kMemory = fdtd3d::first_memory(Absorbing);
+  static constexpr int kFields = kMemory + (Dispersive ? 3 * kPoleValuesMax : 0);
+  static constexpr auto kOrder = fdtd_order<3, Absorbing, Dispersive>();
+  static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe<kMemory>);
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
 
   FdtdTables<V> tables;
@@ -117,6 +127,8 @@ struct Fdtd3d {
       update_in<PhaseNumber>(cell, combination_at(tables.magnetic_media.table, number_in<fdtd3d::h_medium>(cell)));
     } else if constexpr (is_electric(kDo)) {
       update_in<PhaseNumber>(cell, combination_at(tables.electric_media.table, number_in<fdtd3d::e_medium>(cell)));
+    } else if constexpr (kDo == FdtdPhase::disperse) {
+      disperse(cell);
     } else if constexpr (kDo == FdtdPhase::magnetic_sources) {
       add_sources(cell, tables.sources, 1);
     } else if constexpr (kDo == FdtdPhase::electric_sources) {
@@ -209,6 +221,13 @@ struct Fdtd3d {
   template <int Axis, class Cell>
   [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static V below(Cell cell, int field) {
     return cell.get(field) - cell.get(field, -(Axis == 0), -(Axis == 1), -(Axis == 2));
+  }
+
+  template <class Cell>
+  HEADRACE_HD void disperse(Cell cell) const {
+    const std::uint32_t number = number_in<fdtd3d::e_medium>(cell);
+    for (int along = 0; along < 3; ++along)
+      advance_poles(cell, tables.dispersion, number, along, fdtd3d::ex + along, kMemory + along, 3);
   }
 
   template <class Cell>

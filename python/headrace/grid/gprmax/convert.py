@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import DataError, Error
-from headrace.grid.gprmax import fractals, general, newer, sheets, solids, sources, turned
+from headrace.grid.gprmax import dispersion, fractals, general, newer, sheets, solids, sources, turned
 from headrace.grid.gprmax.lines import Command, Findings, Runner, commands
 from headrace.grid.gprmax.model import Model
 from headrace.grid.gprmax.older import Older, is_older
@@ -15,7 +15,14 @@ from headrace.grid.gprmax.writing import scene_text
 from headrace.grid.solver.reading import parse_scene
 from headrace.grid.solver.scene import Scene
 
-_READERS = {**general.READERS, **sources.READERS, **solids.READERS, **sheets.READERS, **fractals.READERS}
+_READERS = {
+    **general.READERS,
+    **dispersion.READERS,
+    **sources.READERS,
+    **solids.READERS,
+    **sheets.READERS,
+    **fractals.READERS,
+}
 
 # What says how to run or what to write, and nothing of the model.
 _NOTED = {
@@ -51,7 +58,6 @@ _LACKING = {
     "rotated_box": "a rotated box",
     "bowtie": "a bowtie antenna",
     "thin_wire": "a wire below the cell size",
-    "transmission_line": "a transmission line",
     "plane_wave": "a plane wave of version 2",
     "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",

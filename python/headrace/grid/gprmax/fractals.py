@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from headrace.grid.gprmax.dispersion import READERS as DISPERSION
+from headrace.grid.gprmax.dispersion import soil_materials, water_material
 from headrace.grid.gprmax.general import READERS as GENERAL
 from headrace.grid.gprmax.general import Reader
 from headrace.grid.gprmax.lines import Command, plain, read
@@ -21,12 +23,6 @@ def _list(model: Model, command: Command) -> None:
         raise command.error("a list has two materials or more, and a name")
     *materials, name = command.words
     model.mixtures[name] = (command, materials)
-
-
-def _soil(model: Model, command: Command) -> None:
-    """Notes a mixture that nothing can be made of; an error only where something is."""
-    command.expect(7)
-    model.mixtures[command.words[-1]] = (command, [])
 
 
 def _seed(model: Model, command: Command, index: int) -> int:
@@ -60,12 +56,9 @@ def _fractal_box(model: Model, command: Command) -> None:
     model.fractals[name] = Fractal(low, high, keys, {})  # which others are about, even where it is wrong
     materials = [mixture]
     if mixture in model.mixtures:
-        of, materials = model.mixtures[mixture]
-        if not materials:
-            raise command.error(
-                f"a mixing model of soil ('{mixture}', line {of.line}), whose materials are Debye media, which the "
-                "solver does not have"
-            )
+        materials = model.mixtures[mixture][1]
+        if mixture in model.soils:
+            materials = soil_materials(model, command, mixture, count)
         if len(materials) != count:
             raise command.error(f"{count} materials, and '{mixture}' has {len(materials)}")
     elif count != 1:
@@ -130,10 +123,7 @@ def _water(model: Model, command: Command) -> None:
     box, axis, side, _ = _side(model, command, command.words[7])
     if (axis, side) not in box.surfaces:
         raise command.error("water needs a rough surface on that side, by #add_surface_roughness above")
-    if "water" not in model.materials:
-        raise command.error(
-            "water is a Debye medium, which the solver does not have, unless there is a material 'water'"
-        )
+    water_material(model, command)
     box.surfaces[axis, side] |= {"water": repr(command.number(6)), "water_material": quoted("water")}
     box.write()
 
@@ -157,7 +147,7 @@ def _geometry(model: Model, command: Command) -> None:
             names.append(own)
             if own in model.materials:
                 continue
-        GENERAL[one.name](model, replace(one, words=[*one.words[:-1], own]))
+        {**GENERAL, **DISPERSION}[one.name](model, replace(one, words=[*one.words[:-1], own]))
     if not names:
         raise command.error(f"{materials} has no #material")
     keys = {"position": model.point(position), "file": quoted(str(Path(data).absolute()))}
@@ -166,7 +156,6 @@ def _geometry(model: Model, command: Command) -> None:
 
 READERS: dict[str, Reader] = {
     "material_list": _list,
-    "soil_peplinski": _soil,
     "fractal_box": _fractal_box,
     "add_surface_roughness": _roughness,
     "add_surface_water": _water,

@@ -97,13 +97,6 @@ def _material(model: Model, command: Command) -> None:
     )
 
 
-def _dispersion(model: Model, command: Command) -> None:
-    """Notes that a material is dispersive, which is an error only where an object is made of it."""
-    if not command.words:
-        command.expect(1)
-    model.dispersive[command.words[-1]] = command
-
-
 READERS: dict[str, Reader] = {
     "title": _title,
     "domain": _domain,
@@ -112,7 +105,4 @@ READERS: dict[str, Reader] = {
     "time_step_stability_factor": _courant,
     "pml_cells": _layers,
     "material": _material,
-    "add_dispersion_debye": _dispersion,
-    "add_dispersion_lorentz": _dispersion,
-    "add_dispersion_drude": _dispersion,
 }

@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headrace.grid.dispersion import Pole
 from headrace.grid.gprmax.lines import Command, Findings
-from headrace.grid.solver.scene import nearest_node
+from headrace.grid.gprmax.soil import Soil
+from headrace.grid.solver.scene import LIGHT, nearest_node
 
 _FLAT_AXIS = 2
 
@@ -40,6 +42,8 @@ class Dipole:
     start: float
     stop: float | None
     resistance: float | None = None
+    line: bool = False
+    """Whether it is a transmission line: twice its voltage behind its resistance, after the way along it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,10 @@ class Model:
     waveforms: dict[str, WaveForm] = field(default_factory=dict)
     materials: dict[str, str] = field(default_factory=dict)  # id of gprMax to its table
     magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
-    dispersive: dict[str, Command] = field(default_factory=dict)
+    dispersive: dict[str, Command] = field(default_factory=dict)  # materials with poles
+    poles: dict[str, str] = field(default_factory=dict)  # id to the tables of its poles
+    media: dict[str, tuple[Pole, ...]] = field(default_factory=dict)  # and to the poles
+    soils: dict[str, Soil] = field(default_factory=dict)  # what mixtures of soil are made of
     mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] of soil
     fractals: dict[str, Fractal] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)
@@ -109,6 +116,12 @@ class Model:
     def flat(self) -> bool:
         """Whether the domain is one cell thick along z."""
         return self.shape[_FLAT_AXIS:] == [1]
+
+    @property
+    def step(self) -> float:
+        """The time step in seconds: the longest that is stable in vacuum, or the share of it that a file asks for."""
+        limit = self.cell / (LIGHT * (2 if self.flat else 3) ** 0.5)
+        return limit if self.courant is None else self.courant * limit
 
     def point(self, values: Iterable[float]) -> str:
         """A point as TOML, without z in two dimensions."""

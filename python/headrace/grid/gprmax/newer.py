@@ -19,6 +19,7 @@ _PLACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "hertzian_dipole": ((3,), ()),
     "magnetic_dipole": ((3,), ()),
     "voltage_source": ((3,), ()),
+    "transmission_line": ((3,), ()),
     "plate": ((2,), (5,)),
     "edge": ((2,), (5,)),
     "src_steps": ((2,), ()),

@@ -76,13 +76,15 @@ class Older:
     def _medium(self, command: Command) -> Iterator[Command]:
         """Permittivity at rest and at infinite frequency, relaxation, conductivity, permeability, magnetic loss, id."""
         command.expect(7)
-        low, _, relaxation, conductivity, permeability, loss = command.words[:6]
+        low, high, relaxation, conductivity, permeability, loss = command.words[:6]
         name = command.words[6]
         if name in ("pec", "free_space"):
             return
-        yield command.as_other("material", low, conductivity, permeability, loss, name)
-        if command.number(2) != 0:
-            yield command.as_other("add_dispersion_debye", relaxation, name)
+        debye = command.number(2) != 0
+        yield command.as_other("material", high if debye else low, conductivity, permeability, loss, name)
+        if debye:
+            difference = command.number(0) - command.number(1)
+            yield command.as_other("add_dispersion_debye", 1, repr(difference), relaxation, name)
 
     def _box(self, command: Command) -> Iterator[Command]:
         if not self._flat:

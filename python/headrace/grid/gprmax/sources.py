@@ -12,6 +12,7 @@ from headrace.grid.solver.waveforms import FILE, IMPULSE, WAVEFORMS
 
 _CURRENTS = ("ix", "iy", "iz")
 _POINTS_MOST = 100_000
+_VACUUM = 376.73  # Ohm, the wave impedance
 _PORT = 8  # words of a source of voltage before the name of its port
 
 
@@ -87,6 +88,20 @@ def _voltage_source(model: Model, command: Command) -> None:
     model.sources.append(Dipole(command, name, position, command.words[5], *_times(command, 6), resistance))
 
 
+def _transmission_line(model: Model, command: Command) -> None:
+    """A line that ends at an edge: for what comes out of it, its source is twice the voltage behind its resistance."""
+    command.expect(6, 8)
+    name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
+    if not 0 < resistance < _VACUUM:
+        raise command.error(f"a resistance of {resistance:g} Ohm is not above 0 and below that of vacuum, 376.73")
+    model.findings.note(
+        f"{command.place}: the line is twice its voltage behind its resistance, 9.5 steps later; voltages and currents "
+        "in it are not recorded"
+    )
+    times = _times(command, 6)
+    model.sources.append(Dipole(command, name, position, command.words[5], *times, resistance, line=True))
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -136,6 +151,7 @@ READERS: dict[str, Reader] = {
     "hertzian_dipole": _dipole,
     "magnetic_dipole": _dipole,
     "voltage_source": _voltage_source,
+    "transmission_line": _transmission_line,
     "rx": _receiver,
     "rx_array": _receivers,
     "src_steps": _steps,

@@ -24,10 +24,11 @@ _POINTS: dict[str, tuple[int, ...]] = {
     "hertzian_dipole": (1,),
     "magnetic_dipole": (1,),
     "voltage_source": (1,),
+    "transmission_line": (1,),
     "src_steps": (0,),
     "rx_steps": (0,),
 }
-_POLARISED = ("hertzian_dipole", "magnetic_dipole", "voltage_source")
+_POLARISED = ("hertzian_dipole", "magnetic_dipole", "voltage_source", "transmission_line")
 # Parameters before the materials of an object.
 _NUMBERS = {"box": 6, "cylinder": 7, "cone": 8, "sphere": 4, "ellipsoid": 6, "triangle": 10}
 _SIX = 6

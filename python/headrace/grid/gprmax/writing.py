@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from headrace.grid.gprmax import dispersion
 from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Dipole, Model, Object, Probe, quoted
 from headrace.grid.solver.keys import nearest
@@ -11,6 +12,7 @@ from headrace.grid.solver.scene import fields_of, nearest_node
 _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
 _CELL_BY_CELL = ("fractal_box", "voxels")
+_LINE = 9.5  # steps from the source of a transmission line to its end
 _LAYERS = 10  # of gprMax, where a file says nothing
 
 
@@ -20,7 +22,7 @@ def scene_text(model: Model, path: Path) -> str:
         f"# Made from {path.name} by headrace grid convert.\ntitle = {quoted(model.title or path.stem)}\n",
         _domain(model),
         _time(model),
-        *(text for text in model.materials.values() if text),
+        *(text + model.poles.get(name, "") for name, text in model.materials.items() if text),
     ]
     makers = [
         *((_object, one) for one in model.objects),
@@ -84,12 +86,9 @@ def _keys(header: str, keys: dict[str, str]) -> str:
 
 def _named(model: Model, one: Object, material: str) -> str:
     """What the scene calls a material."""
-    if material in model.dispersive:
-        lacking = model.dispersive[material]
-        kind = lacking.name.removeprefix("add_dispersion_").capitalize()
-        raise lacking.error(f"a {kind} medium, '{material}', which the solver does not have")
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
+    dispersion.check(model, material)
     text = model.materials.get(material, "")
     return str(json.loads(text.splitlines()[1].removeprefix("id = "))) if text else material
 
@@ -136,10 +135,14 @@ def _source(model: Model, one: Dipole) -> str:
         keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
     if one.resistance is not None:
         keys["resistance"] = repr(one.resistance)
-    if one.start:
-        keys["delay"] = repr(one.start)
-    if one.stop is not None:
-        keys["stop"] = repr(one.stop)
+    start, stop = one.start, one.stop
+    if one.line:
+        keys["amplitude"] = repr(2 * float(keys.get("amplitude", "1")))
+        start, stop = start + _LINE * model.step, None if stop is None else stop + _LINE * model.step
+    if start:
+        keys["delay"] = repr(start)
+    if stop is not None:
+        keys["stop"] = repr(stop)
     return _keys("[[sources]]", keys)
 
 

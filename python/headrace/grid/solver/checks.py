@@ -110,6 +110,12 @@ def check_places(scene: Scene) -> Scene:
     return replace(scene, warnings=(*scene.warnings, *warnings))
 
 
+def _index(material: Material, frequency: float) -> float:
+    """The index of refraction at a frequency."""
+    permittivity = material.permittivity + sum((one.permittivity(frequency) for one in material.poles), start=0j)
+    return max(float(((permittivity * material.permeability) ** 0.5).real), 1e-6)
+
+
 def _outside(scene: Scene, bounds: tuple[tuple[float, ...], tuple[float, ...]]) -> bool:
     return any(high <= 0 or low >= size or low >= high for low, high, size in zip(*bounds, scene.size, strict=True))
 
@@ -145,8 +151,8 @@ def check_resolution(scene: Scene) -> Scene:
     slow = [scene.materials[name] for name in used if scene.materials[name].conductivity < _GOOD_CONDUCTOR]
     if not slow:
         return scene
-    slowest = max(slow, key=lambda material: material.permittivity * material.permeability)
-    wavelength = LIGHT / (slowest.permittivity * slowest.permeability) ** 0.5 / frequency
+    slowest = max(slow, key=lambda material: _index(material, frequency))
+    wavelength = LIGHT / _index(slowest, frequency) / frequency
     cells = wavelength / scene.spacing
     if cells >= _CELLS_A_WAVELENGTH:
         return scene

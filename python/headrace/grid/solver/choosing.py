@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from headrace.grid.solver import memory
 from headrace.grid.solver.model import Layout
+from headrace.grid.solver.poles import values_of
 from headrace.grid.solver.scene import Scene
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def choose(
         precision=scene.precision,
         averaging=scene.averaging,
         per_component=scene.smoothing,
+        pole_values=values_of(scene),
         ranks=layout.ranks,
     )
     weights = tuple(solver.speeds) if by_speed else None

@@ -9,6 +9,7 @@ from headrace._core import Device
 from headrace.errors import DeviceError, Errc
 from headrace.grid.solver.model import Layout
 from headrace.grid.solver.painting import lay
+from headrace.grid.solver.poles import is_dispersive, values_of
 from headrace.grid.solver.scene import Material, Scene
 from headrace.tables import figure
 from headrace.units import GIB
@@ -28,7 +29,15 @@ def arrays_of(scene: Scene) -> int:
     """
     coefficients = {2: 3, 3: 2}[scene.dimensions] + int(scene.smoothing)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
-    return len(scene.fields) + coefficients + remembered
+    return len(scene.fields) + coefficients + remembered + _arrays_of_poles(scene)
+
+
+def _arrays_of_poles(scene: Scene) -> int:
+    """What the poles of dispersive materials remember; in two dimensions also the number of each cell's medium."""
+    values = values_of(scene)
+    if values == 0:
+        return 0
+    return values + 1 if scene.dimensions == _PLANE else 3 * values
 
 
 def spare_of(scene: Scene, layout: Layout) -> int:
@@ -36,6 +45,7 @@ def spare_of(scene: Scene, layout: Layout) -> int:
     kinds = {Device.parse(name).kind.name for name in layout.devices}
     least = _LEAST_ON_CPU if "cpu" in kinds else 2 if scene.cpml else 1
     passes = scene.dimensions == _PLANE and layout.mode == "streams" and layout.redundant >= least
+    passes = passes and not is_dispersive(scene)
     return len(scene.fields) if passes else 0
 
 
@@ -61,8 +71,8 @@ def combinations_most(scene: Scene) -> int:
     return min(int(len(unlike) ** (_AROUND if scene.averaging else 1)), scene.cells)
 
 
-def _properties(material: Material) -> tuple[float, float, float]:
-    return material.permittivity, material.conductivity, material.permeability
+def _properties(material: Material) -> tuple[object, ...]:
+    return material.permittivity, material.conductivity, material.permeability, material.poles
 
 
 def _mixed_cells(scene: Scene) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
 from headrace.grid.solver.painting import Laid, lay, paint
+from headrace.grid.solver.poles import Media, in_step, mean_poles, values_needed
 from headrace.grid.solver.scene import VACUUM_PERMEABILITY, VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
 from headrace.grid.solver.smoothing import Smoothed, smooth
 from headrace.grid.solver.waveforms import Samples
@@ -30,7 +31,16 @@ class Solver(Protocol):
     def steps_done(self) -> int: ...  # noqa: D102
     @property
     def moved_bytes(self) -> int: ...  # noqa: D102
-    def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any, *, edges: Any) -> None: ...  # noqa: ANN401, D102
+    def set_materials(  # noqa: D102
+        self,
+        permittivity: Any,  # noqa: ANN401
+        conductivity: Any,  # noqa: ANN401
+        permeability: Any,  # noqa: ANN401
+        *,
+        edges: Any,  # noqa: ANN401
+        media: Any = (),  # noqa: ANN401
+        medium: Any = 0,  # noqa: ANN401
+    ) -> None: ...
     def set_component_materials(  # noqa: D102
         self,
         permittivity: Any,  # noqa: ANN401
@@ -113,6 +123,7 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
         own,
         permittivity=sum(one.permittivity for one in around) / len(around),
         conductivity=sum(one.conductivity for one in around) / len(around),
+        poles=mean_poles(around, len(around)),
     )
 
 
@@ -128,6 +139,7 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     # Past its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
     begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
+    material = in_step(material, scene.dt)
     if source.field.startswith("h"):
         factor = -scene.dt / (material.permeability * VACUUM_PERMEABILITY) / scene.spacing**2
         return np.asarray(factor * source.wave.at(begins, begins, scene.dt))
@@ -172,8 +184,10 @@ def _with_resistances(
     return found
 
 
-def _edges(scene: Scene, laid: Laid, around: dict[tuple[str, tuple[int, ...]], Material]) -> dict[str, Any]:
-    """The edges with materials of their own, by component: nodes, permittivities, conductivities."""
+def _edges(
+    scene: Scene, laid: Laid, around: dict[tuple[str, tuple[int, ...]], Material], media: Media
+) -> dict[str, Any]:
+    """The edges with materials of their own, by component: nodes, permittivities, conductivities, dispersive media."""
     found: dict[str, Any] = {}
     resisted = {
         (source.field, scene.cell(source.position)) for source in scene.sources if source.resistance is not None
@@ -193,6 +207,11 @@ def _edges(scene: Scene, laid: Laid, around: dict[tuple[str, tuple[int, ...]], M
             np.concatenate([values[key][kept], [getattr(around[one], key) for one in extra]])
             for key in ("permittivity", "conductivity")
         ]
+        numbers_of = np.array([media.number(one) for one in laid.materials], dtype=np.uint16)
+        its = numbers_of[own.materials][kept] if own else np.zeros(0, dtype=np.uint16)
+        its = np.concatenate([its, np.array([media.number(around[one]) for one in extra], dtype=np.uint16)])
+        if its.any():
+            columns.append(its)
         found[name] = (np.stack(np.unravel_index(nodes, scene.shape, order="F"), axis=1), *columns)
     return found
 
@@ -206,6 +225,10 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
     shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
     if scene.smoothing:
         shared["per_component"] = True
+    laid = lay(scene)
+    values = values_needed(scene, laid)
+    if values:
+        shared["pole_values"] = values
     solver = maker(
         shape=scene.shape,
         spacing=scene.spacing,
@@ -222,7 +245,6 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         averaging=scene.averaging,
         **shared,
     )
-    laid = lay(scene)
     smoothed = smooth(scene) if scene.smoothing else None
     around = _with_resistances(scene, laid, smoothed)
     if smoothed:
@@ -233,11 +255,16 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
             permeability_hy=smoothed.permeability_hy,
         )
     else:
+        media = Media([])
+        edges = _edges(scene, laid, around, media)
+        cells = media.of_cells(laid)
+        dispersive: dict[str, Any] = {"media": media.listed, "medium": cells} if values else {}
         solver.set_materials(
             permittivity=_values(laid.cells, laid.materials, "permittivity"),
             conductivity=_values(laid.cells, laid.materials, "conductivity"),
             permeability=_values(laid.cells, laid.materials, "permeability"),
-            edges=_edges(scene, laid, around),
+            edges=edges,
+            **dispersive,
         )
     sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
     for source in scene.sources:

@@ -49,7 +49,10 @@ def _read_many(
     keys.done()
     for material, _ in made.shapes:
         known_material(keys, "material", material, materials)
-    return [Painted(name, shape, material, line, averaging) for material, shape in made.shapes]
+    return [
+        Painted(name, shape, material, line, averaging and materials[material].averaging)
+        for material, shape in made.shapes
+    ]
 
 
 def read_objects(
@@ -76,6 +79,7 @@ def read_objects(
         shape = read_shape(keys, dimensions)
         along = _along(keys, shape, materials)
         averaging = keys.flag("averaging", len(along) == 1) and not isinstance(shape, Sheet | Wire)
+        averaging = averaging and (len(along) > 1 or materials[along[0]].averaging)
         if averaging and len(along) > 1:
             raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
         if smoothing and not averaging:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import groupby, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,16 @@ class Laid:
 def lay(scene: Scene) -> Laid:
     """Paints all objects of a scene."""
     canvas = _Canvas(scene)
-    for painted in scene.objects:
-        canvas.paint(painted)
+    for _, group in groupby(enumerate(scene.objects), key=_array_of):
+        canvas.paint_together([painted for _, painted in group])
     return Laid(canvas.cells, canvas.materials, canvas.edges())
+
+
+def _array_of(numbered: tuple[int, Painted]) -> tuple[object, ...]:
+    """The same for objects that are the cells of one array: those of a table that is given cell by cell."""
+    number, painted = numbered
+    key = getattr(painted.shape, "key", None)
+    return (number,) if key is None else (key, painted.name)
 
 
 def paint(scene: Scene) -> tuple[Numbers, list[Material]]:
@@ -100,6 +107,29 @@ class _Canvas:
             elif self._held is not None:
                 self._held[slab][inside] = 0
 
+    def paint_together(self, group: list[Painted]) -> None:
+        """Paints an object, or those that are the cells of one array.
+
+        Where cells of the array meet that are not averaged, an edge has the material of the last of them, x slowest.
+        """
+        if len(group) == 1:
+            self.paint(group[0])
+            return
+        shapes = [one.shape for one in group if not isinstance(one.shape, Thin)]
+        for together in zip(*(covered(one, self._scene) for one in shapes), strict=True):
+            slab = together[0][0]
+            part = self.cells[slab]
+            rigid = np.zeros(part.shape, dtype=np.bool_)
+            for one, (_, mask) in zip(group, together, strict=True):
+                inside = np.broadcast_to(mask, part.shape)
+                part[inside] = self._number[one.material]
+                if not one.averaging:
+                    rigid |= inside
+                elif self._held is not None:
+                    self._held[slab][inside] = 0
+            if rigid.any():
+                self._hold(slab, rigid, [part.copy()] * 3)
+
     def _edges_own(self) -> Numbers:
         """Which edges cells hold on to; there is none of it before an object asks for it."""
         if self._held is None:
@@ -126,11 +156,15 @@ class _Canvas:
             cells = cells[((cells >= 0) & (cells < shape)).all(axis=1)]
             held[tuple(cells.T)] |= np.uint16(bit)
 
-    def _hold(self, slab: Slab, inside: Mask, numbers: list[int]) -> None:
-        """Gives all edges of cells of a slab, those set in a mask, a material of their own, one along each axis."""
+    def _hold(self, slab: Slab, inside: Mask, numbers: list[int] | list[Numbers]) -> None:
+        """Gives all edges of cells of a slab, those set in a mask, a material of their own, one along each axis.
+
+        `numbers` are of the slab, or of each of its cells.
+        """
         held = self._edges_own()
         for along in self._alongs:
-            for bit, offset in self._around(along):
+            number = numbers[along]
+            for bit, offset in reversed(list(self._around(along))):
                 held[slab][inside] |= np.uint16(bit)
                 # What lies on the far walls is no edge of the domain.
                 kept = tuple(
@@ -141,7 +175,8 @@ class _Canvas:
                     slice(one.start + step, min(one.stop + step, count))
                     for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
                 )
-                self._own[along][moved][inside[kept]] = numbers[along]
+                here = inside[kept]
+                self._own[along][moved][here] = number if isinstance(number, int) else number[kept][here]
 
     def edges(self) -> dict[str, OwnEdges]:
         """The edges that cells hold on to, at the end."""

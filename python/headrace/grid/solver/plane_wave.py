@@ -125,6 +125,11 @@ def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: l
             "wave comes through one; make the box smaller or larger"
         )
     material = palette[found.pop()]
+    if material.poles:
+        raise UsageError(
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which is dispersive: a plane "
+            "wave comes through a material that is not"
+        )
     if material.conductivity > 0:
         raise UsageError(
             f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which conducts: a plane wave "

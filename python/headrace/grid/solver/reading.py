@@ -3,6 +3,7 @@
 import math
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from headrace.grid.solver.checks import check_objects, check_places, check_resol
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import WHOLE_MOST, Keys
 from headrace.grid.solver.objects import read_objects
+from headrace.grid.solver.poles import check_poles, is_dispersive, read_poles, stable_permittivity
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
@@ -83,12 +85,14 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     dimensions = len(shape)
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
-    materials = _materials(top.tables("materials"))
+    given = top.tables("materials")
+    materials = _materials(given)
     known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
     smoothing = _smoothing(domain, dimensions, averaging=averaging)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
+    _check_dispersive(given, materials, dt, spacing, dimensions)
     sources = _sources(top.tables("sources"), dimensions, path)
     scene = Scene(
         path,
@@ -111,6 +115,8 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         smoothing=smoothing,
     )
     top.done()
+    if smoothing and is_dispersive(scene):
+        raise domain.error("does not go with dispersive materials: leave it out", "smoothing")
     return check_resolution(check_places(check_objects(scene)))
 
 
@@ -184,11 +190,39 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
             keys.number("permittivity", 1.0, above=0),
             keys.number("permeability", 1.0, above=0),
             keys.number("conductivity", 0.0, least=0),
+            read_poles(keys),
+            keys.flag("averaging", True),
         )
         keys.done()
         made.append((keys, material))
     unique([(keys, material.name) for keys, material in made], found)
     return found | {material.name: material for _, material in made}
+
+
+def _check_dispersive(
+    tables: list[Keys], materials: dict[str, Material], dt: float, spacing: float, dimensions: int
+) -> None:
+    """Refuses poles that the time step cannot follow, or that make it unstable."""
+    for keys in tables:
+        check_poles(keys, materials[keys.text("id")], dt)
+    dispersive = [one for one in materials.values() if one.poles]
+    if not dispersive:
+        return
+    least = {one.name: replace(one, permittivity=stable_permittivity(one, dt), poles=()) for one in dispersive}
+    limit = (
+        courant_limit(spacing, dimensions, {**materials, **least}.values())
+        if all(one.permittivity > 0 for one in least.values())
+        else 0.0
+    )
+    if dt > limit * (1 + 1e-12):
+        worst = min(least.values(), key=lambda one: one.permittivity)
+        keys = next(one for one in tables if one.text("id") == worst.name)
+        courant = 0.99 * max(worst.permittivity, 0.01) ** 0.5
+        raise keys.error(
+            f"a time step of {dt:.6g} s is unstable: to the fastest oscillations its permittivity is "
+            f"{worst.permittivity:.4g}; set [time] courant to {courant:.3g} or less",
+            "poles",
+        )
 
 
 def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Material]) -> tuple[float, int]:

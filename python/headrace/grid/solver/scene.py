@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from headrace.grid.dispersion import Pole
 from headrace.grid.layers import Cpml
 from headrace.grid.solver.places import Cell, nearest_node, whole_cells
 from headrace.grid.solver.shapes import SLACK, Point, Shape
@@ -21,12 +22,18 @@ __all__ = ["Cell", "Scene", "nearest_node", "whole_cells"]
 
 @dataclass(frozen=True)
 class Material:
-    """Relative permittivity and permeability, and conductivity in S/m."""
+    """Relative permittivity and permeability, and conductivity in S/m.
+
+    With poles it is dispersive, and the permittivity is that at infinite frequency.
+    """
 
     name: str
     permittivity: float = 1.0
     permeability: float = 1.0
     conductivity: float = 0.0
+    poles: tuple[Pole, ...] = field(default=(), repr=False)
+    averaging: bool = field(default=True, repr=False)
+    """Whether edges of its objects take means; without it, objects have no averaging."""
 
 
 # So good a conductor that nothing is left of a field in it, and still a number to calculate with.
@@ -232,6 +239,7 @@ class Scene:
             ),
             *((one.name, one.resistance) for one in self.sources if one.resistance is not None),
             *((self.layers.sides,) if self.layers.sides else ()),
+            *((name, one.poles) for name, one in sorted(self.materials.items()) if one.poles),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

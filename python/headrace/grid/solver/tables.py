@@ -72,6 +72,18 @@ class Time(Keys):
 
 
 @dataclass(kw_only=True)
+class Pole(Keys):
+    """One of the `poles` of a dispersive material: `type` is "debye", "lorentz" or "drude"."""
+
+    type: str
+    difference: float | None = None
+    relaxation_time: float | None = None
+    frequency: float | None = None
+    damping: float | None = None
+    rate: float | None = None
+
+
+@dataclass(kw_only=True)
 class Material(Keys):
     """`[[materials]]`."""
 
@@ -79,6 +91,8 @@ class Material(Keys):
     permittivity: float | None = None
     permeability: float | None = None
     conductivity: float | None = None
+    poles: Sequence[Pole] | None = None
+    averaging: bool | None = None
 
 
 @dataclass(kw_only=True)

@@ -44,7 +44,7 @@ class Colours:
         for one in materials:
             if one.conductivity >= _GOOD_CONDUCTOR:
                 found[one.name] = _METAL
-            elif (one.permittivity, one.permeability, one.conductivity) == (1.0, 1.0, 0.0):
+            elif (one.permittivity, one.permeability, one.conductivity, one.poles) == (1.0, 1.0, 0.0, ()):
                 found[one.name] = _AIR
             else:
                 found[one.name] = _MEDIA[number % len(_MEDIA)]
@@ -233,6 +233,10 @@ def _described(one: Material) -> str:
         parts.append(f"µ {one.permeability:g}")
     if one.conductivity:
         parts.append(f"{one.conductivity:g} S/m")
+    if one.poles:
+        parts[0] = f"ε∞ {one.permittivity:g}"
+        kinds = [type(pole).__name__ for pole in one.poles]
+        parts += [f"{kind} x {kinds.count(kind)}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
     return f"{one.name}: {', '.join(parts)}"
 
 

@@ -14,6 +14,7 @@ enum class FdtdPhase : int {
   absorb_h_y,        ///< across y,
   absorb_h_z,        ///< and across z.
   magnetic_sources,  ///< Sources that add to H.
+  disperse,          ///< What the poles of dispersive media make of E and remember of it.
   update_e,
   absorb_e_x,
   absorb_e_y,
@@ -22,13 +23,13 @@ enum class FdtdPhase : int {
   receivers,
 };
 
-inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
-                                        FdtdPhase::absorb_h_z,       FdtdPhase::magnetic_sources, FdtdPhase::update_e,
-                                        FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,       FdtdPhase::absorb_e_z,
-                                        FdtdPhase::electric_sources, FdtdPhase::receivers};
+inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,   FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
+                                        FdtdPhase::absorb_h_z, FdtdPhase::magnetic_sources, FdtdPhase::disperse,
+                                        FdtdPhase::update_e,   FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,
+                                        FdtdPhase::absorb_e_z, FdtdPhase::electric_sources, FdtdPhase::receivers};
 
-/// Whether a step in so many dimensions, with absorbing layers or without, has this phase.
-[[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing) noexcept {
+/// Whether a step in so many dimensions, with absorbing layers and dispersive media or without, has this phase.
+[[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing, bool dispersive) noexcept {
   switch (phase) {
     case FdtdPhase::absorb_h_x:
     case FdtdPhase::absorb_h_y:
@@ -36,18 +37,19 @@ inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::
     case FdtdPhase::absorb_e_y: return absorbing;
     case FdtdPhase::absorb_h_z:
     case FdtdPhase::absorb_e_z: return absorbing && dimensions == 3;
+    case FdtdPhase::disperse: return dispersive;
     default: return true;
   }
 }
 
 /// The phases of a step.
-template <int Dimensions, bool Absorbing>
+template <int Dimensions, bool Absorbing, bool Dispersive = false>
 [[nodiscard]] constexpr auto fdtd_order() noexcept {
-  constexpr std::size_t kCount = 5 + (Absorbing ? 2 * static_cast<std::size_t>(Dimensions) : 0);
+  constexpr std::size_t kCount = 5 + (Absorbing ? 2 * static_cast<std::size_t>(Dimensions) : 0) + (Dispersive ? 1 : 0);
   std::array<FdtdPhase, kCount> order{};
   std::size_t count = 0;
   for (const FdtdPhase phase : kFdtdPhases) {
-    if (has_phase(phase, Dimensions, Absorbing)) order[count++] = phase;
+    if (has_phase(phase, Dimensions, Absorbing, Dispersive)) order[count++] = phase;
   }
   return order;
 }

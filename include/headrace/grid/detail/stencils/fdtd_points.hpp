@@ -4,6 +4,7 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/grid/detail/stencils/cpml.hpp"
+#include "headrace/grid/detail/stencils/fdtd_dispersion.hpp"
 #include "headrace/grid/detail/stencils/fdtd_media.hpp"
 
 /// Sources and receivers of finite differences in the time domain, as the stencils see them: tables in the memory of
@@ -51,6 +52,7 @@ struct FdtdTables {
   FdtdReceivers<Value> receivers;
   FdtdMedia<FdtdElectric<Value>> electric_media;  ///< Only in three dimensions.
   FdtdMedia<FdtdMagnetic<Value>> magnetic_media;
+  FdtdDispersion<Value> dispersion;  ///< Only where there are dispersive media.
 };
 
 /// The first of `count` points, sorted by cell, that is not before `cell`.

@@ -1,0 +1,147 @@
+#include "headrace/grid/detail/fdtd_poles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "headrace/base/error.hpp"
+#include "headrace/grid/detail/fdtd_coefficients.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+using Complex = std::complex<double>;
+
+/// exp(z) - 1 without the loss of digits near 0.
+[[nodiscard]] Complex expm1_of(const Complex& z) {
+  const double half_sine = std::sin(z.imag() / 2);
+  return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half_sine * half_sine,
+          std::exp(z.real()) * std::sin(z.imag())};
+}
+
+void require(const char* what, double value, bool right, const char* wanted) {
+  if (std::isfinite(value) && right) return;
+  throw UsageError(fmt::format("{} of {:g}: it must be finite{}", what, value, wanted));
+}
+
+/// The frequencies, in radians a step, at which media are looked at: densest at low ones.
+constexpr int kFrequencies = 512;
+
+/// The loss of a medium at a frequency of so many radians a step, over that of a susceptibility of 1: J over the mean
+/// of E of a step, real part. Only its sign matters.
+[[nodiscard]] double loss_at(const FdtdMedium& medium, double time_step, double turn) {
+  const Complex z = std::polar(1.0, turn);
+  const Complex slope = Complex(0, 2) * std::tan(turn / 2);  // the change of E in a step over its mean
+  double loss = 0;
+  for (const FdtdPole& pole : medium.poles) {
+    // A pole and its conjugate, half of each, where E is complex.
+    for (const bool conjugate : {false, true}) {
+      const auto of = [&](const Complex& value) { return conjugate ? std::conj(value) : value; };
+      const FdtdPoleStep its = step_of(pole, time_step);
+      const Complex memory = of(its.before) / (z - (1.0 + of(its.decay)));
+      loss += ((of(its.within) + memory) * slope).real() / 2;
+    }
+  }
+  return loss;
+}
+
+}  // namespace
+
+void add_debye(FdtdMedium& medium, double difference, double relaxation_time) {
+  require("a Debye pole with a relaxation time", relaxation_time, relaxation_time > 0, " and above 0");
+  require("a Debye pole with a difference of permittivity", difference, true, "");
+  medium.poles.push_back({difference / relaxation_time, 1 / relaxation_time});
+}
+
+void add_lorentz(FdtdMedium& medium, double difference, double omega_0, double damping) {
+  require("a Lorentz pole with a frequency", omega_0, omega_0 > 0, " and above 0");
+  require("a Lorentz pole with a damping", damping, damping >= 0, " and at least 0");
+  require("a Lorentz pole with a difference of permittivity", difference, true, "");
+  const double squared = omega_0 * omega_0 - damping * damping;
+  if (std::abs(squared) < 1e-12 * omega_0 * omega_0) {
+    throw UsageError(
+        fmt::format("a Lorentz pole with a damping of {:g}, which equals its frequency: take a slightly larger or "
+                    "smaller one",
+                    damping));
+  }
+  const double root = std::sqrt(std::abs(squared));
+  const double strength = difference * omega_0 * omega_0 / root;
+  if (squared > 0) {
+    medium.poles.push_back({{0, -strength}, {damping, -root}});
+    return;
+  }
+  medium.poles.push_back({strength / 2, omega_0 * omega_0 / (damping + root)});
+  medium.poles.push_back({-strength / 2, damping + root});
+}
+
+void add_drude(FdtdMedium& medium, double omega_p, double rate) {
+  require("a Drude pole with a frequency", omega_p, omega_p > 0, " and above 0");
+  require("a Drude pole with a rate", rate, rate > 0, " and above 0");
+  const double strength = omega_p * omega_p / rate;
+  medium.poles.push_back({-strength, rate});
+  medium.conductivity += strength * kVacuumPermittivity;
+}
+
+int pole_values(const FdtdMedium& medium) noexcept {
+  int values = 0;
+  for (const FdtdPole& pole : medium.poles) values += pole.rate.imag() == 0 ? 1 : 2;
+  return values;
+}
+
+FdtdPoleStep step_of(const FdtdPole& pole, double time_step) {
+  const Complex turn = pole.rate * time_step;
+  const Complex half = expm1_of(-turn / 2.0);
+  const Complex decay = expm1_of(-turn);
+  const Complex share = pole.strength / turn;
+  return {.decay = decay, .within = -share * half, .before = -share * (1.0 + half) * decay};
+}
+
+double permittivity_in_step(const FdtdMedium& medium, double time_step) {
+  double added = 0;
+  for (const FdtdPole& pole : medium.poles) added += step_of(pole, time_step).within.real() * time_step;
+  return added;
+}
+
+double permittivity_at_fastest(const FdtdMedium& medium, double time_step) {
+  double added = 0;
+  for (const FdtdPole& pole : medium.poles) {
+    const FdtdPoleStep its = step_of(pole, time_step);
+    added += (its.within - its.before / (2.0 + its.decay)).real() * time_step;
+  }
+  return added;
+}
+
+std::string problem_of(const FdtdMedium& medium, double time_step) {
+  for (const FdtdPole& pole : medium.poles) {
+    const bool finite = std::isfinite(pole.rate.real()) && std::isfinite(pole.rate.imag()) &&
+                        std::isfinite(pole.strength.real()) && std::isfinite(pole.strength.imag());
+    if (!finite) return "a pole whose numbers are not finite";
+    if (pole.rate.real() < 0) return fmt::format("a pole that grows, by {:g} a second", -pole.rate.real());
+    if (std::abs(pole.rate) == 0) return "a pole with a rate of 0, which is a conductivity";
+    if (pole.rate.real() * time_step > 1) {
+      return fmt::format("a pole with a relaxation time of {:g} s, which is below the time step of {:g} s",
+                         1 / pole.rate.real(), time_step);
+    }
+    if (std::abs(pole.rate.imag()) * time_step > std::numbers::pi / 2) {
+      return fmt::format("a pole that turns by {:g} rad/s, more than a quarter of a turn in the time step of {:g} s",
+                         std::abs(pole.rate.imag()), time_step);
+    }
+  }
+  double largest = 0;
+  for (int i = 1; i < kFrequencies; ++i) {
+    const double share = static_cast<double>(i) / kFrequencies;
+    const double loss = loss_at(medium, time_step, std::numbers::pi * share * share * share);
+    largest = std::max(largest, std::abs(loss));
+    // The conductivity of Drude poles is part of what they lose.
+    if (loss + medium.conductivity / kVacuumPermittivity < -1e-9 * largest) {
+      return fmt::format("poles that give away energy at {:.3g} Hz, so that fields would grow",
+                         share * share * share / (2 * time_step));
+    }
+  }
+  return {};
+}
+
+}  // namespace headrace::grid
