@@ -30,19 +30,24 @@ void require(const char* what, double value, bool right, const char* wanted) {
 /// The frequencies, in radians a step, at which media are looked at: densest at low ones.
 constexpr int kFrequencies = 512;
 
-/// The loss of a medium at a frequency of so many radians a step, over that of a susceptibility of 1: J over the mean
-/// of E of a step, real part. Only its sign matters.
-[[nodiscard]] double loss_at(const FdtdMedium& medium, double time_step, double turn) {
+/// The loss of a medium at a frequency: J over the mean of E of a step, real part.
+struct Loss {
+  double value = 0;
+  double size = 0;  ///< That of the terms that it is a sum of, which tells it from their rounding.
+};
+
+[[nodiscard]] Loss loss_at(const FdtdMedium& medium, double time_step, double turn) {
   const Complex z = std::polar(1.0, turn);
   const Complex slope = Complex(0, 2) * std::tan(turn / 2);  // the change of E in a step over its mean
-  double loss = 0;
+  Loss loss;
   for (const FdtdPole& pole : medium.poles) {
+    const FdtdPoleStep its = step_of(pole, time_step);
     // A pole and its conjugate, half of each, where E is complex.
     for (const bool conjugate : {false, true}) {
       const auto of = [&](const Complex& value) { return conjugate ? std::conj(value) : value; };
-      const FdtdPoleStep its = step_of(pole, time_step);
       const Complex memory = of(its.before) / (z - (1.0 + of(its.decay)));
-      loss += ((of(its.within) + memory) * slope).real() / 2;
+      loss.value += ((of(its.within) + memory) * slope).real() / 2;
+      loss.size += (std::abs(its.within) + std::abs(memory)) * std::abs(slope);
     }
   }
   return loss;
@@ -130,13 +135,11 @@ std::string problem_of(const FdtdMedium& medium, double time_step) {
                          std::abs(pole.rate.imag()), time_step);
     }
   }
-  double largest = 0;
   for (int i = 1; i < kFrequencies; ++i) {
     const double share = static_cast<double>(i) / kFrequencies;
-    const double loss = loss_at(medium, time_step, std::numbers::pi * share * share * share);
-    largest = std::max(largest, std::abs(loss));
+    const Loss loss = loss_at(medium, time_step, std::numbers::pi * share * share * share);
     // The conductivity of Drude poles is part of what they lose.
-    if (loss + medium.conductivity / kVacuumPermittivity < -1e-9 * largest) {
+    if (loss.value + medium.conductivity / kVacuumPermittivity < -1e-9 * loss.size) {
       return fmt::format("poles that give away energy at {:.3g} Hz, so that fields would grow",
                          share * share * share / (2 * time_step));
     }
