@@ -11,7 +11,8 @@ namespace {
 
 std::size_t counter_bytes(std::size_t page_count, std::size_t page_bytes) {
   if (page_count == 0) throw UsageError("page heat: there is no page to count");
-  if (!std::has_single_bit(page_bytes)) throw UsageError("page heat: a page has a power of two of bytes");
+  if (page_bytes == 0 || !std::has_single_bit(page_bytes))
+    throw UsageError("page heat: a page has a power of two of bytes");
   if (page_count > std::numeric_limits<std::size_t>::max() / page_bytes) {
     throw UsageError("page heat: more pages than an address space has");
   }

@@ -47,6 +47,7 @@ std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, s
   if (heat.size() != places.size()) {
     throw UsageError(fmt::format("a span of {} pages, and counts of {}", places.size(), heat.size()));
   }
+  if (page_bytes == 0) throw UsageError("a page of a span has no bytes");
   const Place near = Place::on(device);
   std::vector<Place> result = places;
   std::vector<std::size_t> up = hottest_first(places, Place::host(), heat);
