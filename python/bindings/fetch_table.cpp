@@ -112,8 +112,9 @@ void bind_fetch_table(nb::module_& module) {
              std::optional<std::int64_t> limit) {
             const fetch::Query query =
                 make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
+            const nb::none nobody;  // counted under the GIL, as every object of Python
             const GilRelease released;
-            return self.explain(query, make_watch(nb::none()));
+            return self.explain(query, make_watch(nobody));
           },
           "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(),
           "What is fetched for a query and how it runs. Columns that fit the device are brought there.")
