@@ -139,8 +139,8 @@ def askers(said: dict[str, Any]) -> list[Callable[[Callable[[Callable[[], int]],
     """Each calls what it is given with a way to ask, of one client."""
 
     def http(go: Callable[[Callable[[], int]], None]) -> None:
-        client = client_of(said)  # of the thread that asks, as gevent wants it
-        go(lambda: ask(client))
+        with client_of(said) as client:  # of the thread that asks, as gevent wants it
+            go(lambda: ask(client))
 
     def grpc(go: Callable[[Callable[[], int]], None]) -> None:
         with over_grpc.InferenceServerClient(said["grpc"]) as client:
