@@ -79,6 +79,17 @@ def columns(folder: Path) -> None:
     assert told, "no figures"
 
 
+# Python's own modules may have brought libraries of the system's, which are none of the wheel's: OpenSSL is one.
+LOADED_WITH_THE_PACKAGE = """
+import hashlib, json, pathlib, re, ssl
+def mapped():
+    return set(re.findall(r" (/\\S+\\.so\\S*)$", pathlib.Path("/proc/self/maps").read_text(), re.MULTILINE))
+before = mapped()
+import headrace
+print(json.dumps(sorted(mapped() - before)))
+"""
+
+
 def own_libraries() -> None:
     """Libraries that are in the wheel are loaded from nowhere else, and each has its licence there and in NOTICE."""
     import headrace as package  # noqa: PLC0415
@@ -90,7 +101,9 @@ def own_libraries() -> None:
     mapped = {Path(path) for path in re.findall(r" (/\S+\.so\S*)$", Path("/proc/self/maps").read_text(), re.MULTILINE)}
     ours = {path for path in mapped if path.parent == bundled}
     assert {path.name.split("-")[0] for path in ours} == names, f"not loaded: {names} of {sorted(map(str, ours))}"
-    strangers = [path for path in mapped - ours if path.name.split(".so")[0] in names]
+    loaded = subprocess.run([sys.executable, "-c", LOADED_WITH_THE_PACKAGE], capture_output=True, text=True, check=True)
+    others = {Path(path) for path in json.loads(loaded.stdout)} - ours
+    strangers = [path for path in others if path.name.split(".so")[0].split("-")[0] in names and path.parent != bundled]
     assert not strangers, f"libraries of the system instead of the wheel's: {strangers}"
     files = importlib.metadata.files("headrace") or []
     licences = {path.stem: path for path in files if path.parent.name == "bundled"}
