@@ -7,6 +7,7 @@
 
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/waits_at_end.hpp"
 
 namespace headrace {
 
@@ -27,18 +28,6 @@ bool hotter_than_chance(std::uint64_t hot, std::uint64_t cold) {
   const double difference = static_cast<double>(hot) - static_cast<double>(cold);
   return difference > 2 * std::sqrt(static_cast<double>(hot) + static_cast<double>(cold));
 }
-
-/// Keeps memory from going while work that uses it may still run, whatever ends a function.
-class WaitsAtEnd {
- public:
-  explicit WaitsAtEnd(StreamRef stream) noexcept : stream_(stream) {}
-  WaitsAtEnd(const WaitsAtEnd&) = delete;
-  WaitsAtEnd& operator=(const WaitsAtEnd&) = delete;
-  ~WaitsAtEnd() { static_cast<void>(stream_.wait()); }
-
- private:
-  StreamRef stream_;
-};
 
 }  // namespace
 
@@ -88,7 +77,7 @@ Span sampled_span(StreamRef stream, const AccessProfile& profile, const Sample& 
   const Device device = stream.device();
   Span span(device, profile.bytes, Placement::budget(device, profile.budget_bytes), options);
   const PageHeat heat(stream, span.data(), span.page_count(), span.page_bytes());
-  const WaitsAtEnd waits(stream);
+  const detail::WaitsAtEnd waits(stream);
   sample(stream, span, heat.counter()).or_throw("sampling the accesses to a span");
   rebalance(span, stream, heat, profile.budget_bytes);
   return span;

@@ -9,6 +9,7 @@
 
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/waits_at_end.hpp"
 #include "ingest/require.hpp"
 
 namespace headrace::ingest::resident {
@@ -136,6 +137,7 @@ Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOpt
   host_ = Buffer(device, MemoryKind::mapped, lay_out_host(view_, options, nullptr));
   const Buffer image(device, MemoryKind::pinned, lay_out_device(view_, options, nullptr, tcp));
   device_ = Buffer(device, MemoryKind::device, image.bytes());
+  const headrace::detail::WaitsAtEnd waits(stream);
   std::memset(host_.data(), 0, host_.bytes());
   std::memset(image.data(), 0, image.bytes());
   lay_out_device(on_host, options, image.data(), tcp);

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "headrace/device/stream.hpp"
+
+namespace headrace::detail {
+
+/// Waits for a stream where its scope ends, also by an exception: declared behind the memory that the stream's work
+/// uses, it has that memory outlive the work.
+class WaitsAtEnd {
+ public:
+  explicit WaitsAtEnd(StreamRef stream) noexcept : stream_(stream) {}
+  WaitsAtEnd(const WaitsAtEnd&) = delete;
+  WaitsAtEnd& operator=(const WaitsAtEnd&) = delete;
+  ~WaitsAtEnd() { static_cast<void>(stream_.wait()); }
+
+ private:
+  StreamRef stream_;
+};
+
+}  // namespace headrace::detail
