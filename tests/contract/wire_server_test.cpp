@@ -227,6 +227,12 @@ TEST_P(WireServerOnTheCpu, RefusesWhatWouldWaitTooLongAndLosesNothingElse) {
     Caller gone(server.http_port());  // leaves while its request waits or is refused
     gone.send(ask("nobody.."));
   }
+  const auto turned_away = [&] {
+    const wire::ModelStatistics told = server.model_statistics().at(0);
+    return told.http.requests.refused + told.http.requests.late + told.http.requests.cancelled;
+  };
+  const Time until = SteadyClock::now() + std::chrono::seconds(10);
+  while (turned_away() < 3 && SteadyClock::now() < until) std::this_thread::yield();  // or it waits once the gate opens
   gate.open();
   const std::optional<Said> answered = first.listen();
   ASSERT_TRUE(answered.has_value());
