@@ -188,11 +188,12 @@ class Keys:
         return Keys(self._path, f"[{outer}{key}]", value)
 
     def tables(self, key: str) -> list["Keys"]:
-        """An array of tables, each called by its number (from 1) and its id."""
+        """An array of tables, each called by the table it is in, its number (from 1) and its id."""
         value = self._take(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self.error(f"not an array of tables; write [[{key}]]", key)
-        return [Keys(self._path, _called(key, number, entry), entry) for number, entry in enumerate(value, 1)]
+        outer = f"{self.where} " if self.where else ""
+        return [Keys(self._path, outer + _called(key, number, entry), entry) for number, entry in enumerate(value, 1)]
 
     def done(self) -> None:
         """Refuses what nobody asked for.
