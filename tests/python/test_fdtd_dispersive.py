@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headrace import UsageError
+from headrace import Device, UsageError
 from headrace.grid import Debye, Drude, Fdtd, Lorentz
 from headrace.grid.dispersion import Pole, medium_of
 
@@ -125,21 +125,25 @@ def scene_of(dimensions: int, **options: Any) -> Fdtd:
 ALL: dict[str, Any] = {"devices": ["cpu:0"]}
 
 
+@pytest.mark.parametrize("device", [device.name for device in Device.list()])
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("cpml", [0, 4])
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_cuts_redundant_steps_and_modes_change_no_bit(dimensions: int, cpml: int, precision: str) -> None:
+def test_devices_cuts_redundant_steps_and_modes_change_no_bit(
+    dimensions: int, cpml: int, precision: str, device: str
+) -> None:
     alone = scene_of(dimensions, cpml=cpml, precision=precision, **ALL)
     receiver = alone.add_receiver("ez", (7,) * dimensions)
     alone.step(60)
     state = alone.state()
     assert any(name.startswith("pole_ez_") and np.any(values) for name, values in state.items())
     ways: list[dict[str, Any]] = [
-        {"devices": ["cpu:0"] * 3},
-        {"devices": ["cpu:0"] * 4, "cut": [2, 2, 1][:dimensions], "redundant": 3},
-        {"devices": ["cpu:0"] * 2, "push": "copy", "redundant": 2},
-        {"devices": ["cpu:0"] * 2, "mode": "resident"},
-        {"devices": ["cpu:0"], "redundant": 4, "passes": "always"},
+        {"devices": [device]},
+        {"devices": [device] * 3},
+        {"devices": [device] * 4, "cut": [2, 2, 1][:dimensions], "redundant": 3},
+        {"devices": [device] * 2, "push": "copy", "redundant": 2},
+        {"devices": [device] * (2 if device.startswith("cpu") else 1), "mode": "resident"},
+        {"devices": [device], "redundant": 4, "passes": "always"},
     ]
     for way in ways:
         other = scene_of(dimensions, cpml=cpml, precision=precision, **way)
