@@ -3,6 +3,7 @@
 import gc
 import json
 import math
+import re
 import subprocess
 import sys
 import textwrap
@@ -229,6 +230,19 @@ def test_errors_name_the_file_and_the_line():
     assert said.startswith(f"{__file__}:{line}: operator unknown cannot be compiled: ")
     assert "nowhere" in said
     assert "\n" not in said
+
+
+def test_where_there_is_a_gpu_an_engine_finds_mistakes(monkeypatch):
+    monkeypatch.setattr("headrace.operators.compiled_operator._has_gpu", lambda: True)
+
+    @operator(query="i8", answer="i8")
+    def unknown(_group, query, answer):
+        answer[0] = nowhere + query[0]  # noqa: F821
+
+    made = unknown()
+    place = re.escape(f"{__file__}:{unknown.function.__code__.co_firstlineno + 2}")
+    with pytest.raises(UsageError, match=f"{place}: operator unknown cannot be compiled: .*nowhere"):
+        headrace.Engine("cpu", made)
 
 
 def test_a_function_that_a_module_does_not_have_is_an_error_of_its_line():

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from headrace._core import Operator, function_operator
+from headrace._core import Device, Operator, function_operator
 from headrace.dtypes import write_dtype
 from headrace.errors import UsageError
 from headrace.operators.arrays import Array, address, as_array, described, on_host
@@ -17,6 +17,10 @@ from headrace.operators.signature import Compiled, StateType
 _MADE_BY = "made_by"
 _lock = threading.Lock()
 """Guards what was compiled: engines start in any thread."""
+
+
+def _has_gpu() -> bool:
+    return any(device.kind.name == "cuda" for device in Device.list())
 
 
 class CompiledOperator(ABC):
@@ -59,10 +63,11 @@ class CompiledOperator(ABC):
     def __call__(self, **state: object) -> Operator:
         """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
 
-        It is compiled for CPU devices here, which finds mistakes early. Where the cache of code tells that it has been
-        compiled before, this waits until an engine on a CPU device starts, or something else needs it. For a GPU it is
-        compiled when an engine starts there. Arrays of CuPy, PyTorch and others with `__cuda_array_interface__` are
-        used where they lie, by engines on that GPU alone.
+        It is compiled for CPU devices here, which finds mistakes early. This waits until an engine on a CPU device
+        starts, or something else needs it, where the cache of code tells that it has been compiled before, and where
+        there is a GPU: the engine that starts there finds mistakes, too, and a program without a CPU device is spared a
+        compiler. For a GPU it is compiled when an engine starts there. Arrays of CuPy, PyTorch and others with
+        `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
 
         Raises:
             UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
@@ -70,7 +75,7 @@ class CompiledOperator(ABC):
         """
         arrays = self._arrays(state)
         types = tuple(StateType(array.dtype, array.ndim) for array in arrays)
-        if types not in self._compiled and not self._can_wait(types):
+        if types not in self._compiled and not _has_gpu() and not self._can_wait(types):
             self._host_code(types)
         words = np.array([word for array in arrays for word in (address(array), *array.shape)] or [0], np.intp)
         made = function_operator(
