@@ -73,7 +73,9 @@ class AnyClient {
   /// already, and neither will be.
   [[nodiscard]] bool wake(int descriptor) {
     if (engine_ == nullptr) return remote().watch();
-    std::get<serve::Client>(client_).wake(descriptor);
+    auto& client = std::get<serve::Client>(client_);
+    if (client.answers_itself()) return false;
+    client.wake(descriptor);
     return true;
   }
   void forget_wake() noexcept {
@@ -82,6 +84,13 @@ class AnyClient {
   }
   /// Whether the descriptor above had been signalled.
   [[nodiscard]] bool take_signal() noexcept { return engine_ == nullptr && remote().take_notice(); }
+  /// Whether poll() runs operators in the thread that calls it.
+  [[nodiscard]] bool answers_itself() const noexcept {
+    return engine_ != nullptr && std::get<serve::Client>(client_).answers_itself();
+  }
+  /// Has the oldest `most` queries answered where that is for the caller to do, and releases the GIL meanwhile. poll()
+  /// then finds them.
+  void answer(std::size_t most);
   [[nodiscard]] Time soonest_deadline() const {
     return std::visit([](const auto& client) { return client.soonest_deadline(); }, client_);
   }

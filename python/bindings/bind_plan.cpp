@@ -34,7 +34,7 @@ void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t
           std::uint32_t streams_per_thread, std::string_view streams, std::string_view allocator,
           std::string_view host_memory, std::string_view binding, std::uint32_t first_processor,
           std::uint32_t batch_max, double batch_age, std::string_view doorbell, std::uint32_t blocks,
-          std::uint32_t block_threads, std::uint32_t workers, bool answer_inline, double hang_after,
+          std::uint32_t block_threads, std::uint32_t workers, double share, bool answer_inline, double hang_after,
           std::uint32_t clients_max, std::uint32_t slots, double spin, std::uint32_t sample_stages_every) {
   Plan plan;
   plan.name = std::move(name);
@@ -52,6 +52,7 @@ void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t
   plan.blocks = blocks;
   plan.block_threads = block_threads;
   plan.workers = workers;
+  plan.share = share;
   plan.answer_inline = answer_inline;
   plan.hang_after = to_duration("hang_after", hang_after);
   plan.clients_max = clients_max;
@@ -77,13 +78,14 @@ void bind_plan_class(nb::module_& module) {
   plan.def("__init__", &init, nb::kw_only(), "name"_a = "custom", "schedule"_a = "blocking", "threads"_a = 1,
            "streams_per_thread"_a = 1, "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned",
            "binding"_a = "none", "first_processor"_a = 0, "batch_max"_a = 1, "batch_age"_a = 0.0,
-           "doorbell"_a = "words", "blocks"_a = 0, "block_threads"_a = 0, "workers"_a = 0, "answer_inline"_a = false,
-           "hang_after"_a = 2.0, "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6, "sample_stages_every"_a = 64);
+           "doorbell"_a = "words", "blocks"_a = 0, "block_threads"_a = 0, "workers"_a = 0, "share"_a = 1.0,
+           "answer_inline"_a = false, "hang_after"_a = 2.0, "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6,
+           "sample_stages_every"_a = 64);
   plan.def_rw("name", &Plan::name);
   choice<&Plan::schedule, &serve::parse_schedule>(plan, "schedule",
                                                   "\"blocking\", \"pipelined\", \"async\", \"graph\", "
-                                                  "\"persistent\", \"dispatched\" or \"none\".");
-  plan.def_rw("threads", &Plan::threads, "Engine threads; \"dispatched\" has none.");
+                                                  "\"persistent\", \"dispatched\", \"caller\" or \"none\".");
+  plan.def_rw("threads", &Plan::threads, "Engine threads; \"dispatched\" and \"caller\" have none.");
   plan.def_rw(
       "streams_per_thread", &Plan::streams_per_thread,
       "Batches that a thread has in flight, each on a stream of its own; \"persistent\": kernels that it feeds.");
@@ -102,7 +104,11 @@ void bind_plan_class(nb::module_& module) {
   choice<&Plan::doorbell, &serve::parse_doorbell>(plan, "doorbell", "Of persistent kernels: \"words\" or \"barrier\".");
   plan.def_rw("blocks", &Plan::blocks, "Blocks that answer one query; 0 leaves it to the operator.");
   plan.def_rw("block_threads", &Plan::block_threads, "Threads of each; 0 leaves it to the operator.");
-  plan.def_rw("workers", &Plan::workers, "\"dispatched\": resident blocks; 0 means as many as fit.");
+  plan.def_rw("workers", &Plan::workers, "\"dispatched\": resident blocks; 0 means as many as fit into `share`.");
+  plan.def_rw(
+      "share", &Plan::share,
+      "\"dispatched\": the part of the device that resident blocks take, above 0 and 1 at most, so that engines can "
+      "be on it together.");
   plan.def_rw("answer_inline", &Plan::answer_inline,
               "\"dispatched\": a query that comes alone is answered by the block that hands queries out.");
   plan.def_prop_rw(
@@ -118,7 +124,7 @@ void bind_plan_class(nb::module_& module) {
   plan.def_rw("sample_stages_every", &Plan::sample_stages_every,
               "Stage times are taken of one query in so many; 0 takes none.");
   plan.def_prop_ro("parallelism", &Plan::parallelism,
-                   "Batches that the device may work on at once; not for \"dispatched\".");
+                   "Batches that the device may work on at once; not for schedules without engine threads.");
   plan.def("copy", [](const Plan& self) { return self; }, "A plan that can be changed without changing this one.");
   plan.def("__repr__", &repr);
   plan.def(

@@ -29,31 +29,6 @@ constexpr const char* kQuery = "query";
 
 }  // namespace
 
-nb::object AnyClient::query_dtype() const {
-  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(query_type(), query_bytes());
-}
-
-nb::object AnyClient::answer_dtype() const {
-  return nb::module_::import_("headrace.dtypes").attr("answer_dtype_of")(answer_type(), answer_bytes());
-}
-
-void AnyClient::throw_unanswered(Errc code) const {
-  if (engine_ != nullptr) throw_failed(code, *engine_);
-  throw_refused("asking a query", Error{code, 0});
-}
-
-void AnyClient::throw_refused(const char* doing, Error error) const {
-  if (engine_ == nullptr && error.code == Errc::stopped && remote().ended()) {
-    throw Exception(error.code, fmt::format("{}: {}", doing, remote().why_ended()));
-  }
-  throw_error(doing, error);
-}
-
-AnyClient connect_to(const std::string& url, std::uint32_t slots) {
-  const GilRelease released;
-  return AnyClient(wire::Client(url, slots));
-}
-
 /// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
 class ClientHandle::Use {
  public:
@@ -126,6 +101,7 @@ Completions ClientHandle::poll(std::size_t most) {
   auto status = make_values<std::uint8_t>(room);
   auto answers = make_values<std::uint8_t>(room * bytes);
   std::size_t count = 0;
+  client_->answer(room);
   client_->poll(
       [&](const serve::Completion& done) {
         tickets[count] = done.ticket;

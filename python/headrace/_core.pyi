@@ -722,7 +722,7 @@ class Plan:
     Every choice that an engine makes. Choices are names; UsageError lists them for one that is none. What cannot work on a device is refused by Engine.
     """
 
-    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
+    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., share: float = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
 
     @property
     def name(self) -> str: ...
@@ -733,7 +733,7 @@ class Plan:
     @property
     def schedule(self) -> str:
         """
-        "blocking", "pipelined", "async", "graph", "persistent", "dispatched" or "none".
+        "blocking", "pipelined", "async", "graph", "persistent", "dispatched", "caller" or "none".
         """
 
     @schedule.setter
@@ -741,7 +741,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Engine threads; "dispatched" has none."""
+        """Engine threads; "dispatched" and "caller" have none."""
 
     @threads.setter
     def threads(self, arg: int, /) -> None: ...
@@ -827,10 +827,19 @@ class Plan:
 
     @property
     def workers(self) -> int:
-        """"dispatched": resident blocks; 0 means as many as fit."""
+        """"dispatched": resident blocks; 0 means as many as fit into `share`."""
 
     @workers.setter
     def workers(self, arg: int, /) -> None: ...
+
+    @property
+    def share(self) -> float:
+        """
+        "dispatched": the part of the device that resident blocks take, above 0 and 1 at most, so that engines can be on it together.
+        """
+
+    @share.setter
+    def share(self, arg: float, /) -> None: ...
 
     @property
     def answer_inline(self) -> bool:
@@ -880,7 +889,9 @@ class Plan:
 
     @property
     def parallelism(self) -> int:
-        """Batches that the device may work on at once; not for "dispatched"."""
+        """
+        Batches that the device may work on at once; not for schedules without engine threads.
+        """
 
     def copy(self) -> Plan:
         """A plan that can be changed without changing this one."""

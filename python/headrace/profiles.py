@@ -71,6 +71,7 @@ def plan_as_dict(plan: Plan) -> Json:
         "blocks",
         "block_threads",
         "workers",
+        "share",
         "answer_inline",
         "slots",
         "clients_max",

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <thread>
 
+#include "device/backend.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
 
@@ -160,6 +162,25 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
   if (wanted != 0 || !device.properties().host_cores) return wanted != 0 ? wanted : most;
   const auto processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::clamp(processors, own + 2, most + own + 1) - own - 1;
+}
+
+std::uint32_t ResidentKernel::block_count_in_share(Device device, const Kernel& kernel, std::uint32_t threads,
+                                                   std::uint32_t own, double share, std::string_view what) {
+  if (device.properties().host_cores) {
+    const std::uint32_t all = block_count(device, kernel, threads, own, 0, what);
+    return std::max(1U, static_cast<std::uint32_t>(all * share));
+  }
+  constexpr double kRounding = 1e-9;  // of shares that add up to the whole
+  const double held = device.backend().resident_share();
+  const double part = share < 1 ? share : 1 - held;
+  const double blocks = std::floor(device.resident_blocks_max(kernel, threads) * part + kRounding);
+  if (part <= 1 - held + kRounding && blocks >= own + 1) return static_cast<std::uint32_t>(blocks) - own;
+  throw UsageError(
+      fmt::format("there is no room for {} on {}: resident kernels of this process hold {:.3g}% of the device, and it "
+                  "needs {}. Give those that are there together a share each",
+                  what, device.name(), 100 * held,
+                  share < 1 ? fmt::format("{:.3g}%", 100 * share) : fmt::format("{} blocks at least", own + 1)),
+      Errc::full);
 }
 
 Buffer ResidentKernel::zeroed(Device device, std::size_t bytes) {

@@ -20,7 +20,7 @@ constexpr std::array<std::uint32_t, 3> kBatches{8, 32, 128};
 /// Threads that may exist beside the generators; async has a completing thread beside each.
 std::uint32_t threads_most(Schedule schedule, const CandidateLimits& limits) {
   if (limits.single_thread) return 1;
-  if (schedule == Schedule::dispatched) {
+  if (is_threadless(schedule)) {
     // One processor is left to the rest of the machine, where there are several.
     const std::uint32_t most = limits.processors > 2 ? limits.processors - 2 : limits.processors;
     return std::min(
@@ -40,8 +40,8 @@ std::uint32_t resident_queries_of(Device device, const Operator& op) {
 }
 
 std::size_t in_flight_each(const Plan& plan, std::uint32_t generators, std::uint32_t resident) {
-  const std::size_t worked_on =
-      plan.schedule == Schedule::dispatched ? resident : std::size_t{plan.parallelism()} * plan.batch_max;
+  const std::size_t batches = is_threadless(plan.schedule) ? generators : plan.parallelism();
+  const std::size_t worked_on = plan.schedule == Schedule::dispatched ? resident : batches * plan.batch_max;
   return std::clamp<std::size_t>(2 * worked_on / generators, 2, std::max(2U, plan.slots / 2));
 }
 
@@ -87,13 +87,13 @@ Axes axes_of(const Rung& rung, const CandidateLimits& limits) {
 Candidate make_candidate(Plan plan, std::uint32_t threads, std::uint32_t streams, std::uint32_t batch,
                          const CandidateLimits& limits) {
   Candidate made;
-  const bool dispatched = plan.schedule == Schedule::dispatched;
-  made.generators = dispatched ? threads : limits.generators;
-  plan.threads = dispatched ? 1 : threads;
+  const bool clients_only = is_threadless(plan.schedule);
+  made.generators = clients_only ? threads : limits.generators;
+  plan.threads = clients_only ? 1 : threads;
   plan.streams_per_thread = streams;
   plan.batch_max = batch;
   // Waiting longer than this for a batch to fill would leave p99 no room.
-  if (batch > 1 && plan.batch_age == Duration::zero()) plan.batch_age = limits.bound / 10;
+  if (batch > 1 && plan.batch_age == Duration::zero() && !clients_only) plan.batch_age = limits.bound / 10;
   plan.clients_max = made.generators;
   made.in_flight = in_flight_each(plan, made.generators, limits.resident);
   made.plan = beside_generators(std::move(plan), made.generators);

@@ -45,7 +45,7 @@ void require_valid(std::string_view who, const RateSearchOptions& options);
 /// 1, 2, 4, ... up to `most`, which is always the last.
 [[nodiscard]] std::vector<std::uint32_t> doubling(std::uint32_t most);
 
-/// Values that are tried of each choice. Under Schedule::dispatched `threads` are generators.
+/// Values that are tried of each choice. Without engine threads (is_threadless()) `threads` are generators.
 struct Axes {
   std::vector<std::uint32_t> threads{1};
   std::vector<std::uint32_t> streams{1};

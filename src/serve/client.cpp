@@ -139,6 +139,10 @@ Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
   const Time began = SteadyClock::now();
   const Time until = limit >= Time::max() - began ? Time::max() : began + limit;
   if (back(ticket)) return true;
+  while (direct_ == nullptr && lane_->run()) {
+    if (back(ticket)) return true;
+    if (SteadyClock::now() >= until) return false;
+  }
   const Time late = deadline(ticket);  // of a query that is in flight
   while (!back(ticket)) {
     const Time now = SteadyClock::now();
@@ -185,7 +189,8 @@ void Client::wake(int descriptor) {
   free_slots();
   lane_->client_parking.arm(descriptor);
   const bool kept_done = late_.keeps() && lane_->done(late_.freed(taken_));
-  if (taken_ == next_ ? kept_done || !late_.keeps() : kept_done || lane_->done(taken_)) {
+  const bool head_done = lane_->done(taken_) || answers_itself();
+  if (taken_ == next_ ? kept_done || !late_.keeps() : kept_done || head_done) {
     lane_->client_parking.disarm();
     signal_event(descriptor);
   }

@@ -21,6 +21,7 @@ std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan
     case Schedule::graph: detail::start_graph(*state); break;
     case Schedule::persistent: detail::start_persistent(*state); break;
     case Schedule::dispatched: detail::start_dispatched(*state); break;
+    case Schedule::caller: detail::start_caller(*state); break;
     case Schedule::none: break;
   }
   return state;

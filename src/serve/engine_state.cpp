@@ -17,7 +17,7 @@ Plan validated(Plan plan, Device device, const Operator& op) {
 
 /// One a worker, two a submitting thread and its completing one, one a client that needs no worker.
 std::size_t counters_needed(const Plan& plan) {
-  if (is_direct(plan.schedule)) return plan.clients_max;
+  if (is_threadless(plan.schedule)) return plan.clients_max;
   return plan.schedule == Schedule::async ? std::size_t{2} * plan.threads : plan.threads;
 }
 

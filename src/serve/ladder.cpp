@@ -78,7 +78,7 @@ class Climber {
   }
 
   void begin(const Candidate& candidate) {
-    const bool clients_only = candidate.plan.schedule == Schedule::dispatched;
+    const bool clients_only = is_threadless(candidate.plan.schedule);
     progress_.threads = clients_only ? candidate.generators : candidate.plan.threads;
     progress_.rate_per_second = 0;
     report();

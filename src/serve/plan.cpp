@@ -17,6 +17,7 @@ constexpr auto kSchedules = names_of<Schedule>("a schedule", {{Schedule::blockin
                                                               {Schedule::graph, "graph"},
                                                               {Schedule::persistent, "persistent"},
                                                               {Schedule::dispatched, "dispatched"},
+                                                              {Schedule::caller, "caller"},
                                                               {Schedule::none, "none"}});
 constexpr auto kDoorbells =
     names_of<Doorbell>("a doorbell", {{Doorbell::words, "words"}, {Doorbell::barrier, "barrier"}});
@@ -48,6 +49,8 @@ void validate(const Plan& plan, Device device, const Operator& op) {
   require(plan.batch_max >= 1 && plan.batch_max <= kBatchMax,
           fmt::format("batch_max must be 1 to {}, not {}", kBatchMax, plan.batch_max));
   require(plan.batch_age >= Duration::zero(), "batch_age must not be negative");
+  require(plan.batch_age == Duration::zero() || plan.schedule != Schedule::caller,
+          "batch_age must be 0 under schedule caller: a client that waits for its answers submits nothing meanwhile");
   require(plan.block_threads <= kBlockThreadsMax,
           fmt::format("block_threads must be at most {}, not {}", kBlockThreadsMax, plan.block_threads));
   const LaunchShape shape = plan.shape(op.shape);
@@ -55,6 +58,10 @@ void validate(const Plan& plan, Device device, const Operator& op) {
       !keeps_shape(op) || (shape.blocks == op.shape.blocks && shape.threads == op.shape.threads),
       fmt::format("operator {} was made for {} blocks of {} threads, not {} of {}: leave blocks and block_threads 0",
                   op.name, op.shape.blocks, op.shape.threads, shape.blocks, shape.threads));
+  require(plan.share > 0 && plan.share <= 1, fmt::format("share must be above 0 and at most 1, not {:g}", plan.share));
+  require(plan.share == 1 || plan.schedule == Schedule::dispatched,
+          fmt::format("share is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
+  require(plan.share == 1 || plan.workers == 0, "share and workers both say how many blocks stay: choose one");
   require(plan.hang_after > Duration::zero(), "hang_after must be above 0");
   require(plan.clients_max >= 1 && plan.clients_max <= kClientsMax,
           fmt::format("clients_max must be 1 to {}, not {}", kClientsMax, plan.clients_max));

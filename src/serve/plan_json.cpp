@@ -46,6 +46,11 @@ Member count(std::string_view name, std::uint32_t Plan::* field) {
           }};
 }
 
+Member share(std::string_view name, double Plan::* field) {
+  return {name, [field](const Plan& plan) { return Json(plan.*field); },
+          [name, field](Plan& plan, const Json& json) { plan.*field = number_of(name, json, 1); }};
+}
+
 Member duration(std::string_view name, Duration Plan::* field) {
   return {name,
           [field](const Plan& plan) { return Json(std::chrono::duration<double, std::micro>(plan.*field).count()); },
@@ -87,6 +92,7 @@ const auto& members() {
       count("blocks", &Plan::blocks),
       count("block_threads", &Plan::block_threads),
       count("workers", &Plan::workers),
+      share("share", &Plan::share),
       flag("answer_inline", &Plan::answer_inline),
       duration("hang_after_us", &Plan::hang_after),
       count("clients_max", &Plan::clients_max),

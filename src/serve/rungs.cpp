@@ -41,6 +41,17 @@ Rung batched(Rung rung) {
   return rung;
 }
 
+Rung in_caller() {
+  constexpr std::uint32_t kBatch = 64;
+  Rung made = batched(rung(15, "caller", "Caller's Own Thread",
+                           "the way to another thread and back: whoever asks takes its queries through the device",
+                           Schedule::caller, MemoryKind::mapped));
+  made.many_streams = false;
+  made.plan.binding = Binding::none;
+  made.plan.batch_max = kBatch;
+  return made;
+}
+
 }  // namespace
 
 std::span<const Rung> rungs() {
@@ -50,7 +61,7 @@ std::span<const Rung> rungs() {
   constexpr auto kOwn = Streams::per_thread;
   constexpr auto kFree = Binding::none;
   constexpr auto kBound = Binding::cores;
-  static const std::array<Rung, 14> all{
+  static const std::array<Rung, 15> all{
       rung(1, "single", "Single CPU Thread & Single CUDA Stream",
            "nothing: every query allocates, copies, launches, copies, waits and frees", kShared, per_query, kPageable,
            kFree),
@@ -80,6 +91,7 @@ std::span<const Rung> rungs() {
       rung(14, "dispatched", "Dispatched Persistent Pool",
            "engine threads: clients write where a resident pool reads, and blocks take queries as they come",
            Schedule::dispatched, MemoryKind::mapped),
+      in_caller(),
   };
   return all;
 }

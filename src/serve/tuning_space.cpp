@@ -10,8 +10,8 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr std::array kSchedules{Schedule::blocking, Schedule::pipelined,  Schedule::async,
-                                Schedule::graph,    Schedule::persistent, Schedule::dispatched};
+constexpr std::array kSchedules{Schedule::blocking,   Schedule::pipelined,  Schedule::async, Schedule::graph,
+                                Schedule::persistent, Schedule::dispatched, Schedule::caller};
 
 /// `value` halved, as it is, and doubled, within the bounds.
 std::vector<std::uint32_t> around(std::uint32_t value, std::uint32_t least, std::uint32_t most) {
@@ -27,7 +27,7 @@ Plan base_of(Schedule schedule, MemoryKind memory) {
   plan.name = "tuned";
   plan.schedule = schedule;
   plan.host_memory = memory;
-  plan.binding = Binding::cores;
+  plan.binding = schedule == Schedule::caller ? Binding::none : Binding::cores;
   return plan;
 }
 
@@ -46,7 +46,8 @@ Grid grid_of(Schedule schedule, MemoryKind memory, const CandidateLimits& limits
       schedule == Schedule::persistent) {
     grid.axes.push_back({Choice::streams, axes.streams});
   }
-  if (schedule == Schedule::pipelined || schedule == Schedule::async || schedule == Schedule::graph) {
+  if (schedule == Schedule::pipelined || schedule == Schedule::async || schedule == Schedule::graph ||
+      schedule == Schedule::caller) {
     grid.axes.push_back({Choice::batch, {1, 8, 32, 128}});
   }
   if (schedule != Schedule::persistent && schedule != Schedule::dispatched) return grid;
@@ -72,7 +73,7 @@ std::uint32_t value_of(const Grid& grid, const Point& point, Choice choice, std:
 bool useful(const Grid& grid, const Point& point, const CandidateLimits& limits) {
   const std::uint64_t together =
       std::uint64_t{value_of(grid, point, Choice::threads, 1)} * value_of(grid, point, Choice::streams, 1);
-  if (grid.base.schedule == Schedule::dispatched || value_of(grid, point, Choice::streams, 1) == 1) return true;
+  if (is_threadless(grid.base.schedule) || value_of(grid, point, Choice::streams, 1) == 1) return true;
   return together <= (grid.base.schedule == Schedule::persistent ? 1U : 2U) * std::uint64_t{limits.resident};
 }
 

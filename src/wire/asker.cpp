@@ -1,6 +1,7 @@
 #include "wire/asker.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -16,6 +17,8 @@ namespace {
 /// What is expected may take a quarter longer: under overload the line is as long as is allowed, and half of what was
 /// just in time would be late.
 constexpr int kReserve = 4;
+constexpr Duration kPollsFor = std::chrono::microseconds(50);   // after a query or an answer
+constexpr Duration kAnswersFor = std::chrono::milliseconds(1);  // before connections have their turn again
 constexpr unsigned kNumberShift = 32;  // a tag is the inference's number, and below it that of the query in it
 
 }  // namespace
@@ -25,7 +28,8 @@ Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_m
       counters_(counters),
       waiting_max_(waiting_max),
       wake_(wake),
-      client_(served.model.engine->connect()) {}
+      client_(served.model.engine->connect()),
+      polls_(served.model.engine->plan().schedule == serve::Schedule::dispatched) {}
 
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
@@ -54,7 +58,8 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   }
   publish();
   if (finished_.empty()) {
-    arm();
+    polls_until_ = entry.inference->began + kPollsFor;
+    arm(entry.inference->began);
   } else {
     signal_event(wake_);  // the engine took none of it, or another request gave way
   }
@@ -160,7 +165,11 @@ void Asker::take_in() {
   const auto note_one = [this](const serve::Completion& done) { note(done); };
   std::size_t back = 0;
   normal_back_ = 0;
-  while (const std::size_t some = client_.poll(note_one)) back += some;
+  const Time until = client_.answers_itself() ? SteadyClock::now() + kAnswersFor : Time::max();
+  while (const std::size_t some = client_.poll(note_one)) {
+    back += some;
+    if (until != Time::max() && SteadyClock::now() >= until) break;
+  }
   const Time now = SteadyClock::now();
   for (const std::shared_ptr<Inference>& inference : finished_) inference->back_at = now;
   if (client_.in_flight() == 0 && !waits()) {
@@ -177,7 +186,8 @@ void Asker::take_in() {
   feed(now);
   publish();
   tell();
-  arm();
+  if (back > 0) polls_until_ = now + kPollsFor;
+  arm(now);
 }
 
 void Asker::feed(Time now) {
@@ -327,8 +337,11 @@ void Asker::publish() noexcept {
   counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
 }
 
-void Asker::arm() {
-  if (armed_ || idle()) return;
+void Asker::arm(Time now) {
+  if (armed_ || idle() || client_.answers_itself()) return;
+  if (polls_ && client_.in_flight() > 0) {
+    if (now < polls_until_) return;  // soonest() has take_in() called again
+  }
   armed_ = true;
   client_.wake(wake_);
 }

@@ -43,7 +43,11 @@ class Asker {
   /// Takes in what has come back, submits those that wait, and has itself woken for the rest.
   void take_in();
   /// When take_in() has something to do at the latest without being woken; Time::max() for never.
-  [[nodiscard]] Time soonest() const noexcept { return std::min(client_.soonest_deadline(), line_soonest_); }
+  [[nodiscard]] Time soonest() const noexcept {
+    if (client_.answers_itself() && !idle()) return Time{};
+    if (polls_ && !armed_ && client_.in_flight() > 0) return Time{};
+    return std::min(client_.soonest_deadline(), line_soonest_);
+  }
   /// Whether take_in() has nothing to do, now and later.
   [[nodiscard]] bool idle() const noexcept { return client_.in_flight() == 0 && !waits() && finished_.empty(); }
 
@@ -106,7 +110,8 @@ class Asker {
   void finish(std::uint32_t number);
   /// Tells owners of what has finished. They may ask again.
   void tell();
-  void arm();
+  /// Has take_in() called when something comes back.
+  void arm(Time now);
   /// Publishes how many queries wait and are in flight, beside those of another Asker with the same counters.
   void publish() noexcept;
 
@@ -128,6 +133,8 @@ class Asker {
   std::vector<std::shared_ptr<Inference>> finished_;  ///< Their owners have not been told. There is room, reserved.
   std::vector<std::shared_ptr<Inference>> told_;      ///< What tell() goes through.
   bool armed_ = false;
+  bool polls_;          ///< A device answers, and wakes nobody: for a while it is cheaper to look than to have looked.
+  Time polls_until_{};  ///< Then it is armed.
 };
 
 }  // namespace headrace::wire

@@ -76,6 +76,18 @@ TEST(Candidates, ClientsAreTheThreadsOfADispatchedPlan) {
   EXPECT_EQ(made.in_flight, 16U);  // 64 resident, twice, over 8 clients
 }
 
+TEST(Candidates, ClientsAreTheThreadsOfACallersPlanWhoseBatchesDoNotWait) {
+  const Axes axes = axes_of(find_rung("caller"), sixteen());
+  EXPECT_THAT(axes.threads, ElementsAre(1, 2, 4, 8, 14));
+  EXPECT_THAT(axes.streams, ElementsAre(1));
+  EXPECT_THAT(axes.batches, ElementsAre(8, 32, 128));
+  const Candidate made = make_candidate(find_rung("caller").plan, 4, 1, 8, sixteen());
+  EXPECT_EQ(made.generators, 4U);
+  EXPECT_EQ(made.plan.clients_max, 4U);
+  EXPECT_EQ(made.plan.batch_age, Duration::zero());
+  EXPECT_EQ(made.in_flight, 16U);  // two batches for each
+}
+
 TEST(Candidates, ABatchClosesByAgeWellWithinTheBound) {
   EXPECT_EQ(make_candidate(find_rung("batched").plan, 1, 1, 8, sixteen()).plan.batch_age, microseconds(50));
   Plan own = find_rung("batched").plan;

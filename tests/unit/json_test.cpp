@@ -68,6 +68,7 @@ TEST(PlanJson, EveryChoiceComesBack) {
   plan.blocks = 4;
   plan.block_threads = 256;
   plan.workers = 99;
+  plan.share = 0.25;
   plan.answer_inline = true;
   plan.hang_after = std::chrono::milliseconds(7);
   plan.clients_max = 5;

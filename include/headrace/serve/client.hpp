@@ -79,7 +79,8 @@ class Client {
                                                 SubmitOptions options = {}) noexcept;
 
   /// Calls `done(const Completion&)` for queries that have come back, at most `most`; how many. They come in order of
-  /// submission, except that one which is late does not wait for those before it.
+  /// submission, except that one which is late does not wait for those before it. Under Schedule::caller it first has
+  /// them answered, a batch at a time.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
     if (birth_.inherited()) return 0;
@@ -90,7 +91,7 @@ class Client {
     }
     std::size_t count = 0;
     do {
-      for (; count < most && head_done(); ++count) {
+      for (; count < most && (head_done() || run_head()); ++count) {
         done(head());
         pop();
       }
@@ -105,6 +106,7 @@ class Client {
 
   /// Waits until `ticket` has come back, its deadline or `limit` has passed; false when only the limit has. The query
   /// is still to be polled. Errc::invalid_argument for a ticket that was never given out; true for one already polled.
+  /// Under Schedule::caller it has queries answered up to that one; a batch that has begun is not left for a limit.
   [[nodiscard]] Result<bool> wait(Ticket ticket, Duration limit = Duration::max()) const noexcept;
   /// Submits one query and waits for its answer, which is copied. Only while nothing else of this client is in flight
   /// (Errc::invalid_argument otherwise).
@@ -131,6 +133,8 @@ class Client {
   /// Throws Exception where it is.
   void require_own_process() const { birth_.require("using a client of an engine"); }
 
+  /// Whether queries are answered in the calls of this client alone (Schedule::caller): nothing comes back by itself.
+  [[nodiscard]] bool answers_itself() const noexcept { return lane_ != nullptr && lane_->runner != nullptr; }
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
   [[nodiscard]] Ticket oldest() const noexcept { return direct_ != nullptr ? direct_->taken() : taken_; }
   /// Queries submitted and not yet polled.
@@ -153,6 +157,8 @@ class Client {
   }
   [[nodiscard]] std::uint64_t tag(Ticket ticket) const noexcept { return lane_->control(ticket).tag; }
   [[nodiscard]] bool head_done() const noexcept { return taken_ < next_ && lane_->done(taken_); }
+  /// Has a batch answered where that is for this thread to do; whether the oldest query is back then.
+  [[nodiscard]] bool run_head() const noexcept { return taken_ < next_ && lane_->run() && lane_->done(taken_); }
   [[nodiscard]] Completion head() const noexcept;
   void pop() noexcept;
   /// Gives back the slots that nobody uses any more.

@@ -29,8 +29,15 @@ enum class Schedule : std::uint8_t {
   graph,       ///< As pipelined, but copy, kernel and copy are one graph, built once and replayed.
   persistent,  ///< Threads feed kernels that stay resident, each through a mailbox.
   dispatched,  ///< Clients write to memory that a resident pool of blocks reads: no engine thread touches a query.
+  caller,      ///< No engine thread: a client's own thread takes its queries through the device, a batch at a time, in
+               ///< Client::poll(), wait() and ask(), which return once that batch is answered.
   none,        ///< Every query is answered at once with whatever its slot holds: measures everything but the device.
 };
+
+/// Whether an engine has no thread of its own under `schedule`: clients do what the host has to do.
+[[nodiscard]] constexpr bool is_threadless(Schedule schedule) noexcept {
+  return schedule == Schedule::dispatched || schedule == Schedule::caller || schedule == Schedule::none;
+}
 
 /// How host and kernel tell each other about a request under Schedule::persistent.
 enum class Doorbell : std::uint8_t {
@@ -62,7 +69,7 @@ struct Plan {
   std::string name = "custom";
   Schedule schedule = Schedule::blocking;
   std::uint32_t threads = 1;  ///< Engine threads; Schedule::async has a completing thread beside each of them, and
-                              ///< Schedule::dispatched has none.
+                              ///< Schedule::dispatched and Schedule::caller have none.
   /// pipelined, async, graph: batches that a thread has in flight, each on a stream of its own. persistent: resident
   /// kernels that a thread feeds.
   std::uint32_t streams_per_thread = 1;
@@ -73,11 +80,14 @@ struct Plan {
   std::uint32_t first_processor = 0;  ///< With Binding::cores: where in the order to start.
 
   std::uint32_t batch_max = 1;  ///< A batch closes at so many queries ...
-  Duration batch_age{};         ///< ... or when its first query has been held for so long.
+  Duration batch_age{};         ///< ... or when its first query has been held for so long. 0 under Schedule::caller.
   Doorbell doorbell = Doorbell::words;
   std::uint32_t blocks = 0;         ///< Blocks that answer one query; 0 means Operator::shape.
   std::uint32_t block_threads = 0;  ///< Threads of each; 0 means Operator::shape.
-  std::uint32_t workers = 0;        ///< dispatched: resident blocks; 0 means as many as fit.
+  std::uint32_t workers = 0;        ///< dispatched: resident blocks; 0 means as many as fit into `share`.
+  /// dispatched: the part of the device that resident blocks take, so that engines can be on it together; 1: what other
+  /// resident kernels of this process leave.
+  double share = 1;
   /// dispatched: a query that comes alone is answered by the block that hands queries out, which spares it the way
   /// through the queue. One block answers a query, of an operator with Operator::pool_inline.
   bool answer_inline = false;
@@ -93,13 +103,14 @@ struct Plan {
   /// the cache of what it found before; up to a minute. Throws Exception when no plan keeps the bound.
   [[nodiscard]] static Plan tuned(Device device, const Operator& op, Duration bound);
 
-  /// Batches that the device may work on at once (queries, where batch_max is 1); not for Schedule::dispatched.
+  /// Batches that the device may work on at once (queries, where batch_max is 1); not for schedules without engine
+  /// threads.
   [[nodiscard]] std::uint32_t parallelism() const noexcept {
     return streams == Streams::shared ? 1 : threads * streams_per_thread;
   }
   /// Threads that the engine runs.
   [[nodiscard]] std::uint32_t host_threads() const noexcept {
-    if (schedule == Schedule::dispatched || schedule == Schedule::none) return 0;
+    if (is_threadless(schedule)) return 0;
     return schedule == Schedule::async ? 2 * threads : threads;
   }
   /// `shape` with blocks and block_threads put in where they are not 0.

@@ -282,8 +282,8 @@ def serve(  # noqa: PLR0915 - a list of steps
         limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after
         raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events, reloads=security.takes_hangup))
     grpc_port = _grpc_port(grpc)
-    device, plan = options.find_device(engines.device), engines.made(threads + rings.threads)
     sources = _find(operators, dense)
+    device, plan = options.find_device(engines.device), engines.made(threads + rings.threads, len(sources))
     with ExitStack() as stack:
         served = ServedModels(
             sources,

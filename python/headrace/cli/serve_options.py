@@ -19,7 +19,9 @@ class Engines:
     plan: Annotated[str, typer.Option("--plan", help="Start from the plan of a rung, by number or id.")] = "7"
     schedule: Annotated[
         str | None,
-        typer.Option("--schedule", help="Schedule: blocking, pipelined, async, graph, persistent or dispatched."),
+        typer.Option(
+            "--schedule", help="Schedule: blocking, pipelined, async, graph, persistent, dispatched or caller."
+        ),
     ] = None
     engine_threads: Annotated[
         int | None, typer.Option("--engine-threads", min=1, max=1024, help="Threads of each engine.")
@@ -46,8 +48,18 @@ class Engines:
         typer.Option("--slots", min=1, help="Queries in flight of each --threads in each engine; a power of two."),
     ] = None
 
-    def made(self, threads: int) -> Plan:
-        """The plan of an engine that so many threads of a server are clients of."""
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share",
+            metavar="PART",
+            help="dispatched: the part of the device that each engine takes, such as 0.4. Default: an equal part for "
+            "each operator.",
+        ),
+    ] = None
+
+    def made(self, threads: int, operators: int) -> Plan:
+        """The plan of each of so many engines, that so many threads of a server are clients of."""
         plan = make_plan(
             self.plan,
             schedule=self.schedule,
@@ -61,6 +73,10 @@ class Engines:
             raise UsageError("schedule none answers no query: it is for measuring what feeds an engine")
         plan.binding = self.binding
         plan.clients_max = max(plan.clients_max, threads)
+        if plan.schedule == "dispatched":
+            plan.share = 1 / operators if self.share is None else self.share
+        elif self.share is not None:
+            raise UsageError(f"--share is for plans whose blocks stay on the device (dispatched), not {plan.schedule}")
         return plan
 
 

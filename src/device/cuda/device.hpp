@@ -56,13 +56,23 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] bool has_resident_kernels() const noexcept {
     return resident_kernels_.load(std::memory_order_acquire) > 0;
   }
-  void resident_kernel_starts() noexcept {
+  [[nodiscard]] double resident_share() const noexcept override {
+    return resident_share_.load(std::memory_order_acquire);
+  }
+  /// @param share  see resident_share(); the same at the end
+  void resident_kernel_starts(double share) noexcept {
     ResidentCount::starts();
     const std::lock_guard lock(kept_mutex_);  // not in the middle of freeing, which would wait for the kernel
     resident_kernels_.fetch_add(1, std::memory_order_acq_rel);
+    resident_share_.fetch_add(share, std::memory_order_acq_rel);
   }
-  void resident_kernel_ends() noexcept {
-    resident_kernels_.fetch_sub(1, std::memory_order_acq_rel);
+  void resident_kernel_ends(double share) noexcept {
+    // The last one leaves nothing behind, not even what rounding has left.
+    if (resident_kernels_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      resident_share_.store(0, std::memory_order_release);
+    } else {
+      resident_share_.fetch_sub(share, std::memory_order_acq_rel);
+    }
     ResidentCount::ends();
   }
 
@@ -81,6 +91,7 @@ class CudaDevice final : public DeviceBackend {
   Memory memory_;
   Peers peers_;
   CudaPageMemory pages_;
+  std::atomic<double> resident_share_{0};
   std::mutex kept_mutex_;
   std::vector<Kept> kept_;  ///< Under kept_mutex_: memory given back while a resident kernel was on the device.
   std::atomic<int> resident_kernels_{0};

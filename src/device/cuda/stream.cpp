@@ -1,5 +1,6 @@
 #include "device/cuda/stream.hpp"
 
+#include <memory>
 #include <new>
 #include <typeinfo>
 
@@ -128,14 +129,27 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (!fitting) return fitting.error();
   const std::uint64_t wanted = std::uint64_t{shape.blocks} * shape.items;
   if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
+  struct Held {
+    CudaDevice& device;
+    double share;
+  };
+  std::unique_ptr<Held> held(new (std::nothrow) Held{device_, static_cast<double>(wanted) / *fitting});
+  if (held == nullptr) return Errc::out_of_memory;
   // Counted first, so that nobody puts a kernel between this one and the count.
-  device_.resident_kernel_starts();
+  device_.resident_kernel_starts(held->share);
   Status status = enqueue(kernel, shape, arguments, stream_, device_);
   if (!status) {
-    device_.resident_kernel_ends();
+    device_.resident_kernel_ends(held->share);
     return status;
   }
-  return call([](void* device) { static_cast<CudaDevice*>(device)->resident_kernel_ends(); }, &device_);
+  const auto end = [](void* argument) {
+    const std::unique_ptr<const Held> ended(static_cast<const Held*>(argument));
+    ended->device.resident_kernel_ends(ended->share);
+  };
+  status = call(end, held.get());
+  // Where that could not be said, the kernel counts for good.
+  static_cast<void>(held.release());
+  return status;
 }
 
 Result<std::size_t> CudaStream::pair_scratch_bytes(std::size_t count) noexcept {

@@ -19,6 +19,20 @@ const Kernel& pool_kernel(const EngineState& engine) {
   return engine.plan.answer_inline ? engine.op.pool_inline : engine.op.pool;
 }
 
+/// Workers of a pool of blocks of `threads` threads, besides one that hands queries out: as the plan says, or those
+/// that its share of the device holds. Throws UsageError.
+std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads) {
+  const Plan& plan = engine.plan;
+  const Kernel& kernel = pool_kernel(engine);
+  if (plan.workers == 0) {
+    return ResidentKernel::block_count_in_share(engine.device, kernel, threads, 1, plan.share,
+                                                fmt::format("the resident pool of {}", engine.op.name));
+  }
+  return ResidentKernel::block_count(
+      engine.device, kernel, threads, 1, plan.workers,
+      fmt::format("plan: {} blocks of {} threads of {}", plan.workers, threads, engine.op.name));
+}
+
 /// The pool of one engine.
 class Pool final : public Resident {
  public:
@@ -37,10 +51,7 @@ class Pool final : public Resident {
     constexpr std::uint32_t kWholeTeams = 32;  // block 0 works in teams
     shape.threads = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
     DispatchView view = memory_.view();
-    const std::uint32_t workers = ResidentKernel::block_count(
-        engine.device, pool_kernel(engine), shape.threads, 1, engine.plan.workers,
-        fmt::format("plan: {} blocks of {} threads of {}", engine.plan.workers, shape.threads, engine.op.name));
-    const LaunchShape pool{.blocks = workers + 1, .threads = shape.threads};
+    const LaunchShape pool{.blocks = worker_count(engine, shape.threads) + 1, .threads = shape.threads};
     view.queue_log2 = queue_log2(view);
     allocate(view);
     std::vector<std::byte> state = engine.loaded.bytes;

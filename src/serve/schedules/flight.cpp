@@ -70,6 +70,11 @@ void Flight::add_waiting(std::uint32_t worker) noexcept {
   if (starts && !jobs_.empty() && engine_.plan.batch_age > Duration::zero()) first_held_ = SteadyClock::now();
 }
 
+void Flight::add_waiting(Lane& lane) noexcept {
+  const Ring::Claim claim = lane.ring.try_claim_many(engine_.plan.batch_max - jobs_.size());
+  for (std::uint64_t i = 0; i < claim.count; ++i) jobs_.push_back({&lane, claim.first + i});
+}
+
 bool Flight::close(WorkerCounters& counters) noexcept {
   std::erase_if(jobs_, [&](const Job& job) {
     const Status admissible = engine_.admissible(job);

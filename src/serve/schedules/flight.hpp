@@ -52,6 +52,8 @@ class Flight {
   void add(const Job& job) noexcept;
   /// Takes in the queries that are there, as many as it has room for.
   void add_waiting(std::uint32_t worker) noexcept;
+  /// The same from one lane.
+  void add_waiting(Lane& lane) noexcept;
   /// When the batch closes, however few are in it; it is not empty.
   [[nodiscard]] Time closes_at() const noexcept { return first_held_ + engine_.plan.batch_age; }
   /// Answers those that are cancelled, too late or stopped; false when none is left to be worked on.

@@ -15,6 +15,7 @@ void start_async(EngineState& engine);
 void start_graph(EngineState& engine);
 void start_persistent(EngineState& engine);
 void start_dispatched(EngineState& engine);
+void start_caller(EngineState& engine);
 
 /// The streams of an engine: one, or `per_thread` for each thread.
 [[nodiscard]] std::shared_ptr<const std::vector<Stream>> make_streams(const EngineState& engine, std::size_t per_thread,

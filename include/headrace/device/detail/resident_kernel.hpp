@@ -96,6 +96,10 @@ class ResidentKernel {
   /// Throws UsageError (Errc::not_supported), which begins with `what`, where they cannot be resident.
   [[nodiscard]] static std::uint32_t block_count(Device device, const Kernel& kernel, std::uint32_t threads,
                                                  std::uint32_t own, std::uint32_t wanted, std::string_view what);
+  /// Blocks to launch besides `own` ones for a part of the device; for 1, what other resident kernels of this process
+  /// leave. Throws UsageError (Errc::full), which names `what`, where they leave too little.
+  [[nodiscard]] static std::uint32_t block_count_in_share(Device device, const Kernel& kernel, std::uint32_t threads,
+                                                          std::uint32_t own, double share, std::string_view what);
   /// Memory of the device that holds zeros. Waits. Copied, not filled: a kernel that fills could wait for blocks that
   /// another resident kernel holds. Throws DeviceError.
   [[nodiscard]] static Buffer zeroed(Device device, std::size_t bytes);

@@ -39,6 +39,14 @@ struct SlotControl {
   Time finished{};  ///< Only of sampled queries.
 };
 
+/// Takes a lane's queries through the device in the thread of its client (Schedule::caller).
+class LaneRunner {
+ public:
+  virtual ~LaneRunner() = default;
+  /// Answers the queries that wait in the lane, as many as a batch holds; false where none waits.
+  virtual bool run() noexcept = 0;
+};
+
 /// A client's queries on their way in and out: a Ring of slots, each a query and its answer.
 class Lane {
  public:
@@ -70,12 +78,16 @@ class Lane {
     client_parking.notify_one();
   }
 
+  /// Client: has a batch of its queries answered where that is for the client to do; false where nothing waits for it.
+  bool run() const noexcept { return runner != nullptr && runner->run(); }
+
   Ring ring;
   Parking client_parking;  ///< The client sleeps here until its query is done.
   // Counters written by the client alone.
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> notify_samples{0};
   std::atomic<std::int64_t> notify_ns{0};
+  std::unique_ptr<LaneRunner> runner;  ///< Null where engine threads answer.
 
  private:
   std::size_t answer_offset_;

@@ -1,0 +1,186 @@
+"""Two operators on one device, each with a share of it: operators.tenants.p99_ratio and operators.tenants.scan_share.
+
+    python bench/tenants.py [--device cuda:0] [--bound 0.5ms] [--save docs/results/tenants.<machine>.json]
+
+The operators are `reference` and `light` with 4,096 steps, under schedule `dispatched` with half of the device each.
+The highest rate of either alone within --bound is its capacity. Then both are loaded with 60% of theirs, alone and
+together in turn: a row is the worse ratio of the p99 together to the p99 alone. With `noisy`, the neighbour is offered
+ten times as much, most of which is refused. With `scan`, one operator has half of the device, and PyTorch (left out
+where it is missing) sums 8 GiB on it again and again; scan_share is how fast it does, over half of its speed alone.
+Arrivals are Poisson's, answers verified.
+Exit status: 0; 1 when an answer was wrong or no rate kept the bound; 2 for wrong use.
+"""
+
+import argparse
+import importlib.util
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import headrace
+from headrace import Device, Error, Plan, UsageError, results, serve
+from headrace.cli.options import duration
+from headrace.profiles import Json
+
+_LOAD = 0.6  # of the capacity
+_NOISY = 10
+_STEPS = 4096
+_SCAN_BYTES = 8 << 30
+
+
+def _plan(generators: int, slots: int) -> Plan:
+    plan = serve.find_rung("dispatched").plan
+    plan.share, plan.clients_max, plan.slots = 0.5, generators, slots
+    return plan
+
+
+class Tenant:
+    """An operator with half of the device, and what it can do alone."""
+
+    def __init__(self, device: Device, operator: headrace.Operator, given: argparse.Namespace) -> None:
+        """Searches for its capacity."""
+        self.name, self._given = operator.name, given
+        plan = _plan(given.generators, given.slots)
+        found = serve.search_plan(
+            device, operator, plan, bound=given.bound, generators=given.generators, confirmations=1, resolution=0.1
+        )
+        if not found.confirmed:
+            raise Error(f"no rate of {operator.name} keeps p99 within {given.bound * 1e3:g} ms: {found.note}")
+        self.capacity = median(load.measured_per_second for load in found.confirmed)
+        self.session = serve.LoadSession(device, operator, plan, generators=given.generators)
+
+    def run(self, times: float = 1.0) -> headrace.measure.LoadResult:
+        """A load at its 60%, or so many times that."""
+        windows = max(1, round(self._given.seconds / 0.1))
+        result = self.session.run(
+            rate=_LOAD * times * self.capacity, window=0.1, windows_max=windows, stable_windows=windows
+        )
+        if result.wrong:
+            raise Error(f"{self.name}: {result.wrong} answers were wrong")
+        return result
+
+
+def _together(*runs: Callable[[], headrace.measure.LoadResult]) -> list[headrace.measure.LoadResult]:
+    with ThreadPoolExecutor(len(runs)) as pool:
+        return [one.result() for one in [pool.submit(run) for run in runs]]
+
+
+@contextmanager
+def _scanning(device: Device) -> Iterator[Callable[[], float]]:
+    """Sums on the GPU until the end; gives a function for the bytes a second since it was last called."""
+    import torch  # noqa: PLC0415 # left out where it is missing
+
+    table = torch.ones(_SCAN_BYTES // 4, dtype=torch.float32, device=device.name)
+    stop, sums = threading.Event(), [0]
+
+    def scan() -> None:
+        with torch.cuda.stream(torch.cuda.Stream(device.name)):
+            while not stop.is_set():
+                table.sum()
+                torch.cuda.current_stream().synchronize()
+                sums[0] += 1
+
+    thread = threading.Thread(target=scan)
+    last = [time.perf_counter(), 0]
+
+    def rate() -> float:
+        now, done = time.perf_counter(), sums[0]
+        per_second = (done - last[1]) * _SCAN_BYTES / (now - last[0])
+        last[:] = [now, done]
+        return per_second
+
+    thread.start()
+    try:
+        yield rate
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _beside_scan(tenant: Tenant, device: Device, given: argparse.Namespace, alone: list[float]) -> Iterator[Json]:
+    if importlib.util.find_spec("torch") is None:
+        print("no scan: PyTorch is not installed", file=sys.stderr)
+        return
+    ratios, speeds = [], []
+    with _scanning(device) as rate:
+        for sample in range(given.samples + 1):
+            rate()
+            result = tenant.run()
+            if sample > 0:
+                speeds.append(rate())
+                ratios.append(result.latency.p99 / median(alone))
+    yield results.row(
+        "operators.tenants.p99_ratio.scan", ratios, "ratio", None, {"tenant": tenant.name, "verified": True}
+    )
+    tenant.session.stop()  # the scan has the device alone
+    with _scanning(device) as rate:
+        time.sleep(1)
+        rate()
+        time.sleep(given.seconds)
+        whole = rate()
+    about = {"scan_alone_gb_per_s": whole / 1e9, "verified": True}
+    yield results.row(
+        "operators.tenants.scan_share", [speed / (whole / 2) for speed in speeds], "fraction", None, about
+    )
+
+
+def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
+    operators = [headrace.operators.reference(), headrace.light(query_bytes=64, threads=128, steps=_STEPS)]
+    tenants = [Tenant(device, operator, given) for operator in operators]
+    alone: list[list[float]] = [[], []]
+    ratios: dict[str, list[float]] = {"": [], ".noisy": []}
+    refused = 0
+    for sample in range(given.samples + 1):
+        single = [tenant.run().latency.p99 for tenant in tenants]
+        both = _together(*(tenant.run for tenant in tenants))
+        quiet, noisy = _together(tenants[0].run, lambda: tenants[1].run(_NOISY))
+        if sample == 0:  # warms up
+            continue
+        refused += noisy.refused
+        for kept, one in zip(alone, single, strict=True):
+            kept.append(one)
+        ratios[""].append(max(one.latency.p99 / p99 for one, p99 in zip(both, single, strict=True)))
+        ratios[".noisy"].append(quiet.latency.p99 / single[0])
+    about: Json = {"share": 0.5, "load": _LOAD, "bound_us": given.bound * 1e6, "verified": True}
+    for tenant, p99s in zip(tenants, alone, strict=True):
+        about |= {f"{tenant.name}_capacity": tenant.capacity, f"{tenant.name}_p99_us": median(p99s) * 1e6}
+    yield results.row("operators.tenants.p99_ratio", ratios[""], "ratio", None, about)
+    noise = about | {"times": _NOISY, "refused": refused}
+    yield results.row("operators.tenants.p99_ratio.noisy", ratios[".noisy"], "ratio", None, noise)
+    if device.kind.name == "cuda":
+        tenants[1].session.stop()
+        yield from _beside_scan(tenants[0], device, given, alone[0])
+
+
+def main() -> int:
+    """Measures, and prints or saves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best")
+    parser.add_argument("--bound", type=duration, default=0.5e-3)
+    parser.add_argument("--generators", type=int, default=2, help="threads that ask, of each operator")
+    parser.add_argument("--slots", type=int, default=1024)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    try:
+        device = Device.parse(given.device)
+        topic = results.topic_of(given.save, device) if given.save else "tenants"
+        rows = list(_rows(device, given))
+    except Error as error:
+        print(f"tenants: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    for row in rows:
+        print(f"{row['id']:<34} {row['value']:8.3g} {row['unit']:<9} {results.describe(row['conditions'])}")
+    if given.save:
+        results.save(given.save, results.document(topic, device, rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
