@@ -106,10 +106,11 @@ def _port(address: str) -> int:
 
 
 @contextmanager
-def _headrace(folder: Path, device: str, threads: int) -> Iterator[Serving]:
+def _headrace(folder: Path, device: str, plan: str, threads: int) -> Iterator[Serving]:
     operator = folder / "light_only.py"
     operator.write_text(_OPERATOR)
-    command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--device", device, "--json"]
+    command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--json"]
+    command += ["--device", device, "--plan", plan]
     command += ["--http", "0", "--grpc", "0", "--threads", str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -202,6 +203,7 @@ def _load(serving: Serving, kind: Kind, requests: int, shape: tuple[int, int], c
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
     parser.add_argument("--requests", type=count, default=200_000, help="of a sample")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of the server's front end")
@@ -224,7 +226,7 @@ def _measured(given: argparse.Namespace, folder: Path) -> dict[tuple[str, str, s
     grpc, http = _grpc_kind(body), _http_kind(folder / "query.http", json_bytes)
     found: dict[tuple[str, str, str], list[Load]] = {}
     with ExitStack() as stack:
-        servers = {"headrace": stack.enter_context(_headrace(folder, given.device, given.threads))}
+        servers = {"headrace": stack.enter_context(_headrace(folder, given.device, given.plan, given.threads))}
         try:
             program = _build_peer(folder)
             servers |= {way: stack.enter_context(_peer(program, way)) for way in _PEERS}
@@ -255,6 +257,7 @@ def _rows(found: dict[tuple[str, str, str], list[Load]], given: argparse.Namespa
             "query_bytes": _QUERY_BYTES,
             "answer_bytes": _ANSWER_BYTES,
             "threads": given.threads,
+            "plan": given.plan,
             "requests_per_second": median(load.per_second for load in loads),
             "verified": all(load.verified for load in loads),
         }

@@ -26,7 +26,7 @@ void count(Front& front, const Inference& inference, int status) noexcept {
                         .queue = inference.submitted_at - inference.began,
                         .engine = inference.back_at - inference.submitted_at,
                         .reply = now - inference.back_at});
-    counters.last_inference.set(static_cast<std::uint64_t>(wall_milliseconds()));
+    counters.last_inference.set(static_cast<std::uint64_t>(front.shared.wall_milliseconds_at(now)));
   }
   if (inference.trace) front.shared.traces.add(inference, status, now);
 }

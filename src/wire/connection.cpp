@@ -26,8 +26,10 @@ Connection::Connection(Front& front, Transport transport)
 }
 
 void Connection::ready(std::uint32_t events) {
+  front_.now = SteadyClock::now();
   if ((events & EPOLLERR) != 0) return close();
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)) != 0) readable_ = true;
+  if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ends_ = true;
   if ((events & EPOLLOUT) != 0 && std::exchange(room_reads_, false)) readable_ = true;
   guard([&] {
     if (state_ == State::greeting) return want_turn();  // it takes long: a turn of the loop has few of them
@@ -97,6 +99,8 @@ void Connection::receive() {
     case Transfer::ended:
     case Transfer::failed: return close();
   }
+  // Less than there is room for is all that there was, and more makes an event; but the client's end has made its own.
+  if (count < front_.buffer.size() && transport_.tls() == nullptr && !ends_) readable_ = false;
   const std::string_view bytes(front_.buffer.data(), count);
   if (rest_.empty()) return keep(read(bytes));
   std::string joined = std::exchange(rest_, {});

@@ -57,7 +57,7 @@ class Connection : public Watched, public Turn {
   [[nodiscard]] Front& front() const noexcept { return front_; }
   /// When something has come or gone last, or what the subclass takes for it.
   [[nodiscard]] Time moved_at() const noexcept { return moved_at_; }
-  void note_move() noexcept { moved_at_ = SteadyClock::now(); }
+  void note_move() noexcept { moved_at_ = front_.now; }
   /// Bytes that wait for the client.
   [[nodiscard]] std::size_t unwritten() const noexcept { return out_.size() - out_at_; }
   /// Whether bytes may still come and go: it is not about to end.
@@ -107,6 +107,7 @@ class Connection : public Watched, public Turn {
   State state_;
   bool kept_open_ = false;
   bool readable_ = true;     ///< The socket may have bytes.
+  bool ends_ = false;        ///< The client sends no more, which is read behind all that it has sent.
   bool room_reads_ = false;  ///< TLS has to send something before more can be read.
   bool unread_ = false;      ///< `rest_` may be read again without more behind it.
   bool queued_ = false;      ///< It has asked for a turn.

@@ -18,10 +18,12 @@
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
 #include "wire/credentials.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/loop.hpp"
 #include "wire/model_calls.hpp"
 #include "wire/served_model.hpp"
 #include "wire/shared_regions.hpp"
+#include "wire/spare_buffers.hpp"
 #include "wire/traces.hpp"
 
 namespace headrace::wire {
@@ -58,12 +60,18 @@ struct Shared {
         traces(config.traces_max) {}
 
   [[nodiscard]] ServerStatistics statistics() const;
+  /// Bytes of all requests and replies.
+  [[nodiscard]] std::size_t memory_used() const noexcept;
   /// The models that are served now. Threads of the server have them in Front::models.
   [[nodiscard]] std::shared_ptr<const Models> models() const {
     const std::lock_guard locked(publishing);
     return published;
   }
 
+  /// Milliseconds since 1970 at `time`, by the server's start: spares a reading of the clock.
+  [[nodiscard]] std::int64_t wall_milliseconds_at(Time time) const noexcept {
+    return started + std::chrono::duration_cast<std::chrono::milliseconds>(time - began).count();
+  }
   /// Threads that count, and that are a client of each engine: those for HTTP and gRPC, and behind them those for
   /// shared memory.
   [[nodiscard]] std::size_t threads() const noexcept {
@@ -89,6 +97,7 @@ struct Shared {
   std::atomic<std::uint64_t> ring_clients{0};  ///< Clients of shared memory.
   /// One for each thread, which writes to it. None is added once the threads have started.
   std::deque<ReplyCounters> replies;
+  std::deque<InferencePool> inferences;  ///< Likewise, for threads of HTTP and gRPC.
   const Time began = SteadyClock::now();
   const std::int64_t started = wall_milliseconds();  ///< Since 1970.
   const DeviceMemory device_memory;
@@ -109,6 +118,11 @@ struct Front {
   Loop& loop;
   std::size_t thread;  ///< Its number among those of the server.
   ReplyCounters& replies;
+  InferencePool& inferences;
+  ThreadBudget& memory;  ///< The thread's part of Shared::memory, that of `inferences`.
+  /// When it looked at the clock last, some microseconds ago: for limits of a millisecond and more.
+  Time now = SteadyClock::now();
+  SpareBuffers buffers = {};     ///< Of messages.
   std::span<char> buffer;        ///< For what comes from a socket; each call of recv() may overwrite it.
   std::size_t over = 0;          ///< Connections that are to be destroyed.
   std::deque<Turn*> turns = {};  ///< Their go_on() is called soon, once.

@@ -27,6 +27,8 @@ constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
 constexpr int kAcceptsMax = 64;                               // in one turn
 constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // before what has just come is looked at again
 constexpr std::size_t kMostSilentMax = 64;                    // that one look at all connections finds
+constexpr std::size_t kSpareMax = 64 << 10;                   // bytes that a thread keeps of the memory of requests,
+constexpr std::size_t kSpareParts = 64;                       // and all threads at most one of so many parts of it
 
 Transport secured(FileDescriptor socket, const std::shared_ptr<const TlsContext>& tls) {
   if (tls == nullptr) return Transport(std::move(socket));
@@ -52,6 +54,9 @@ FrontThread::FrontThread(Shared& shared, std::size_t number, std::vector<Listene
              .loop = loop_,
              .thread = number,
              .replies = shared.replies.emplace_back(),
+             .inferences = shared.inferences.emplace_back(
+                 shared.memory, std::min(kSpareMax, shared.memory.limit() / kSpareParts / shared.config.threads)),
+             .memory = shared.inferences.back().budget(),
              .buffer = buffer_} {
   most_silent_.reserve(kMostSilentMax);
   for (const Listener& listener : listeners_) {
@@ -105,18 +110,21 @@ void FrontThread::run() {
 
 void FrontThread::turn(Time until) {
   loop_.wait(until);
+  front_.now = SteadyClock::now();
   if (shared_.news.load(std::memory_order_acquire) != seen_.load(std::memory_order_relaxed)) take_news();
   for (const auto& asker : askers_) {
     if (!asker->idle()) asker->take_in();
   }
   if (retiring_) retire();
-  const Time turns_end = SteadyClock::now() + kTurnsFor;
-  for (std::size_t left = front_.turns.size(); left > 0 && SteadyClock::now() < turns_end; --left) {
+  front_.now = SteadyClock::now();
+  const Time turns_end = front_.now + kTurnsFor;
+  for (std::size_t left = front_.turns.size(); left > 0 && front_.now < turns_end; --left) {
     Turn* const turn = front_.turns.front();
     front_.turns.pop_front();
     turn->go_on();
+    front_.now = SteadyClock::now();
   }
-  const Time now = SteadyClock::now();
+  const Time now = front_.now;
   const bool ends = shared_.draining.load(std::memory_order_acquire) && !listeners_.empty();
   if (ends || now - checked_at_ >= kCheckEvery) check(now);
   bury();

@@ -38,7 +38,8 @@ std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, 
 
 }  // namespace
 
-InferBuilder::InferBuilder(ServedModel& served, Budget& budget) : inference_(std::make_shared<Inference>(budget)) {
+InferBuilder::InferBuilder(ServedModel& served, InferencePool& pool)
+    : inference_(pool.take()) {
   inference_->served = &served;
 }
 

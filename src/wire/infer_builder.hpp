@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wire/inference.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/memory_share.hpp"
 
 namespace headrace::wire {
@@ -18,8 +19,8 @@ namespace headrace::wire {
 /// the request cannot be answered.
 class InferBuilder {
  public:
-  /// @param budget  of the queries and answers
-  InferBuilder(ServedModel& served, Budget& budget);
+  /// @param pool    for the inference
+  InferBuilder(ServedModel& served, InferencePool& pool);
 
   /// An input: the tensor that it is. What it holds comes next, by add_elements().
   /// @param shape  with the dimension of the batch in front; those that no shape can have are -1

@@ -189,10 +189,10 @@ void read_outputs(const json& request, InferBuilder& builder, const SharedRegion
 
 std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view text,
                                               std::span<const std::byte> tensors, const SharedRegions& regions,
-                                              Budget& budget) {
+                                              InferencePool& pool) {
   const json request = parse(text, served.model);
   if (!request.is_object()) refuse("the request is no JSON object");
-  InferBuilder builder(served, budget);
+  InferBuilder builder(served, pool);
   if (const json* id = member(request, "id")) {
     if (!id->is_string()) refuse("\"id\" is no text");
     builder.set_id(id->get_ref<const std::string&>());

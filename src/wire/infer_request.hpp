@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/budget.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
 #include "wire/shared_regions.hpp"
 
@@ -18,10 +18,10 @@ inline constexpr std::size_t kJsonBytesMax = 4 << 20;
 /// @param json     the object with "inputs"
 /// @param tensors  the bytes of the inputs that have "binary_data_size", one behind the other
 /// @param regions  of shared memory, which tensors may name instead
-/// @param budget   of the queries and answers
+/// @param pool     for the inference
 /// Throws RequestError with a message for the client where `served` cannot answer it. `owner` is left alone.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view json,
                                                             std::span<const std::byte> tensors,
-                                                            const SharedRegions& regions, Budget& budget);
+                                                            const SharedRegions& regions, InferencePool& pool);
 
 }  // namespace headrace::wire

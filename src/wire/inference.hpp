@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/base/detail/clock.hpp"
@@ -36,7 +38,8 @@ class InferenceOwner {
 
 /// The queries of one request, and their answers, whichever way they came in.
 struct Inference {
-  explicit Inference(Budget& budget) noexcept : memory(budget) {}
+  explicit Inference(ThreadBudget& budget) noexcept : memory(budget) {}
+  explicit Inference(MemoryShare share) noexcept : memory(std::move(share)) { (void)memory.resize(0); }
 
   ServedModel* served = nullptr;
   Protocol protocol = Protocol::http;  ///< By which it came in.
@@ -61,6 +64,21 @@ struct Inference {
   std::size_t submitted = 0;  ///< Queries that an engine has taken, or that will have no answer.
   std::size_t back = 0;       ///< Queries that have come back.
 
+  /// As a new one, but for room that vectors have.
+  void reset() noexcept {
+    std::vector<std::byte> kept_queries = std::move(queries);
+    std::vector<std::byte> kept_answers = std::move(answers);
+    std::vector<WantedOutput> kept_outputs = std::move(outputs);
+    kept_queries.clear();
+    kept_answers.clear();
+    kept_outputs.clear();
+    MemoryShare kept_memory = std::move(memory);
+    std::destroy_at(this);
+    std::construct_at(this, std::move(kept_memory));
+    queries = std::move(kept_queries);
+    answers = std::move(kept_answers);
+    outputs = std::move(kept_outputs);
+  }
   /// Notes why a query has no answer.
   void fail(Error error) noexcept {
     if (status.ok()) status = error;

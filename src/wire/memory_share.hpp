@@ -1,32 +1,43 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
-#include "base/budget.hpp"
+#include "base/thread_budget.hpp"
 
 namespace headrace::wire {
 
 /// What one request takes of the budget that all requests and replies share; given back at its end.
-class MemoryShare {
+/// @tparam Pool  Budget, or ThreadBudget for what stays with one thread
+template <class Pool>
+class BasicMemoryShare {
  public:
-  explicit MemoryShare(Budget& budget) noexcept : budget_(&budget) {}
-  MemoryShare(const MemoryShare&) = delete;
-  MemoryShare& operator=(const MemoryShare&) = delete;
-  ~MemoryShare() { budget_->refund(bytes_); }
+  explicit BasicMemoryShare(Pool& pool) noexcept : pool_(&pool) {}
+  BasicMemoryShare(BasicMemoryShare&& other) noexcept : pool_(other.pool_), bytes_(std::exchange(other.bytes_, 0)) {}
+  BasicMemoryShare& operator=(BasicMemoryShare&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~BasicMemoryShare() {
+    if (bytes_ > 0) pool_->refund(bytes_);
+  }
 
   /// Makes the share so large; false, and as before, where there is no room.
   [[nodiscard]] bool resize(std::size_t bytes) noexcept {
-    if (bytes > bytes_ && !budget_->try_charge(bytes - bytes_)) return false;
-    if (bytes < bytes_) budget_->refund(bytes_ - bytes);
+    if (bytes > bytes_ && !pool_->try_charge(bytes - bytes_)) return false;
+    if (bytes < bytes_) pool_->refund(bytes_ - bytes);
     bytes_ = bytes;
     return true;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] Budget& budget() const noexcept { return *budget_; }
 
  private:
-  Budget* budget_;
+  Pool* pool_;
   std::size_t bytes_ = 0;
 };
+
+/// What stays with the thread that made it.
+using MemoryShare = BasicMemoryShare<ThreadBudget>;
 
 }  // namespace headrace::wire

@@ -133,11 +133,18 @@ std::optional<std::uint16_t> Server::grpc_port() const noexcept { return state_-
 
 const std::string& Server::shm() const noexcept { return state_->shared.config.shm; }
 
+std::size_t Shared::memory_used() const noexcept {
+  std::size_t spare = 0;
+  for (const InferencePool& one : inferences) spare += one.budget().spare();
+  const std::size_t used = memory.used();
+  return used - std::min(used, spare);  // threads go on meanwhile
+}
+
 ServerStatistics Shared::statistics() const {
   ServerStatistics sum{.connections = connections,
                        .connections_open = connections_open,
                        .connections_refused = connections_refused,
-                       .memory_bytes = memory.used(),
+                       .memory_bytes = memory_used(),
                        .memory_limit_bytes = memory.limit()};
   for (const ReplyCounters& one : replies) {
     sum.unauthorized += one.unauthorized.get();

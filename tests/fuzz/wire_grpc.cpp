@@ -17,6 +17,7 @@ using namespace headrace;
 using namespace headrace::wire;
 
 constexpr std::size_t kMemory = 4 << 20;
+constexpr std::size_t kSpare = 1 << 10;
 constexpr std::size_t kMessageMax = 1 << 16;
 
 /// What becomes of some bytes: the replies to the messages in them, up to the first that cannot be read.
@@ -25,8 +26,10 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
   SharedRegions regions(true, kMemory);  // none is registered before a message does
   std::string replies;
   {
-    MemoryShare memory(budget);
-    grpc::MessageReader reader(kMessageMax, memory);
+    InferencePool pool(budget, kSpare);
+    SpareBuffers buffers;
+    MemoryShare memory(pool.budget());
+    grpc::MessageReader reader(kMessageMax, memory, buffers);
     try {
       while (!bytes.empty()) {
         std::string_view part = bytes.substr(0, piece);
@@ -36,13 +39,14 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
           if (!reader.done()) continue;
           try {
             const grpc::Outcome outcome = grpc::call({.models = served, .regions = regions, .model_control = true},
-                                                     method, reader.message(), budget);
+                                                     method, reader.message(), pool);
             if (outcome.inference != nullptr) {
               const Inference& inference = *outcome.inference;
               if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();
               std::string reply;
-              grpc::put_infer_response(inference, reply);
-              if (reply.size() != grpc::infer_response_bytes(inference)) __builtin_trap();
+              const grpc::InferResponse response(inference);
+              response.put(reply);
+              if (reply.size() != response.bytes()) __builtin_trap();
               replies += reply;
             } else {
               replies += outcome.message;

@@ -17,6 +17,7 @@ using namespace headrace;
 using namespace headrace::wire;
 
 constexpr std::size_t kMemory = 4 << 20;
+constexpr std::size_t kSpare = 1 << 10;
 
 /// What becomes of some bytes.
 struct Served {
@@ -35,7 +36,8 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
   Budget budget(kMemory);
   Served result;
   {
-    MemoryShare memory(budget);
+    InferencePool pool(budget, kSpare);
+    MemoryShare memory(pool.budget());
     const http::Limits limits{.head_bytes_max = 2048, .body_bytes_max = 1 << 16};
     http::Reader reader(limits, memory);
     std::string unread;
@@ -49,7 +51,7 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
           if (!reader.done()) continue;
           const http::Outcome outcome =
               http::route({.models = served, .regions = regions, .draining = draining, .model_control = true},
-                          reader.message(), budget);
+                          reader.message(), pool);
           if (outcome.inference != nullptr) {
             const Inference& inference = *outcome.inference;
             if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();

@@ -236,6 +236,7 @@ def test_pipelined_requests_whose_replies_are_read_late_come_whole_and_in_order(
         got = [replies.next() for _ in parts]
         sender.join()
     for part, reply in zip(parts, got, strict=True):
+        assert reply.status == 200, reply
         head = int(reply.headers["inference-header-content-length"])
         assert np.array_equal(np.frombuffer(reply.body[head:]).reshape(part.shape), part / 2)
 

@@ -148,23 +148,23 @@ std::string region_message(SharedRegions& regions, Method method, std::string_vi
 
 }  // namespace
 
-Method method_of(std::string_view path) {
-  if (path.starts_with(kService)) {
-    const std::string_view name = path.substr(kService.size());
-    const auto found = std::ranges::find(kMethods, name, &std::pair<std::string_view, Method>::first);
-    if (found != kMethods.end()) return found->second;
-    throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", name));
+std::optional<Method> find_method(std::string_view path) noexcept {
+  if (!path.starts_with(kService)) return std::nullopt;
+  const auto found =
+      std::ranges::find(kMethods, path.substr(kService.size()), &std::pair<std::string_view, Method>::first);
+  return found == kMethods.end() ? std::nullopt : std::optional(found->second);
+}
+
+void refuse_path(std::string_view path) {
+  if (!path.starts_with(kService)) {
+    throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
   }
-  throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
+  throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", path.substr(kService.size())));
 }
 
-bool is_health(std::string_view path) noexcept {
-  if (!path.starts_with(kService)) return false;
-  const std::string_view name = path.substr(kService.size());
-  return name == "ServerLive" || name == "ServerReady";
-}
+bool is_health(Method method) noexcept { return method == Method::server_live || method == Method::server_ready; }
 
-Outcome call(const Service& service, Method method, std::string_view message, Budget& budget) {
+Outcome call(const Service& service, Method method, std::string_view message, InferencePool& pool) {
   const Models& models = service.models;
   switch (method) {
     case Method::server_live: return {.message = flag_message(true)};
@@ -190,7 +190,7 @@ Outcome call(const Service& service, Method method, std::string_view message, Bu
     case Method::model_infer:
     case Method::model_stream_infer:
       if (service.draining) throw RequestError(kUnavailable, "the server is about to stop");
-      return {.inference = read_infer_request(models, message, service.regions, budget)};
+      return {.inference = read_infer_request(models, message, service.regions, pool)};
   }
   return {};
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/budget.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
 #include "wire/model_calls.hpp"
 #include "wire/shared_regions.hpp"
@@ -32,11 +32,13 @@ enum class Method : std::uint8_t {
   region_unregister,
 };
 
-/// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer". Throws RequestError (501) for others.
-[[nodiscard]] Method method_of(std::string_view path);
+/// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer"; none for others.
+[[nodiscard]] std::optional<Method> find_method(std::string_view path) noexcept;
+/// Throws RequestError (501) for a path that has no method.
+[[noreturn]] void refuse_path(std::string_view path);
 
-/// Whether a path is that of ServerLive or ServerReady, which need no token.
-[[nodiscard]] bool is_health(std::string_view path) noexcept;
+/// Whether a method needs no token.
+[[nodiscard]] bool is_health(Method method) noexcept;
 
 /// What all connections of a server share.
 struct Service {
@@ -54,7 +56,7 @@ struct Outcome {
 };
 
 /// Does what a call asks for. Throws RequestError where it cannot be done.
-/// @param budget  of the queries and answers of an inference
-[[nodiscard]] Outcome call(const Service& service, Method method, std::string_view message, Budget& budget);
+/// @param pool    for the inference
+[[nodiscard]] Outcome call(const Service& service, Method method, std::string_view message, InferencePool& pool);
 
 }  // namespace headrace::wire::grpc

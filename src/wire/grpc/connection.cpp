@@ -17,7 +17,7 @@ constexpr std::size_t kFrameMax = (16 << 10) + 9;  // of the largest frame that 
 
 Connection::Connection(Front& front, Transport transport)
     : wire::Connection(front, std::move(transport)),
-      out_memory_(front.shared.memory),
+      out_memory_(front.memory),
       session_(*this, static_cast<std::uint32_t>(front.shared.config.head_bytes_max)),
       sent_at_(SteadyClock::now()) {
   want_turn();  // the server's settings go out without being asked for
@@ -25,6 +25,7 @@ Connection::Connection(Front& front, Transport transport)
 
 void Connection::on_open(std::int32_t id) {
   note_move();
+  found_ = nullptr;
   streams_.insert_or_assign(id, std::make_unique<Stream>(front(), *this, session_, id));
 }
 
@@ -47,6 +48,7 @@ void Connection::on_end(std::int32_t id) {
 
 void Connection::on_close(std::int32_t id) {
   note_move();
+  found_ = nullptr;
   streams_.erase(id);
 }
 
@@ -62,17 +64,23 @@ void Connection::attend(Stream& stream) {
 }
 
 Stream* Connection::find(std::int32_t id) noexcept {
-  const auto found = streams_.find(id);
-  return found == streams_.end() ? nullptr : found->second.get();
+  if (found_ == nullptr || found_->id() != id) {
+    const auto found = streams_.find(id);
+    found_ = found == streams_.end() ? nullptr : found->second.get();
+  }
+  return found_;
 }
 
 std::string_view Connection::read(std::string_view bytes) {
-  const Time until = SteadyClock::now() + kTurn;
+  const Time until = front().now + kTurn;
   bool goes_on = true;
-  while (goes_on && !bytes.empty() && SteadyClock::now() < until) {
+  while (goes_on && !bytes.empty()) {
     const std::string_view part = bytes.substr(0, kPartBytes);
     goes_on = session_.receive(part);
     bytes.remove_prefix(part.size());
+    if (bytes.empty()) break;
+    front().now = SteadyClock::now();
+    if (front().now >= until) break;
   }
   pump();
   if (!goes_on) {
@@ -104,7 +112,7 @@ void Connection::pump() {
   pumping_ = true;
   bool more = true;
   while (more && is_open() && has_room()) {
-    if (unwritten() == 0) sent_at_ = SteadyClock::now();
+    if (unwritten() == 0) sent_at_ = front().now;
     while (has_room()) {
       const std::string_view bytes = session_.output();
       more = !bytes.empty();

@@ -36,7 +36,7 @@ class Connection final : public wire::Connection, public SessionEvents, public S
   [[nodiscard]] std::string_view read(std::string_view bytes) override;
   [[nodiscard]] bool reads() const noexcept override;
   [[nodiscard]] bool asks() const noexcept override;
-  void moved() noexcept override { sent_at_ = SteadyClock::now(); }
+  void moved() noexcept override { sent_at_ = front().now; }
   void written() override;
   void resume() override;
   void check_time(Time now) override;
@@ -58,6 +58,7 @@ class Connection final : public wire::Connection, public SessionEvents, public S
   MemoryShare out_memory_;  ///< For what unwritten() counts.
   Session session_;
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;
+  Stream* found_ = nullptr;             ///< By find() last: much that happens to a stream happens in a row.
   std::vector<std::int32_t> attended_;  ///< Streams whose advance() is to be called.
   bool pumping_ = false;
   Goodbye goodbye_ = Goodbye::none;

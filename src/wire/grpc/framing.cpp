@@ -11,6 +11,7 @@ namespace headrace::wire::grpc {
 namespace {
 
 constexpr std::size_t kKeptBytes = 64 << 10;  // a buffer that is kept for the next message
+constexpr std::size_t kAheadBytes = 4 << 10;  // room that a message's prefix alone is believed for
 constexpr unsigned kByteBits = 8;
 
 }  // namespace
@@ -35,6 +36,10 @@ void MessageReader::read_prefix() {
   for (std::size_t i = 1; i < kPrefixBytes; ++i) length_ = length_ << kByteBits | prefix_[i];
   if (length_ > bytes_max_) {
     throw RequestError(kTooLarge, fmt::format("a message has {} bytes, where {} are the most", length_, bytes_max_));
+  }
+  if (message_.capacity() < std::min(length_, kAheadBytes)) {
+    if (message_.empty()) message_ = spare_.take();
+    message_.reserve(std::min(length_, kAheadBytes));
   }
 }
 

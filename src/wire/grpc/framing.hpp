@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "wire/memory_share.hpp"
+#include "wire/spare_buffers.hpp"
 
 namespace headrace::wire::grpc {
 
@@ -18,7 +20,12 @@ inline constexpr std::size_t kPrefixBytes = 5;
 class MessageReader {
  public:
   /// @param memory  grows by what has come of a message, not by what its prefix announces; outlives the reader
-  MessageReader(std::size_t bytes_max, MemoryShare& memory) : bytes_max_(bytes_max), memory_(memory) {}
+  /// @param spare   buffers that readers leave to the next ones; outlives the reader
+  MessageReader(std::size_t bytes_max, MemoryShare& memory, SpareBuffers& spare)
+      : bytes_max_(bytes_max), memory_(memory), spare_(spare) {}
+  MessageReader(const MessageReader&) = delete;
+  MessageReader& operator=(const MessageReader&) = delete;
+  ~MessageReader() { spare_.give(std::move(message_)); }
 
   /// Reads on in the present message; how many bytes it has used up, less than all where the message is done. Throws
   /// RequestError for a message that is compressed, too large or larger than the memory that is left.
@@ -37,6 +44,7 @@ class MessageReader {
 
   std::size_t bytes_max_;
   MemoryShare& memory_;
+  SpareBuffers& spare_;
   std::array<unsigned char, kPrefixBytes> prefix_{};
   std::size_t prefix_used_ = 0;
   std::size_t length_ = 0;

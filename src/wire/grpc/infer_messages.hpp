@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/budget.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
 #include "wire/shared_regions.hpp"
 
@@ -16,17 +16,27 @@ namespace headrace::wire::grpc {
 
 /// Reads a ModelInferRequest of the Open Inference Protocol, whose tensors are `contents` or raw_input_contents.
 /// @param regions  of shared memory, which tensors may name instead
-/// @param budget   of the queries and answers
+/// @param pool     for the inference
 /// Throws RequestError with a message for the client where it cannot be answered. `owner` is left alone.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message,
-                                                            const SharedRegions& regions, Budget& budget);
+                                                            const SharedRegions& regions, InferencePool& pool);
 
 /// The id of a ModelInferRequest; empty where it has none or is no message.
 [[nodiscard]] std::string_view id_of(std::string_view message) noexcept;
 
-/// Bytes of the ModelInferResponse with the answers of an inference.
-[[nodiscard]] std::size_t infer_response_bytes(const Inference& inference);
-/// Writes it behind what `out` has, with raw_output_contents.
-void put_infer_response(const Inference& inference, std::string& out);
+/// The ModelInferResponse with the answers of an inference, in raw_output_contents.
+class InferResponse {
+ public:
+  /// @param inference  outlives it
+  explicit InferResponse(const Inference& inference);
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Writes it behind what `out` has.
+  void put(std::string& out) const;
+
+ private:
+  const Inference& inference_;
+  std::string head_;  ///< All but the tensors.
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace headrace::wire::grpc

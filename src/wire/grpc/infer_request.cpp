@@ -258,8 +258,8 @@ void read_output(ProtoReader message, InferBuilder& builder, const SharedRegions
 }
 
 std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, std::string_view message,
-                                        const SharedRegions& regions, Budget& budget) {
-  InferBuilder builder(served, budget);
+                                        const SharedRegions& regions, InferencePool& pool) {
+  InferBuilder builder(served, pool);
   builder.set_id(head.id);
   RawInputs raw{ProtoReader(message)};
   std::size_t raw_read = 0;
@@ -290,10 +290,10 @@ ServedModel& find_model(const Models& models, std::string_view name, std::string
 }
 
 std::shared_ptr<Inference> read_infer_request(const Models& models, std::string_view message,
-                                              const SharedRegions& regions, Budget& budget) {
+                                              const SharedRegions& regions, InferencePool& pool) {
   const Head head = read_head(ProtoReader(message));
   ServedModel& served = find_model(models, head.name, head.version);
-  return read_for(served, [&] { return read_tensors(served, head, message, regions, budget); });
+  return read_for(served, [&] { return read_tensors(served, head, message, regions, pool); });
 }
 
 std::string_view id_of(std::string_view message) noexcept {

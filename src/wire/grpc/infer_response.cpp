@@ -9,6 +9,8 @@ namespace headrace::wire::grpc {
 
 namespace {
 
+constexpr std::size_t kUsualHeadBytes = 128;
+
 /// Bytes of an output in raw_output_contents: none where it is in shared memory. Clients count on an entry for each.
 std::size_t raw_bytes(const Inference& inference, const WantedOutput& wanted) {
   return wanted.range.region != nullptr ? 0 : inference.batch * wanted.tensor->bytes();
@@ -34,6 +36,7 @@ std::string description_of(const WantedOutput& wanted, std::size_t batch) {
   put_number(shape, batch);
   for (const std::int64_t dimension : tensor.shape) put_number(shape, static_cast<std::uint64_t>(dimension));
   std::string description;
+  description.reserve(kUsualHeadBytes);
   put_bytes(description, infer_fields::output::kName, tensor.name);
   put_bytes(description, infer_fields::output::kType, to_string(tensor.type));
   put_bytes(description, infer_fields::output::kShape, shape);
@@ -51,6 +54,7 @@ std::string description_of(const WantedOutput& wanted, std::size_t batch) {
 std::string head_of(const Inference& inference) {
   const Model& model = inference.served->model;
   std::string head;
+  head.reserve(kUsualHeadBytes);
   put_bytes(head, infer_fields::response::kModelName, model.name);
   put_bytes(head, infer_fields::response::kModelVersion, model.version);
   if (!inference.id.empty()) put_bytes(head, infer_fields::response::kId, inference.id);
@@ -62,20 +66,19 @@ std::string head_of(const Inference& inference) {
 
 }  // namespace
 
-std::size_t infer_response_bytes(const Inference& inference) {
-  std::size_t bytes = head_of(inference).size();
+InferResponse::InferResponse(const Inference& inference)
+    : inference_(inference), head_(head_of(inference)), bytes_(head_.size()) {
   for (const WantedOutput& wanted : inference.outputs) {
     const std::size_t tensor = raw_bytes(inference, wanted);
-    bytes += 1 + number_bytes(tensor) + tensor;
+    bytes_ += 1 + number_bytes(tensor) + tensor;
   }
-  return bytes;
 }
 
-void put_infer_response(const Inference& inference, std::string& out) {
-  out += head_of(inference);
-  for (const WantedOutput& wanted : inference.outputs) {
-    put_bytes_head(out, infer_fields::response::kRawOutputs, raw_bytes(inference, wanted));
-    if (wanted.range.region == nullptr) gather(inference, *wanted.tensor, out);
+void InferResponse::put(std::string& out) const {
+  out += head_;
+  for (const WantedOutput& wanted : inference_.outputs) {
+    put_bytes_head(out, infer_fields::response::kRawOutputs, raw_bytes(inference_, wanted));
+    if (wanted.range.region == nullptr) gather(inference_, *wanted.tensor, out);
   }
 }
 

@@ -2,9 +2,10 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
-#include <initializer_list>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -21,8 +22,6 @@ constexpr std::uint64_t kResetsBurst = 1000;         // streams that a client ma
 constexpr std::uint64_t kResetsPerSecond = 33;       // and go on to reset
 constexpr std::uint32_t kErrorsMax = 100;            // streams that the server resets before it ends the connection
 constexpr std::size_t kContinuationsMax = 8;         // frames that go on with headers
-
-using Headers = std::vector<nghttp2_nv>;
 
 nghttp2_nv header(std::string_view name, std::string_view value) {
   // nghttp2 copies both, and changes neither.
@@ -43,17 +42,23 @@ void require(int result) {
 /// grpc-status, and grpc-message where there is one.
 struct StatusHeaders {
   explicit StatusHeaders(const CallStatus& status)
-      : code(std::to_string(static_cast<int>(status.code))), message(encode_message(status.message)) {}
-  void add_to(Headers& headers) const {
-    headers.push_back(header("grpc-status", code));
-    if (!message.empty()) headers.push_back(header("grpc-message", message));
+      : code(std::to_string(static_cast<int>(status.code))),
+        message(encode_message(status.message)),
+        both{header("grpc-status", code), header("grpc-message", message)} {}
+  StatusHeaders(const StatusHeaders&) = delete;
+  StatusHeaders& operator=(const StatusHeaders&) = delete;
+  [[nodiscard]] std::span<const nghttp2_nv> list() const noexcept {
+    return std::span(both).first(message.empty() ? 1 : 2);
   }
 
   std::string code;
   std::string message;
+  std::array<nghttp2_nv, 2> both;
 };
 
-Headers reply_headers() { return {header(":status", "200"), header("content-type", "application/grpc")}; }
+std::array<nghttp2_nv, 2> reply_headers() {
+  return {header(":status", "200"), header("content-type", "application/grpc")};
+}
 
 template <class Act>
 int shielded(Act act) noexcept {
@@ -126,8 +131,7 @@ struct Session::Callbacks {
       if (!chunk.is_last) return;
       *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
       const StatusHeaders status(*chunk.status);
-      Headers trailers;
-      status.add_to(trailers);
+      const std::span<const nghttp2_nv> trailers = status.list();
       require(nghttp2_submit_trailer(session, id, trailers.data(), trailers.size()));
     });
     if (failure != 0) return failure;
@@ -184,20 +188,21 @@ bool Session::is_over() const noexcept {
 }
 
 void Session::begin_reply(std::int32_t id) {
-  const Headers headers = reply_headers();
+  const auto headers = reply_headers();
   const nghttp2_data_provider provider{.source = {}, .read_callback = Callbacks::fill};
   require(nghttp2_submit_response(session_.get(), id, headers.data(), headers.size(), &provider));
 }
 
 void Session::refuse(std::int32_t id, const CallStatus& status) {
   const StatusHeaders of_status(status);
-  Headers headers = reply_headers();
-  of_status.add_to(headers);
+  std::vector<nghttp2_nv> headers;
+  std::ranges::copy(reply_headers(), std::back_inserter(headers));
+  std::ranges::copy(of_status.list(), std::back_inserter(headers));
   require(nghttp2_submit_response(session_.get(), id, headers.data(), headers.size(), nullptr));
 }
 
 void Session::refuse_http(std::int32_t id, std::string_view status) {
-  const Headers headers{header(":status", status)};
+  const std::array headers{header(":status", status)};
   require(nghttp2_submit_response(session_.get(), id, headers.data(), headers.size(), nullptr));
 }
 

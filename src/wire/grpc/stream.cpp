@@ -47,10 +47,10 @@ Stream::Stream(Front& front, StreamOwner& owner, Session& session, std::int32_t 
       owner_(owner),
       session_(session),
       id_(id),
-      memory_(front.shared.memory),
-      held_memory_(front.shared.memory),
-      reader_(front.shared.config.body_bytes_max, memory_),
-      began_(SteadyClock::now()),
+      memory_(front.memory),
+      held_memory_(front.memory),
+      reader_(front.shared.config.body_bytes_max, memory_, front.buffers),
+      began_(front.now),
       moved_at_(began_) {}
 
 Stream::~Stream() { abandon(); }
@@ -72,9 +72,10 @@ void Stream::on_header(std::string_view name, std::string_view value) {
   if (name == ":method") {
     verb_ = value;
   } else if (name == ":path") {
-    path_ = value;
+    asked_ = find_method(value);
+    if (!asked_) path_ = value;
   } else if (name == "content-type") {
-    type_ = value;
+    is_grpc_ = is_grpc(value);
   } else if (name == "authorization") {
     if (!authorization_) {
       authorization_ = value;
@@ -96,9 +97,8 @@ void Stream::on_head() {
   // They go with the head: HPACK says long ones in a byte, and a call may stay open.
   const std::string verb = std::exchange(verb_, {});
   const std::string path = std::exchange(path_, {});
-  const std::string type = std::exchange(type_, {});
-  std::optional<std::string> authorization = std::exchange(authorization_, {});
-  if (verb != "POST" || !is_grpc(type)) {
+  const std::optional<std::string> authorization = std::exchange(authorization_, {});
+  if (verb != "POST" || !is_grpc_) {
     status_.emplace();
     count_reply(front_, Protocol::grpc, kBadRequest);
     return session_.refuse_http(id_, verb == "POST" ? "415" : "405");
@@ -109,12 +109,13 @@ void Stream::on_head() {
   if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
   if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
   try {
-    if (is_health(path)) {
+    if (asked_ && is_health(*asked_)) {
       if (front_.credentials->tokens != nullptr) reader_.limit(0);  // nobody has said who asks
     } else {
       front_.credentials->require_token(authorization);
     }
-    method_ = method_of(path);
+    if (!asked_) refuse_path(path);
+    method_ = asked_;
   } catch (const RequestError& error) {
     end(error.status(), error.what());
   }
@@ -123,7 +124,7 @@ void Stream::on_head() {
 bool Stream::is_full() const noexcept { return exchanges_.size() >= kExchangesMax; }
 
 void Stream::on_data(std::string_view bytes) {
-  moved_at_ = SteadyClock::now();
+  moved_at_ = front_.now;
   if (ended()) return session_.consume(id_, bytes.size());
   if (held_.empty()) {
     const std::size_t count = bytes.size();
@@ -139,7 +140,7 @@ void Stream::on_data(std::string_view bytes) {
 std::string_view Stream::read(std::string_view bytes) {
   try {
     while (!bytes.empty() && !ended() && !is_full()) {
-      if (!reader_.began()) began_ = SteadyClock::now();
+      if (!reader_.began()) began_ = front_.now;
       bytes.remove_prefix(reader_.read(bytes));
       if (!reader_.done()) continue;
       if (!is_stream()) {
@@ -167,7 +168,7 @@ void Stream::on_end() {
 
 void Stream::handle(std::string_view message) {
   ++handled_;
-  Exchange& exchange = exchanges_.emplace_back(front_.shared.memory);
+  Exchange& exchange = exchanges_.emplace_back(front_.memory);
   try {
     begin(exchange, message);
   } catch (const RequestError& error) {
@@ -184,7 +185,7 @@ void Stream::begin(Exchange& exchange, std::string_view message) {
                         .regions = front_.shared.regions,
                         .draining = front_.shared.draining.load(std::memory_order_relaxed),
                         .model_control = front_.shared.calls.enabled()};
-  Outcome outcome = grpc::call(service, *method_, message, front_.shared.memory);
+  Outcome outcome = grpc::call(service, *method_, message, front_.inferences);
   if (outcome.call != nullptr) {
     outcome.call->owner = this;
     outcome.call->thread = front_.thread;
@@ -247,12 +248,12 @@ void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
   try {
     require_answers(inference);
     write_shared_outputs(inference);
-    const std::size_t bytes = infer_response_bytes(inference);
+    const InferResponse response(inference);
     std::string head;  // of the ModelStreamInferResponse
-    if (is_stream()) put_bytes_head(head, kInferResponse, bytes);
-    reply(exchange, head.size() + bytes, [&](std::string& out) {
+    if (is_stream()) put_bytes_head(head, kInferResponse, response.bytes());
+    reply(exchange, head.size() + response.bytes(), [&](std::string& out) {
       out += head;
-      put_infer_response(inference, out);
+      response.put(out);
     });
     count_reply(front_, Protocol::grpc, kOk);
     count(front_, inference, kOk);
@@ -346,10 +347,10 @@ Chunk Stream::fill(std::span<char> frame) {
     chunk.bytes += count;
     reply_at_ += count;
     if (reply_at_ < reply.size()) break;
-    exchanges_.pop_front();
+    exchanges_.erase(exchanges_.begin());
     reply_at_ = 0;
   }
-  moved_at_ = SteadyClock::now();
+  moved_at_ = front_.now;
   if (exchanges_.empty()) end_if_complete();
   if (!exchanges_.empty() || !ended()) {
     if (!held_.empty() && !is_full() && !std::exchange(attended_, true)) owner_.attend(*this);

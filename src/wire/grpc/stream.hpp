@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wire/front.hpp"
 #include "wire/grpc/calls.hpp"
@@ -61,7 +61,7 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
  private:
   /// A message, and what becomes of it.
   struct Exchange {
-    explicit Exchange(Budget& budget) : memory(budget) {}
+    explicit Exchange(ThreadBudget& budget) : memory(budget) {}
 
     MemoryShare memory;
     std::shared_ptr<Inference> inference;  ///< Null once it has come back.
@@ -96,23 +96,24 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
   MemoryShare held_memory_;
   MessageReader reader_;
   std::optional<Method> method_;
-  std::string verb_;  ///< These four: empty once the head has come.
-  std::string path_;
-  std::string type_;
+  std::string verb_;  ///< This and the next two: empty once the head has come.
+  std::string path_;  ///< Where it is none of a method.
   std::optional<std::string> authorization_;
+  std::optional<Method> asked_;       ///< By the head, before anything has been checked.
+  bool is_grpc_ = false;              ///< By its content-type.
   std::optional<TraceParent> trace_;  ///< Holds for all messages.
   std::size_t head_bytes_ = 0;
-  bool is_encoded_ = false;         ///< Messages of the request may be compressed.
-  bool bad_timeout_ = false;        ///< grpc-timeout is none.
-  Time deadline_ = Time::max();     ///< grpc-timeout.
-  std::string held_;                ///< What has come and has to wait.
-  bool half_closed_ = false;        ///< Nothing more comes.
-  bool replies_ = false;            ///< The head of the reply has been submitted.
-  bool attended_ = false;           ///< advance() comes soon.
-  std::size_t asking_ = 0;          ///< Exchanges with an inference or a call.
-  std::deque<Exchange> exchanges_;  ///< In the order of their messages.
-  std::size_t reply_at_ = 0;        ///< What of the first one's reply has gone.
-  std::size_t handled_ = 0;         ///< Messages.
+  bool is_encoded_ = false;          ///< Messages of the request may be compressed.
+  bool bad_timeout_ = false;         ///< grpc-timeout is none.
+  Time deadline_ = Time::max();      ///< grpc-timeout.
+  std::string held_;                 ///< What has come and has to wait.
+  bool half_closed_ = false;         ///< Nothing more comes.
+  bool replies_ = false;             ///< The head of the reply has been submitted.
+  bool attended_ = false;            ///< advance() comes soon.
+  std::size_t asking_ = 0;           ///< Exchanges with an inference or a call.
+  std::vector<Exchange> exchanges_;  ///< In the order of their messages.
+  std::size_t reply_at_ = 0;         ///< What of the first one's reply has gone.
+  std::size_t handled_ = 0;          ///< Messages.
   std::optional<CallStatus> status_;
   Time began_;
   Time moved_at_;  ///< When something of it has come or gone last.

@@ -15,7 +15,7 @@ Limits limits_of(const ServerConfig& config) { return {config.head_bytes_max, co
 
 Connection::Connection(Front& front, Transport transport)
     : wire::Connection(front, std::move(transport)),
-      memory_(front.shared.memory),
+      memory_(front.memory),
       reader_(limits_of(front.shared.config), memory_, this) {}
 
 Connection::~Connection() { abandon(); }
@@ -29,7 +29,7 @@ void Connection::abandon() noexcept {
 
 std::string_view Connection::read(std::string_view bytes) {
   const auto reading = [this] { return is_open() && reads(); };
-  const Time until = SteadyClock::now() + kTurn;
+  const Time until = front().now + kTurn;
   try {
     while (!bytes.empty() && reading()) {
       if (!std::exchange(began_, true)) note_move();
@@ -77,7 +77,7 @@ void Connection::handle() {
                         .draining = shared.draining,
                         .model_control = shared.calls.enabled(),
                         .page = shared.config.page ? &shared : nullptr};
-  Outcome outcome = route(service, message, shared.memory);
+  Outcome outcome = route(service, message, front().inferences);
   if (outcome.call != nullptr) return wait_for(std::move(outcome.call));
   if (outcome.inference == nullptr) {
     count_unread(front(), Protocol::http, outcome.model, outcome.reply.status);

@@ -82,7 +82,7 @@ void require_method(const Message& message, std::string_view method) {
 }
 
 std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, const SharedRegions& regions,
-                                          Budget& budget) {
+                                          InferencePool& pool) {
   if (!message.content_encoding.empty() && message.content_encoding != "identity") {
     throw RequestError(415, "compressed requests are not taken");
   }
@@ -92,12 +92,12 @@ std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& me
     throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
-  return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, budget);
+  return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, pool);
 }
 
 /// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
 Outcome route_model(const Service& service, const Message& message, ServedModel& served,
-                    std::span<const std::string> rest, Budget& budget) {
+                    std::span<const std::string> rest, InferencePool& pool) {
   if (rest.size() >= 2 && rest[0] == "versions") {
     if (rest[1] != served.model.version) {
       throw RequestError(kNotFound, fmt::format("model {} has no version '{}'", served.model.name, rest[1]));
@@ -113,7 +113,7 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
               if (service.draining.load(std::memory_order_relaxed)) {
                 throw RequestError(kUnavailable, "the server is about to stop");
               }
-              return read_inference(served, message, service.regions, budget);
+              return read_inference(served, message, service.regions, pool);
             })};
   }
   require_method(message, "GET");
@@ -216,7 +216,7 @@ Outcome route_regions(SharedRegions& regions, const Message& message, std::span<
   return {};
 }
 
-Outcome route_path(const Service& service, const Message& message, const Path& path, Budget& budget) {
+Outcome route_path(const Service& service, const Message& message, const Path& path, InferencePool& pool) {
   const bool for_page = path.empty() || (path.size() == 1 && path[0] == "status.json");
   if (for_page && service.page != nullptr) return route_page(service, message, path);
   if (path.empty() || path[0] != "v2") not_found();
@@ -226,7 +226,7 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
   if (path.size() >= 2 && path[1] == "repository")
     return route_repository(service, message, std::span(path).subspan(2));
   if (path.size() >= 3 && path[1] == "models" && !is({"models", "stats"})) {
-    return route_model(service, message, service.models.require(path[2]), std::span(path).subspan(3), budget);
+    return route_model(service, message, service.models.require(path[2]), std::span(path).subspan(3), pool);
   }
   if (path.size() > 1 && path[1] == "systemsharedmemory" && service.regions.enabled()) {
     return route_regions(service.regions, message, std::span(path).subspan(2));
@@ -274,9 +274,9 @@ bool needs_no_token(const Message& message, bool has_page) {
   return target == "/v2/health/live" || target == "/v2/health/ready" || (has_page && target == "/");
 }
 
-Outcome route(const Service& service, const Message& message, Budget& budget) {
+Outcome route(const Service& service, const Message& message, InferencePool& pool) {
   try {
-    return route_path(service, message, path_of(message.target), budget);
+    return route_path(service, message, path_of(message.target), pool);
   } catch (const RequestError& error) {
     Outcome outcome{.reply = error_reply(error.status(), error.what())};
     outcome.reply.allow = error.allow();

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/budget.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/front.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
@@ -47,8 +47,8 @@ struct Service {
 [[nodiscard]] bool needs_no_token(const Message& message, bool has_page);
 
 /// Finds what a request asks for. Never throws RequestError: such are replies.
-/// @param budget  of the queries and answers of an inference
-[[nodiscard]] Outcome route(const Service& service, const Message& message, Budget& budget);
+/// @param pool    for the inference
+[[nodiscard]] Outcome route(const Service& service, const Message& message, InferencePool& pool);
 
 /// The reply with an inference's answers, or why there are none.
 [[nodiscard]] Reply reply_of(const Inference& inference);

@@ -78,7 +78,7 @@ class RingLink final : public Watched {
   FileDescriptor socket_;
   Process process_;
   const Time began_ = SteadyClock::now();
-  MemoryShare share_;
+  BasicMemoryShare<Budget> share_;  ///< Another thread may take the link over.
   SharedMemory memory_;
   std::optional<ServerRing> ring_;
   RingLane* lane_ = nullptr;

@@ -1,0 +1,344 @@
+"""Requests a second that `headrace serve` answers within a p99, by each way in: wire.grpc.qps and its relatives.
+
+    python bench/wire_rates.py [--device cuda:0] [--plan dispatched] [--save docs/results/wire-rates.<machine>.json]
+
+An open load of `headrace load --url`, from the same machine, asks `light` with queries of 1 KiB and answers of 64
+bytes. Rates rise, or fall, until the p99, counted from the scheduled arrival, passes the bound or not every request is
+answered, and then close in on the highest that is kept. What is kept is run --samples times; the row is of those. A way
+in:
+
+  wire.grpc.qps           gRPC, 64 streams on each of several connections, p99 2 ms
+  wire.grpc.64x1.qps      gRPC, 64 connections of one request, p99 2 ms
+  wire.grpc.batch64.qps   gRPC, 64 queries a request, p99 2 ms; queries a second
+  wire.http.qps           HTTP/1.1, 64 connections, binary tensors, p99 2 ms
+  wire.shm.qps            shared memory, client processes of one thread, p99 0.1 ms
+  wire.shm.idle.p50       shared memory, one client at 2,000 queries a second: the round trip
+  wire.overload.goodput   gRPC, three times the rate of wire.grpc.qps with deadlines, over that rate
+
+With --triton ADDRESS (of its gRPC, and --triton-http of its HTTP) a Triton that serves a model `light` of the same
+sizes is asked likewise, in turn; its rates stand in the rows' conditions. A few answers of each way are compared with
+those of the host, and the server's statistics have to count as many answers as the clients.
+Exit status: 0; 1 when an answer was wrong or a rate could not be found; 2 for wrong use.
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import headrace
+from headrace import Device, Error, UsageError, results
+from headrace.profiles import Json
+
+_QUERY_BYTES = 1024
+_KEPT = 0.999  # of the requests have to be answered
+_FINE = 1.04  # how near the highest rate is searched for
+_LEAST = 200.0  # queries a second: a lower rate is none
+_SHM_NAME = "headrace-wire-rates"
+_IDLE_RATE = 2_000.0
+_OVERLOAD = 3
+_OPERATOR = f"""import headrace
+light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
+"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in, and how it is asked."""
+
+    identity: str
+    url: str  # with {grpc}, {http} and {shm}
+    bound: float  # seconds
+    unit: str = "requests/s"
+    options: tuple[str, ...] = ()
+    queries: int = 1  # of a request
+    processes: int = 1  # clients
+    generators: int = 1  # threads of each
+    first: float = 20_000.0  # requests a second, with which the search begins
+
+
+@dataclass
+class Servers:
+    """Where a server listens."""
+
+    name: str
+    places: dict[str, str]
+    statistics: str | None = None
+    failures: list[str] = field(default_factory=list)
+
+    def answered(self) -> int | None:
+        """Queries that were answered, by the server's statistics; None where it has none of ours."""
+        if self.statistics is None:
+            return None
+        with urllib.request.urlopen(self.statistics) as reply:
+            stats: Json = json.load(reply)["model_stats"][0]
+        return int(stats["inference_count"])
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a load: of all clients together."""
+
+    per_second: float  # requests that were answered
+    p50: float
+    p99: float
+    requests: dict[str, int]
+    late: float  # p99 of how late the generators were, in seconds
+
+    @property
+    def answered_share(self) -> float:
+        """Of all requests."""
+        return self.requests["answered"] / max(sum(self.requests.values()), 1)
+
+
+def _load(servers: Servers, way: Way, rate: float, given: argparse.Namespace, more: tuple[str, ...] = ()) -> Result:
+    """One open load, from `way.processes` clients that share the rate."""
+    command = [sys.executable, "-m", "headrace", "load", "--url", way.url.format(**servers.places), "--json"]
+    command += ["--rate", f"{rate * way.queries / way.processes:.0f}", "--duration", f"{given.seconds}s"]
+    command += ["--generators", str(way.generators), "--patience", "5s", *way.options, *more]
+    running = [
+        subprocess.Popen([*command, "--seed", str(number)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for number in range(way.processes)
+    ]
+    found = []
+    for process in running:
+        out, err = process.communicate()
+        if not out.strip().startswith("{"):
+            raise UsageError(f"{' '.join(command)}: {err.strip() or out.strip()}")
+        found.append(json.loads(out))
+    loads = [one["load"] for one in found]
+    return Result(
+        sum(load["measured_per_second"] for load in loads),
+        median(load["latency_us"]["p50"] for load in loads) / 1e6,
+        max(load["latency_us"]["p99"] for load in loads) / 1e6,
+        {name: sum(one["requests"][name] for one in found) for name in found[0]["requests"]},
+        max(load["lateness_us"]["p99"] for load in loads) / 1e6,
+    )
+
+
+def _keeps(way: Way, result: Result) -> bool:
+    return result.p99 <= way.bound and result.answered_share >= _KEPT
+
+
+def _highest(attempt: Callable[[float], Result], way: Way) -> float | None:
+    """The highest rate that is kept, within _FINE; None where none is."""
+    low, high, rate = 0.0, math.inf, way.first / way.queries
+    while high / max(low, 1.0) > _FINE:
+        if _keeps(way, attempt(rate)):
+            low = rate
+        else:
+            high = rate
+        rate = 2 * low if math.isinf(high) else math.sqrt(low * high) if low > 0 else high / 2
+        if rate < _LEAST / way.queries:
+            return None
+    return low
+
+
+def _ways(given: argparse.Namespace) -> list[Way]:
+    wide, generators = ("--connections", str(given.connections)), given.generators
+    http_streams = ("--connections", "64")
+    return [
+        Way("wire.grpc.qps", "grpc://{grpc}/light", 2e-3, options=wide, generators=generators),
+        Way("wire.grpc.64x1.qps", "grpc://{grpc}/light", 2e-3, options=(*http_streams, "--streams-per-connection", "1"),
+            generators=generators),
+        Way("wire.grpc.batch64.qps", "grpc://{grpc}/light", 2e-3, "queries/s", (*wide, "--queries-per-request", "64"),
+            queries=64, generators=generators),
+        Way("wire.http.qps", "http://{http}/light", 2e-3, options=http_streams, generators=generators),
+        Way("wire.shm.qps", "shm://{shm}/light", 1e-4, "queries/s", processes=given.processes,
+            first=4e6 if given.device.startswith("cuda") else 2e5),
+    ]  # fmt: skip
+
+
+@contextmanager
+def _serving(given: argparse.Namespace, folder: Path) -> Iterator[Servers]:
+    operator = folder / "light_only.py"
+    operator.write_text(_OPERATOR)
+    command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--device", given.device, "--json"]
+    command += ["--plan", given.plan, "--http", "0", "--grpc", "0", "--threads", str(given.threads)]
+    command += ["--shm", _SHM_NAME, "--shm-threads", str(given.shm_threads), "--queries", "64"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            if not line:
+                raise UsageError("`headrace serve` did not start")
+            said: Json = json.loads(line)
+            http = said["url"].removeprefix("http://")
+            places = {"grpc": said["grpc"], "http": http, "shm": _SHM_NAME}
+            yield Servers("headrace", places, f"http://{http}/v2/models/light/stats")
+        finally:
+            process.terminate()
+
+
+def _check(servers: Servers, given: argparse.Namespace) -> None:
+    """Compares answers of the server with those of the host, through shared memory and HTTP."""
+    op = headrace.light(query_bytes=_QUERY_BYTES, threads=1, steps=1)
+    queries = np.random.default_rng(1).integers(0, 256, (256, _QUERY_BYTES), np.uint8)
+    expected = np.stack([np.frombuffer(bytes(op.answer_on_host(query)), np.uint8) for query in queries])
+    with headrace.Client(f"shm://{servers.places['shm']}/light") as client:
+        answers, status = client.ask_many(queries)
+    if np.any(status) or not np.array_equal(np.ascontiguousarray(answers).view(np.uint8).reshape(256, -1), expected):
+        servers.failures.append("an answer through shared memory was wrong")
+    row = [int(word) for word in queries[0].view("<u4")]
+    body = {"inputs": [{"name": "query", "datatype": "UINT32", "shape": [1, len(row)], "data": row}]}
+    request = urllib.request.Request(
+        f"http://{servers.places['http']}/v2/models/light/infer", json.dumps(body).encode(), method="POST"
+    )
+    with urllib.request.urlopen(request) as reply:
+        output: Json = json.load(reply)["outputs"][0]
+    if np.array(output["data"], f"<u{64 // len(output['data'])}").tobytes() != expected[0].tobytes():
+        servers.failures.append("an answer over HTTP was wrong")
+    if given.verbose:
+        print(f"checked: {servers.failures or 'right'}", file=sys.stderr)
+
+
+def _measure(servers: Servers, way: Way, given: argparse.Namespace) -> list[Result]:
+    """Loads at the highest rate that is kept, --samples of them; none where no rate is kept."""
+
+    def attempt(rate: float) -> Result:
+        before = servers.answered()
+        result = _load(servers, way, rate, given)
+        if before is not None and (servers.answered() or 0) - before < result.requests["answered"] * way.queries:
+            servers.failures.append(f"{way.identity}: the server counts fewer answers than its clients")
+        if given.verbose:
+            print(
+                f"{servers.name} {way.identity} {rate:,.0f}/s: p99 {result.p99 * 1e6:,.0f} us, {result.requests}, "
+                f"late {result.late * 1e6:,.0f} us",
+                file=sys.stderr,
+            )
+        return result
+
+    rate = _highest(attempt, way)
+    while rate is not None and rate > 1:
+        samples = [attempt(rate) for _ in range(given.samples)]
+        if sum(_keeps(way, one) for one in samples) * 2 > len(samples):
+            return samples
+        rate /= _FINE
+    return []
+
+
+def _about(way: Way, samples: list[Result], given: argparse.Namespace) -> Json:
+    return {
+        "p99_us": median(one.p99 for one in samples) * 1e6,
+        "p50_us": median(one.p50 for one in samples) * 1e6,
+        "generator_late_p99_us": median(one.late for one in samples) * 1e6,
+        "bound_us": way.bound * 1e6,
+        "plan": given.plan,
+        "threads": given.shm_threads if "shm" in way.url else given.threads,
+        "clients": way.processes * way.generators,
+        "query_bytes": _QUERY_BYTES,
+        "arrivals": "poisson",
+    }
+
+
+def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace) -> Json:
+    """What is answered in time at three times the peak, where each request has a deadline."""
+    answered, p99, refused = [], [], []
+    for _ in range(given.samples):
+        result = _load(servers, way, _OVERLOAD * peak, given, ("--deadline", "10ms"))
+        answered.append(result.per_second / peak)
+        p99.append(result.p99 * 1e6)
+        refused.append(result.requests["refused"] / max(sum(result.requests.values()), 1))
+    return results.row(
+        "wire.overload.goodput",
+        answered,
+        "fraction",
+        None,
+        {"peak_per_second": peak, "times": _OVERLOAD, "p99_us": median(p99), "deadline_us": 10_000,
+         "refused": median(refused), "seconds": given.seconds, "verified": not servers.failures},
+    )  # fmt: skip
+
+
+def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> list[Json]:
+    rows = []
+    for way in _ways(given):
+        if given.only and not any(way.identity.startswith(word) for word in given.only):
+            continue
+        samples = _measure(ours, way, given)
+        if not samples:
+            print(f"{way.identity}: no rate keeps p99 within {way.bound * 1e3:g} ms", file=sys.stderr)
+            continue
+        rates = [one.per_second * way.queries for one in samples]
+        about = _about(way, samples, given)
+        if triton is not None and "shm" not in way.url:
+            peer = _measure(triton, way, given)
+            if peer:
+                about |= {
+                    "triton_per_second": median(one.per_second * way.queries for one in peer),
+                    "triton_p99_us": median(one.p99 for one in peer) * 1e6,
+                }
+        rows.append(results.row(way.identity, rates, way.unit, None, about | {"verified": not ours.failures}))
+        if way.identity == "wire.grpc.qps" and given.overload:
+            rows.append(_overload(ours, way, median(rates), given))
+    idle = Way("wire.shm.idle.p50", "shm://{shm}/light", 1.0, "us")
+    if not given.only or any(idle.identity.startswith(word) for word in given.only):
+        loads = [_load(ours, idle, _IDLE_RATE, given) for _ in range(given.samples)]
+        about = {"rate": _IDLE_RATE, "p99_us": median(one.p99 for one in loads) * 1e6, "plan": given.plan}
+        values = [one.p50 * 1e6 for one in loads]
+        rows.append(results.row(idle.identity, values, "us", None, about | {"verified": not ours.failures}))
+    return rows
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
+    parser.add_argument("--threads", type=int, default=1, help="of the server, for HTTP and gRPC")
+    parser.add_argument("--shm-threads", type=int, default=1, help="of the server, for shared memory")
+    parser.add_argument("--generators", type=int, default=1, help="threads of the client")
+    parser.add_argument("--connections", type=int, default=4, help="of wire.grpc.qps and batch64")
+    parser.add_argument("--processes", type=int, default=4, help="clients of wire.shm.qps")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
+    parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument("--overload", action="store_true", help="measure wire.overload.goodput, too")
+    parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC of a Triton to be asked in turn")
+    parser.add_argument("--triton-http", metavar="HOST:PORT")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--verbose", action="store_true", help="print every load")
+    given = parser.parse_args()
+    if given.samples < 1 or min(given.threads, given.generators, given.processes, given.connections) < 1:
+        parser.error("counts must be at least 1")
+    if (given.triton is None) != (given.triton_http is None):
+        parser.error("--triton and --triton-http go together")
+    return given
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+    try:
+        device = Device.parse(given.device)
+        topic = results.topic_of(given.save, device) if given.save else "wire-rates"
+        triton = None
+        if given.triton:
+            triton = Servers("triton", {"grpc": given.triton, "http": given.triton_http})
+        with tempfile.TemporaryDirectory() as folder, _serving(given, Path(folder)) as ours:
+            _check(ours, given)
+            rows = _rows(ours, triton, given)
+            failures = ours.failures
+    except Error as error:
+        print(f"wire_rates: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    for why in failures:
+        print(f"wire_rates: {why}", file=sys.stderr)
+    content = results.document(topic, device, rows)
+    for row in rows:
+        print(f"{row['id']:<24} {row['value']:12,.4g} {row['unit']:<10} {results.describe(row['conditions'])}")
+    if given.save:
+        results.save(given.save, content)
+    return 0 if rows and not failures else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
