@@ -4,7 +4,8 @@
 
 Queries of `light` arrive at times that a Poisson process gave before the run, whether or not earlier ones are answered.
 Coroutines take one after the other, `await client.ask(query)`, and note how long ago it arrived. Everything runs in one
-event loop; the engine has one thread. All answers are compared with those of the host afterwards.
+event loop; by --plan caller, the default, the engine has no thread of its own. All answers are compared with those of
+the host afterwards.
 
 Rates descend from what the loop does when it never has to wait for an arrival, until one is kept: as many answers a
 second as arrivals, less 1%, and p99 within --bound. The roof is the same program in the same run, where a callback of
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import row_by_row
-from headrace import Device, Engine, Operator, Plan, light, results
+from headrace import Device, Engine, Operator, light, results, serve
 from headrace.cli.options import duration
 from headrace.cli.options import rate as rate_of
 from headrace.profiles import Json
@@ -148,6 +149,8 @@ class Bench:
         sample = self.operator.sample(_DISTINCT)
         self.queries = list(sample)
         self.expected = self.operator.answer_on_host(sample)
+        self.plan = serve.find_rung(given.plan).plan
+        self.plan.slots = given.slots
         self._seed = 0
 
     def run(self, rate: float, *, with_engine: bool = True) -> tuple[Run, bool]:
@@ -166,7 +169,7 @@ class Bench:
         if not with_engine:
             runs.append(await offer(Nobody(self.expected[0]), self.queries, arrivals, self.given.tasks))
             return
-        with Engine("cpu", self.operator, Plan(slots=self.given.slots)) as engine:
+        with Engine("cpu", self.operator, self.plan) as engine:
             async with engine.connect_async() as client:
                 runs.append(await offer(client, self.queries, arrivals, self.given.tasks))
 
@@ -174,8 +177,7 @@ class Bench:
         """Under what runs were made, and what their latencies were."""
         middle = sorted(runs, key=lambda run: run.p(0.99))[len(runs) // 2]
         return {
-            "schedule": "blocking",
-            "threads": 1,
+            "schedule": self.plan.schedule,
             "slots": self.given.slots,
             "tasks": self.given.tasks,
             "arrivals": "poisson",
@@ -232,6 +234,7 @@ def main() -> int:
     parser.add_argument("--at", type=rate_of, default=100e3, help="queries/s of the row that is a latency")
     parser.add_argument("--lowest", type=rate_of, default=50e3, help="queries/s at which the search ends")
     parser.add_argument("--tasks", type=int, default=512, help="coroutines that ask")
+    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
     parser.add_argument("--slots", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=1.0, help="that the arrivals of a run take")
     parser.add_argument("--samples", type=int, default=5, help="runs at each rate")
