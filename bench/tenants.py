@@ -13,6 +13,7 @@ Exit status: 0; 1 when an answer was wrong or no rate kept the bound; 2 for wron
 
 import argparse
 import importlib.util
+import math
 import sys
 import threading
 import time
@@ -29,6 +30,8 @@ from headrace.profiles import Json
 
 _LOAD = 0.6  # of the capacity
 _NOISY = 10
+_FIRST, _LEAST = 100_000.0, 1_000.0  # queries a second
+_FINE = 1.1  # how near the capacity is searched for
 _STEPS = 4096
 _SCAN_BYTES = 8 << 30
 
@@ -46,13 +49,23 @@ class Tenant:
         """Searches for its capacity."""
         self.name, self._given = operator.name, given
         plan = _plan(given.generators, given.slots)
-        found = serve.search_plan(
-            device, operator, plan, bound=given.bound, generators=given.generators, confirmations=1, resolution=0.1
-        )
-        if not found.confirmed:
-            raise Error(f"no rate of {operator.name} keeps p99 within {given.bound * 1e3:g} ms: {found.note}")
-        self.capacity = median(load.measured_per_second for load in found.confirmed)
         self.session = serve.LoadSession(device, operator, plan, generators=given.generators)
+        self.capacity = self._find_capacity()
+
+    def _find_capacity(self) -> float:
+        """The highest rate that is kept, within a tenth."""
+        low, high = 0.0, math.inf
+        rate = _FIRST
+        while high / max(low, 1.0) > _FINE and rate > _LEAST:
+            done = self.session.run(rate=rate, window=0.05, windows_max=5, stable_windows=5)
+            if done.latency.p99 <= self._given.bound and done.refused == 0 and not done.gave_up:
+                low = rate
+            else:
+                high = rate
+            rate = 2 * low if math.isinf(high) else math.sqrt(low * high) if low > 0 else high / 2
+        if low <= 0:
+            raise Error(f"no rate of {self.name} keeps p99 within {self._given.bound * 1e3:g} ms")
+        return low
 
     def run(self, times: float = 1.0) -> headrace.measure.LoadResult:
         """A load at its 60%, or so many times that."""

@@ -95,6 +95,35 @@ def test_every_operator_of_a_folder_is_served_until_a_signal(folder: Path):
     assert (totals["requests"], totals["failed"], totals["refused"]) == (4, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "options", [("--plan", "caller"), ("--plan", "dispatched"), ("--plan", "dispatched", "--share", "0.3")]
+)
+def test_plans_without_engine_threads_answer_and_drain(folder: Path, options: tuple[str, ...]):
+    with command(folder, *options) as (process, said):
+        assert said["plan"]["schedule"] == options[1]
+        parts = {("--plan", "caller"): 1, ("--plan", "dispatched"): pytest.approx(1 / 3)}
+        assert said["plan"]["share"] == parts.get(options, 0.3)
+        for number in range(20):
+            assert infer(said["url"], "double", query=("INT64", [number, 2])) == [[2 * number, 4]]
+            assert infer(said["url"], "by_three", x=("FP32", [number])) == [[3.0 * number]]
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=SECONDS)
+    totals = json.loads(out)
+    assert (process.returncode, totals["drained"], totals["requests"], totals["failed"]) == (0, True, 40, 0)
+
+
+def test_a_share_is_of_blocks_that_stay(folder: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace", "serve", str(folder), *PORTS, "--share", "0.5"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "--share is for plans whose blocks stay on the device (dispatched), not blocking" in done.stderr
+
+
 def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     process = subprocess.Popen(
         [sys.executable, "-m", "headrace", "serve", f"{folder / 'double.py'}:by_three", *PORTS],
