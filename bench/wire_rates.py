@@ -98,7 +98,7 @@ class Result:
 
     @property
     def answered_share(self) -> float:
-        """Of all requests."""
+        """The share of all requests."""
         return self.requests["answered"] / max(sum(self.requests.values()), 1)
 
 

@@ -122,7 +122,7 @@ struct Front {
   ThreadBudget& memory;  ///< The thread's part of Shared::memory, that of `inferences`.
   /// When it looked at the clock last, some microseconds ago: for limits of a millisecond and more.
   Time now = SteadyClock::now();
-  SpareBuffers buffers = {};     ///< Of messages.
+  SpareBuffers buffers = {};     ///< For messages.
   std::span<char> buffer;        ///< For what comes from a socket; each call of recv() may overwrite it.
   std::size_t over = 0;          ///< Connections that are to be destroyed.
   std::deque<Turn*> turns = {};  ///< Their go_on() is called soon, once.

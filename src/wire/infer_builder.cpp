@@ -38,8 +38,7 @@ std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, 
 
 }  // namespace
 
-InferBuilder::InferBuilder(ServedModel& served, InferencePool& pool)
-    : inference_(pool.take()) {
+InferBuilder::InferBuilder(ServedModel& served, InferencePool& pool) : inference_(pool.take()) {
   inference_->served = &served;
 }
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
-#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/shared_regions.hpp"
 
 namespace headrace::wire {

@@ -238,6 +238,58 @@ TEST_P(Dispatched, RefusesToAnswerInlineWhatItCannot) {
   EXPECT_EQ(says(operators::light(), plan), "plan: answer_inline is a choice of schedule dispatched, not persistent");
 }
 
+TEST_P(Dispatched, EnginesThatShareADeviceAnswerAtTheSameTime) {
+  Plan half = dispatched(32);
+  half.share = 0.5;
+  const Operator light = operators::light({.query_bytes = 64});
+  const Operator reference = operators::reference({.blocks = 2, .threads = 32});
+  Engine first(device(), light, half);
+  Engine second(device(), reference, half);
+  Client to_first = first.connect();
+  Client to_second = second.connect();
+  {
+    const std::jthread beside([&] { exchange(to_first, light, 0, 400); });
+    ASSERT_NO_FATAL_FAILURE(exchange(to_second, reference, 0, 100));
+  }
+  EXPECT_EQ(first.statistics().answered, 400U);
+  EXPECT_EQ(second.statistics().answered, 100U);
+  if (device().properties().host_cores) return;  // which has threads for everybody
+  for (const double share : {0.5, 1.0}) {
+    Plan more = half;
+    more.share = share;
+    try {
+      const Engine third(device(), light, more);
+      ADD_FAILURE() << "a third engine found room for " << share;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.code(), Errc::full) << error.what();
+    }
+  }
+  second.stop();
+  Engine third(device(), light, half);
+  Client to_third = third.connect();
+  ASSERT_NO_FATAL_FAILURE(exchange(to_third, light, 0, 100));
+}
+
+TEST_P(Dispatched, SharesThatCannotBeAreRefused) {
+  const auto says = [&](double share, Schedule schedule, std::uint32_t workers) -> std::string {
+    Plan plan = dispatched(8);
+    plan.schedule = schedule;
+    plan.share = share;
+    plan.workers = workers;
+    try {
+      const Engine engine(device(), operators::light(), plan);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(says(0.25, Schedule::dispatched, 0), "nothing");
+  EXPECT_EQ(says(0, Schedule::dispatched, 0), "plan: share must be above 0 and at most 1, not 0");
+  EXPECT_EQ(says(1.5, Schedule::dispatched, 0), "plan: share must be above 0 and at most 1, not 1.5");
+  EXPECT_EQ(says(0.5, Schedule::caller, 0), "plan: share is a choice of schedule dispatched, not caller");
+  EXPECT_EQ(says(0.5, Schedule::dispatched, 1), "plan: share and workers both say how many blocks stay: choose one");
+}
+
 using headrace::testing::device_names;
 using headrace::testing::test_name;
 HEADRACE_ON_EVERY_DEVICE(Dispatched);

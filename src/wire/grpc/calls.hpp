@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/model_calls.hpp"
 #include "wire/shared_regions.hpp"
 

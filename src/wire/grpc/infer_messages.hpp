@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/inference_pool.hpp"
 #include "wire/inference.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/shared_regions.hpp"
 
 namespace headrace::wire::grpc {

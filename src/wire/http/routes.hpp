@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "wire/inference_pool.hpp"
 #include "wire/front.hpp"
 #include "wire/http/reader.hpp"
 #include "wire/inference.hpp"
+#include "wire/inference_pool.hpp"
 #include "wire/model_calls.hpp"
 #include "wire/shared_regions.hpp"
 
