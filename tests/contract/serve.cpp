@@ -314,8 +314,8 @@ TEST(Rungs, AreNumberedInOrderAndFoundByNumberAndName) {
     EXPECT_EQ(&find_rung(std::to_string(number)), &rung);
     EXPECT_FALSE(rung.removes.empty());
   }
-  EXPECT_EQ(number, 14);
-  for (const char* bad : {"0", "15", "nine", "", "1x"})
+  EXPECT_EQ(number, 15);
+  for (const char* bad : {"0", "16", "nine", "", "1x"})
     EXPECT_THROW(static_cast<void>(find_rung(bad)), UsageError) << bad;
 }
 
