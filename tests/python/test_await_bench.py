@@ -17,12 +17,12 @@ def bench() -> ModuleType:
 
 def _given(**changed: object) -> argparse.Namespace:
     chosen = {"tasks": 8, "slots": 16, "seconds": 0.05, "samples": 1, "bound": 60.0, "at": 500.0, "lowest": 1e12}
-    return argparse.Namespace(**{**chosen, **changed})
+    return argparse.Namespace(**{"plan": "caller", **chosen, **changed})
 
 
-@pytest.mark.parametrize("with_engine", [True, False])
-def test_every_arrival_is_answered_after_it_came(bench, with_engine):
-    run, right = bench.Bench(_given()).run(2000.0, with_engine=with_engine)
+@pytest.mark.parametrize(("with_engine", "plan"), [(True, "caller"), (True, "page-locked"), (False, "caller")])
+def test_every_arrival_is_answered_after_it_came(bench, with_engine, plan):
+    run, right = bench.Bench(_given(plan=plan)).run(2000.0, with_engine=with_engine)
     assert right
     assert len(run.answers) == len(run.latencies) == 100
     assert (run.latencies > 0).all()
