@@ -71,7 +71,7 @@ class DevicePackets {
   }
 
   BuildCase of_;
-  Slots slots_;
+  SlotSizes slots_;
   std::vector<std::uint32_t> lengths_;
   Buffer host_;
   Buffer ring_;

@@ -48,7 +48,7 @@ class BenchConnection {
   /// Bytes of the ring for such a case.
   [[nodiscard]] static std::size_t memory_bytes(const RingCase& of) {
     const RingCase made = packets_of(of);
-    const Slots slots = slots_of(made.packets, made.ring_bytes);
+    const SlotSizes slots = slots_of(made.packets, made.ring_bytes);
     return (slots.count + 1) * slots.stride;
   }
 
@@ -138,7 +138,7 @@ class BenchConnection {
     of.packets.header_bytes = kHeader;
     return of;
   }
-  [[nodiscard]] static ResidentOptions options(const RingCase& of, const Slots& slots, const FrameRing& frames) {
+  [[nodiscard]] static ResidentOptions options(const RingCase& of, const SlotSizes& slots, const FrameRing& frames) {
     ResidentOptions options;
     options.tcp.mtu = 0xFFFF;
     options.tcp.window_bytes_max = (1U << 30) - (1U << 14);
@@ -198,7 +198,7 @@ class BenchConnection {
   }
 
   RingCase of_;
-  Slots slots_;
+  SlotSizes slots_;
   std::uint32_t payload_;
   Buffer ring_;
   FrameRing* frames_ = nullptr;

@@ -24,14 +24,14 @@ inline constexpr const char* kDoing = "measuring a builder";
 /// After so long in which nothing moves, something hangs.
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
-/// The slots of a ring.
-struct Slots {
+/// How many slots a ring has, and how large they are.
+struct SlotSizes {
   std::uint32_t stride = 0;
   std::size_t count = 0;
   [[nodiscard]] std::size_t bytes() const noexcept { return stride * count; }
 };
 
-[[nodiscard]] inline Slots slots_of(const BuildCase& of, std::size_t bytes) {
+[[nodiscard]] inline SlotSizes slots_of(const BuildCase& of, std::size_t bytes) {
   constexpr std::size_t kPacketsMax = std::size_t{1} << 28;
   const std::uint32_t longest = std::max(of.payload_bytes, of.payload_max);
   if (of.payload_bytes == 0 || longest > Part::kBytesMax || of.header_bytes > Part::kBytesMax) {
@@ -39,7 +39,7 @@ struct Slots {
         fmt::format("payloads have 1 to {} bytes, not {}", Part::kBytesMax, of.payload_bytes == 0 ? 0 : longest));
   }
   const auto least = static_cast<std::uint32_t>(align_up(of.header_bytes + longest, kLineBytes));
-  Slots slots;
+  SlotSizes slots;
   slots.stride = of.slot_bytes == 0 ? least : of.slot_bytes;
   if (slots.stride < of.header_bytes + longest || slots.stride % kLineBytes != 0) {
     throw UsageError(fmt::format("slots of {} bytes: packets need {}, and slots are multiples of {}", slots.stride,

@@ -67,7 +67,7 @@ class BenchRing {
 
  private:
   std::uint32_t header_bytes_;
-  Slots slots_;
+  SlotSizes slots_;
   std::vector<std::uint32_t> lengths_;
   std::uint64_t lap_bytes_;
   Buffer memory_;
