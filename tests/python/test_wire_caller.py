@@ -1,5 +1,6 @@
 """A server whose threads answer themselves (schedule caller): many clients, deadlines, and engines that stop."""
 
+import os
 import threading
 from typing import Any
 
@@ -30,13 +31,14 @@ def ask(client: Any, module: Any, value: float, **options: Any) -> float:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_clients_of_every_kind_get_their_own_answers(threads: int) -> None:
-    with serving(third(), plan=CALLER, grpc_port=0, threads=threads, shm="wire-caller") as (server, engines):
+    name = f"wire-caller-{os.getpid()}"
+    with serving(third(), plan=CALLER, grpc_port=0, threads=threads, shm=name) as (server, engines):
         wrong: list[tuple[float, float]] = []
 
         def run(number: int) -> None:
             over_grpc = triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
             over_http = triton_http.InferenceServerClient(f"127.0.0.1:{server.http_port}")
-            with over_grpc, over_http, headrace.Client("shm://wire-caller/third") as rings:
+            with over_grpc, over_http, headrace.Client(f"shm://{name}/third") as rings:
                 for index in range(100):
                     value = float(1000 * number + index)
                     found = [
@@ -88,6 +90,7 @@ def test_what_comes_while_the_thread_is_busy_is_late_where_its_deadline_passes()
                 late += 1
         assert late > 0
         assert not isinstance(busy[0], Exception)
+        assert ask(client, triton, 3.0) == 1.0  # behind all that were given up
         answered = engines[0].statistics().answered
         assert ask(client, triton, 3.0) == 1.0
         assert engines[0].statistics().answered == answered + 1
