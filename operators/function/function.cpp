@@ -88,8 +88,8 @@ serve::Operator function(FunctionOptions options) {
   op.name = kept->name;
   op.answer_type = kept->answer_type;
   if (linked) {
-    op.link = [linked](serve::Operator& to, Device device) {
-      if (!device.properties().host_cores) linked->link(to, device);
+    op.link = [linked](serve::Operator& to, Device device, serve::KernelUse use) {
+      if (!device.properties().host_cores) linked->link(to, device, use);
     };
   }
   return op;

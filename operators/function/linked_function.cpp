@@ -18,16 +18,28 @@ namespace {
 
 /// A kernel of linked_kernels.cu.
 struct Named {
+  serve::KernelUse use;
   Kernel serve::Operator::* kernel;
   const char* name;
 };
 
-constexpr std::array<Named, 6> kKernels{Named{&serve::Operator::kernel, "headrace_kernel"},
-                                        Named{&serve::Operator::scattered_kernel, "headrace_scattered"},
-                                        Named{&serve::Operator::pool, "headrace_pool"},
-                                        Named{&serve::Operator::pool_inline, "headrace_pool_inline"},
-                                        Named{&serve::Operator::persistent, "headrace_persistent"},
-                                        Named{&serve::Operator::persistent_barrier, "headrace_persistent_barrier"}};
+using serve::KernelUse;
+using serve::Operator;
+constexpr std::array<Named, 6> kKernels{
+    Named{KernelUse::launched, &Operator::kernel, "headrace_kernel"},
+    Named{KernelUse::launched, &Operator::scattered_kernel, "headrace_scattered"},
+    Named{KernelUse::pool, &Operator::pool, "headrace_pool"},
+    Named{KernelUse::pool_inline, &Operator::pool_inline, "headrace_inline_pool"},
+    Named{KernelUse::persistent, &Operator::persistent, "headrace_persistent"},
+    Named{KernelUse::persistent_barrier, &Operator::persistent_barrier, "headrace_barrier_persistent"}};
+
+std::vector<std::string> names_of(KernelUse use) {
+  std::vector<std::string> names;
+  for (const Named& one : kKernels) {
+    if (one.use == use) names.emplace_back(one.name);
+  }
+  return names;
+}
 
 /// What one engine keeps.
 struct LoadedCode {
@@ -49,23 +61,26 @@ struct LinkedFunction::Arrays {
 };
 
 LinkedFunction::LinkedFunction(std::string name, std::vector<FunctionArray> arrays,
-                               std::function<std::vector<std::byte>(Device)> code)
+                               decltype(FunctionOptions::code) code)
     : name_(std::move(name)), arrays_(std::move(arrays)), make_code_(std::move(code)) {}
 
-void LinkedFunction::link(serve::Operator& op, Device device) {
-  const DeviceCode& code = code_for(device);
-  for (const Named& one : kKernels) (op.*one.kernel).set_entry(device.kind(), code.entry(one.name));
+void LinkedFunction::link(serve::Operator& op, Device device, KernelUse use) {
+  const DeviceCode& code = code_for(device, use);
+  for (const Named& one : kKernels) {
+    if (one.use == use) (op.*one.kernel).set_entry(device.kind(), code.entry(one.name));
+  }
 }
 
-const DeviceCode& LinkedFunction::code_for(Device device) {
+const DeviceCode& LinkedFunction::code_for(Device device, KernelUse use) {
+  const std::pair key(device.ordinal(), use);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = code_.find(device.ordinal()); found != code_.end()) return found->second;
+    if (const auto found = code_.find(key); found != code_.end()) return found->second;
   }
   // Not under the lock: it may be Python that makes the code, and a thread that holds its lock may wait here.
-  DeviceCode made(device, make_code_(device));
+  DeviceCode made(device, make_code_(device, names_of(use)));
   const std::lock_guard lock(mutex_);
-  return code_.try_emplace(device.ordinal(), std::move(made)).first->second;
+  return code_.try_emplace(key, std::move(made)).first->second;
 }
 
 std::shared_ptr<const LinkedFunction::Arrays> LinkedFunction::arrays_on(Device device) {

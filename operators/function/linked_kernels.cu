@@ -31,6 +31,7 @@ struct CalledFunction {
   }
 };
 
+// None has a name that another's begins with or contains: nvJitLink keeps all kernels that a name is a part of.
 // As many threads a block as detail::cuda_entry takes.
 #define HEADRACE_LINKED_KERNEL extern "C" __global__ void __launch_bounds__(1024, 1)
 
@@ -49,7 +50,7 @@ HEADRACE_LINKED_KERNEL headrace_pool(FunctionState state, serve::DispatchView vi
   serve::DispatchBody<CalledFunction>::run(CudaGroup{}, state, view);
 }
 
-HEADRACE_LINKED_KERNEL headrace_pool_inline(FunctionState state, serve::DispatchView view) {
+HEADRACE_LINKED_KERNEL headrace_inline_pool(FunctionState state, serve::DispatchView view) {
   serve::InlineDispatchBody<CalledFunction>::run(CudaGroup{}, state, view);
 }
 
@@ -57,7 +58,7 @@ HEADRACE_LINKED_KERNEL headrace_persistent(FunctionState state, serve::Persisten
   serve::PersistentBody<CalledFunction, MailboxView>::run(CudaGroup{}, state, view);
 }
 
-HEADRACE_LINKED_KERNEL headrace_persistent_barrier(FunctionState state,
+HEADRACE_LINKED_KERNEL headrace_barrier_persistent(FunctionState state,
                                                    serve::PersistentView<BarrierMailboxView> view) {
   serve::PersistentBody<CalledFunction, BarrierMailboxView>::run(CudaGroup{}, state, view);
 }

@@ -141,7 +141,9 @@ serve::Operator load_library(const std::filesystem::path& path) {
   op.persistent = kernel(LibraryKernel::persistent);
   op.persistent_barrier = kernel(LibraryKernel::persistent_barrier);
   if (library.cuda_kernel != nullptr) {
-    op.link = [&library](serve::Operator& to, Device device) { link_kernels(library, to, device); };
+    op.link = [&library](serve::Operator& to, Device device, serve::KernelUse /*use*/) {
+      link_kernels(library, to, device);
+    };
   }
   op.load = [&library](Device /*device*/) { return load_state(library); };
   if (library.sample != nullptr) {

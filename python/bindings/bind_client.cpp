@@ -115,6 +115,16 @@ void bind_engine(nb::module_& module) {
       .def("stop", &Engine::stop, nb::call_guard<GilRelease>(),
            "Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients "
            "may still poll.")
+      .def_prop_rw(
+          "share", [](const Engine& engine) { return engine.share(); },
+          [](Engine& engine, double share) {
+            const GilRelease released;
+            engine.set_share(share);
+          },
+          "The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while "
+          "queries are in flight: none is lost, and those that blocks do not work on wait some milliseconds. Raises "
+          "UsageError for another schedule, for a plan with workers, for what is not above 0 and at most 1, and with "
+          "the code full where the device has no room for it; all of them leave the old share.")
       .def("statistics", &Engine::statistics)
       .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
       .def_prop_ro(

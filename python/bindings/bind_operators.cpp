@@ -156,12 +156,12 @@ std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
 }
 
 /// What makes a function's machine code for a device, in Python.
-std::function<std::vector<std::byte>(Device)> coder(nb::object function) {
+decltype(operators::FunctionOptions::code) coder(nb::object function) {
   if (function.is_none()) return {};
-  return [kept = keep(std::move(function))](Device device) {
+  return [kept = keep(std::move(function))](Device device, std::span<const std::string> kernels) {
     const GilAcquire acquired;
     const nb::handle call(static_cast<PyObject*>(const_cast<void*>(kept.get())));
-    const nb::object made = call(device);
+    const nb::object made = call(device, std::vector<std::string>(kernels.begin(), kernels.end()));
     const auto code = nb::cast<nb::bytes>(made);
     const auto* begin = reinterpret_cast<const std::byte*>(code.c_str());
     return std::vector<std::byte>(begin, begin + code.size());
@@ -203,17 +203,18 @@ void bind_function(nb::module_& module) {
       },
       "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a.none(), "state"_a, "owner"_a, "sample"_a.none(),
       "answer_type"_a, "arrays"_a = nb::list(), "code"_a.none() = nb::none(), "blocks"_a = 1, "threads"_a = 32,
-      nb::sig("def function_operator(name: str, query_bytes: int, answer_bytes: int, function: "
-              "collections.abc.Callable[[], int] | None, state: int, owner: object, sample: "
-              "collections.abc.Callable[[int], object] | None, answer_type: str, arrays: "
-              "list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: "
-              "collections.abc.Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> "
-              "Operator"),
+      nb::sig(
+          "def function_operator(name: str, query_bytes: int, answer_bytes: int, function: "
+          "collections.abc.Callable[[], int] | None, state: int, owner: object, sample: "
+          "collections.abc.Callable[[int], object] | None, answer_type: str, arrays: "
+          "list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: "
+          "collections.abc.Callable[[Device, list[str]], bytes] | None = None, blocks: int = 1, threads: int = 32) -> "
+          "Operator"),
       "The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded "
       "there; "
       "see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, "
-      "of query_bytes bytes. `code` gives a cubin for a CUDA device, whose kernels are given `arrays`: name, address, "
-      "bytes, shape, and the number of the CUDA device that has it, or None.");
+      "of query_bytes bytes. `code` gives a cubin with the kernels of these names for a CUDA device, which are given "
+      "`arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.");
   module.def(
       "function_kernels",
       [](int compute_capability) {

@@ -173,23 +173,30 @@ std::uint32_t ResidentKernel::block_count_in_share(Device device, const Kernel& 
   constexpr double kRounding = 1e-9;  // of shares that add up to the whole
   const double held = device.backend().resident_share();
   const double part = share < 1 ? share : 1 - held;
-  const double blocks = std::floor(device.resident_blocks_max(kernel, threads) * part + kRounding);
-  if (part <= 1 - held + kRounding && blocks >= own + 1) return static_cast<std::uint32_t>(blocks) - own;
+  // Whole blocks of each multiprocessor: what kernels take of one adds up, and so they fit next to each other.
+  const auto multiprocessors = static_cast<std::uint32_t>(device.properties().multiprocessor_count);
+  const std::uint32_t of_each = device.resident_blocks_max(kernel, threads) / multiprocessors;
+  const std::uint32_t blocks = static_cast<std::uint32_t>(std::floor(of_each * part + kRounding)) * multiprocessors;
+  if (part <= 1 - held + kRounding && blocks >= own + 1) return blocks - own;
   throw UsageError(
       fmt::format("there is no room for {} on {}: resident kernels of this process hold {:.3g}% of the device, and it "
-                  "needs {}. Give those that are there together a share each",
+                  "needs {} ({} of its blocks fill a multiprocessor). Give those that are there together a share each",
                   what, device.name(), 100 * held,
-                  share < 1 ? fmt::format("{:.3g}%", 100 * share) : fmt::format("{} blocks at least", own + 1)),
+                  share < 1 ? fmt::format("{:.3g}%", 100 * share) : "a block of each multiprocessor", of_each),
       Errc::full);
+}
+
+void ResidentKernel::write(Device device, const Buffer& to, const Buffer& from) {
+  const Stream stream(device);
+  stream.copy(to.data(), from.data(), from.bytes()).or_throw("writing memory of a resident kernel");
+  stream.wait().or_throw("writing memory of a resident kernel");
 }
 
 Buffer ResidentKernel::zeroed(Device device, std::size_t bytes) {
   Buffer memory(device, MemoryKind::device, bytes);
   const Buffer zeros(device, MemoryKind::pinned, bytes);
   std::fill_n(zeros.data(), bytes, std::byte{0});
-  const Stream stream(device);
-  stream.copy(memory.data(), zeros.data(), bytes).or_throw("clearing memory of a resident kernel");
-  stream.wait().or_throw("clearing memory of a resident kernel");
+  write(device, memory, zeros);
   return memory;
 }
 

@@ -82,6 +82,11 @@ std::uint32_t* DirectMemory::stop_word() const noexcept {
   return words_.as<std::uint32_t>() + std::size_t{view_.lane_count} * DispatchView::kTailStride;
 }
 
+void DirectMemory::clear_control() const noexcept {
+  std::atomic_ref(*view_.heartbeat).store(0, std::memory_order_relaxed);
+  std::atomic_ref(*stop_word()).store(0, std::memory_order_release);
+}
+
 std::uint32_t DirectMemory::heartbeat() const noexcept {
   return std::atomic_ref(*view_.heartbeat).load(std::memory_order_relaxed);
 }

@@ -22,6 +22,8 @@ class DirectMemory {
   [[nodiscard]] const DispatchView& view() const noexcept { return view_; }
   [[nodiscard]] std::uint32_t* stop_word() const noexcept;
   [[nodiscard]] std::uint32_t heartbeat() const noexcept;
+  /// Stop word and heartbeat are 0 again, for another launch. No kernel may use them meanwhile.
+  void clear_control() const noexcept;
 
  private:
   DispatchView view_;

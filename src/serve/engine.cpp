@@ -11,9 +11,16 @@ namespace headrace::serve {
 
 namespace {
 
+KernelUse kernels_of(const Plan& plan) {
+  if (plan.schedule == Schedule::dispatched) return plan.answer_inline ? KernelUse::pool_inline : KernelUse::pool;
+  if (plan.schedule != Schedule::persistent) return KernelUse::launched;
+  return plan.doorbell == Doorbell::barrier ? KernelUse::persistent_barrier : KernelUse::persistent;
+}
+
 std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan) {
+  op = linked(std::move(op), device, kernels_of(plan));
   std::shared_ptr<detail::EngineState> state(
-      make_process_owned<detail::EngineState>(device, linked(std::move(op), device), std::move(plan)));
+      make_process_owned<detail::EngineState>(device, std::move(op), std::move(plan)));
   switch (state->plan.schedule) {
     case Schedule::blocking: detail::start_blocking(*state); break;
     case Schedule::pipelined: detail::start_pipelined(*state); break;
@@ -62,6 +69,21 @@ bool Engine::drain(Duration limit) {
   }
   return true;
 }
+
+void Engine::set_share(double share) {
+  state_->birth.require("changing the share of an engine");
+  Plan wanted = plan();
+  wanted.share = share;
+  validate(wanted, device(), op());
+  if (plan().schedule != Schedule::dispatched || plan().workers != 0) {
+    throw UsageError("only an engine of schedule dispatched, whose plan has no workers, has a share that can change");
+  }
+  if (state_->stopping()) throw_error("changing the share of an engine", Error{Errc::stopped, 0});
+  state_->watchdog->set_share(share);
+  state_->share.store(share, std::memory_order_relaxed);
+}
+
+double Engine::share() const noexcept { return state_->share.load(std::memory_order_relaxed); }
 
 void Engine::stop() noexcept { state_->stop(); }
 

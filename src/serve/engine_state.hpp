@@ -78,7 +78,8 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   std::vector<std::unique_ptr<DirectLane>> direct_lanes;
   std::vector<WorkerCounters> counters;  ///< One a worker, or a client where lanes are direct; async has two a thread.
   std::vector<std::jthread> workers;
-  std::unique_ptr<Watchdog> watchdog;  ///< The watchdog of engines with resident kernels.
+  std::atomic<double> share{plan.share};  ///< See Engine::share().
+  std::unique_ptr<Watchdog> watchdog;     ///< The watchdog of engines with resident kernels.
 
  private:
   void answer_without_worker(Lane& lane, Status status) noexcept;

@@ -23,10 +23,10 @@ Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& 
 
 }  // namespace
 
-Operator linked(Operator op, Device device) {
+Operator linked(Operator op, Device device, KernelUse use) {
   if (op.link) {
     const auto link = op.link;  // which it may replace
-    link(op, device);
+    link(op, device, use);
   }
   return op;
 }

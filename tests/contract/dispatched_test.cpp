@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <limits>
+#include <map>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/operators/light.hpp"
@@ -268,6 +273,127 @@ TEST_P(Dispatched, EnginesThatShareADeviceAnswerAtTheSameTime) {
   Engine third(device(), light, half);
   Client to_third = third.connect();
   ASSERT_NO_FATAL_FAILURE(exchange(to_third, light, 0, 100));
+}
+
+TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {
+  constexpr std::uint64_t kQueries = 3000;
+  constexpr std::array kShares{0.25, 1.0, 0.5};
+  std::vector<std::pair<Operator, Plan>> cases{{operators::light({.query_bytes = 64}), both(32)[0]},
+                                               {operators::light({.query_bytes = 64}), both(32)[1]},
+                                               {operators::reference({.blocks = 3, .threads = 32}), both(32)[0]},
+                                               {uneven_operator(1), both(32)[0]}};
+  for (auto& [op, plan] : cases) {
+    SCOPED_TRACE(op.name + (plan.answer_inline ? " inline" : ""));
+    plan.clients_max = 3;
+    Engine engine(device(), op, plan);
+    std::atomic<std::uint32_t> asking{2};
+    std::vector<std::jthread> askers;
+    for (std::uint64_t c = 0; c < 2; ++c) {
+      // One has as many in flight as there may be, the other one at a time.
+      askers.emplace_back([&, c, client = engine.connect()]() mutable {
+        exchange(client, op, kQueries * c, kQueries, c == 0 ? SIZE_MAX : 1);
+        --asking;
+      });
+    }
+    std::uint32_t changes = 0;
+    for (; asking > 0; ++changes) {
+      const double share = kShares[changes % kShares.size()];
+      engine.set_share(share);
+      EXPECT_EQ(engine.share(), share);
+    }
+    askers.clear();
+    EXPECT_GT(changes, 2U);
+    EXPECT_FALSE(engine.fault());
+    const EngineStatistics statistics = engine.statistics();
+    EXPECT_EQ(statistics.submitted, 2 * kQueries);
+    EXPECT_EQ(statistics.answered, 2 * kQueries);
+    EXPECT_EQ(statistics.stages.samples, 2 * kQueries / plan.sample_stages_every);
+    EXPECT_LT(statistics.stages.queue, std::chrono::seconds(5)) << "a query had no time at which it was seen";
+  }
+}
+
+TEST_P(Dispatched, QueriesThatNoPoolHasAnsweredWaitForTheNext) {
+  headrace::testing::Hold hold(device());
+  const Operator op = headrace::testing::moody_operator(hold, 1);
+  Plan plan = dispatched(64);
+  plan.share = 0.5;
+  plan.hang_after = std::chrono::seconds(20);
+  Engine engine(device(), op, plan);
+  Client client = engine.connect();
+  const auto submit = [&](headrace::testing::Moodiness mood, std::uint64_t number) {
+    const auto query = headrace::testing::ask_for(mood, number);
+    ASSERT_TRUE(client.submit(headrace::testing::bytes_of(query), {.tag = number}).ok());
+  };
+  std::uint64_t asked = 0;
+  submit(headrace::testing::Moodiness::hold, asked++);
+  while (!hold.entered()) std::this_thread::yield();
+  std::jthread changing([&] { engine.set_share(0.25); });  // waits for the block that holds
+  while (asked < 40) submit(headrace::testing::Moodiness::answer, asked++);
+  std::this_thread::sleep_for(milliseconds(20));
+  hold.release();
+  std::map<std::uint64_t, Status> back = headrace::testing::outcomes(client);
+  EXPECT_EQ(back.size(), asked);
+  for (const auto& [tag, status] : back) EXPECT_TRUE(status.ok()) << tag;
+  changing.join();
+  EXPECT_EQ(engine.share(), 0.25);
+}
+
+TEST_P(Dispatched, SharesThatEnginesCannotChangeToAreRefused) {
+  const Operator light = operators::light({.query_bytes = 64});
+  Plan half = dispatched(32);
+  half.share = 0.5;
+  Engine first(device(), light, half);
+  const Engine second(device(), operators::reference({.blocks = 2, .threads = 32}), half);
+  for (const double share : {0.0, -1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(first.set_share(share), UsageError) << share;
+  }
+  if (!device().properties().host_cores) {
+    try {
+      first.set_share(0.75);
+      ADD_FAILURE() << "there was room for 1.25";
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.code(), Errc::full) << error.what();
+    }
+  }
+  EXPECT_EQ(first.share(), 0.5);
+  Client client = first.connect();
+  ASSERT_NO_FATAL_FAILURE(exchange(client, light, 0, 100));
+  first.stop();
+  try {
+    first.set_share(0.25);
+    ADD_FAILURE() << "an engine that has stopped took a share";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.code(), Errc::stopped) << error.what();
+  }
+  Plan workers = dispatched(32);
+  workers.workers = 1;
+  Plan blocking;
+  for (const Plan& plan : {workers, blocking}) {
+    Engine other(device(), light, plan);
+    EXPECT_THROW(other.set_share(0.5), UsageError) << plan.workers;
+    EXPECT_EQ(other.share(), 1);
+  }
+}
+
+TEST_P(Dispatched, AnEngineThatHangsFailsWhereItsShareIsToChange) {
+  const headrace::testing::Hold hold(device());
+  Plan plan = dispatched(8);
+  plan.share = 0.5;
+  plan.hang_after = milliseconds(300);
+  Engine engine(device(), headrace::testing::moody_operator(hold, 1), plan);
+  Client client = engine.connect();
+  const auto query = headrace::testing::ask_for(headrace::testing::Moodiness::hold);
+  ASSERT_TRUE(client.submit(headrace::testing::bytes_of(query)).ok());
+  while (!hold.entered()) std::this_thread::yield();
+  try {
+    engine.set_share(0.25);
+    ADD_FAILURE() << "a pool that hangs took a share";
+  } catch (const Exception& error) {
+    EXPECT_EQ(error.code(), Errc::hung) << error.what();
+  }
+  ASSERT_TRUE(engine.fault().has_value());
+  EXPECT_EQ(engine.fault()->code, Errc::hung);
+  EXPECT_EQ(headrace::testing::outcomes(client).at(0).error().code, Errc::hung);
 }
 
 TEST_P(Dispatched, SharesThatCannotBeAreRefused) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,7 +106,8 @@ TEST(FunctionOperator, IsAskedForCodeOnDevicesThatNeedIt) {
   FunctionOptions options{.name = "mix", .query_bytes = kQueryBytes, .answer_bytes = kAnswerBytes, .function = &mix};
   options.state = &kRefused;
   options.sample = &sample;
-  options.code = [&](Device /*device*/) {
+  options.code = [&](Device /*device*/, std::span<const std::string> kernels) {
+    EXPECT_EQ(kernels.size(), 2U) << "those of a plan that launches for its queries";
     ++asked;
     return std::vector<std::byte>(1);
   };

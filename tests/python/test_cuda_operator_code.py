@@ -15,7 +15,7 @@ from headrace.operators.signature import StateType
 
 ROOT = Path(__file__).parents[2]
 KERNELS = {
-    f"headrace_{name}" for name in ("kernel", "scattered", "pool", "pool_inline", "persistent", "persistent_barrier")
+    f"headrace_{name}" for name in ("kernel", "scattered", "pool", "inline_pool", "persistent", "barrier_persistent")
 }
 FLOATS = StateType(np.dtype("f4"), 2)
 CAPABILITY = 90
@@ -68,6 +68,30 @@ def test_the_function_is_inlined_into_every_kernel_and_uses_no_stack(kernels):
     assert set(found.stack_bytes) >= KERNELS
     assert set(found.stack_bytes.values()) == {0}
     assert all(0 < found.registers[kernel] <= 64 for kernel in KERNELS)
+
+
+@pytest.mark.parametrize("wanted", [["headrace_pool"], ["headrace_kernel", "headrace_scattered"]])
+def test_kernels_that_are_asked_for_are_linked_alone_and_the_same(kernels, wanted):
+    code = compile_cuda.to_ltoir(product, np.dtype(("f4", 128)), np.dtype("f4"), [FLOATS], CAPABILITY)
+    found = read(compile_cuda.link([kernels, code], CAPABILITY, wanted))
+    assert found.functions == set(wanted)
+    everything = read(compile_cuda.link([kernels, code], CAPABILITY))
+    for name in wanted:
+        assert found.registers[name] == everything.registers[name]
+        assert found.stack_bytes[name] == 0
+
+
+def test_a_function_is_compiled_once_for_kernels_of_all_schedules(from_library, monkeypatch):
+    made = []
+    original = compile_cuda.to_ltoir
+    monkeypatch.setattr(compile_cuda, "to_ltoir", lambda *given: made.append(1) or original(*given))
+    for wanted in [["headrace_pool"], ["headrace_persistent"], ["headrace_pool"]]:
+        cubin = compile_cuda.compile_answer(
+            product, np.dtype(("f4", 128)), np.dtype("f4"), [FLOATS], CAPABILITY, wanted
+        )
+        assert read(cubin).functions == set(wanted)
+    assert made == [1]
+    assert len(list(from_library.iterdir())) == 3
 
 
 def test_what_uses_the_stack_is_seen(kernels):
@@ -192,9 +216,9 @@ def test_code_is_kept_and_made_anew_where_it_is_damaged_or_another(from_library,
     first = compiled(3)
     assert compiled(3) == first
     assert len(made) == 1
-    (file,) = from_library.iterdir()
+    (file,) = [file for file in from_library.iterdir() if file.read_bytes().endswith(first)]
+    assert len(list(from_library.iterdir())) == 2, "the cubin, and the function that other kernels are linked with"
     content = file.read_bytes()
-    assert content.endswith(first)
     for damaged in (b"", content[:100], content[:-1] + bytes([content[-1] ^ 1]), b"x" + content[1:]):
         file.write_bytes(damaged)
         assert read(compiled(3)).functions == KERNELS

@@ -12,7 +12,7 @@ from headrace.operators import compile_cuda, compile_source, from_source
 from headrace.operators.signature import StateType
 
 KERNELS = {
-    f"headrace_{name}" for name in ("kernel", "scattered", "pool", "pool_inline", "persistent", "persistent_barrier")
+    f"headrace_{name}" for name in ("kernel", "scattered", "pool", "inline_pool", "persistent", "barrier_persistent")
 }
 FLOATS = StateType(np.dtype("f4"), 2)
 CAPABILITY = 90
@@ -52,7 +52,7 @@ def everything():
 
 
 def test_the_function_is_inlined_into_every_kernel_and_uses_no_stack():
-    found = read(everything()._for_cuda((FLOATS,), CAPABILITY))
+    found = read(everything()._for_cuda((FLOATS,), CAPABILITY, ()))
     assert found.functions == KERNELS
     assert {found.stack_bytes[name] for name in KERNELS} == {0}
 
@@ -64,7 +64,7 @@ def test_more_arrays_than_kernels_hold_lie_in_memory(count):
     total = " + ".join(f"{name}(0, 1)" for name in names)
     text = f"void many(Group, const Query& query, Answer& answer{declared}) {{ answer = query + {total}; }}"
     made = from_source(text, "many", query="f4", answer="f4", state=names)
-    assert read(made._for_cuda((FLOATS,) * count, CAPABILITY)).functions == KERNELS
+    assert read(made._for_cuda((FLOATS,) * count, CAPABILITY, ())).functions == KERNELS
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_errors_are_one_line_with_the_file_and_the_line(text, said, tmp_path: Pa
     file = tmp_path / "twice.cu"
     file.write_text(text)
     with pytest.raises(UsageError, match=said) as caught:
-        from_source(file, "twice", query="i8", answer="i8")._for_cuda((), CAPABILITY)
+        from_source(file, "twice", query="i8", answer="i8")._for_cuda((), CAPABILITY, ())
     assert "\n" not in str(caught.value)
 
 
@@ -87,14 +87,14 @@ def test_code_is_kept_unless_it_includes_a_file_of_the_users(tmp_path: Path, mon
     compiled = []
     original = compile_source.to_ltoir
     monkeypatch.setattr(compile_source, "to_ltoir", lambda *given: compiled.append(1) or original(*given))
-    first, second = (from_source(TWICE, "twice", query="i8", answer="i8")._for_cuda((), CAPABILITY) for _ in range(2))
+    first, second = (from_source(TWICE, "twice", query="i8", answer="i8")._for_cuda((), CAPABILITY, ()) for _ in range(2))
     assert first == second
     assert len(compiled) == 1
     file = tmp_path / "twice.cu"
     (tmp_path / "factor.hpp").write_text("constexpr int kFactor = 2;\n")
     file.write_text('#include "factor.hpp"\n' + TWICE.replace("2 *", "kFactor *"))
     made = from_source(file, "twice", query="i8", answer="i8")
-    assert made._for_cuda((), CAPABILITY) == made._for_cuda((), CAPABILITY)
+    assert made._for_cuda((), CAPABILITY, ()) == made._for_cuda((), CAPABILITY, ())
     assert len(compiled) == 3
 
 
@@ -102,7 +102,7 @@ def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cuda.bindings.nvrtc", None)
     monkeypatch.delattr("cuda.bindings.nvrtc", raising=False)
     with pytest.raises(UsageError, match=r"needs cuda-bindings to run on a GPU.*pip install cuda-bindings nvidia-cuda"):
-        everything()._for_cuda((FLOATS,), CAPABILITY)
+        everything()._for_cuda((FLOATS,), CAPABILITY, ())
 
 
 def test_a_gpu_that_nvrtc_does_not_know_is_one_line():

@@ -119,6 +119,7 @@ class TestPool {
     view_.next_ticket = &next_ticket_;
     view_.taken = taken_.data();
     view_.leave = &leave_;
+    view_.first_tails = first_tails_.data();
     view_.arrived = arrived_.data();
     if (answers_inline) view_.lone = lone.data();
     view_.lone_stride = 1;
@@ -238,6 +239,7 @@ class TestPool {
   std::vector<std::uint64_t> entries_;
   std::vector<std::uint32_t> tails_;
   std::array<std::uint32_t, 2 * DispatchView::kTakenStride> taken_{};
+  std::array<std::uint32_t, kLanes> first_tails_{};
   std::uint64_t next_ticket_ = 0;
   std::uint32_t leave_ = 0;
   std::uint32_t heartbeat_ = 0;

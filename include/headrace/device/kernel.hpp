@@ -76,6 +76,10 @@ struct LaunchShape {
   /// Programming Guide, "Programmatic Dependent Launch and Synchronization"). Where devices cannot, below compute
   /// capability 9.0, and in graphs, it begins when that kernel has ended, as others do.
   bool early = false;
+  /// launch_resident(): blocks of other kernels are to run on the same multiprocessors, which therefore get the largest
+  /// shared memory that they can be set to. CUDA changes that only on a multiprocessor that nothing runs on, so a
+  /// kernel that needs more than a resident one has left would wait until that one ends.
+  bool beside_others = false;
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 

@@ -62,9 +62,10 @@ struct FunctionOptions {
   std::function<void(std::uint64_t index, std::byte* query)> sample = {};
   std::string answer_type = {};  ///< serve::Operator::answer_type
   std::vector<FunctionArray> arrays = {};
-  /// Machine code for a CUDA device: a cubin of function_kernels() linked with the function. Called when the operator
-  /// is first used on a device. Empty: the operator runs on CPU devices only.
-  std::function<std::vector<std::byte>(Device device)> code = {};
+  /// Machine code for a CUDA device: a cubin of function_kernels() linked with the function, in which the kernels of
+  /// these names have to be. Called when kernels of the operator are first used on a device. Empty: the operator runs
+  /// on CPU devices only.
+  std::function<std::vector<std::byte>(Device device, std::span<const std::string> kernels)> code = {};
   std::uint32_t blocks = 1;    ///< That answer one query on a CUDA device.
   std::uint32_t threads = 32;  ///< That each block has then.
 };

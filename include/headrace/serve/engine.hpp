@@ -73,6 +73,15 @@ class Engine {
   [[nodiscard]] Client connect();
   /// Waits until everything submitted so far has been answered, or `limit` has passed; whether it has been answered.
   [[nodiscard]] bool drain(Duration limit = Duration::max());
+  /// Gives the resident pool of schedule dispatched another part of the device, above 0 and at most 1: see Plan::share.
+  /// Queries that are in flight stay so: those that blocks work on are finished, and the others wait, some
+  /// milliseconds, until the pool is there again. Returns when it is. Any thread. Throws UsageError for another
+  /// schedule, for a plan with workers, for what is no share, and (Errc::full) where the device has no room for it, all
+  /// of which leave the old share; and Exception where the engine has failed, or stopped (Errc::stopped), or does so
+  /// now.
+  void set_share(double share);
+  /// The part of the device that the pool has: Plan::share, or what set_share() has given it since. Any thread.
+  [[nodiscard]] double share() const noexcept;
   /// Refuses new queries, answers those not yet started with Errc::stopped, waits for those in progress, and ends the
   /// threads. Clients may still poll. Calling it again does nothing.
   void stop() noexcept;

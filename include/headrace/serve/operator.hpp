@@ -67,6 +67,15 @@ template <class State>
   return loaded;
 }
 
+/// Kernels of an Operator that are used together.
+enum class KernelUse : std::uint8_t {
+  launched,            ///< Operator::kernel and scattered_kernel: every schedule that launches for its queries.
+  pool,                ///< Operator::pool
+  pool_inline,         ///< Operator::pool_inline
+  persistent,          ///< Operator::persistent
+  persistent_barrier,  ///< Operator::persistent_barrier
+};
+
 /// An operator with its type erased: everything that an engine needs to answer queries with it. Made by
 /// make_operator().
 struct Operator {
@@ -81,9 +90,9 @@ struct Operator {
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
-  /// Gives `op`, which is a copy of this operator, code for a device, where that is made at run time. Optional. Called
-  /// by linked(), perhaps by several threads, and often: what it makes it keeps.
-  std::function<void(Operator& op, Device device)> link;
+  /// Gives `op`, which is a copy of this operator, code of some of its kernels for a device, where that is made at run
+  /// time. Optional. Called by linked(), perhaps by several threads, and often: what it makes it keeps.
+  std::function<void(Operator& op, Device device, KernelUse use)> link;
   /// Puts the state on a device. Throws DeviceError when it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
@@ -220,8 +229,8 @@ template <class Op>
   return op;
 }
 
-/// The operator with code for `device`. Throws what Operator::link throws.
-[[nodiscard]] Operator linked(Operator op, Device device);
+/// The operator with code of those kernels for `device`. Throws what Operator::link throws.
+[[nodiscard]] Operator linked(Operator op, Device device, KernelUse use = KernelUse::launched);
 
 /// Enqueues the answering of `items` queries that lie `query_stride` bytes apart.
 [[nodiscard]] Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,

@@ -34,25 +34,49 @@ def compile_answer(
     answer: np.dtype[Any],
     state: Sequence[StateType],
     compute_capability: int,
+    kernels: Sequence[str] = (),
 ) -> bytes:
     """A cubin whose kernels answer by `function(group, query, answer, *state)`; from the cache where it is there.
+
+    It has the kernels of these names, or all. Linking takes longer than all else where there are many, and an engine
+    needs those of its schedule alone.
 
     Raises:
         UsageError: where a package is missing, or the function cannot be compiled; the message has its file and line.
         DeviceError: in a build without CUDA.
     """
-    kernels = function_kernels(compute_capability)
-    key = code_cache.key(
-        function, (query, answer, *state), (compute_capability, kernels, _checks_bounds(), *_versions())
-    )
-    if key is not None and (kept := code_cache.read(key)) is not None:
-        return kept
-    with _lock:
-        code = to_ltoir(function, query, answer, state, compute_capability)
-    cubin = link([kernels, code], compute_capability)
-    if key is not None:
-        code_cache.write(key, cubin)
-    return cubin
+    library = function_kernels(compute_capability)
+    decides = (compute_capability, _checks_bounds(), *_versions())
+
+    def key(*more: object) -> str | None:
+        return code_cache.key(function, (query, answer, *state), (*decides, *more))
+
+    def compiled() -> bytes:
+        with _lock:
+            return to_ltoir(function, query, answer, state, compute_capability)
+
+    return linked(library, key("ltoir"), compiled, key("cubin", library, *kernels), compute_capability, kernels)
+
+
+def linked(
+    library: bytes,
+    code_key: str | None,
+    compiled: Callable[[], bytes],
+    cubin_key: str | None,
+    compute_capability: int,
+    kernels: Sequence[str],
+) -> bytes:
+    """A cubin of the library's kernels and a function in LTO-IR; both from the cache where they have keys and lie there."""
+
+    def kept(key: str | None, make: Callable[[], bytes]) -> bytes:
+        found = None if key is None else code_cache.read(key)
+        if found is None:
+            found = make()
+            if key is not None:
+                code_cache.write(key, found)
+        return found
+
+    return kept(cubin_key, lambda: link([library, kept(code_key, compiled)], compute_capability, kernels))
 
 
 def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES) -> UsageError:
@@ -180,14 +204,16 @@ def to_ltoir(
     return bytes(code)
 
 
-def link(codes: Sequence[bytes], compute_capability: int) -> bytes:
-    """The cubin of LTO-IR. Needs no GPU and no driver."""
+def link(codes: Sequence[bytes], compute_capability: int, kernels: Sequence[str] = ()) -> bytes:
+    """The cubin of LTO-IR, with the kernels of these names, or all. Needs no GPU and no driver."""
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 # only those who use a GPU have it
     except ImportError as error:
         raise missing("cuda-bindings", error) from None
     # A product and a sum stay two roundings, as in all kernels of Headrace and on the host.
     options = [f"-arch=sm_{compute_capability}", "-lto", "-fma=0"]
+    if kernels:
+        options.append(f"-kernels-used={','.join(kernels)}")
     try:
         handle = nvjitlink.create(len(options), options)
     except Exception as error:

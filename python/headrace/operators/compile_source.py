@@ -140,26 +140,35 @@ def _load(name: str, key: str, code: bytes) -> Compiled:
     return Compiled(address, library)
 
 
-def compile_for_cuda(name: str, text: str, folder: Path, compute_capability: int) -> bytes:
+def compile_for_cuda(
+    name: str, text: str, folder: Path, compute_capability: int, kernels: Sequence[str] = ()
+) -> bytes:
     """A cubin whose kernels answer by source_text.complete(); from the cache where it is there. Needs no GPU.
+
+    It has the kernels of these names, or all.
 
     Raises:
         UsageError: where a package is missing, or NVRTC refuses the source; the message has the file and the line.
         DeviceError: in a build without CUDA.
     """
-    kernels = function_kernels(compute_capability)
+    library = function_kernels(compute_capability)
     versions = [version_of(package) or "" for package in _PACKAGES]
     if not versions[1]:  # it is a CUDA toolkit's
         versions[1] = repr(_nvrtc().nvrtcVersion())
-    parts = (kernels, text.encode(), repr((compute_capability, _PACKAGES, versions)).encode())
-    key = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    decides = (text.encode(), repr((compute_capability, _PACKAGES, versions)).encode())
     keeps = source_manifest.QUOTED_INCLUDE.search(text) is None  # a file of the user's may change unseen
-    if keeps and (kept := code_cache.read(key)) is not None:
-        return kept
-    cubin = compile_cuda.link([kernels, to_ltoir(name, text, folder, compute_capability)], compute_capability)
-    if keeps:
-        code_cache.write(key, cubin)
-    return cubin
+
+    def key(*more: bytes) -> str | None:
+        return hashlib.sha256(b"\0".join((*decides, *more))).hexdigest() if keeps else None
+
+    return compile_cuda.linked(
+        library,
+        key(b"ltoir"),
+        lambda: to_ltoir(name, text, folder, compute_capability),
+        key(b"cubin", library, ",".join(kernels).encode()),
+        compute_capability,
+        kernels,
+    )
 
 
 def _nvrtc() -> Any:  # noqa: ANN401 # has no types

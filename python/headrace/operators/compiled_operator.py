@@ -88,7 +88,7 @@ class CompiledOperator(ABC):
             None if self._sample is None else self._sampled,
             write_dtype(self.answer),
             [described(name, array) for name, array in zip(self.state, arrays, strict=True)],
-            lambda device: self._for_cuda(types, device.properties.compute_capability),
+            lambda device, kernels: self._for_cuda(types, device.properties.compute_capability, tuple(kernels)),
             self.blocks,
             self.threads,
         )
@@ -110,8 +110,8 @@ class CompiledOperator(ABC):
         """Compiles the function for arrays of these types, for CPU devices."""
 
     @abstractmethod
-    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
-        """A cubin for arrays of these types."""
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int, kernels: tuple[str, ...]) -> bytes:
+        """A cubin with the kernels of these names, for arrays of these types."""
 
     @property
     def has_reference(self) -> bool:

@@ -54,10 +54,10 @@ class PythonOperator(CompiledOperator):
 
         return compile.compile_answer(self.function, self.query, self.answer, types)
 
-    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int, kernels: tuple[str, ...]) -> bytes:
         from headrace.operators import compile_cuda  # noqa: PLC0415 # only those who use a GPU need it
 
-        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, compute_capability)
+        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, compute_capability, kernels)
 
     def answer_in_python(self, queries: ArrayLike, **state: object) -> NDArray[Any]:
         """The answers to an array of queries, by the function as Python runs it: to compare with, and to debug."""

@@ -54,10 +54,11 @@ class SourceOperator(CompiledOperator):
 
         return compile_source.compile_for_host(self.name, self._complete(types), self._folder)
 
-    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int) -> bytes:
+    def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int, kernels: tuple[str, ...]) -> bytes:
         from headrace.operators import compile_source  # noqa: PLC0415 # likewise
 
-        return compile_source.compile_for_cuda(self.name, self._complete(types), self._folder, compute_capability)
+        complete = self._complete(types)
+        return compile_source.compile_for_cuda(self.name, complete, self._folder, compute_capability, kernels)
 
     def _complete(self, types: tuple[StateType, ...]) -> str:
         state = list(zip(self.state, types, strict=True))

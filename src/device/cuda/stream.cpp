@@ -129,6 +129,10 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (!fitting) return fitting.error();
   const std::uint64_t wanted = std::uint64_t{shape.blocks} * shape.items;
   if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
+  const int carveout = shape.beside_others ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault;
+  Status status = to_status(
+      cudaFuncSetAttribute(kernel.entry(DeviceKind::cuda), cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
+  if (!status) return status;
   struct Held {
     CudaDevice& device;
     double share;
@@ -137,7 +141,7 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (held == nullptr) return Errc::out_of_memory;
   // Counted first, so that nobody puts a kernel between this one and the count.
   device_.resident_kernel_starts(held->share);
-  Status status = enqueue(kernel, shape, arguments, stream_, device_);
+  status = enqueue(kernel, shape, arguments, stream_, device_);
   if (!status) {
     device_.resident_kernel_ends(held->share);
     return status;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <limits>
+#include <memory>
+#include <string_view>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "serve/direct_memory.hpp"
+#include "serve/dispatch_queue.hpp"
 #include "serve/resident.hpp"
 #include "serve/schedules/schedules.hpp"
 
@@ -20,12 +22,12 @@ const Kernel& pool_kernel(const EngineState& engine) {
 }
 
 /// Workers of a pool of blocks of `threads` threads, besides one that hands queries out: as the plan says, or those
-/// that its share of the device holds. Throws UsageError.
-std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads) {
+/// that a share of the device holds. Throws UsageError.
+std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, double share) {
   const Plan& plan = engine.plan;
   const Kernel& kernel = pool_kernel(engine);
   if (plan.workers == 0) {
-    return ResidentKernel::block_count_in_share(engine.device, kernel, threads, 1, plan.share,
+    return ResidentKernel::block_count_in_share(engine.device, kernel, threads, 1, share,
                                                 fmt::format("the resident pool of {}", engine.op.name));
   }
   return ResidentKernel::block_count(
@@ -36,34 +38,18 @@ std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads) {
 /// The pool of one engine.
 class Pool final : public Resident {
  public:
-  /// Takes everything that the kernel will use. Throws DeviceError when the device has no room.
-  explicit Pool(const EngineState& engine)
-      : engine_(engine),
-        memory_(*engine.direct_memory),
-        oldest_(engine.direct_lanes.size()),
-        // Blocks finish the query that they are at, whether it is asked for at once or not.
-        kernel_(
-            engine.device, [this](bool /*at_once*/) { ResidentKernel::tell(*memory_.stop_word(), 1); },
-            StreamOptions{.priority = Priority::high}) {
-    kernel_.keep(engine.direct_memory);
-    kernel_.keep(engine.loaded.owner);
+  /// Takes everything that the kernel will use, and starts it. Throws DeviceError when the device has no room.
+  explicit Pool(const EngineState& engine) : engine_(engine), memory_(*engine.direct_memory), view_(memory_.view()) {
     LaunchShape shape = engine.plan.shape(engine.op.shape);
     constexpr std::uint32_t kWholeTeams = 32;  // block 0 works in teams
-    shape.threads = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
-    DispatchView view = memory_.view();
-    const LaunchShape pool{.blocks = worker_count(engine, shape.threads) + 1, .threads = shape.threads};
-    view.queue_log2 = queue_log2(view);
-    allocate(view);
-    std::vector<std::byte> state = engine.loaded.bytes;
-    const std::array<void*, 2> arguments{state.data(), &view};
-    const auto doing = fmt::format("starting the resident pool of {} on {}", engine.op.name, engine.device.name());
-    const auto launch = [&](StreamRef stream) { return stream.launch_resident(pool_kernel(engine), pool, arguments); };
-    kernel_.run(launch).or_throw(doing);
+    threads_ = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
+    queue_ = std::make_unique<DispatchQueue>(engine.device, view_);
+    start(worker_count(engine, threads_, share_));
   }
 
   /// The pool has ended unasked, its block 0 is silent, or a query is there for too long.
   [[nodiscard]] Status look(Time now) noexcept override {
-    const Status beats = kernel_.look(memory_.heartbeat(), engine_.plan.hang_after, now);
+    const Status beats = kernel_->look(memory_.heartbeat(), engine_.plan.hang_after, now);
     if (!beats) return beats;
     for (std::size_t i = 0; i < oldest_.size(); ++i) {
       const DirectLane& lane = *engine_.direct_lanes[i];
@@ -74,52 +60,68 @@ class Pool final : public Resident {
     return {};
   }
 
-  [[nodiscard]] ResidentKernel& kernel() noexcept override { return kernel_; }
-
- private:
-  /// So many that block 0 seldom has to ask whether a half of the queue has been read.
-  static constexpr std::size_t kEntriesMin = 4096;
-
-  /// Throws UsageError when parts of half the queue cannot be counted.
-  [[nodiscard]] static std::uint32_t queue_log2(const DispatchView& view) {
-    const std::size_t entries = std::bit_ceil(std::max(2 * std::size_t{view.lane_count} * view.slots, kEntriesMin));
-    const std::size_t parts = entries / 2 * view.blocks;
-    if (parts > std::numeric_limits<std::uint32_t>::max()) {
-      throw UsageError(fmt::format(
-          "plan: {} clients with {} slots each, and {} blocks a query, are more than dispatched can count: take fewer "
-          "slots",
-          view.lane_count, view.slots, view.blocks));
+  /// Blocks finish the queries that they are at. The others wait until the kernel is there again.
+  void set_share(double share) override {
+    const auto doing = [&](std::string_view what) {
+      return fmt::format("{} the resident pool of {} on {}", what, engine_.op.name, engine_.device.name());
+    };
+    kernel_->leave(engine_.plan.hang_after).or_throw(doing("ending"));
+    memory_.clear_control();
+    std::uint32_t workers = 0;
+    try {
+      workers = worker_count(engine_, threads_, share);
+    } catch (const UsageError&) {
+      start(worker_count(engine_, threads_, share_));
+      throw;
     }
-    return static_cast<std::uint32_t>(std::bit_width(entries - 1));
+    start(workers);
+    share_ = share;
   }
 
-  void allocate(DispatchView& view) {
-    const std::size_t entries = (std::size_t{1} << view.queue_log2) * sizeof(std::uint64_t);
-    const std::size_t slots = std::size_t{view.lane_count} * view.slots;
-    const bool several = view.blocks > 1;
-    const std::size_t seen = view.sample_every != 0 ? slots * sizeof(std::uint64_t) : 0;
-    const std::size_t arrived = several ? slots * sizeof(std::uint32_t) : 0;
-    constexpr std::size_t kTaken = 2 * DispatchView::kTakenStride * sizeof(std::uint32_t);
-    const auto queue = std::make_shared<const Buffer>(
-        ResidentKernel::zeroed(engine_.device, entries + 2 * kNoSharing + kTaken + seen + arrived));
-    kernel_.keep(queue);
-    view.entries = queue->as<std::uint64_t>();
-    std::byte* at = queue->data() + entries;
-    view.next_ticket = reinterpret_cast<std::uint64_t*>(at);
-    view.leave = reinterpret_cast<std::uint32_t*>(at + kNoSharing);
-    view.taken = reinterpret_cast<std::uint32_t*>(at + 2 * kNoSharing);
-    view.seen_at = reinterpret_cast<std::uint64_t*>(at + 2 * kNoSharing + kTaken);
-    if (!several) return;
-    view.arrived = reinterpret_cast<std::uint32_t*>(at + 2 * kNoSharing + kTaken + seen);
-    const auto parts = std::make_shared<const Buffer>(engine_.device, MemoryKind::device, slots * view.answer_stride);
-    kernel_.keep(parts);
-    view.parts = parts->data();
+  [[nodiscard]] ResidentKernel& kernel() noexcept override { return *kernel_; }
+
+ private:
+  void start(std::uint32_t workers) {
+    const LaunchShape shape{.blocks = workers + 1, .threads = threads_};
+    const bool all = shape.blocks == engine_.device.resident_blocks_max(pool_kernel(engine_), threads_);
+    queue_->fill(view_, engine_.direct_lanes);
+    // Blocks finish the query that they are at, whether it is asked for at once or not.
+    kernel_ = std::make_unique<ResidentKernel>(
+        engine_.device, [this](bool /*at_once*/) { ResidentKernel::tell(*memory_.stop_word(), 1); },
+        StreamOptions{.priority = Priority::high});
+    kernel_->keep(engine_.direct_memory);
+    kernel_->keep(engine_.loaded.owner);
+    kernel_->keep(queue_->memory());
+    launch(shape, engine_.plan.workers == 0 && !all);
+    oldest_.assign(engine_.direct_lanes.size(), {});
+  }
+
+  void launch(LaunchShape shape, bool beside_others) {
+    shape.beside_others = beside_others;
+    std::vector<std::byte> state = engine_.loaded.bytes;
+    const std::array<void*, 2> arguments{state.data(), &view_};
+    const auto doing = fmt::format("starting the resident pool of {} on {}", engine_.op.name, engine_.device.name());
+    kernel_->run([&](StreamRef stream) { return stream.launch_resident(pool_kernel(engine_), shape, arguments); })
+        .or_throw(doing);
+    const Status started = kernel_->wait_started([this] { return memory_.heartbeat() != 0; },
+                                                 std::max(engine_.plan.hang_after, ResidentKernel::kPatience));
+    if (!started && started.error().code == Errc::hung) {
+      throw DeviceError(Errc::full,
+                        fmt::format("{}: it has not begun. Kernels of other programs or libraries may hold every "
+                                    "multiprocessor: end those, or give the pool a share",
+                                    doing));
+    }
+    started.or_throw(doing);
   }
 
   const EngineState& engine_;
   const DirectMemory& memory_;
+  DispatchView view_;
+  std::uint32_t threads_ = 0;
+  double share_ = engine_.plan.share;
+  std::unique_ptr<DispatchQueue> queue_;
   std::vector<Standstill> oldest_;  ///< The watchdog's own: the first query of each lane that has not been answered.
-  ResidentKernel kernel_;
+  std::unique_ptr<ResidentKernel> kernel_;
 };
 
 }  // namespace

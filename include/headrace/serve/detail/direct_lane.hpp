@@ -132,6 +132,19 @@ class DirectLane {
   [[nodiscard]] bool all_answered() const noexcept;
   /// The first query from `from` on that the device has not answered; submitted() when it has answered all.
   [[nodiscard]] std::uint64_t first_unanswered(std::uint64_t from) const noexcept;
+  /// Calls `waits(position)` for each query that a device which has ended all its work has not answered; the tail that
+  /// they end at, modulo 2^32. The client may go on meanwhile: what it submits then lies behind that tail.
+  template <class Waits>
+  [[nodiscard]] std::uint32_t for_each_unanswered(Waits waits) const {
+    const std::uint64_t counted = submitted();
+    const std::uint32_t tail = acquire(*memory_.tail);  // pairs with submit(): all queries before it are written
+    const auto ahead = static_cast<std::int32_t>(tail - static_cast<std::uint32_t>(counted));
+    const std::uint64_t end = counted + static_cast<std::uint64_t>(std::int64_t{ahead});
+    for (std::uint64_t position = counters_.freed.load(std::memory_order_acquire); position < end; ++position) {
+      if (!answered(position)) waits(position);
+    }
+    return tail;
+  }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return counters_.submitted.load(std::memory_order_acquire); }
   /// Counters that the client alone writes.
   struct Counters {

@@ -62,6 +62,10 @@ struct DispatchView {
   std::uint32_t* arrived = nullptr;      ///< Blocks that have answered their part; where a query has several.
   std::uint64_t* seen_at = nullptr;      ///< DispatchStamps::seen of each slot.
   std::byte* parts = nullptr;            ///< Answers while several blocks write to them.
+  /// Queries of each lane, modulo 2^32, that came before the launch: they are answered, or their entries are in the
+  /// queue already, which `first_ticket` counts.
+  const std::uint32_t* first_tails = nullptr;
+  std::uint32_t first_ticket = 0;  ///< At most half as many as the queue has entries.
 
   std::uint32_t lane_count = 0;
   std::uint32_t slots = 0;       ///< Slots of each lane; a power of two.

@@ -188,7 +188,8 @@ class Worker {
     stamps.computed = group_.clock_ns();
     if (group_.rank() == 0) {
       DispatchStamps& to = view_.stamps[slot];
-      to.seen = view_.seen_at[slot];
+      const std::uint64_t seen = view_.seen_at[slot];
+      to.seen = seen != 0 ? seen : stamps.taken;  // it was in the queue before the launch
       to.taken = stamps.taken;
       to.staged = stamps.staged;
       group_.store(to.computed, stamps.computed);

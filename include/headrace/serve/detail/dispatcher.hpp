@@ -17,11 +17,17 @@ template <class Group, bool AnswersInline>
 class Dispatcher {
  public:
   HEADRACE_HD Dispatcher(Group group, const DispatchView& view)
-      : group_(group), view_(view), seen_(group.template shared<Seen>()), copy_(group, view) {}
+      : group_(group),
+        view_(view),
+        seen_(group.template shared<Seen>()),
+        copy_(group, view),
+        published_(view.first_ticket) {}
 
   /// Every thread of block 0, first.
   HEADRACE_HD void begin() {
-    for (std::uint32_t i = group_.rank(); i < kDispatchLanesMax; i += group_.size()) seen_.tails[i] = 0;
+    for (std::uint32_t i = group_.rank(); i < view_.lane_count; i += group_.size()) {
+      seen_.tails[i] = view_.first_tails[i];
+    }
     group_.sync();
   }
 
@@ -210,10 +216,10 @@ class Dispatcher {
   bool copied_last_ = false;  ///< And it was read from its copy, so that no unit can have the next sequence yet.
   std::uint32_t base_ = 0;    ///< The first lane of the next read.
   std::uint32_t reads_ = 0;
-  std::uint32_t rounds_ = 0;     ///< Through all tails.
-  std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
-  std::uint64_t published_ = 0;  ///< Tickets given to queries.
-  std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.
+  std::uint32_t rounds_ = 0;  ///< Through all tails.
+  std::uint32_t idle_ = 0;    ///< Reads in a row that found nothing.
+  std::uint64_t published_;   ///< Tickets given to queries.
+  std::uint64_t closed_ = 2;  ///< The first half of the queue, counted on, that may not be written yet.
 };
 
 }  // namespace headrace::serve::detail

@@ -1,0 +1,98 @@
+#include "serve/dispatch_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/device/detail/resident_kernel.hpp"
+
+namespace headrace::serve::detail {
+
+namespace {
+
+/// So many that block 0 seldom has to ask whether a half of the queue has been read.
+constexpr std::size_t kEntriesMin = 4096;
+
+/// Throws UsageError when parts of half the queue cannot be counted.
+std::uint32_t queue_log2(const DispatchView& view) {
+  const std::size_t entries = std::bit_ceil(std::max(2 * std::size_t{view.lane_count} * view.slots, kEntriesMin));
+  const std::size_t parts = entries / 2 * view.blocks;
+  if (parts > std::numeric_limits<std::uint32_t>::max()) {
+    throw UsageError(fmt::format(
+        "plan: {} clients with {} slots each, and {} blocks a query, are more than dispatched can count: take fewer "
+        "slots",
+        view.lane_count, view.slots, view.blocks));
+  }
+  return static_cast<std::uint32_t>(std::bit_width(entries - 1));
+}
+
+/// Where each piece begins, in bytes. The queue itself is first.
+struct Layout {
+  std::size_t next_ticket;
+  std::size_t leave;
+  std::size_t taken;
+  std::size_t first_tails;
+  std::size_t seen_at;
+  std::size_t arrived;
+  std::size_t end;
+};
+
+Layout layout_of(const DispatchView& view) {
+  const std::size_t slots = std::size_t{view.lane_count} * view.slots;
+  Layout at{};
+  at.next_ticket = (std::size_t{1} << view.queue_log2) * sizeof(std::uint64_t);
+  at.leave = at.next_ticket + kNoSharing;
+  at.taken = at.leave + kNoSharing;
+  at.first_tails = at.taken + 2 * DispatchView::kTakenStride * sizeof(std::uint32_t);
+  at.seen_at = align_up(at.first_tails + view.lane_count * sizeof(std::uint32_t), sizeof(std::uint64_t));
+  at.arrived = at.seen_at + (view.sample_every != 0 ? slots * sizeof(std::uint64_t) : 0);
+  at.end = at.arrived + (view.blocks > 1 ? slots * sizeof(std::uint32_t) : 0);
+  return at;
+}
+
+}  // namespace
+
+DispatchQueue::DispatchQueue(Device device, DispatchView& view) : device_(device) {
+  view.queue_log2 = queue_log2(view);
+  const Layout at = layout_of(view);
+  const auto memory = std::make_shared<Memory>();
+  memory->queue = Buffer(device, MemoryKind::device, at.end);
+  image_ = Buffer(device, MemoryKind::pinned, at.end);
+  std::byte* const data = memory->queue.data();
+  view.entries = memory->queue.as<std::uint64_t>();
+  view.next_ticket = reinterpret_cast<std::uint64_t*>(data + at.next_ticket);
+  view.leave = reinterpret_cast<std::uint32_t*>(data + at.leave);
+  view.taken = reinterpret_cast<std::uint32_t*>(data + at.taken);
+  view.first_tails = reinterpret_cast<const std::uint32_t*>(data + at.first_tails);
+  view.seen_at = reinterpret_cast<std::uint64_t*>(data + at.seen_at);
+  if (view.blocks > 1) {
+    view.arrived = reinterpret_cast<std::uint32_t*>(data + at.arrived);
+    memory->parts = Buffer(device, MemoryKind::device, std::size_t{view.lane_count} * view.slots * view.answer_stride);
+    view.parts = memory->parts.data();
+  }
+  memory_ = memory;
+}
+
+void DispatchQueue::fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes) const {
+  std::memset(image_.data(), 0, image_.bytes());
+  DispatchView image = view;
+  image.entries = image_.as<std::uint64_t>();
+  auto* const tails = reinterpret_cast<std::uint32_t*>(image_.data() + layout_of(view).first_tails);
+  view.first_ticket = 0;
+  for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+    const auto waits = [&](std::uint64_t position) {
+      const std::uint32_t ticket = view.first_ticket++;
+      image.entry_at(ticket) = image.entry(ticket, i, static_cast<std::uint32_t>(position));
+    };
+    tails[i] = lanes[i]->for_each_unanswered(waits);
+  }
+  ResidentKernel::write(device_, memory_->queue, image_);
+}
+
+}  // namespace headrace::serve::detail
