@@ -55,7 +55,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--columns", type=int, default=128, help="of the table")
     parser.add_argument("--most", type=int, default=128, help="rows of a query")
     parser.add_argument("--history", type=int, help="queries that are counted; default: 8 rows for each of the table")
-    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99")
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99, such as 500us")
     parser.add_argument("--save", type=Path, help="write the results file lookup.<machine>.json")
     return parser.parse_args()
 

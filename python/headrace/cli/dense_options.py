@@ -102,7 +102,7 @@ class Dense:
         for field in fields(self):
             has = [name for name, names in _HAS.items() if field.name in names]
             if getattr(self, field.name) is not None and not set(has) & set(words):
-                raise UsageError(f"{_option(field.name)} is for {' and '.join(has)}, which is not served")
+                raise UsageError(f"{_option(field.name)} is for {_list(has)}, which is not served")
 
     def of(self, name: str) -> "Dense":
         """What operator `name` has of these options."""
@@ -125,6 +125,10 @@ class Dense:
             return lookup(_read_array(self.table, "table"), counts=_read_array(self.counts, "counts"), **given)
         weights, biases = (None, None) if self.weights is None else _read_layers(self.weights)
         return mlp(weights, biases, **given)
+
+
+def _list(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _option(field: str) -> str:
