@@ -87,7 +87,9 @@ class Dense:
     exponent: Annotated[
         float | None,
         typer.Option(
-            "--exponent", min=0, help="lookup: of Zipf's law, by which samples draw rows. Default: --counts, or 1.05."
+            "--exponent",
+            min=0,
+            help="lookup: of Zipf's law, by which samples draw rows. Default: as --counts says; without, 1.05.",
         ),
     ] = None
 
