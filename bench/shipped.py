@@ -63,7 +63,10 @@ def _network_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     if where == "cuda":
         calls["graph"] = shipped_peers.network_by_graph(torch, layers)
     for name, call in calls.items():
-        right = all(np.allclose(call(query), by_numpy(query), rtol=1e-2, atol=1e-2) for query in queries[:operator_rows.CHECKED])
+        right = all(
+            np.allclose(call(query), by_numpy(query), rtol=1e-2, atol=1e-2)
+            for query in queries[: operator_rows.CHECKED]
+        )
         about = {"verified": right, "dtype": "float32", "on": where}
         yield operator_rows.one_by_one(f"operators.mlp.{name}.qps", queries, call, given.samples, about)
 
@@ -91,19 +94,23 @@ def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     exact = operators.topk(matrix, _BEST, dtype="float32")
     right = np.array_equal(by_numpy(queries[0]), exact.answer_on_host(queries[0])["rows"][0])
     about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
-    yield operator_rows.one_by_one("operators.topk.numpy.qps", queries[:operator_rows.CHECKED], by_numpy, given.samples, about)
+    yield operator_rows.one_by_one(
+        "operators.topk.numpy.qps", queries[: operator_rows.CHECKED], by_numpy, given.samples, about
+    )
     if (faiss := shipped_peers.library("faiss")) is not None:
         call = shipped_peers.search_by_faiss(faiss, matrix, _BEST)
-        right = all(np.array_equal(call(query)[0], by_numpy(query)) for query in queries[:operator_rows.CHECKED])
+        right = all(np.array_equal(call(query)[0], by_numpy(query)) for query in queries[: operator_rows.CHECKED])
         about = {"verified": right, "dtype": "float32", "on": "processor", "threads": faiss.omp_get_max_threads()}
-        yield operator_rows.one_by_one("operators.topk.faiss.qps", queries[:operator_rows.CHECKED], call, given.samples, about)
+        yield operator_rows.one_by_one(
+            "operators.topk.faiss.qps", queries[: operator_rows.CHECKED], call, given.samples, about
+        )
         batch = np.stack(queries)
         yield operator_rows.one_by_one("operators.topk.faiss.batch64.qps", [batch], call, given.samples, about, _BATCH)
     if (torch := shipped_peers.library("torch")) is None:
         return
     where = operator_rows.where(device)
     call = shipped_peers.search_by_torch(torch, matrix, _BEST, where)
-    right = all(np.array_equal(call(query), by_numpy(query)) for query in queries[:operator_rows.CHECKED])
+    right = all(np.array_equal(call(query), by_numpy(query)) for query in queries[: operator_rows.CHECKED])
     about = {"verified": right, "dtype": "float32", "on": where}
     yield operator_rows.one_by_one("operators.topk.torch.qps", queries, call, given.samples, about)
 

@@ -1,4 +1,7 @@
-"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py and bench/lookup.py. Each function gives what answers one query."""
+"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py and bench/lookup.py.
+
+Each function gives what answers one query.
+"""
 
 import importlib
 from collections.abc import Callable

@@ -16,9 +16,7 @@
 namespace headrace::operators {
 
 StoredElements::StoredElements(ElementType type, std::size_t count)
-    : type_(type),
-      bytes_(count * bytes_of(type)),
-      lines_((bytes_ + sizeof(Line) - 1) / sizeof(Line)) {}
+    : type_(type), bytes_(count * bytes_of(type)), lines_((bytes_ + sizeof(Line) - 1) / sizeof(Line)) {}
 
 bool StoredElements::set(std::size_t index, float value) noexcept {
   auto* const to = reinterpret_cast<std::byte*>(lines_.data());
@@ -40,8 +38,9 @@ StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uin
   try {
     return {type, elements};
   } catch (const std::bad_alloc&) {
-    throw SystemError(Errc::out_of_memory, fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory",
-                                                       name, rows, columns, to_string(type), elements * bytes_of(type)));
+    throw SystemError(Errc::out_of_memory,
+                      fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory", name, rows, columns,
+                                  to_string(type), elements * bytes_of(type)));
   }
 }
 
@@ -66,8 +65,7 @@ Placed place_on(Device device, std::span<const std::byte> bytes, std::string_vie
   return {data, std::move(uploaded)};
 }
 
-Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes,
-                    std::string_view doing) {
+Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes, std::string_view doing) {
   const std::size_t pages = (bytes.size() + kPageBytes - 1) / kPageBytes;
   // Pages of equal heat go to the device in their order.
   const Placement placement = Placement::budget(device, device_bytes, std::vector<std::uint64_t>(pages, 1));

@@ -33,8 +33,8 @@ class StoredElements {
   std::vector<Line> lines_;
 };
 
-/// Room for `rows` rows of `columns` columns, which take `elements` elements as they are stored, all 0. Throws SystemError
-/// (Errc::out_of_memory) that says how many bytes operator `name` needs.
+/// Room for `rows` rows of `columns` columns, which take `elements` elements as they are stored, all 0. Throws
+/// SystemError (Errc::out_of_memory) that says how many bytes operator `name` needs.
 [[nodiscard]] StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uint32_t columns,
                                            ElementType type, std::uint64_t elements);
 

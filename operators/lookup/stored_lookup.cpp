@@ -69,11 +69,11 @@ serve::LoadedState StoredLookup::load(std::shared_ptr<const StoredLookup> self, 
     Placed places;
   };
   const bool whole = !device_bytes_ || device.properties().host_memory;
-  auto owners = std::make_shared<Owners>(Owners{
-      .table = std::move(self),
-      .rows = whole ? place_on(device, rows_.bytes(), kCopying)
-                    : place_within(device, rows_.bytes(), *device_bytes_, kCopying),
-      .places = places_.empty() ? Placed{} : place_on(device, std::as_bytes(std::span(places_)), kCopying)});
+  auto owners = std::make_shared<Owners>(
+      Owners{.table = std::move(self),
+             .rows = whole ? place_on(device, rows_.bytes(), kCopying)
+                           : place_within(device, rows_.bytes(), *device_bytes_, kCopying),
+             .places = places_.empty() ? Placed{} : place_on(device, std::as_bytes(std::span(places_)), kCopying)});
   LookupState state = state_;
   state.rows = owners->rows.data;
   state.places = reinterpret_cast<const std::uint32_t*>(owners->places.data);

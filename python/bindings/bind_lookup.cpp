@@ -91,8 +91,8 @@ serve::Operator of_span(nb::handle_t<SpanHandle> span, std::uint64_t rows, std::
 
 void bind_lookup(nb::module_& module) {
   module.def(
-      "lookup_operator", &of_table, "table"_a, "most"_a, "pooling"_a, "weighted"_a, "dtype"_a,
-      "device_bytes"_a.none(), "counts"_a.none(), "exponent"_a.none(), "threads"_a,
+      "lookup_operator", &of_table, "table"_a, "most"_a, "pooling"_a, "weighted"_a, "dtype"_a, "device_bytes"_a.none(),
+      "counts"_a.none(), "exponent"_a.none(), "threads"_a,
       nb::sig("def lookup_operator(table: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float16], "
               "most: int, pooling: str, weighted: bool, dtype: str, device_bytes: int | None, counts: "
               "numpy.typing.NDArray[numpy.uint64] | None, exponent: float | None, threads: int) -> Operator"),

@@ -16,6 +16,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/serve/detail/rungs.hpp"
+#include "serve/load_target.hpp"
 #include "tests/contract/every_plan.hpp"
 
 namespace headrace::testing {
@@ -161,9 +162,8 @@ TEST_P(LookupOnDevice, RowsOfASpanAreReadWhereTheyLie) {
   constexpr std::uint32_t kColumns = 64;
   const std::size_t rows = 3 * kPageBytes / (kColumns * sizeof(float));
   const std::vector<float> values = fractions(rows * kColumns, 4);
-  const auto span = std::make_shared<Span>(
-      device(), rows * kColumns * sizeof(float),
-      Placement::map({Place::on(device()), Place::host(), Place::on(device())}));
+  const auto span = std::make_shared<Span>(device(), rows * kColumns * sizeof(float),
+                                           Placement::map({Place::on(device()), Place::host(), Place::on(device())}));
   Stream stream(device());
   stream.copy(span->data(), values.data(), span->bytes()).or_throw("copying");
   stream.wait().or_throw("copying");
@@ -282,6 +282,15 @@ TEST(Lookup, SamplesFollowCountsOrZipfsLaw) {
   EXPECT_NEAR(static_cast<double>(seen[0]) / seen[9], std::pow(10, 1.05), 3);
 }
 
+TEST(Lookup, LoadsAskMoreDifferentQueriesOfALargerTable) {
+  const std::vector<float> values(100'000, 1);
+  const Operator small = lookup({.data = values.data(), .row_count = 100, .column_count = 1});
+  EXPECT_EQ(serve::detail::load_queries(small), (64U << 10) / small.query_bytes);
+  const Operator large = lookup(table_of(values, 1));
+  EXPECT_EQ(serve::detail::load_queries(large), 4U * 100'000 / 32);
+  EXPECT_EQ(serve::detail::load_queries(lookup(table_of(values, 1), {.most = 1})), 65536U);
+}
+
 TEST(Lookup, NamesWhatIsWrong) {
   std::vector<float> values{1, 2, 3, 4};
   const std::vector<std::uint64_t> counts{1, 2, 3};
@@ -297,7 +306,8 @@ TEST(Lookup, NamesWhatIsWrong) {
   EXPECT_EQ(message_of(table_of(values, 2), {.threads = 0}), "lookup: threads must be 1 to 1024, not 0");
   EXPECT_EQ(message_of(table_of(values, 2), {.pooling = Pooling::mean, .weighted = true}),
             "lookup: weights are for pooling by sum");
-  EXPECT_EQ(message_of(table_of(values, 2), {.counts = counts}), "lookup: there are 3 counts, and the table has 2 rows");
+  EXPECT_EQ(message_of(table_of(values, 2), {.counts = counts}),
+            "lookup: there are 3 counts, and the table has 2 rows");
   EXPECT_EQ(message_of(table_of(values, 2), {.counts = zeros}), "lookup: counts are all 0");
   EXPECT_EQ(message_of(table_of(values, 2), {.counts = huge}), "lookup: counts add up to 2^64 or more");
   EXPECT_EQ(message_of(table_of(values, 2), {.exponent = -1}),

@@ -55,7 +55,7 @@ def test_the_gain_is_over_zero_copy(bench: ModuleType, monkeypatch: pytest.Monke
         yield bench.results.row(identity, [values.get(identity, 1.0)], "queries/s", None, {"verified": True})
 
     monkeypatch.setattr(bench.operator_rows, "rate", rate)
-    cases = SimpleNamespace(make=lambda name: (None, {}))
+    cases = SimpleNamespace(make=lambda _: (None, {}))
     rows = {row["id"]: row for row in bench._own_rows(cases, Device.parse("cpu"), given())}
     assert rows["operators.lookup.gain"]["value"] == pytest.approx(6)
     assert {"operators.lookup.unordered.qps", "operators.lookup.device.qps"} <= rows.keys()

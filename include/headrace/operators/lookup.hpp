@@ -54,10 +54,10 @@ struct LookupState {
   bool weighted;
 };
 
-/// The sum, mean or maximum over some rows of a table. A query is a number of rows (std::uint32_t), then room for `most`
-/// numbers of rows (std::uint32_t), then, where the operator is weighted, for as many weights (float). Rows may come in
-/// any order and more than once. What lies behind those that the number says does not matter. An answer is a float for
-/// each column; zeros for no rows.
+/// The sum, mean or maximum over some rows of a table. A query is a number of rows (std::uint32_t), then room for
+/// `most` numbers of rows (std::uint32_t), then, where the operator is weighted, for as many weights (float). Rows may
+/// come in any order and more than once. What lies behind those that the number says does not matter. An answer is a
+/// float for each column; zeros for no rows.
 ///
 /// A query that asks for more than `most` rows, or for a row that the table does not have, is answered by a quiet NaN
 /// in every column, and nothing outside the table is read. An operator has no other way to refuse one query alone.
@@ -90,10 +90,11 @@ struct Lookup {
   }
 
  private:
-  /// Units of a row that the threads of a block take at once, so that their parts fit in its memory.
-  static constexpr std::uint32_t kUnitsAtOnce = 32;
+  /// Units of a row that the threads of a block take at once. The parts of more would take memory from the cache that
+  /// holds popular rows.
+  static constexpr std::uint32_t kUnitsAtOnce = 16;
   static constexpr std::size_t kLineBytes = 64;
-  static constexpr std::size_t kPrefetchedBytes = 512;  ///< Of a row, on the host, which follows longer ones by itself.
+  static constexpr std::size_t kPrefetchedBytes = 512;  ///< The beginning of a row; processors follow on their own.
 
   struct Memory {
     alignas(16) float parts[kLookupParts][kUnitsAtOnce * kUnit];
@@ -121,7 +122,10 @@ struct Lookup {
       const std::uint32_t place = state.places == nullptr ? row : state.places[row];
       memory.places[i] = place;
       memory.weights[i] = 1.0F;
-      if (state.weighted) memcpy(&memory.weights[i], rows + state.most + i, sizeof(float));
+      if (state.weighted) {
+        const std::uint32_t bits = rows[state.most + i];
+        memcpy(&memory.weights[i], &bits, sizeof(bits));
+      }
       if (i + group.size() < count) row = rows[i + group.size()];
 #if !defined(__CUDA_ARCH__)
       const std::size_t row_bytes = std::size_t{state.units} * kUnit * bytes_of(state.element);

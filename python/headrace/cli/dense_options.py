@@ -51,7 +51,9 @@ class Dense:
     metric: Annotated[str | None, typer.Option("--metric", help="topk: dot or l2. Default: dot.")] = None
     dtype: Annotated[
         str | None,
-        typer.Option("--dtype", help="mlp, topk, lookup: type of stored elements, float16 or float32. Default: float16."),
+        typer.Option(
+            "--dtype", help="mlp, topk, lookup: type of stored elements, float16 or float32. Default: float16."
+        ),
     ] = None
     table: Annotated[
         Path | None,

@@ -102,8 +102,8 @@ OperatorOption = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME",
-        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, lookup, FILE.py:NAME (Python), "
-        "or FILE.so (C++).",
+        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, lookup, FILE.py:NAME "
+        "(Python), or FILE.so (C++).",
     ),
 ]
 ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]

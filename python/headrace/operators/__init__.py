@@ -1,4 +1,4 @@
-"""Operators: those that ship with Headrace (retrieval, mlp, topk, lookup, light, ...), functions of Python, shared objects.
+"""Operators: those that ship with Headrace (mlp, topk, lookup, retrieval, ...), functions of Python, shared objects.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
