@@ -71,7 +71,10 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
         device = Device.parse(given.device)
         topic = results.topic_of(given.save, device) if given.save else topic
         try:
-            rows.extend(measure(device))  # keeps those before an end by force
+            for row in measure(device):
+                rows.append(row)
+                if given.save:  # whatever ends the program later: a long run is not lost
+                    results.save(given.save, results.document(topic, device, rows))
         except KeyboardInterrupt:
             interrupted = True
             say("interrupted: what was measured so far is kept")

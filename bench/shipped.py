@@ -16,113 +16,59 @@ host's first ones with NumPy in float64.
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+import operator_rows
 import row_by_row
 import shipped_peers
-from headrace import Device, Operator, Plan, measure, operators, results
+from headrace import Device, operators, results
 from headrace.cli.options import duration
-from headrace.operators.dense import random_layers, random_matrix, reference_of
+from headrace.operators.dense import random_layers, random_matrix
 from headrace.profiles import Json
-from headrace.serve import find_rung, search_plan
+from headrace.serve import find_rung
 
 _SIZES = (256, 256, 256, 16)
 _COLUMNS, _BEST = 128, 10
-_CHECKED = 20  # answers of the host that are compared with NumPy
 _BATCH = 64
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--rung", default="dispatched", help="that answers single queries, by number or id")
-    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="of stored matrices")
+    operator_rows.add_options(parser)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of topk's matrix")
     parser.add_argument("--bound", type=duration, default=0.2e-3, help="on p99, of mlp")
     parser.add_argument("--scan-bound", type=duration, default=0.1, help="on p99, of topk")
-    parser.add_argument("--generators", type=int, default=1, help="threads that generate load")
-    parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
-    parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
     parser.add_argument("--save", type=Path, help="write the results file shipped.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
     return parser.parse_args()
-
-
-def _agrees(operator: Operator) -> bool:
-    """Whether the host's answers are those of NumPy in float64, as far as rounding lets them."""
-    reference = reference_of(operator)
-    assert reference is not None
-    queries = operator.sample(_CHECKED).view(np.float32)
-    return reference.differs(queries, operator.answer_on_host(queries)) is None
-
-
-def _rate(
-    identity: str, operator: Operator, plan: Plan, bound: float, device: Device, given: argparse.Namespace
-) -> Iterator[Json]:
-    """The row of the highest rate, where there is one."""
-    row_by_row.say(f"{identity} ...")
-    found = search_plan(
-        device,
-        operator,
-        plan,
-        bound=bound,
-        generators=given.generators,
-        confirmations=given.samples,
-        window=given.window,
-    )
-    if not found.confirmed:
-        row_by_row.say(f"  left out: {found.note}")
-        return
-    roofs = measure.roofs(device, operator, given.generators)
-    shared = {"dtype": given.dtype, "bound_us": bound * 1e6, "arrivals": "poisson"}
-    about = results.conditions(found.plan, found.confirmed[0], found.generators, shared)
-    right = all(load.wrong == load.failed == 0 < load.answered for load in found.confirmed)
-    about["verified"] = right and _agrees(operator)
-    rates = [load.measured_per_second for load in found.confirmed]
-    yield results.row(identity, rates, "queries/s", (roofs.lowest, roofs.lowest_name), about)
-
-
-def _one_by_one(
-    identity: str, queries: list[Any], call: shipped_peers.Call, samples: int, about: Json, at_once: int = 1
-) -> Json:
-    """The row of a library that is asked one query after the other, or so many at once, each waited for."""
-    rates = []
-    for query in queries:
-        call(query)
-    for _ in range(samples):
-        began = time.perf_counter()
-        for query in queries:
-            call(query)
-        rates.append(at_once * len(queries) / (time.perf_counter() - began))
-    return results.row(identity, rates, "queries/s", None, {"arrivals": "one after the other", **about})
 
 
 def _network_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     weights, biases = random_layers(_SIZES, 1)
     network = operators.mlp(weights, biases, dtype=given.dtype)
-    yield from _rate("operators.mlp.qps", network, find_rung(given.rung).plan, given.bound, device, given)
+    yield from operator_rows.rate("operators.mlp.qps", network, find_rung(given.rung).plan, given.bound, device, given)
 
     layers = list(zip(weights, biases, strict=True))
     queries = list(network.sample(1000).view(np.float32))
     by_numpy = shipped_peers.network_by_numpy(layers)
     right = np.allclose(by_numpy(queries[0]), network.answer_on_host(queries[0])[0], rtol=0.02, atol=0.02)
     about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
-    yield _one_by_one("operators.mlp.numpy.qps", queries, by_numpy, given.samples, about)
+    yield operator_rows.one_by_one("operators.mlp.numpy.qps", queries, by_numpy, given.samples, about)
     if (torch := shipped_peers.library("torch")) is None:
         return
-    where = _where(device)
+    where = operator_rows.where(device)
     calls = {"torch": shipped_peers.network_by_torch(torch, layers, where)}
     if where == "cuda":
         calls["graph"] = shipped_peers.network_by_graph(torch, layers)
     for name, call in calls.items():
-        right = all(np.allclose(call(query), by_numpy(query), rtol=1e-2, atol=1e-2) for query in queries[:_CHECKED])
+        right = all(
+            np.allclose(call(query), by_numpy(query), rtol=1e-2, atol=1e-2)
+            for query in queries[: operator_rows.CHECKED]
+        )
         about = {"verified": right, "dtype": "float32", "on": where}
-        yield _one_by_one(f"operators.mlp.{name}.qps", queries, call, given.samples, about)
+        yield operator_rows.one_by_one(f"operators.mlp.{name}.qps", queries, call, given.samples, about)
 
 
 def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
@@ -135,7 +81,7 @@ def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
         ("operators.topk.qps", find_rung(given.rung).plan),
         ("operators.topk.batch64.qps", batched),
     ):
-        rows += list(_rate(identity, best, plan, given.scan_bound, device, given))
+        rows += list(operator_rows.rate(identity, best, plan, given.scan_bound, device, given))
     yield from rows
     if len(rows) == 2:  # noqa: PLR2004
         single, batches = rows
@@ -148,26 +94,25 @@ def _search_rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     exact = operators.topk(matrix, _BEST, dtype="float32")
     right = np.array_equal(by_numpy(queries[0]), exact.answer_on_host(queries[0])["rows"][0])
     about = {"verified": bool(right), "dtype": "float32", "on": "processor"}
-    yield _one_by_one("operators.topk.numpy.qps", queries[:_CHECKED], by_numpy, given.samples, about)
+    yield operator_rows.one_by_one(
+        "operators.topk.numpy.qps", queries[: operator_rows.CHECKED], by_numpy, given.samples, about
+    )
     if (faiss := shipped_peers.library("faiss")) is not None:
         call = shipped_peers.search_by_faiss(faiss, matrix, _BEST)
-        right = all(np.array_equal(call(query)[0], by_numpy(query)) for query in queries[:_CHECKED])
+        right = all(np.array_equal(call(query)[0], by_numpy(query)) for query in queries[: operator_rows.CHECKED])
         about = {"verified": right, "dtype": "float32", "on": "processor", "threads": faiss.omp_get_max_threads()}
-        yield _one_by_one("operators.topk.faiss.qps", queries[:_CHECKED], call, given.samples, about)
+        yield operator_rows.one_by_one(
+            "operators.topk.faiss.qps", queries[: operator_rows.CHECKED], call, given.samples, about
+        )
         batch = np.stack(queries)
-        yield _one_by_one("operators.topk.faiss.batch64.qps", [batch], call, given.samples, about, _BATCH)
+        yield operator_rows.one_by_one("operators.topk.faiss.batch64.qps", [batch], call, given.samples, about, _BATCH)
     if (torch := shipped_peers.library("torch")) is None:
         return
-    where = _where(device)
+    where = operator_rows.where(device)
     call = shipped_peers.search_by_torch(torch, matrix, _BEST, where)
-    right = all(np.array_equal(call(query), by_numpy(query)) for query in queries[:_CHECKED])
+    right = all(np.array_equal(call(query), by_numpy(query)) for query in queries[: operator_rows.CHECKED])
     about = {"verified": right, "dtype": "float32", "on": where}
-    yield _one_by_one("operators.topk.torch.qps", queries, call, given.samples, about)
-
-
-def _where(device: Device) -> str:
-    """PyTorch's name for devices of that kind."""
-    return "cuda" if device.kind.name == "cuda" else "cpu"
+    yield operator_rows.one_by_one("operators.topk.torch.qps", queries, call, given.samples, about)
 
 
 def main() -> int:

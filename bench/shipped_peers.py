@@ -1,4 +1,7 @@
-"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py. Each function gives what answers one query."""
+"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py and bench/lookup.py.
+
+Each function gives what answers one query.
+"""
 
 import importlib
 from collections.abc import Callable
@@ -108,3 +111,22 @@ def search_by_faiss(faiss: Any, matrix: Array, best: int) -> Call:  # noqa: ANN4
     index = faiss.IndexFlatIP(matrix.shape[1])
     index.add(matrix)
     return lambda query: index.search(np.atleast_2d(query), best)[1]
+
+
+def pooled_by_numpy(table: Array) -> Call:
+    """The sum of a table's rows for each query, which is an array of numbers of rows; a batch has a row for each."""
+    return lambda query: table[query].astype(np.float32).sum(axis=-2)
+
+
+def pooled_by_torch(torch: Any, table: Array, where: str) -> Call:  # noqa: ANN401
+    """The same by embedding_bag on a device of PyTorch's, which has the whole table. Batches have equal queries."""
+    stored = torch.from_numpy(table).to(where)
+
+    def answer(query: Array) -> Array:
+        rows = torch.from_numpy(np.atleast_2d(query)).to(where)
+        with torch.inference_mode():
+            pooled = torch.nn.functional.embedding_bag(rows, stored, mode="sum")
+        found: Array = pooled.float().cpu().numpy()
+        return found if query.ndim > 1 else found[0]
+
+    return answer

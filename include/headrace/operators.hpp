@@ -8,6 +8,7 @@
 #include "headrace/operators/index.hpp"
 #include "headrace/operators/light.hpp"
 #include "headrace/operators/load_library.hpp"
+#include "headrace/operators/lookup.hpp"
 #include "headrace/operators/mlp.hpp"
 #include "headrace/operators/reference.hpp"
 #include "headrace/operators/retrieval.hpp"

@@ -1,19 +1,22 @@
 #include "operators/elements/stored.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/detail/uploads.hpp"
+#include "headrace/device/span.hpp"
 #include "operators/sample.hpp"
 
 namespace headrace::operators {
 
 StoredElements::StoredElements(ElementType type, std::size_t count)
-    : type_(type),
-      bytes_(count * (type == ElementType::float16 ? sizeof(std::uint16_t) : sizeof(float))),
-      lines_((bytes_ + sizeof(Line) - 1) / sizeof(Line)) {}
+    : type_(type), bytes_(count * bytes_of(type)), lines_((bytes_ + sizeof(Line) - 1) / sizeof(Line)) {}
 
 bool StoredElements::set(std::size_t index, float value) noexcept {
   auto* const to = reinterpret_cast<std::byte*>(lines_.data());
@@ -30,6 +33,29 @@ std::span<const std::byte> StoredElements::bytes() const noexcept {
   return {reinterpret_cast<const std::byte*>(lines_.data()), bytes_};
 }
 
+StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uint32_t columns, ElementType type,
+                             std::uint64_t elements) {
+  try {
+    return {type, elements};
+  } catch (const std::bad_alloc&) {
+    throw SystemError(Errc::out_of_memory,
+                      fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory", name, rows, columns,
+                                  to_string(type), elements * bytes_of(type)));
+  }
+}
+
+float element_at(const void* data, ElementType type, std::uint64_t index) noexcept {
+  const auto* const from = static_cast<const std::byte*>(data) + index * bytes_of(type);
+  if (type == ElementType::float32) {
+    float value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  return from_float16(bits);
+}
+
 Placed place_on(Device device, std::span<const std::byte> bytes, std::string_view doing) {
   if (device.properties().host_cores) return {bytes.data(), nullptr};
   Uploads uploads(device, doing);
@@ -37,6 +63,18 @@ Placed place_on(Device device, std::span<const std::byte> bytes, std::string_vie
   auto uploaded = std::make_shared<const std::vector<Buffer>>(uploads.finish());
   const std::byte* const data = uploaded->front().data();
   return {data, std::move(uploaded)};
+}
+
+Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes, std::string_view doing) {
+  const std::size_t pages = (bytes.size() + kPageBytes - 1) / kPageBytes;
+  // Pages of equal heat go to the device in their order.
+  const Placement placement = Placement::budget(device, device_bytes, std::vector<std::uint64_t>(pages, 1));
+  auto span = std::make_shared<Span>(device, bytes.size(), placement);
+  Stream stream(device);
+  stream.copy(span->data(), bytes.data(), bytes.size()).or_throw(doing);
+  stream.wait().or_throw(doing);
+  const std::byte* const data = span->data();
+  return {data, std::move(span)};
 }
 
 void random_vector(std::uint64_t index, std::byte* to, std::uint32_t count) noexcept {

@@ -33,6 +33,14 @@ class StoredElements {
   std::vector<Line> lines_;
 };
 
+/// Room for `rows` rows of `columns` columns, which take `elements` elements as they are stored, all 0. Throws
+/// SystemError (Errc::out_of_memory) that says how many bytes operator `name` needs.
+[[nodiscard]] StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uint32_t columns,
+                                           ElementType type, std::uint64_t elements);
+
+/// Element number `index` of an array in host memory.
+[[nodiscard]] float element_at(const void* data, ElementType type, std::uint64_t index) noexcept;
+
 /// What a device reads of memory of the host: that memory itself where kernels run on the host, else a copy.
 struct Placed {
   const std::byte* data = nullptr;
@@ -42,6 +50,11 @@ struct Placed {
 /// Throws DeviceError where the device has not that much memory.
 /// @param doing  for errors
 [[nodiscard]] Placed place_on(Device device, std::span<const std::byte> bytes, std::string_view doing);
+
+/// The same with at most `device_bytes` of it, in whole pages from the first byte on, in the memory of a GPU, and the
+/// rest in page-locked memory of the host, which kernels read over the link.
+[[nodiscard]] Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes,
+                                  std::string_view doing);
 
 /// Number `index` of a family of random vectors of float32, uniform in [-1, 1).
 void random_vector(std::uint64_t index, std::byte* to, std::uint32_t count) noexcept;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "operators/retrieval/synthetic.hpp"
-#include "operators/retrieval/zipf.hpp"
+#include "operators/zipf.hpp"
 
 namespace headrace::operators {
 

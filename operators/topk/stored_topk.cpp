@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -17,8 +15,6 @@ namespace headrace::operators {
 namespace {
 
 constexpr std::uint64_t kRowsMost = (std::uint64_t{1} << 32) - kTopkTileRows;
-
-std::size_t bytes_of(ElementType type) { return type == ElementType::float16 ? sizeof(std::uint16_t) : sizeof(float); }
 
 std::uint64_t whole_tiles(std::uint64_t rows) { return (rows + kTopkTileRows - 1) / kTopkTileRows * kTopkTileRows; }
 
@@ -37,26 +33,7 @@ void require_sound(const TopkMatrix& matrix, const TopkOptions& options) {
 StoredElements room_for(const TopkMatrix& matrix, const TopkOptions& options) {
   require_sound(matrix, options);
   const std::uint64_t elements = whole_tiles(matrix.row_count) * whole_units(matrix.column_count);
-  try {
-    return {options.element, elements};
-  } catch (const std::bad_alloc&) {
-    throw SystemError(
-        Errc::out_of_memory,
-        fmt::format("topk: {} rows of {} columns as {} take {} bytes of host memory", matrix.row_count,
-                    matrix.column_count, to_string(options.element), elements * bytes_of(options.element)));
-  }
-}
-
-float element_of(const TopkMatrix& matrix, std::uint64_t index) {
-  const auto* const from = static_cast<const std::byte*>(matrix.data) + index * bytes_of(matrix.element);
-  if (matrix.element == ElementType::float32) {
-    float value;
-    std::memcpy(&value, from, sizeof(value));
-    return value;
-  }
-  std::uint16_t bits;
-  std::memcpy(&bits, from, sizeof(bits));
-  return from_float16(bits);
+  return room_for_rows("topk", matrix.row_count, matrix.column_count, options.element, elements);
 }
 
 }  // namespace
@@ -75,7 +52,7 @@ void StoredTopk::store(const TopkMatrix& matrix) {
   for (std::uint64_t row = 0; row < matrix.row_count; ++row) {
     const std::uint64_t first = row / kTopkTileRows * kTopkTileRows * state_.units + row % kTopkTileRows;
     for (std::uint32_t column = 0; column < matrix.column_count; ++column) {
-      const float value = element_of(matrix, row * matrix.column_count + column);
+      const float value = element_at(matrix.data, matrix.element, row * matrix.column_count + column);
       const std::uint64_t unit = first + std::uint64_t{column / kUnit} * kTopkTileRows;
       if (tiles_.set(unit * kUnit + column % kUnit, value)) continue;
       throw UsageError(fmt::format("topk: element ({}, {}) of the matrix is {}, which is not finite as {}", row, column,

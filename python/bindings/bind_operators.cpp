@@ -24,6 +24,7 @@
 #include "headrace/operators/load_library.hpp"
 #include "headrace/operators/reference.hpp"
 #include "headrace/operators/retrieval.hpp"
+#include "kept.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -112,17 +113,6 @@ void bind_library(nb::module_& module) {
       "DataError "
       "for what is no whole shared object for this machine, and UsageError where it has no operator or was built for "
       "another version of Headrace, which the message names.");
-}
-
-/// An object that C++ keeps, whichever thread lets go of it last. It stays where the interpreter has ended by then.
-std::shared_ptr<const void> keep(nb::object object) {
-  return {object.release().ptr(), [](const void* held) {
-            try {
-              const GilAcquire acquired;
-              nb::handle(static_cast<PyObject*>(const_cast<void*>(held))).dec_ref();
-            } catch (const Exception&) {  // NOLINT(bugprone-empty-catch): it stays, see above
-            }
-          }};
 }
 
 /// Query `index`, as a function of Python makes it.

@@ -180,7 +180,7 @@ void bind_moves(nb::class_<SpanHandle>& span) {
           "trim", [](SpanHandle& self) { self.span().trim(); },
           "Gives back the pages kept from moves; later moves keep pages again.")
       .def("release", &SpanHandle::release,
-           "Gives everything back now. Raises UsageError while arrays look at the span.")
+           "Gives everything back now. Raises UsageError while arrays or operators look at the span.")
       .def(
           "share", [](const SpanHandle& self) { return self.span().share(); },
           "The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError when the "

@@ -10,6 +10,7 @@ void bind_exit(nanobind::module_& module);
 void bind_output(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_dense(nanobind::module_& module);
+void bind_lookup(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
 void bind_copies(nanobind::module_& module);
 void bind_index_pages(nanobind::module_& module);

@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_link_latency(module);
   headrace::python::bind_tuner(module);
   headrace::python::bind_span(module);
+  headrace::python::bind_lookup(module);
   headrace::python::bind_oversubscription(module);
   headrace::python::bind_advice(module);
   headrace::python::bind_ranks(module);

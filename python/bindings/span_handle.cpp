@@ -66,7 +66,7 @@ void SpanHandle::move(PageRange pages, Place to) {
 
 void SpanHandle::release() {
   if (const int views = host_views_ + device_views_; views > 0) {
-    throw UsageError(fmt::format("{} arrays look at the span; delete them first", views));
+    throw UsageError(fmt::format("{} arrays or operators look at the span; delete them first", views));
   }
   span_.release();
 }

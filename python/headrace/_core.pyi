@@ -2381,7 +2381,7 @@ class Span:
 
     def release(self) -> None:
         """
-        Gives everything back now. Raises UsageError while arrays look at the span.
+        Gives everything back now. Raises UsageError while arrays or operators look at the span.
         """
 
     def share(self) -> SharedPages:
@@ -2421,6 +2421,16 @@ class Span:
         """
         A span of profile.bytes placed as advise() says: all on the host for zero-copy, what fits on the device for managed memory.
         """
+
+def lookup_operator(table: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDArray[numpy.float16], most: int, pooling: str, weighted: bool, dtype: str, device_bytes: int | None, counts: numpy.typing.NDArray[numpy.uint64] | None, exponent: float | None, threads: int) -> Operator:
+    """
+    Pooled rows of a table of float32 or float16, which is copied. See operators.lookup().
+    """
+
+def lookup_operator_of_span(span: Span, rows: int, columns: int, most: int, pooling: str, weighted: bool, dtype: str, exponent: float | None, threads: int) -> Operator:
+    """
+    Pooled rows that lie in a span, which the operator keeps. See operators.lookup().
+    """
 
 class OversubscriptionCell:
     """One thing that `oversubscribe` measures."""

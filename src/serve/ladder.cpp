@@ -185,7 +185,7 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& asked
   if (progress) progress({});
   LadderResult result;
   result.roofs = measure_roofs(device, op, options.single_thread ? 1 : options.generators);
-  const detail::QuerySet queries(op, options.seed, detail::load_queries(op.query_bytes));
+  const detail::QuerySet queries(op, options.seed, detail::load_queries(op));
   for (const Rung& rung : rungs()) {
     if (!options.rungs.empty() && std::ranges::find(options.rungs, rung.number) == options.rungs.end()) continue;
     if (options.stop.stop_requested()) break;

@@ -24,7 +24,7 @@ std::uint32_t checked_generators(std::uint32_t generators) {
 
 struct LoadSession::State {
   State(Device device, Operator op, Plan plan, std::uint32_t generators, std::uint64_t seed)
-      : queries(op, seed, detail::load_queries(op.query_bytes)),
+      : queries(op, seed, detail::load_queries(op)),
         engine(device, std::move(op), detail::beside_generators(std::move(plan), generators)),
         targets(detail::connect_targets(engine, queries, generators)),
         processors(detail::generator_processors(device, engine.plan(), generators)) {}

@@ -12,12 +12,12 @@
 namespace headrace::serve::detail {
 
 /// Different queries that a load asks, over and over: so many that their cost is that of the operator's queries on
-/// average, and so few that they lie in a core's own cache, as those do that a client has just made.
-[[nodiscard]] constexpr std::size_t load_queries(std::size_t query_bytes) noexcept {
+/// average, and otherwise so few that they lie in a core's own cache, as those do that a client has just made.
+[[nodiscard]] inline std::size_t load_queries(const Operator& op) noexcept {
   constexpr std::size_t kBytes = 64 * kKiB;
   constexpr std::size_t kLeast = 64;
   constexpr std::size_t kMost = 512;
-  return std::clamp(kBytes / query_bytes, kLeast, kMost);
+  return std::max(std::clamp(kBytes / op.query_bytes, kLeast, kMost), op.samples_least);
 }
 
 /// Queries of an operator with the answers that the host gives to them.

@@ -20,7 +20,6 @@ namespace headrace::serve {
 
 namespace {
 
-constexpr std::size_t kQueries = 256;
 constexpr Duration kComputeTime = std::chrono::milliseconds(100);
 /// Threads of a block that answers a query alone: tried beside the operator's own shape, because few large blocks can
 /// answer more than many small ones.
@@ -220,7 +219,7 @@ std::string Roofs::lowest_name() const {
 }
 
 Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators) {
-  const detail::QuerySet queries(op, 0, kQueries);
+  const detail::QuerySet queries(op, 0, detail::load_queries(op));
   const measure::MemoryRoofs memory = measure::measure_memory_roofs(device);
   Roofs roofs;
   roofs.link_in = memory.to_device / static_cast<double>(op.query_bytes);

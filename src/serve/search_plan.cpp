@@ -36,7 +36,7 @@ class PlanSearcher {
   PlanSearcher(Device device, const Operator& op, const Plan& plan, const PlanSearchOptions& options)
       : options_(options),
         trial_options_(trial_options(options)),
-        queries_(op, options.seed, detail::load_queries(op.query_bytes)),
+        queries_(op, options.seed, detail::load_queries(op)),
         trial_(device, op, queries_, candidate_of(device, op, plan, options.generators), trial_options_) {}
 
   PlanSearch run() {

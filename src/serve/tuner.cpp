@@ -30,7 +30,7 @@ void validate(const TunerOptions& options) {
 class Bench {
  public:
   Bench(Device device, const Operator& op, const TunerOptions& options)
-      : device_(device), op_(op), queries_(op, options.seed, detail::load_queries(op.query_bytes)), trial_{options} {}
+      : device_(device), op_(op), queries_(op, options.seed, detail::load_queries(op)), trial_{options} {}
 
   [[nodiscard]] TrialResult search(const Candidate& candidate, double start, double least) const {
     return Trial(device_, op_, queries_, candidate, trial_).search(start, least);

@@ -1,4 +1,4 @@
-"""mlp and topk on the command line: their files and options."""
+"""mlp, topk and lookup on the command line: their files and options."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,14 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_check_compares_every_plan_with_numpy(network: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.npy"
     np.save(rows, np.random.default_rng(4).normal(0, 1, (300, 6)))
-    for words in (["mlp", "--weights", network, "--dtype", "float32"], ["topk", "--matrix", rows, "--k", 2]):
+    counts = tmp_path / "counts.npy"
+    np.save(counts, np.arange(300))
+    for words in (
+        ["mlp", "--weights", network, "--dtype", "float32"],
+        ["topk", "--matrix", rows, "--k", 2],
+        ["lookup", "--table", rows, "--most", 5, "--pooling", "mean", "--device-bytes", "1KiB", "--counts", counts],
+        ["lookup", "--table", rows, "--weighted", "--exponent", 0, "--device-bytes", "0"],
+    ):
         done = RUN.invoke(app, ["check", *map(str, words), "--queries", "20", "--json"])
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
@@ -58,7 +65,14 @@ def test_check_compares_every_plan_with_numpy(network: Path, tmp_path: Path) -> 
         (["load", "--rate", "1000", "--operator", "mlp", "--metric", "l2"], "operator mlp has no --metric"),
         (["ladder", "--operator", "topk", "--steps", "3"], "operator topk has no --steps"),
         (["serve", "light", "--k", "3"], "--k is for topk, which is not served"),
-        (["serve", "light", "--dtype", "float32"], "--dtype is for mlp and topk, which is not served"),
+        (["serve", "light", "--dtype", "float32"], "--dtype is for mlp, topk and lookup, which is not served"),
+        (["serve", "topk", "--device-bytes", "0"], "--device-bytes is for lookup, which is not served"),
+        (["load", "--rate", "1000", "--operator", "topk", "--weighted"], "operator topk has no --weighted"),
+        (["ladder", "--operator", "mlp", "--device-bytes", "1GiB"], "operator mlp has no --device-bytes"),
+        (["check", "lookup", "--matrix", "rows.npy"], "operator lookup has no --matrix"),
+        (["check", "lookup", "--counts", "nothing.npy"], "there is no file nothing.npy"),
+        (["check", "lookup", "--most", "5000"], "lookup: most must be 1 to 1024, not 5000"),
+        (["check", "lookup", "--pooling", "mean", "--weighted"], "lookup: weights are for pooling by sum"),
         (["check", "topk", "--matrix", "nothing.npy"], "there is no file nothing.npy"),
         (["check", "topk", "--k", "300"], "topk: k must be 1 to 256, not 300"),
         (["check", "mlp", "--activation", "tanh"], "an activation is relu or identity, not 'tanh'"),
@@ -77,6 +91,8 @@ def test_files_that_are_no_arrays(network: Path, tmp_path: Path) -> None:
     np.savez(names, w=np.ones((2, 2)))
     for words, message in (
         (["check", "topk", "--matrix", network], f"{network} has several arrays: give an .npy file with the matrix"),
+        (["check", "lookup", "--table", network], f"{network} has several arrays: give an .npy file with the table"),
+        (["check", "lookup", "--counts", text], f"{text} is no .npy file with an array of numbers: "),
         (["check", "topk", "--matrix", text], f"{text} is no .npy file with an array of numbers: "),
         (["check", "mlp", "--weights", text], f"{text} is no .npz file with arrays of numbers: "),
         (

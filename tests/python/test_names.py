@@ -55,7 +55,7 @@ INTERNAL = {
     *("InputTensor", "ModelInput", "ServerEndpoint", "ServerLoad", "describe_model", "load_server"),  # load --url
     *("PriorityLoad", "PriorityLoads"),  # what load_server() says
     *("RingDescription", "describe_ring", "load_rings"),  # the same through shared memory
-    *("mlp_operator", "topk_operator"),  # operators.mlp() and operators.topk()
+    *("lookup_operator", "lookup_operator_of_span", "mlp_operator", "topk_operator"),  # operators.mlp() and others
     "version",  # headrace.__version__
 }
 

@@ -16,7 +16,7 @@ def bench() -> ModuleType:
 
 
 def test_numpy_stands_beside_both_operators(bench, monkeypatch):
-    monkeypatch.setattr(bench, "_rate", lambda *_: iter(()))  # the search for a rate, which takes a minute
+    monkeypatch.setattr(bench.operator_rows, "rate", lambda *_: iter(()))  # the search for a rate, which takes a minute
     given = argparse.Namespace(dtype="float32", rung="dispatched", rows=500, bound=1.0, scan_bound=1.0, samples=1)
     device = Device.parse("cpu")
     rows = [*bench._network_rows(device, given), *bench._search_rows(device, given)]
@@ -35,7 +35,7 @@ def test_the_share_is_of_batches(bench, monkeypatch):
         batches.append(plan.batch_max)
         yield bench.results.row(identity, [values[identity]], "queries/s", None, {"verified": True})
 
-    monkeypatch.setattr(bench, "_rate", rate)
+    monkeypatch.setattr(bench.operator_rows, "rate", rate)
     given = argparse.Namespace(dtype="float16", rung="dispatched", rows=500, scan_bound=1.0, samples=1)
     rows = {row["id"]: row for row in bench._search_rows(Device.parse("cpu"), given)}
     assert rows["operators.topk.share"]["value"] == pytest.approx(0.75)
@@ -44,7 +44,7 @@ def test_the_share_is_of_batches(bench, monkeypatch):
 
 def test_an_operator_that_differs_from_numpy_is_not_verified(bench, monkeypatch):
     network = operators.mlp(sizes=[20, 5])
-    assert bench._agrees(network)
-    reference = bench.reference_of(network)
+    assert bench.operator_rows.agrees(network)
+    reference = bench.operator_rows.reference_of(network)
     monkeypatch.setattr(reference, "_layers", [(matrix + np.float64(1e-3), bias) for matrix, bias in reference._layers])
-    assert not bench._agrees(network)
+    assert not bench.operator_rows.agrees(network)

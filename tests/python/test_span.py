@@ -140,7 +140,7 @@ def test_arrays_keep_the_span():
 @pytest.mark.parametrize("look", [Span.numpy, memoryview, np.from_dlpack])
 def test_a_span_is_not_taken_from_under_an_array(span: Span, look):
     array = look(span)
-    with pytest.raises(headrace.UsageError, match="1 arrays look at the span"):
+    with pytest.raises(headrace.UsageError, match="1 arrays or operators look at the span"):
         span.release()
     with pytest.raises(headrace.UsageError, match="look at the span"):
         span.allow_host(Right.none)

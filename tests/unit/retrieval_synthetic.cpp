@@ -13,7 +13,7 @@
 #include "headrace/operators/retrieval.hpp"
 #include "operators/retrieval/synthetic.hpp"
 #include "operators/retrieval/synthetic_documents.hpp"
-#include "operators/retrieval/zipf.hpp"
+#include "operators/zipf.hpp"
 #include "tests/unit/retrieval_support.hpp"
 
 namespace headrace::operators {

@@ -98,6 +98,9 @@ struct Operator {
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample;
+  /// How many different samples a load asks at least, over and over. 0: some hundreds, which lie in a core's own cache.
+  /// More where caches would otherwise hold all that these queries read, such as their rows of a large table.
+  std::size_t samples_least = 0;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
   /// The same of queries, for a server. Empty where it is not known.

@@ -66,8 +66,8 @@ def check_operator(
 ) -> None:
     """Compare the answers of an operator in a file under every schedule with its reference.
 
-    For mlp and topk, that is NumPy in float64; for a shared object, what the host answers. The first query whose
-    answer is another one is shown. Exit status: 0 where all are equal, else 1.
+    For mlp, topk and lookup, that is NumPy in float64; for a shared object, what the host answers. The first query
+    whose answer is another one is shown. Exit status: 0 where all are equal, else 1.
 
     Example: headrace check my_operator.py
     """

@@ -1,4 +1,4 @@
-"""Options of the operators over dense matrices, mlp and topk."""
+"""Options of the operators over dense matrices: mlp, topk and lookup."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,16 +9,29 @@ import typer
 from numpy.typing import NDArray
 
 from headrace import Operator, UsageError
+from headrace.base import parse_bytes
 from headrace.errors import DataError, MissingFileError
 from headrace.npy import BROKEN
-from headrace.operators import mlp, topk
+from headrace.operators import lookup, mlp, topk
 
-_HAS = {"mlp": ("weights", "activation", "dtype"), "topk": ("matrix", "k", "metric", "dtype")}
+_HAS = {
+    "mlp": ("weights", "activation", "dtype"),
+    "topk": ("matrix", "k", "metric", "dtype"),
+    "lookup": ("table", "most", "pooling", "weighted", "dtype", "device_bytes", "counts", "exponent"),
+}
+_FILES = ("weights", "matrix", "table", "counts")
+
+
+def _bytes(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Operators mlp and topk."""
+    """Operators mlp, topk and lookup."""
 
     weights: Annotated[
         Path | None,
@@ -38,45 +51,97 @@ class Dense:
     metric: Annotated[str | None, typer.Option("--metric", help="topk: dot or l2. Default: dot.")] = None
     dtype: Annotated[
         str | None,
-        typer.Option("--dtype", help="mlp, topk: type of stored elements, float16 or float32. Default: float16."),
+        typer.Option(
+            "--dtype", help="mlp, topk, lookup: type of stored elements, float16 or float32. Default: float16."
+        ),
+    ] = None
+    table: Annotated[
+        Path | None,
+        typer.Option("--table", readable=False, help="lookup: an .npy with the rows. Default: random, 250,000 x 64."),
+    ] = None
+    most: Annotated[
+        int | None, typer.Option("--most", min=1, help="lookup: rows that a query may ask for. Default: 32.")
+    ] = None
+    pooling: Annotated[
+        str | None, typer.Option("--pooling", help="lookup: sum, mean or max of the rows. Default: sum.")
+    ] = None
+    weighted: Annotated[
+        bool | None, typer.Option("--weighted", help="lookup: queries have a weight for each row.", show_default=False)
+    ] = None
+    device_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--device-bytes",
+            parser=_bytes,
+            metavar="SIZE",
+            help="lookup: the most of the table on each GPU, such as 40GiB; other rows lie on the host. Default: all.",
+        ),
+    ] = None
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            "--counts",
+            readable=False,
+            help="lookup: an .npy that says how often each row is asked for; the most popular go to the GPU, and "
+            "samples follow it. Default: the first rows go there.",
+        ),
+    ] = None
+    exponent: Annotated[
+        float | None,
+        typer.Option(
+            "--exponent",
+            min=0,
+            help="lookup: of Zipf's law, by which samples draw rows. Default: as --counts says; without, 1.05.",
+        ),
     ] = None
 
     def require_none_but(self, name: str) -> None:
         """Raises UsageError naming an option that was given and that operator `name` does not have."""
         for field in fields(self):
             if getattr(self, field.name) is not None and field.name not in _HAS.get(name, ()):
-                raise UsageError(f"operator {name} has no --{field.name}")
+                raise UsageError(f"operator {name} has no {_option(field.name)}")
 
     def require_some_of(self, words: list[str]) -> None:
         """Raises UsageError naming an option that was given and that no operator among `words` has."""
         for field in fields(self):
             has = [name for name, names in _HAS.items() if field.name in names]
             if getattr(self, field.name) is not None and not set(has) & set(words):
-                raise UsageError(f"--{field.name} is for {' and '.join(has)}, which is not served")
+                raise UsageError(f"{_option(field.name)} is for {_list(has)}, which is not served")
 
     def of(self, name: str) -> "Dense":
         """What operator `name` has of these options."""
         return Dense(**{field: getattr(self, field) for field in _HAS.get(name, ())})
 
     def make(self, name: str, threads: int | None) -> Operator:
-        """Operator mlp or topk.
+        """Operator mlp, topk or lookup.
 
         Raises:
-            UsageError: as mlp() and topk() do.
+            UsageError: as mlp(), topk() and lookup() do.
             DataError: for a file that is no such array.
         """
-        given: dict[str, Any] = {
-            field: getattr(self, field) for field in ("activation", "k", "metric", "dtype") if getattr(self, field)
-        }
+        has = {field: getattr(self, field) for field in _HAS[name] if field not in _FILES}
+        given: dict[str, Any] = {field: value for field, value in has.items() if value is not None}
         if threads is not None:
             given["threads"] = threads
         if name == "topk":
-            return topk(None if self.matrix is None else _read_matrix(self.matrix), **given)
+            return topk(_read_array(self.matrix, "matrix"), **given)
+        if name == "lookup":
+            return lookup(_read_array(self.table, "table"), counts=_read_array(self.counts, "counts"), **given)
         weights, biases = (None, None) if self.weights is None else _read_layers(self.weights)
         return mlp(weights, biases, **given)
 
 
-def _read_matrix(path: Path) -> NDArray[Any]:
+def _list(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _read_array(path: Path | None, what: str) -> NDArray[Any] | None:
+    if path is None:
+        return None
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
     try:
@@ -85,7 +150,7 @@ def _read_matrix(path: Path) -> NDArray[Any]:
     except BROKEN as error:
         raise DataError(f"{path} is no .npy file with an array of numbers: {error}") from error
     if not isinstance(found, np.ndarray):
-        raise DataError(f"{path} has several arrays: give an .npy file with the matrix")
+        raise DataError(f"{path} has several arrays: give an .npy file with the {what}")
     return found
 
 

@@ -65,6 +65,7 @@ class OperatorName(StrEnum):
     retrieval = "retrieval"
     mlp = "mlp"
     topk = "topk"
+    lookup = "lookup"
 
 
 class Arrivals(StrEnum):
@@ -101,8 +102,8 @@ OperatorOption = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME",
-        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, FILE.py:NAME (Python), or "
-        "FILE.so (C++).",
+        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, lookup, FILE.py:NAME "
+        "(Python), or FILE.so (C++).",
     ),
 ]
 ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
@@ -189,6 +190,7 @@ def make_operator(
         OperatorName.retrieval: {"threads"},
         OperatorName.mlp: {"threads"},
         OperatorName.topk: {"threads"},
+        OperatorName.lookup: {"threads"},
     }[OperatorName(name)]
     for parameter in sorted(values.keys() - has):
         option = "block-threads" if parameter == "threads" else parameter.replace("_", "-")
@@ -202,7 +204,7 @@ def make_operator(
         return light(**values)
     if name == OperatorName.reference:
         return reference(**values)
-    if name in {OperatorName.mlp, OperatorName.topk}:
+    if name in {OperatorName.mlp, OperatorName.topk, OperatorName.lookup}:
         return of_dense.make(name, values.get("threads"))
     if index is None:
         raise UsageError("operator retrieval needs --index FILE, made by: headrace index build SOURCE FILE")

@@ -26,6 +26,7 @@ _PER_QUERY = {
     options.OperatorName.retrieval: 1,
     options.OperatorName.mlp: 1,
     options.OperatorName.topk: 1,
+    options.OperatorName.lookup: 1,
 }
 
 

@@ -187,8 +187,8 @@ def serve(  # noqa: PLR0915 - a list of steps
         list[str],
         typer.Argument(
             metavar="OPERATOR",
-            help="light, reference, mlp, topk, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a folder "
-            "for those of its *.py and *.so.",
+            help="light, reference, mlp, topk, lookup, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a "
+            "folder for those of its *.py and *.so.",
         ),
     ],
     address: Annotated[

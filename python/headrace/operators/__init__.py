@@ -1,4 +1,4 @@
-"""Operators: those that ship with Headrace (retrieval, mlp, topk, light, ...), functions of Python, shared objects.
+"""Operators: those that ship with Headrace (mlp, topk, lookup, retrieval, ...), functions of Python, shared objects.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
@@ -36,6 +36,7 @@ from headrace._core import (
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.operators.dense import mlp, topk
 from headrace.operators.group import Group
+from headrace.operators.lookup_operator import lookup
 from headrace.operators.python_operator import PythonOperator, operator
 from headrace.operators.source_operator import SourceOperator, from_source
 
@@ -56,6 +57,7 @@ __all__ = [
     "from_source",
     "light",
     "load_library",
+    "lookup",
     "mlp",
     "operator",
     "reference",

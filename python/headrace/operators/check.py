@@ -51,10 +51,10 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
     engines answer, bit by bit, with that. Batches begin and end anywhere in the queries. On a GPU it is an engine there
     that calls the function once a query: its threads may add up in another order than a CPU device's one.
 
-    mlp() and topk() are compared with NumPy in float64, and `tolerance` does not matter: each has a bound of the error
-    that float32 may make. Any other operator that was not made by @operator has no reference but itself: the first
-    result compares what an engine answers to one query at a time with what the host answers. On a CPU device this is
-    the same code.
+    mlp(), topk() and lookup() are compared with NumPy in float64, and `tolerance` does not matter: each has a bound of
+    the error that float32 may make. Any other operator that was not made by @operator has no reference but itself: the
+    first result compares what an engine answers to one query at a time with what the host answers. On a CPU device this
+    is the same code.
 
     Raises:
         UsageError: for an operator that has no sample queries.

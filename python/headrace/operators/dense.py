@@ -17,9 +17,9 @@ _TYPES = ("float16", "float32")
 _MLP_SIZES = (256, 256, 256, 16)
 _TOPK_SHAPE = (100_000, 128)
 _BIAS = 0.1
-_ROUNDING = 2.0**-24
+ROUNDING = 2.0**-24
 """Relative, of one operation in float32 (rounded to the nearest)."""
-_TINY = 1e-40
+TINY = 1e-40
 """What the underflow of a few thousand products may add up to."""
 
 
@@ -33,8 +33,14 @@ class Reference(Protocol):
         """The first query whose answer is further off than rounding explains; None where none is."""
 
 
+def compare_with(operator: Operator, reference: Reference) -> Operator:
+    """The operator, whose reference_of() this is from now on."""
+    setattr(operator, _REFERENCE, reference)
+    return operator
+
+
 def reference_of(operator: Operator) -> Reference | None:
-    """What NumPy says beside an operator of this module; None for others."""
+    """What NumPy says beside mlp(), topk() and lookup(); None for others."""
     found: Reference | None = getattr(operator, _REFERENCE, None)
     return found
 
@@ -85,15 +91,14 @@ def mlp(
         raise UsageError(f"mlp: {len(weights)} layers have weights, and {len(biases)} have biases")
     layers = [
         (
-            _floats(f"mlp: weights of layer {number}", matrix, 2),
-            None if vector is None else _floats(f"mlp: biases of layer {number}", vector, 1),
+            floats_of(f"mlp: weights of layer {number}", matrix, 2),
+            None if vector is None else floats_of(f"mlp: biases of layer {number}", vector, 1),
         )
         for number, (matrix, vector) in enumerate(zip(weights, biases, strict=True))
     ]
-    stored = _type_name("mlp", dtype)
+    stored = stored_type("mlp", dtype)
     made = mlp_operator(layers, activation, stored, threads)
-    setattr(made, _REFERENCE, _MlpReference(layers, activation, np.dtype(stored)))
-    return made
+    return compare_with(made, _MlpReference(layers, activation, np.dtype(stored)))
 
 
 def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[Floats]]:
@@ -108,7 +113,15 @@ def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[F
     return weights, biases
 
 
-def _floats(what: str, given: ArrayLike, dimensions: int) -> Floats:
+def rows_of(what: str, given: ArrayLike) -> NDArray[Any]:
+    """A matrix, contiguous: float16 as it is, all else as float32."""
+    array = np.asarray(given) if hasattr(given, "dtype") else None
+    if array is not None and array.dtype == np.float16 and array.ndim == 2:  # noqa: PLR2004
+        return np.ascontiguousarray(array)
+    return floats_of(what, given, 2)
+
+
+def floats_of(what: str, given: ArrayLike, dimensions: int) -> Floats:
     """An array of so many dimensions, as float32 and contiguous."""
     try:
         array = np.asarray(given)
@@ -160,26 +173,24 @@ def topk(
     array([[0, 2]], dtype=uint32)
     """
     if matrix is None:
-        matrix = random_matrix(_TOPK_SHAPE if shape is None else shape, seed)
+        matrix = random_matrix(_TOPK_SHAPE if shape is None else shape, seed, "topk")
     elif shape is not None:
         raise UsageError("topk: shape is that of a random matrix: leave it out where a matrix is given")
-    array = np.asarray(matrix) if hasattr(matrix, "dtype") else None
-    halves = array is not None and array.dtype == np.float16 and array.ndim == 2  # noqa: PLR2004
-    rows: NDArray[Any] = np.ascontiguousarray(array) if halves else _floats("topk: elements of the matrix", matrix, 2)
-    stored = _type_name("topk", dtype)
+    rows = rows_of("topk: elements of the matrix", matrix)
+    stored = stored_type("topk", dtype)
     made = topk_operator(rows, k, metric, stored, threads)
-    setattr(made, _REFERENCE, _TopkReference(rows, k, metric, np.dtype(stored)))
-    return made
+    return compare_with(made, _TopkReference(rows, k, metric, np.dtype(stored)))
 
 
-def random_matrix(shape: Sequence[int], seed: int) -> Floats:
-    """Rows of normal numbers, those of topk() by default."""
+def random_matrix(shape: Sequence[int], seed: int, operator: str = "topk") -> Floats:
+    """Rows of normal numbers, those of topk() and lookup() by default."""
     if len(shape) != 2 or min(shape) < 1:  # noqa: PLR2004
-        raise UsageError(f"topk: shape is rows and columns, 1 or more of each, not {tuple(shape)}")
+        raise UsageError(f"{operator}: shape is rows and columns, 1 or more of each, not {tuple(shape)}")
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def _type_name(operator: str, dtype: DTypeLike) -> str:
+def stored_type(operator: str, dtype: DTypeLike) -> str:
+    """The name of a type in which matrices are stored."""
     try:
         name = np.dtype(dtype).name
     except TypeError:
@@ -218,9 +229,9 @@ class _MlpReference:
         for number, (matrix, vector) in enumerate(self._layers):
             # A product goes through the steps of its chain, three sums of a unit, two of the parts, and the bias.
             steps = -(-matrix.shape[1] // 32) + 6
-            gamma = steps * _ROUNDING / (1 - steps * _ROUNDING)
+            gamma = steps * ROUNDING / (1 - steps * ROUNDING)
             size = (np.abs(values) + errors) @ np.abs(matrix.T) + np.abs(vector)
-            errors = errors @ np.abs(matrix.T) + gamma * size + _TINY
+            errors = errors @ np.abs(matrix.T) + gamma * size + TINY
             values = values @ matrix.T + vector
             if self._relu and number + 1 < len(self._layers):
                 values = np.maximum(values, 0)
@@ -270,4 +281,4 @@ class _TopkReference:
         else:
             scores = sizes = ((rows - asked) ** 2).sum(axis=1)
             steps += 2  # the difference, which is squared
-        return scores, steps * _ROUNDING / (1 - steps * _ROUNDING) * sizes + _TINY
+        return scores, steps * ROUNDING / (1 - steps * ROUNDING) * sizes + TINY

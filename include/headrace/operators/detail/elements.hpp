@@ -22,6 +22,11 @@ enum class ElementType : std::uint8_t { float32, float16 };
 /// Throws UsageError that lists the names: "float32", "float16".
 [[nodiscard]] ElementType parse_element_type(std::string_view text);
 
+/// Bytes of an element.
+[[nodiscard]] HEADRACE_HD constexpr std::size_t bytes_of(ElementType type) {
+  return type == ElementType::float16 ? sizeof(std::uint16_t) : sizeof(float);
+}
+
 /// The bits of the float16 (IEEE 754 binary16) nearest to `value`, ties to even; infinity from 65,520 on.
 [[nodiscard]] std::uint16_t to_float16(float value) noexcept;
 
@@ -85,21 +90,38 @@ template <ElementType Type>
 
 }  // namespace detail
 
+/// A unit as it is stored, so that a kernel can have several on the way before it needs the first.
+template <ElementType Type>
+struct StoredUnit {
+  detail::SixteenBytes parts[Type == ElementType::float32 ? 2 : 1];
+};
+
 /// Unit number `number` of a matrix that is stored as `Type`, at an address that 16 divides.
 template <ElementType Type>
-HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float (&to)[kUnit]) {
+[[nodiscard]] HEADRACE_HD StoredUnit<Type> load_stored_unit(const std::byte* matrix, std::size_t number) {
+  StoredUnit<Type> unit;
+  const std::byte* from = matrix + number * sizeof(unit);
+  unit.parts[0] = detail::load_sixteen(from);
+  if constexpr (Type == ElementType::float32) unit.parts[1] = detail::load_sixteen(from + sizeof(unit.parts[0]));
+  return unit;
+}
+
+/// The eight elements of a unit.
+template <ElementType Type>
+HEADRACE_HD void read_unit(const StoredUnit<Type>& unit, float (&to)[kUnit]) {
   if constexpr (Type == ElementType::float32) {
-    const std::byte* from = matrix + number * kUnit * sizeof(float);
-    const detail::SixteenBytes low = detail::load_sixteen(from);
-    const detail::SixteenBytes high = detail::load_sixteen(from + sizeof(low));
-    memcpy(to, &low, sizeof(low));
-    memcpy(to + kUnit / 2, &high, sizeof(high));
+    memcpy(to, &unit, sizeof(to));
   } else {
-    const detail::SixteenBytes all = detail::load_sixteen(matrix + number * kUnit * sizeof(std::uint16_t));
     for (std::uint32_t i = 0; i < kUnit; ++i) {
-      to[i] = from_float16(static_cast<std::uint16_t>(all.words[i / 2] >> (16 * (i % 2))));
+      to[i] = from_float16(static_cast<std::uint16_t>(unit.parts[0].words[i / 2] >> (16 * (i % 2))));
     }
   }
+}
+
+/// The same of unit number `number` of a matrix.
+template <ElementType Type>
+HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float (&to)[kUnit]) {
+  read_unit<Type>(load_stored_unit<Type>(matrix, number), to);
 }
 
 namespace detail {
@@ -149,6 +171,32 @@ HEADRACE_HD void add_squares(const std::byte* matrix, std::size_t number, const 
     const float difference = unit[i] - values[i];
     sums[i] = fmaf(difference, difference, sums[i]);
   }
+#endif
+}
+
+/// Adds `scale` times a unit to eight sums: one fused multiply-add each.
+template <ElementType Type>
+HEADRACE_HD void add_scaled(const StoredUnit<Type>& unit, float scale, float (&sums)[kUnit]) {
+#if defined(VECTORS_OF_A_UNIT)
+  const __m256 values = detail::load_vector<Type>(reinterpret_cast<const std::byte*>(&unit), 0);
+  _mm256_storeu_ps(sums, _mm256_fmadd_ps(values, _mm256_set1_ps(scale), _mm256_loadu_ps(sums)));
+#else
+  float values[kUnit];
+  read_unit<Type>(unit, values);
+  for (std::uint32_t i = 0; i < kUnit; ++i) sums[i] = fmaf(values[i], scale, sums[i]);
+#endif
+}
+
+/// Replaces those of eight values that are below the unit's. Never takes over a NaN.
+template <ElementType Type>
+HEADRACE_HD void keep_larger(const StoredUnit<Type>& unit, float (&values)[kUnit]) {
+#if defined(VECTORS_OF_A_UNIT)
+  const __m256 fresh = detail::load_vector<Type>(reinterpret_cast<const std::byte*>(&unit), 0);
+  _mm256_storeu_ps(values, _mm256_max_ps(fresh, _mm256_loadu_ps(values)));  // the second where neither is larger
+#else
+  float fresh[kUnit];
+  read_unit<Type>(unit, fresh);
+  for (std::uint32_t i = 0; i < kUnit; ++i) values[i] = fresh[i] > values[i] ? fresh[i] : values[i];
 #endif
 }
 

@@ -1,4 +1,4 @@
-#include "operators/retrieval/zipf.hpp"
+#include "operators/zipf.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,251 @@
+#pragma once
+
+// lookup() is an operator that pools rows of a table, such as the embeddings of what a user has clicked on. The table
+// may be larger than a GPU's memory: rows that are asked for often lie on the device, all others on the host.
+//
+//     const float rows[] = {1, 2, 3, 4, 5, 6};
+//     headrace::operators::LookupTable table{.data = rows, .row_count = 3, .column_count = 2};
+//     headrace::serve::Operator sums = headrace::operators::lookup(table, {.most = 4});
+//     headrace::serve::LoadedState state = sums.load(headrace::Device::parse("cpu"));
+//     const std::uint32_t query[] = {2, /* rows: */ 0, 2, 0, 0};  // the last two are not looked at
+//     float answer[2];  // 6, 8 afterwards
+//     headrace::serve::answer_here(sums, state, std::as_bytes(std::span(query)).data(),
+//                                  std::as_writable_bytes(std::span(answer)).data());
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "headrace/device/span.hpp"
+#include "headrace/operators/detail/elements.hpp"
+#include "headrace/serve/operator.hpp"
+
+namespace headrace::operators {
+
+/// What becomes of the rows of a query, in each column by itself.
+enum class Pooling : std::uint8_t {
+  sum,   ///< Their sum, each times its weight where there are weights.
+  mean,  ///< Their sum over their number.
+  max,   ///< The largest of them; a NaN is skipped.
+};
+
+/// Throws UsageError that lists the names: "sum", "mean", "max".
+[[nodiscard]] Pooling parse_pooling(std::string_view text);
+
+inline constexpr std::uint32_t kLookupMost = 1024;
+inline constexpr std::uint32_t kLookupColumnsMost = 4096;
+/// Row i of a query belongs to part i % kLookupParts, and each part is pooled by itself, so that a query with few
+/// columns has work for more threads, whose loads are all on the way at once.
+inline constexpr std::uint32_t kLookupParts = 8;
+
+struct LookupState {
+  const std::byte* rows;        ///< One after the other, each padded by zeros to whole units.
+  const std::uint32_t* places;  ///< Where each row is stored, counted in rows. Null: in the order of their numbers.
+  std::uint64_t row_count;
+  std::uint32_t columns;
+  std::uint32_t units;  ///< In a row.
+  std::uint32_t most;
+  ElementType element;
+  Pooling pooling;
+  bool weighted;
+};
+
+/// The sum, mean or maximum over some rows of a table. A query is a number of rows (std::uint32_t), then room for
+/// `most` numbers of rows (std::uint32_t), then, where the operator is weighted, for as many weights (float). Rows may
+/// come in any order and more than once. What lies behind those that the number says does not matter. An answer is a
+/// float for each column; zeros for no rows.
+///
+/// A query that asks for more than `most` rows, or for a row that the table does not have, is answered by a quiet NaN
+/// in every column, and nothing outside the table is read. An operator has no other way to refuse one query alone.
+///
+/// A sum is float32, each step of it one fused multiply-add (of 1 without weights), in an order that the number of rows
+/// alone decides: row i is added to part i % 8 in the order of i, and the eight parts by sum_of_unit(). Answers are
+/// bit-equal on every device, under every schedule, for any number of threads and wherever rows lie, except for the
+/// bits of a NaN.
+struct Lookup {
+  static constexpr const char* kName = "lookup";
+  static constexpr bool kAnswersInline = true;
+
+  using Query = std::uint32_t;
+  using Answer = float;
+  using State = LookupState;
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
+    if (group.block() != 0) return;
+    Memory& memory = group.template shared<Memory>();
+    const std::uint32_t count = query[0];
+    if (group.any(!read_query(group, state, query, count, memory))) {
+      for (std::uint32_t i = group.rank(); i < state.columns; i += group.size()) answer[i] = quiet_nan();
+    } else if (state.element == ElementType::float16) {
+      pool<ElementType::float16>(group, state, count, memory, answer);
+    } else {
+      pool<ElementType::float32>(group, state, count, memory, answer);
+    }
+    group.sync();
+  }
+
+ private:
+  /// Units of a row that the threads of a block take at once. The parts of more would take memory from the cache that
+  /// holds popular rows.
+  static constexpr std::uint32_t kUnitsAtOnce = 16;
+  static constexpr std::size_t kLineBytes = 64;
+  static constexpr std::size_t kPrefetchedBytes = 512;  ///< The beginning of a row; processors follow on their own.
+
+  struct Memory {
+    alignas(16) float parts[kLookupParts][kUnitsAtOnce * kUnit];
+    std::uint32_t places[kLookupMost];
+    float weights[kLookupMost];
+  };
+
+  [[nodiscard]] HEADRACE_HD static float quiet_nan() {
+    constexpr std::uint32_t kBits = 0x7FC00000U;
+    float value;
+    memcpy(&value, &kBits, sizeof(value));
+    return value;
+  }
+
+  /// Finds where the calling thread's share of the rows is stored; false where the query is not valid. What is found
+  /// may be used behind a barrier.
+  template <class Group>
+  [[nodiscard]] HEADRACE_HD static bool read_query(Group group, const State& state, const Query* query,
+                                                   std::uint32_t count, Memory& memory) {
+    const Query* const rows = query + 1;
+    std::uint32_t row = group.rank() < state.most ? rows[group.rank()] : 0;  // on its way together with the count
+    if (count > state.most) return false;
+    for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
+      if (row >= state.row_count) return false;
+      const std::uint32_t place = state.places == nullptr ? row : state.places[row];
+      memory.places[i] = place;
+      memory.weights[i] = 1.0F;
+      if (state.weighted) {
+        const std::uint32_t bits = rows[state.most + i];
+        memcpy(&memory.weights[i], &bits, sizeof(bits));
+      }
+      if (i + group.size() < count) row = rows[i + group.size()];
+#if !defined(__CUDA_ARCH__)
+      const std::size_t row_bytes = std::size_t{state.units} * kUnit * bytes_of(state.element);
+      for (std::size_t at = 0; at < row_bytes && at < kPrefetchedBytes; at += kLineBytes) {
+        __builtin_prefetch(state.rows + place * row_bytes + at);
+      }
+#endif
+    }
+    return true;
+  }
+
+  template <ElementType Type, class Group>
+  HEADRACE_HD static void pool(Group group, const State& state, std::uint32_t count, Memory& memory, float* answer) {
+    for (std::uint32_t first = 0; first < state.units; first += kUnitsAtOnce) {
+      const std::uint32_t units = state.units - first < kUnitsAtOnce ? state.units - first : kUnitsAtOnce;
+      for (std::uint32_t item = group.rank(); item < kLookupParts * units; item += group.size()) {
+        const std::uint32_t part = item / units;
+        const std::uint32_t unit = item % units;
+        float pooled[kUnit];
+        if (state.pooling == Pooling::max) {
+          pool_part<Type, true, Group>(state, part, first + unit, count, memory, pooled);
+        } else {
+          pool_part<Type, false, Group>(state, part, first + unit, count, memory, pooled);
+        }
+        memcpy(memory.parts[part] + unit * kUnit, pooled, sizeof(pooled));
+      }
+      group.sync();
+      const std::uint32_t column = first * kUnit;
+      const std::uint32_t columns = state.columns - column < units * kUnit ? state.columns - column : units * kUnit;
+      for (std::uint32_t i = group.rank(); i < columns; i += group.size()) {
+        answer[column + i] = count == 0 ? 0.0F : join_parts(state.pooling, count, memory, i);
+      }
+      group.sync();
+    }
+  }
+
+  /// One unit of the rows of one part. A GPU's thread has several loads on the way before it needs the first.
+  template <ElementType Type, bool Max, class Group>
+  HEADRACE_HD static void pool_part(const State& state, std::uint32_t part, std::uint32_t unit, std::uint32_t count,
+                                    const Memory& memory, float (&pooled)[kUnit]) {
+    constexpr std::uint32_t kAhead = Group::kLanes > 1 ? 1 : 4;
+    for (float& value : pooled) value = Max ? -INFINITY : 0.0F;
+    for (std::uint32_t first = part; first < count; first += kLookupParts * kAhead) {
+      StoredUnit<Type> loaded[kAhead];
+      for (std::uint32_t i = 0; i < kAhead; ++i) {
+        const std::uint32_t row = first + i * kLookupParts;
+        const std::uint32_t place = memory.places[row < count ? row : first];  // without a branch between the loads
+        loaded[i] = load_stored_unit<Type>(state.rows, std::size_t{place} * state.units + unit);
+      }
+      for (std::uint32_t i = 0; i < kAhead; ++i) {
+        const std::uint32_t row = first + i * kLookupParts;
+        if (row >= count) break;
+        if constexpr (Max) {
+          keep_larger<Type>(loaded[i], pooled);
+        } else {
+          add_scaled<Type>(loaded[i], memory.weights[row], pooled);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] HEADRACE_HD static float join_parts(Pooling pooling, std::uint32_t count, const Memory& memory,
+                                                    std::uint32_t column) {
+    float parts[kLookupParts];
+    for (std::uint32_t part = 0; part < kLookupParts; ++part) parts[part] = memory.parts[part][column];
+    if (pooling == Pooling::max) {
+      float largest = parts[0];
+      for (const float part : parts) largest = part > largest ? part : largest;
+      return largest;
+    }
+    static_assert(kLookupParts == kUnit);
+    const float sum = sum_of_unit(parts);
+    return pooling == Pooling::mean ? sum / static_cast<float>(count) : sum;
+  }
+};
+
+/// A table in host memory, row after row, which lookup() copies. Its elements are finite, also as they are stored.
+struct LookupTable {
+  const void* data = nullptr;
+  ElementType element = ElementType::float32;
+  std::uint64_t row_count = 0;     ///< 1 to 2^32 - 1.
+  std::uint32_t column_count = 0;  ///< 1 to kLookupColumnsMost.
+};
+
+struct LookupOptions {
+  std::uint32_t most = 32;  ///< Rows that a query may ask for: 1 to kLookupMost.
+  Pooling pooling = Pooling::sum;
+  bool weighted = false;  ///< Queries have a weight for each row. For Pooling::sum only.
+  /// How rows are stored; float16 rounds each element to the nearest. In a span: how they are stored already.
+  ElementType element = ElementType::float16;
+  /// The most bytes of rows in the memory of each GPU, in whole pages of kPageBytes. Where the table is larger, the
+  /// rows that do not fit lie in page-locked host memory, and kernels read them over the link; 0 puts all rows there.
+  /// Empty: all rows go to the GPU. A CPU device has one memory, and reads the operator's own rows whatever this says.
+  std::optional<std::size_t> device_bytes = {};
+  /// How often each row is asked for, such as yesterday: the most popular go to the device, among equals those of lower
+  /// numbers. Empty: the first rows of the table do. Read by lookup() alone.
+  std::span<const std::uint64_t> counts = {};
+  /// Exponent of Zipf's law by which samples draw rows, of popularities that are scattered over the table and do not
+  /// depend on `counts`. Empty: in proportion to `counts`; 1.05 without.
+  std::optional<double> exponent = {};
+  std::uint32_t threads = 128;  ///< The one block that answers a query has 1 to 1024.
+};
+
+/// The operator that pools rows of `table`. It keeps the table in host memory as it is stored, with columns padded to a
+/// multiple of 8. Each engine on a GPU takes memory there for the rows within LookupOptions::device_bytes, and
+/// page-locked memory of the host for the others; and 4 bytes a row on the GPU where `counts` change the order.
+/// Samples ask for `most` rows, every eighth for fewer.
+/// Throws UsageError that names what is out of range or the first element that is not finite, SystemError
+/// (Errc::out_of_memory) that says how many bytes are needed. On a GPU whose memory or whose host's does not hold the
+/// rows, engines throw DeviceError.
+[[nodiscard]] serve::Operator lookup(const LookupTable& table, const LookupOptions& options = {});
+
+/// The same for rows that lie in a span, one after the other from its first byte on, and are read in place: nothing is
+/// copied, and the span's placement says which rows are near. Columns are a multiple of 8. Nobody may write to the rows
+/// or move pages while an engine with this operator runs. Engines throw UsageError on a device that may not read every
+/// page. A CPU device that cannot reach a GPU's pages copies the rows whenever the operator is loaded there, which
+/// checks of answers do.
+/// Throws UsageError where the span is smaller than the rows, and for `device_bytes` and `counts`, which are for tables
+/// that lookup() places itself.
+[[nodiscard]] serve::Operator lookup(std::shared_ptr<const Span> rows, std::uint64_t row_count,
+                                     std::uint32_t column_count, const LookupOptions& options = {});
+
+}  // namespace headrace::operators
