@@ -28,8 +28,8 @@ namespace headrace {
 struct AccessProfile {
   /// How the kernel goes through the data. With `heat`, only whether that is in order or at random.
   AccessPattern pattern = AccessPattern::grid_stride;
-  AccessOperation operation = AccessOperation::read;
-  std::size_t bytes = 0;               ///< Bytes of data.
+  AccessOperation operation = AccessOperation::read;  ///< What the kernel does with each element.
+  std::size_t bytes = 0;                              ///< Bytes of data.
   std::size_t budget_bytes = 0;        ///< Device memory for it. The factor of NVIDIA 2021 is bytes / budget_bytes.
   double reuse = 100;                  ///< How many times the data is gone through; infinity leaves preparation out.
   double exponent = 1.0;               ///< zipf_rows: row of rank r is drawn with probability 1 / r^exponent.
@@ -41,11 +41,13 @@ struct AccessProfile {
   /// The data lies in pinned host memory already, so that zero-copy needs no preparation.
   bool pinned_already = true;
 
+  /// The oversubscription factor, bytes / budget_bytes.
   [[nodiscard]] double factor() const noexcept {
     return static_cast<double>(bytes) / static_cast<double>(budget_bytes);
   }
+  /// The pages of kPageBytes that the data takes.
   [[nodiscard]] std::size_t page_count() const noexcept { return bytes / kPageBytes + (bytes % kPageBytes != 0); }
-  /// Throws UsageError that names the value which can never be.
+  /// Throws UsageError that names the first value out of range.
   void check() const;
 };
 
@@ -66,9 +68,9 @@ struct AdviceConstants {
 
 /// What one strategy is predicted to do.
 struct StrategyForecast {
-  Strategy strategy = Strategy::zero_copy;
-  std::string refused;          ///< Why it cannot be used here; empty when it can.
-  double pass_seconds = 0;      ///< Once through the data.
+  Strategy strategy = Strategy::zero_copy;  ///< The strategy that is predicted.
+  std::string refused;                      ///< Why it cannot be used here; empty when it can.
+  double pass_seconds = 0;                  ///< Once through the data.
   double prepare_seconds = 0;   ///< Before the first pass, beyond what all strategies need; and first touches.
   double host_share = 0;        ///< The share of the bytes of a pass that cross the link.
   double bytes_per_second = 0;  ///< Touched, over all passes, preparation included.

@@ -43,9 +43,11 @@ struct StagingOptions {
   std::uint32_t threads = 0;
   /// Bytes of a slot; there are four a thread. 4 KiB at least.
   std::size_t slot_bytes = 512 * kKiB;
+  /// How the staging threads write to the slots.
   HostStores stores = HostStores::cached;
 };
 
+/// When and how a CopyBatch submits what it has gathered.
 struct CopyBatchOptions {
   std::size_t flush_bytes = 128 * kMiB;    ///< Submit once this much is gathered (a published fetch takes 128 MB).
   std::size_t flush_count = 65536;         ///< Or this many copies.
@@ -54,6 +56,7 @@ struct CopyBatchOptions {
   /// How the copies travel. A route other than `automatic` takes all of them; where it cannot, the flush fails with
   /// Errc::not_supported.
   CopyRoute route = CopyRoute::automatic;
+  /// How pageable sources are staged.
   StagingOptions staging{};
   /// A kernel takes short batches (64 copies of at most 4 KiB, or as many parts of them) that wait() submits, and stays
   /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has
@@ -72,11 +75,12 @@ enum class CopySource : std::uint8_t {
   pageable
 };
 
+/// What a CopyBatch has done since its construction.
 struct CopyBatchStatistics {
-  std::uint64_t copies = 0;       ///< add() calls.
-  std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
-  std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
-  std::uint64_t bytes = 0;
+  std::uint64_t copies = 0;        ///< add() calls.
+  std::uint64_t merged = 0;        ///< Copies that continued the one before on both sides and went with it.
+  std::uint64_t submissions = 0;   ///< Times that work was given to the stream.
+  std::uint64_t bytes = 0;         ///< Bytes of all copies added.
   std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
   std::uint64_t staged_bytes = 0;  ///< Bytes that a flush staged: pageable sources, and the route `merged`.
 };
@@ -113,6 +117,7 @@ class CopyBatch {
   /// Flushes and waits.
   [[nodiscard]] Status wait() noexcept;
 
+  /// The counts so far. Call it from the thread that uses the batch.
   [[nodiscard]] CopyBatchStatistics statistics() const noexcept;
 
  private:

@@ -33,26 +33,31 @@
 
 namespace headrace {
 
-/// Most arguments that a kernel takes, and the bytes that they take together.
+/// Most arguments that a kernel takes.
 inline constexpr std::size_t kKernelArgumentsMax = 8;
+/// Most bytes that the arguments of a kernel take together.
 inline constexpr std::size_t kKernelArgumentBytesMax = 640;
 
 /// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
 struct Kernel {
+  /// The code of a kernel on a CPU device: runs one item, with the addresses of the arguments.
   using CpuEntry = void (*)(const CpuGroup& group, void* const* arguments);
 
-  const char* name = "";
+  const char* name = "";  ///< For messages.
   /// The code for each kind of device, by DeviceKind: a CpuEntry for the CPU, the address of a __global__ function for
   /// CUDA. Null where the kernel was compiled without that kind's compiler.
   std::array<const void*, kDeviceKinds> entries{};
-  std::uint32_t argument_count = 0;
+  std::uint32_t argument_count = 0;  ///< Arguments that the kernel takes.
+  /// The size of each argument.
   std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
 
+  /// The code for devices of that kind; null if it was not compiled for them.
   [[nodiscard]] const void* entry(DeviceKind kind) const noexcept { return entries[static_cast<std::size_t>(kind)]; }
   /// Whether devices of that kind can run it.
   [[nodiscard]] bool runs_on(DeviceKind kind) const noexcept { return entry(kind) != nullptr; }
+  /// Sets the code for devices of that kind.
   void set_entry(DeviceKind kind, const void* code) noexcept { entries[static_cast<std::size_t>(kind)] = code; }
-  /// The entry for the CPU as what it is; null where there is none.
+  /// The entry for CPU devices; null if there is none.
   [[nodiscard]] CpuEntry cpu_entry() const noexcept {
     return reinterpret_cast<CpuEntry>(const_cast<void*>(entry(DeviceKind::cpu)));
   }
@@ -68,9 +73,9 @@ struct TypedKernel : Kernel {};
 /// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
 /// block.
 struct LaunchShape {
-  std::uint32_t blocks = 1;
-  std::uint32_t threads = 1;
-  std::uint32_t items = 1;
+  std::uint32_t blocks = 1;   ///< Blocks that work on one item.
+  std::uint32_t threads = 1;  ///< Threads of each block.
+  std::uint32_t items = 1;    ///< Independent pieces of work.
   /// Begins as soon as all blocks of the kernel enqueued just before it have ended or called launch_dependents() of
   /// their group, though not all that they do is done or can be seen: the kernels themselves order that (CUDA C++
   /// Programming Guide, "Programmatic Dependent Launch and Synchronization"). Where devices cannot, below compute

@@ -28,14 +28,18 @@ inline constexpr std::size_t kPageBytes = 2 * kMiB;
 /// Where a page lies: in the memory of a device, or in that of the host.
 class Place {
  public:
+  /// The memory of the host.
   [[nodiscard]] static Place host() noexcept { return Place({}); }
+  /// The memory of `device`.
   [[nodiscard]] static Place on(Device device) noexcept { return Place(device); }
-  /// "host", or what Device::parse() takes. Throws UsageError.
+  /// The place of that name: "host", or a device as Device::parse() takes it. Throws UsageError for any other.
   [[nodiscard]] static Place parse(std::string_view name);
 
+  /// True for the memory of the host.
   [[nodiscard]] bool is_host() const noexcept { return !device_.has_value(); }
-  /// Empty for the host.
+  /// The device; empty for the host.
   [[nodiscard]] std::optional<Device> device() const noexcept { return device_; }
+  /// "host" or the name of the device; parse() accepts it.
   [[nodiscard]] std::string name() const;
   friend bool operator==(const Place&, const Place&) = default;
 
@@ -46,20 +50,21 @@ class Place {
 
 /// Consecutive pages of a span.
 struct PageRange {
-  std::size_t first = 0;
-  std::size_t count = 0;
+  std::size_t first = 0;  ///< The number of the first page, from 0.
+  std::size_t count = 0;  ///< How many pages follow from there.
   friend bool operator==(const PageRange&, const PageRange&) = default;
 };
 
 /// A place and its part of an interleaved span.
 struct Share {
-  Place place;
-  std::uint32_t weight = 1;
+  Place place;               ///< Where the pages go.
+  std::uint32_t weight = 1;  ///< Its part, relative to the other shares.
 };
 
 /// The rule by which the pages of a span are placed. A value; it holds no memory.
 class Placement {
  public:
+  /// All pages in one place.
   [[nodiscard]] static Placement all(Place place);
   /// Pages dealt to the shares in proportion to their weights, each share spread as evenly as whole pages allow: device
   /// 2, host 1 puts every third page on the host (NVIDIA 2021). Throws UsageError when there is no share, a

@@ -18,6 +18,7 @@ namespace headrace {
 /// On a CPU device nothing has to be done.
 class RegisteredMemory {
  public:
+  /// Address and size must be multiples of this many bytes.
   static constexpr std::size_t kAlignment = 4096;
 
   /// @param data   a multiple of kAlignment, as is `bytes`; must stay allocated.
@@ -29,8 +30,8 @@ class RegisteredMemory {
   /// May wait for work on the device.
   ~RegisteredMemory();
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }     ///< The registered memory.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  ///< Its size, in bytes.
 
  private:
   void reset() noexcept;

@@ -29,8 +29,13 @@ struct MemoryRates;
 
 /// What a device, or the host, may do with a page. An access beyond it is an error of the device (a segmentation fault
 /// on a CPU device) rather than silent traffic over a link.
-enum class Right : std::uint8_t { none, read, read_write };
+enum class Right : std::uint8_t {
+  none,        ///< Every access is an error.
+  read,        ///< Reads only.
+  read_write,  ///< Reads and writes.
+};
 
+/// How the pages of a Span are made and who may use them.
 struct SpanOptions {
   /// Devices that may read and write all pages from the start, beside those on which pages lie and the span's own.
   std::vector<Device> accessed_by = {};
@@ -49,24 +54,25 @@ inline constexpr std::size_t kSparePages = 128;
 
 /// Pages and bytes in one place.
 struct SpanUse {
-  Place place;
-  std::size_t page_count = 0;
-  std::size_t bytes = 0;
+  Place place;                 ///< Where they lie.
+  std::size_t page_count = 0;  ///< Pages there.
+  std::size_t bytes = 0;       ///< Bytes of those pages.
 };
 
+/// Where the pages of a Span lie, and what its moves have cost so far.
 struct SpanStatistics {
-  std::vector<SpanUse> places;  ///< In the order in which they first appear in the span.
-  std::uint64_t pages_moved = 0;
-  std::uint64_t bytes_moved = 0;
-  std::size_t spare_pages = 0;  ///< Pages kept from moves, for the next ones.
+  std::vector<SpanUse> places;    ///< In the order in which they first appear in the span.
+  std::uint64_t pages_moved = 0;  ///< Pages that move() has moved.
+  std::uint64_t bytes_moved = 0;  ///< Bytes of those pages.
+  std::size_t spare_pages = 0;    ///< Pages kept from moves, for the next ones.
 };
 
 /// Device pages of a span of another process, as file descriptors; see Span::share().
 struct SharedPages {
-  std::size_t bytes = 0;         ///< Bytes of the span.
-  Device device;                 ///< On which all of them lie.
-  std::vector<int> descriptors;  ///< One a page; owned by whoever holds this.
-  std::size_t page_bytes = kPageBytes;
+  std::size_t bytes = 0;                ///< Bytes of the span.
+  Device device;                        ///< On which all of them lie.
+  std::vector<int> descriptors;         ///< One a page; owned by whoever holds this.
+  std::size_t page_bytes = kPageBytes;  ///< Bytes of each page.
 };
 
 /// One contiguous virtual range whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and
@@ -99,6 +105,7 @@ class Span {
   /// of another size than kPageBytes, of which advise() knows nothing.
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const MemoryRates& rates,
                                     const SpanOptions& options = {});
+  /// The same with the rates that memory_rates_of() gives for the device.
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const SpanOptions& options = {});
 
   Span(Span&&) noexcept;
@@ -106,20 +113,26 @@ class Span {
   /// Waits for the work that used_by() knows of.
   ~Span();
 
+  /// The device that the span was made for. Throws UsageError once released.
   [[nodiscard]] Device device() const;
-  [[nodiscard]] std::byte* data() const noexcept;    ///< Null once released.
-  [[nodiscard]] std::size_t bytes() const noexcept;  ///< As asked for; 0 once released.
-  [[nodiscard]] std::size_t page_count() const noexcept;
+  [[nodiscard]] std::byte* data() const noexcept;         ///< Null once released.
+  [[nodiscard]] std::size_t bytes() const noexcept;       ///< As asked for; 0 once released.
+  [[nodiscard]] std::size_t page_count() const noexcept;  ///< 0 once released.
   /// SpanOptions::page_bytes; 0 once released.
   [[nodiscard]] std::size_t page_bytes() const noexcept;
+  /// The range as an array of T; null once released.
   template <class T>
   [[nodiscard]] T* as() const noexcept {
     return reinterpret_cast<T*>(data());
   }
 
+  /// Where a page lies. Throws UsageError for a page outside the span, or once released.
   [[nodiscard]] Place place(std::size_t page) const;
+  /// Where each page lies. The reference is valid until the next move. Throws UsageError once released.
   [[nodiscard]] const std::vector<Place>& places() const;
+  /// What `device` may do with a page; none if it cannot reach the page. Throws as place() does.
   [[nodiscard]] Right right(Device device, std::size_t page) const;
+  /// What the host may do with a page; none if it cannot reach the page. Throws as place() does.
   [[nodiscard]] Right host_right(std::size_t page) const;
   /// True when the host may read every page.
   [[nodiscard]] bool host_readable() const;
@@ -151,6 +164,7 @@ class Span {
   /// Gives everything back now. Throws UsageError, with nothing given back, while work that used_by() knows of runs.
   void release();
 
+  /// Where the pages lie and what has been moved. Throws UsageError once released.
   [[nodiscard]] SpanStatistics statistics() const;
 
   /// The pages for another process, which needs the descriptors (over a Unix socket, SCM_RIGHTS). Throws UsageError

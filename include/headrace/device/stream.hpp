@@ -33,25 +33,30 @@ class EventBackend;
 
 /// One copy of many; see StreamRef::copy_many.
 struct Copy {
-  void* to;
-  const void* from;
-  std::size_t bytes;
+  void* to;           ///< The destination.
+  const void* from;   ///< The source.
+  std::size_t bytes;  ///< How many bytes.
 };
 
 /// A copy of rows that lie at even distances on both sides; see StreamRef::copy_rows.
 struct RowCopies {
-  void* to;
-  const void* from;
-  std::size_t to_pitch;    ///< From one row to the next; at least row_bytes.
-  std::size_t from_pitch;  ///< The same.
-  std::size_t row_bytes;
-  std::size_t count;
+  void* to;                ///< The first row of the destination.
+  const void* from;        ///< The first row of the source.
+  std::size_t to_pitch;    ///< Bytes from one row of the destination to the next; at least row_bytes.
+  std::size_t from_pitch;  ///< The same for the source.
+  std::size_t row_bytes;   ///< Bytes copied of each row.
+  std::size_t count;       ///< Rows.
 };
 
-enum class Priority : std::uint8_t { normal, high };
+/// The priority of a stream's kernels on its device. CPU devices ignore it.
+enum class Priority : std::uint8_t {
+  normal,  ///< The device's default.
+  high,    ///< Blocks start before those of normal streams; running blocks are not interrupted.
+};
 
+/// How a Stream is made.
 struct StreamOptions {
-  Priority priority = Priority::normal;
+  Priority priority = Priority::normal;  ///< Relative to the device's other streams.
   /// On a CPU device: work runs in the thread that waits for the stream or for one of its events, not on the device's
   /// worker threads, and so starts only when somebody waits. It saves two thread switches where the thread that
   /// enqueues is the one that waits. A CUDA device runs work as it comes, with or without it.
@@ -63,8 +68,10 @@ struct StreamOptions {
 class StreamRef {
  public:
   StreamRef(std::nullptr_t) = delete;
+  /// For Headrace's own use: a view of that stream.
   explicit StreamRef(detail::StreamBackend& backend) noexcept : backend_(&backend) {}
 
+  /// The device that runs the stream's work.
   [[nodiscard]] Device device() const noexcept;
 
   /// Copies bytes between any two places that the device or the host can reach. Both must stay valid until it is done.
@@ -78,12 +85,15 @@ class StreamRef {
   /// Copies rows as one: cudaMemcpy2DAsync on a CUDA device. As copy() otherwise. Errc::invalid_argument where rows of
   /// one side overlap.
   [[nodiscard]] Status copy_rows(const RowCopies& rows) const noexcept;
-  /// Sets every byte of device-reachable memory.
+  /// Sets `bytes` bytes from `to` on to `value`. The device must reach the memory.
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
   /// Enqueues a kernel whose arguments' types are not known here, by their addresses: launch() in kernel.hpp is the
   /// typed form. Each address must be that of a value of the type that the kernel was made with. Another number of
   /// addresses than the kernel has arguments is Errc::invalid_argument.
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, std::span<void* const> arguments) const noexcept;
+  /// Enqueues a kernel that stays until it is told to stop, with all its blocks resident at once; see launch_resident()
+  /// in kernel.hpp, which is the typed form. Errors are those of launch(), and Errc::not_supported if the blocks do not
+  /// fit.
   [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                        std::span<void* const> arguments) const noexcept;
   /// Calls `function(argument)` on a thread of the runtime once all work before it is done. It must not call Headrace.
@@ -98,6 +108,7 @@ class StreamRef {
   /// Waits until all work enqueued so far is done.
   [[nodiscard]] Status wait() const noexcept;
 
+  /// For Headrace's own use: the object that does the work.
   [[nodiscard]] detail::StreamBackend& backend() const noexcept { return *backend_; }
 
  private:
@@ -123,12 +134,15 @@ class Stream : public StreamRef {
 class EventRef {
  public:
   EventRef(std::nullptr_t) = delete;
+  /// For Headrace's own use: a view of that event.
   explicit EventRef(detail::EventBackend& backend) noexcept : backend_(&backend) {}
 
   /// True when the work before the point, as last recorded, is done. An event never recorded is ready.
   [[nodiscard]] Result<bool> ready() const noexcept;
+  /// Blocks until the work before the point, as last recorded, is done. Returns the device's error if it failed.
   [[nodiscard]] Status wait() const noexcept;
 
+  /// For Headrace's own use: the object that does the work.
   [[nodiscard]] detail::EventBackend& backend() const noexcept { return *backend_; }
 
  private:
@@ -137,7 +151,11 @@ class EventRef {
   detail::EventBackend* backend_ = nullptr;
 };
 
-enum class EventTiming : std::uint8_t { off, on };
+/// Whether an event records the device's time, which Event::since() needs.
+enum class EventTiming : std::uint8_t {
+  off,  ///< Cheaper.
+  on,   ///< Both events of an interval need it.
+};
 
 /// Owns an event of a device.
 class Event : public EventRef {
