@@ -45,14 +45,14 @@ inline constexpr std::size_t kStateBytesMax = 256;
 /// An operator's state on one device: the bytes of its `State`, whose pointers lead into memory that `owner` keeps
 /// alive.
 struct LoadedState {
-  std::vector<std::byte> bytes;
-  std::shared_ptr<const void> owner;
-  /// Null for an operator that answers every query. Others write something other than 0 there before the answer of a
-  /// query that they could not answer; from then on an engine fails all queries with Errc::device_fault. Lies in
-  /// memory that `owner` keeps alive.
+  std::vector<std::byte> bytes;       ///< The bytes of the operator's State.
+  std::shared_ptr<const void> owner;  ///< Keeps the memory that the state points to.
+  /// Null for an operator that answers every query. Any other writes a value other than 0 there before it answers a
+  /// query that it could not answer; the engine then fails all queries with Errc::device_fault. Lies in memory that
+  /// `owner` keeps alive.
   const std::atomic<std::uint32_t>* failed = nullptr;
 
-  /// Whether some query could not be answered.
+  /// True once a query could not be answered.
   [[nodiscard]] bool has_failed() const noexcept {
     return failed != nullptr && failed->load(std::memory_order_acquire) != 0;
   }
@@ -70,13 +70,13 @@ template <class State>
 /// An operator with its type erased: everything that an engine needs to answer queries with it. Made by
 /// make_operator().
 struct Operator {
-  std::string name;
-  std::size_t query_bytes = 0;
-  std::size_t answer_bytes = 0;
-  LaunchShape shape;  ///< Blocks and threads that answer one query; items stays 1.
-  Kernel kernel;
-  Kernel pool;         ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
-  Kernel pool_inline;  ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
+  std::string name;              ///< The name, as reports show it.
+  std::size_t query_bytes = 0;   ///< Size of a query.
+  std::size_t answer_bytes = 0;  ///< Size of an answer.
+  LaunchShape shape;             ///< Blocks and threads that answer one query; items stays 1.
+  Kernel kernel;                 ///< Answers queries that lie at equal distances: AnswerBody.
+  Kernel pool;                   ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
+  Kernel pool_inline;            ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
   /// For queries that lie anywhere: (State, const QueryPlace* places, ArrivalCell*), item i answers places[i].
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
@@ -99,8 +99,9 @@ struct Operator {
 /// may be null.
 template <class Op>
 struct AnswerBody {
-  static constexpr const char* kName = Op::kName;
+  static constexpr const char* kName = Op::kName;  ///< The operator's own.
 
+  /// Answers the group's item; strides are in bytes.
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, const std::byte* queries, std::byte* answers,
                               std::uint64_t query_stride, std::uint64_t answer_stride, ArrivalCell* arrival) {
@@ -114,8 +115,9 @@ struct AnswerBody {
 /// The kernel body that answers item i of a launch at `places[i]`. `arrival` may be null.
 template <class Op>
 struct ScatteredAnswerBody {
-  static constexpr const char* kName = Op::kName;
+  static constexpr const char* kName = Op::kName;  ///< The operator's own.
 
+  /// Answers the query of the group's item, where `places` says it lies.
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, const QueryPlace* places, ArrivalCell* arrival) {
     detail::begin_telling(group, arrival);
@@ -223,13 +225,14 @@ template <class Op>
 /// The operator with code for `device`. Throws what Operator::link throws.
 [[nodiscard]] Operator linked(Operator op, Device device);
 
-/// Enqueues the answering of `items` queries that lie `query_stride` bytes apart.
+/// Enqueues a launch that answers `items` queries. Queries lie `query_stride` bytes apart, answers `answer_stride`. The
+/// device must reach both, and `state` must have been loaded on it.
 [[nodiscard]] Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,
                             std::byte* answers, std::uint32_t items = 1, std::uint64_t query_stride = 0,
                             std::uint64_t answer_stride = 0) noexcept;
 
-/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device. Look at
-/// LoadedState::has_failed() before the answer is used.
+/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device. Check
+/// LoadedState::has_failed() before using the answer.
 void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept;
 
 }  // namespace headrace::serve
