@@ -21,7 +21,7 @@
 
 namespace headrace::fetch {
 
-/// What a node of an Expression computes.
+/// What an Expression computes from its arguments.
 enum class Operation : std::uint8_t {
   column,         ///< The value of a column.
   literal,        ///< A constant, perhaps a missing one.
