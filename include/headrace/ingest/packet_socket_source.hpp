@@ -26,17 +26,18 @@ enum class Fanout : std::uint8_t {
   cpu           ///< By the core that took the packet from the card.
 };
 
+/// Which packets of an interface are taken, and through which buffers.
 struct PacketSocketOptions {
-  std::string interface{};
-  /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers, and fragments of UDP over IPv4 or of
-  /// anything over IPv6; 0: everything that comes in.
+  std::string interface{};  ///< The name of the interface.
+  /// Takes only UDP datagrams to this port, over IPv4 or IPv6 without extension headers, and fragments of UDP over IPv4
+  /// or of anything over IPv6; 0: all packets.
   std::uint16_t udp_port = 0;
-  bool promiscuous = false;              ///< What is sent to other addresses as well.
-  std::optional<std::uint16_t> group{};  ///< Shares the packets with the other sockets of this number.
-  Fanout fanout = Fanout::hash;          ///< How, with a group.
+  bool promiscuous = false;              ///< Takes packets to other addresses as well.
+  std::optional<std::uint16_t> group{};  ///< Shares the packets with other sockets of this group.
+  Fanout fanout = Fanout::hash;          ///< How the group shares them.
   std::size_t block_bytes = 1 << 20;     ///< Bytes of a block of the kernel's ring; a multiple of the page size.
-  std::uint32_t block_count = 64;        ///< The ring is as much locked memory.
-  std::uint32_t block_timeout_ms = 10;   ///< After which a block that is not full is handed over.
+  std::uint32_t block_count = 64;        ///< Blocks of the ring, which is locked memory.
+  std::uint32_t block_timeout_ms = 10;   ///< Time after which the kernel hands over a block that is not full.
 };
 
 /// Ethernet frames of an interface, by AF_PACKET with TPACKET_V3: the kernel fills blocks of a ring that is mapped
