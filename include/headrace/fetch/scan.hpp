@@ -60,7 +60,7 @@ enum class Aggregate : std::uint8_t {
 /// One aggregate of a query.
 struct AggregateCall {
   Aggregate function = Aggregate::count_rows;  ///< What is computed.
-  std::optional<Expression> value{};           ///< Of which values; empty for count_rows.
+  std::optional<Expression> value{};           ///< Its argument; empty for count_rows.
 };
 
 /// One key of an ordering. Missing values come last in either direction, and NaN just before them.
