@@ -115,7 +115,7 @@ void bind_engine(nb::module_& module) {
       .def("stop", &Engine::stop, nb::call_guard<GilRelease>(),
            "Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients "
            "may still poll.")
-      .def("statistics", &Engine::statistics)
+      .def("statistics", &Engine::statistics, "What the engine has done so far. Any thread may ask.")
       .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
       .def_prop_ro(
           "operator", [](nb::handle self) { return nb::object(self.attr(kOperator)); },

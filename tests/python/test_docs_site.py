@@ -147,3 +147,14 @@ def test_what_is_commented_is_no_problem():
         "include/headrace/queue.hpp:5: function take has no comment"
     ]
     assert check.problems({"headrace/detail/queue.hpp": [symbol]}) == []
+
+
+def test_python_names_without_a_docstring_are_found(tmp_path: Path):
+    griffe = pytest.importorskip("griffe")
+    (tmp_path / "shelf.py").write_text(
+        'class Box:\n    """A box."""\n\n    size = 1\n\n    def open(self): ...\n\n    def _hidden(self): ...\n',
+        encoding="utf-8",
+    )
+    module = griffe.load("shelf", search_paths=[str(tmp_path)])
+    found = list(load_program("scripts/docsite/python_reference.py").undocumented(module["Box"]))
+    assert found == [f"{tmp_path}/shelf.py:6: shelf.Box.open has no docstring"]
