@@ -70,7 +70,7 @@ struct MemoryInfo {
 /// A device, as a value: "cpu", "cpu:1", "cuda:0". Cheap to copy; valid for the life of the process.
 class Device {
  public:
-  /// The devices present, CUDA devices first, then "cpu:0". Never empty and never throws for want of a driver.
+  /// The devices present, CUDA devices first, then "cpu:0". Never empty; a missing driver is no error.
   /// HEADRACE_DEVICES=cpu (or cuda) in the environment leaves out the other kind.
   [[nodiscard]] static std::vector<Device> list();
   /// The device that `name` names; "cuda" and "cpu" mean number 0, "best" the first of list().

@@ -83,8 +83,8 @@ struct alignas(64) BarrierCell {
 ///                            acquire and release at system scope, for words shared with the host;
 ///                            load_relaxed, store_relaxed order nothing
 ///   fetch_add_relaxed(word, v)
-///                            exact at system scope, gives the value before, orders nothing; on host memory only where
-///                            the device has host native atomics (style rule 12)
+///                            exact at system scope, gives the value before, orders nothing; on host memory only if
+///                            the device has DeviceProperties::host_native_atomics
 ///   load_on_device(word), store_on_device(word, v)
 ///                            acquire and release among the threads of the device; store_relaxed_on_device does not
 ///   fetch_add_on_device(word, v)

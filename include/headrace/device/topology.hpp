@@ -50,8 +50,8 @@ class Topology {
   /// Reads the machine once; later calls give the same object. Throws SystemError when hwloc cannot.
   [[nodiscard]] static const Topology& machine();
 
-  /// A machine by hwloc's description, e.g. "numa:2 l3:4 core:4 pu:2", to try things on that this one is not. Throws
-  /// UsageError when hwloc does not understand it.
+  /// A machine that hwloc makes from a description, e.g. "numa:2 l3:4 core:4 pu:2", for tests of other machines. Throws
+  /// UsageError if hwloc does not understand it.
   [[nodiscard]] static Topology synthetic(const std::string& description);
 
   /// The processors that this process may use, by os_index.
@@ -68,7 +68,7 @@ class Topology {
 
   /// One line a cache group, for people: "8 cores share 32 MiB L3: 0-7".
   [[nodiscard]] std::string describe() const;
-  /// Whether the order in which threads are put on cores can matter, and why: "4 last level caches: ..." or "one last
+  /// Whether the order in which threads are bound to cores can matter, and why: "4 last level caches: ..." or "one last
   /// level cache: ... cannot matter".
   [[nodiscard]] std::string reordering() const;
 
@@ -78,9 +78,9 @@ class Topology {
   std::string description_;
 };
 
-/// Binds the calling thread to one logical processor.
+/// Binds the calling thread to one logical processor. Returns the system's error if it refuses.
 [[nodiscard]] Status bind_this_thread(const Processor& processor) noexcept;
-/// Lets the calling thread run on any processor of the process again.
+/// Lets the calling thread run on any processor of the process again. Returns the system's error if it refuses.
 [[nodiscard]] Status unbind_this_thread() noexcept;
 
 }  // namespace headrace
