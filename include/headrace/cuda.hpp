@@ -35,7 +35,9 @@ namespace headrace::cuda {
 /// Must be destroyed before the stream; does not wait for its work.
 class BorrowedStream {
  public:
+  /// Borrows `stream`.
   /// @param stream  of `device`, and not the default stream (null, or the legacy or per-thread constants).
+  ///
   /// Throws UsageError otherwise.
   BorrowedStream(Device device, cudaStream_t stream);
   BorrowedStream(BorrowedStream&&) noexcept;

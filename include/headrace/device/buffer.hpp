@@ -38,18 +38,18 @@ enum class MemoryKind : std::uint8_t {
 /// The kind of that name. Throws UsageError that lists the kinds if there is none.
 [[nodiscard]] MemoryKind parse_memory_kind(std::string_view text);
 
-/// True when the host may read and write memory of this kind (on a CPU device it may always).
+/// True if the host may read and write memory of this kind on every device. On a CPU device it may in any case.
 [[nodiscard]] constexpr bool host_accessible(MemoryKind kind) noexcept {
   return kind == MemoryKind::pageable || kind == MemoryKind::pinned || kind == MemoryKind::mapped ||
          kind == MemoryKind::managed;
 }
 
-/// True when kernels may read and write memory of this kind.
+/// True if kernels may read and write memory of this kind.
 [[nodiscard]] constexpr bool device_accessible(MemoryKind kind) noexcept {
   return kind != MemoryKind::pageable && kind != MemoryKind::pinned;
 }
 
-/// Owned memory of one kind, at least 256-byte aligned, contents undefined. Never null unless of 0 bytes.
+/// Owns memory of one kind, aligned to at least 256 bytes, with undefined contents. Null only if it has 0 bytes.
 class Buffer {
  public:
   Buffer() noexcept = default;

@@ -54,20 +54,20 @@ using GraphNode = std::variant<GraphCopies, GraphLaunch, GraphRecord>;
 /// A chain of steps, prepared once and enqueued by one call. Used by one thread at a time.
 class Graph {
  public:
-  /// Throws UsageError for a chain that can never run (no node, a null address, another number of arguments than the
-  /// kernel takes, something of another device), DeviceError when the device refuses.
+  /// Throws UsageError for an invalid chain (no node, a null address, a wrong number of arguments for a kernel,
+  /// anything of another device), DeviceError if the device refuses.
   Graph(Device device, std::span<const GraphNode> nodes);
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
   /// Launches in flight still run to their end: the memory that they read and write must outlive them.
   ~Graph();
 
-  /// Changes a step for the launches to come. A step stays of its sort, and a record stays as it is
-  /// (Errc::invalid_argument). Errc::full where the copies of a launch in flight still need the list (capacity above 1
-  /// on a CUDA device): update such a graph once its last launch is done. A refused update changes nothing.
+  /// Changes a step for later launches. Returns Errc::invalid_argument for a step of another type or a GraphRecord, and
+  /// Errc::full while copies of a launch in flight still need the list (capacity above 1 on a CUDA device): update such
+  /// a graph once its last launch is done. A failed update changes nothing.
   [[nodiscard]] Status update(std::size_t node, const GraphNode& to) noexcept;
-  /// Enqueues all steps on a stream of the same device (Errc::invalid_argument otherwise). After an error on a CPU
-  /// device the first steps may have been enqueued.
+  /// Enqueues all steps. Returns Errc::invalid_argument for a stream of another device. After an error on a CPU device
+  /// the first steps may have been enqueued.
   [[nodiscard]] Status launch(StreamRef stream) noexcept;
 
   /// The number of steps.

@@ -76,10 +76,10 @@ struct LaunchShape {
   std::uint32_t blocks = 1;   ///< Blocks that work on one item.
   std::uint32_t threads = 1;  ///< Threads of each block.
   std::uint32_t items = 1;    ///< Independent pieces of work.
-  /// Begins as soon as all blocks of the kernel enqueued just before it have ended or called launch_dependents() of
-  /// their group, though not all that they do is done or can be seen: the kernels themselves order that (CUDA C++
-  /// Programming Guide, "Programmatic Dependent Launch and Synchronization"). Where devices cannot, below compute
-  /// capability 9.0, and in graphs, it begins when that kernel has ended, as others do.
+  /// Starts the kernel as soon as all blocks of the kernel enqueued just before it have ended or called
+  /// launch_dependents() of their group, although the earlier kernel's writes may not be done or visible: the kernels
+  /// must order those themselves (CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"). No
+  /// effect below compute capability 9.0 and in graphs.
   bool early = false;
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
@@ -133,10 +133,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
-/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
-/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640
-/// bytes together.
+/// Body::kThreadsMax, if the body has it, is the most threads of a block: it bounds the registers of a thread, as does
+/// Body::kBlocksMin, the number of such blocks that must fit a multiprocessor. A CUDA device refuses a shape with more
+/// threads. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static TypedKernel<Arguments...> make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
@@ -211,10 +210,10 @@ template <class... Wanted, class Enqueue, class... Given>
 
 }  // namespace detail
 
-/// Enqueues `kernel` on `stream`. The arguments are converted to the types that the kernel was made with, as those of a
-/// function are, and copied before the call returns. Another number of arguments, a pointer to another type and a
-/// floating-point number for an integer do not compile. An integer that its parameter cannot hold, such as -1 for a
-/// std::uint32_t, is Errc::invalid_argument, and nothing is enqueued.
+/// Enqueues `kernel` on `stream`. The arguments are converted to the types that the kernel was made with, as in a
+/// function call, and copied before the call returns. A wrong number of arguments, a pointer to another type and a
+/// floating-point number for an integer do not compile. Returns Errc::invalid_argument, without enqueueing, for an
+/// integer that its parameter cannot hold, such as -1 for a std::uint32_t.
 template <class... Wanted, class... Given>
 [[nodiscard]] Status launch(StreamRef stream, const TypedKernel<Wanted...>& kernel, LaunchShape shape,
                             const Given&... arguments) {

@@ -20,7 +20,9 @@ class RegisteredMemory {
   /// Address and size must be multiples of this many bytes.
   static constexpr std::size_t kAlignment = 4096;
 
+  /// Locks `bytes` bytes at `data`.
   /// @param data   a multiple of kAlignment, as is `bytes`; must stay allocated.
+  ///
   /// Throws UsageError (null, no bytes, alignment) or DeviceError (registered already, more than may be locked, or
   /// memory that this device's kernels would find at another address).
   RegisteredMemory(Device device, void* data, std::size_t bytes);

@@ -29,9 +29,12 @@ namespace headrace {
 /// memory. A slot goes reserve -> publish -> claim -> release.
 class Ring {
  public:
-  /// @param slot_bytes  bytes a slot must hold.
-  /// @param slot_count  a power of two, else UsageError.
-  /// @param lead_bytes  that slots begin behind a multiple of 256; so what lies deeper in a slot can be aligned.
+  /// Allocates the buffer of a ring of free slots.
+  /// @param slot_bytes  bytes that a slot must hold.
+  /// @param slot_count  a power of two.
+  /// @param lead_bytes  distance of slots from a multiple of 256, so that data further into a slot can be aligned.
+  ///
+  /// Throws UsageError for another slot_count, and as Buffer does.
   Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count, std::size_t lead_bytes = 0);
 
   [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }  ///< Slots in the buffer; a power of two.

@@ -175,7 +175,9 @@ class ReaderSource final : public Source {
     std::size_t read_bytes = 0;     ///< As Source::read_bytes().
     ChunkBounds bounds = {};        ///< As Source::bounds().
   };
+  /// Makes a source whose chunks `read` reads.
   /// @param places  one for each chunk, column by column within a fragment.
+  ///
   /// Throws as Source does, and UsageError for any other number of places.
   ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places, Read read);
 

@@ -72,9 +72,12 @@ struct BuilderCounters {
 /// once frames of the same kind have been reused, it allocates nothing.
 class Builder {
  public:
+  /// Makes a builder without streams.
   /// @param ring  the memory that ring offsets of pieces refer to: device memory, or pinned or mapped host memory. A
   /// whole number of 16-byte lines; it must outlive the builder. Bytes around a piece, up to the next multiples of 16,
-  /// may be read and are not used. Throws UsageError for options out of range, DeviceError if there is no room.
+  /// may be read and are not used.
+  ///
+  /// Throws UsageError for options out of range, DeviceError if there is no room.
   Builder(Device device, const Buffer& ring, BuilderOptions options = {});
   Builder(Builder&&) noexcept;
   /// Waits for what has been submitted.

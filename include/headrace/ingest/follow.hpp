@@ -98,6 +98,7 @@ class FollowSource : public Source {
 
 /// Makes a source that follows the connections in the packets of `inner`. It reassembles IP fragments first.
 /// @param inner  fills `between`, a ring in host memory that is used by nothing else and outlives this source.
+///
 /// Damage in a capture is an error of receive() after everything before it, including the ends of streams. Throws
 /// UsageError for options out of range.
 [[nodiscard]] std::unique_ptr<FollowSource> make_follow_source(Ring& ring, std::unique_ptr<Source> inner, Ring& between,

@@ -45,10 +45,11 @@ struct PacketSocketOptions {
 /// packets. For UDP and raw packets. Not for TCP: a block is handed over when it is full or its time is up, and a
 /// sender that waits for acknowledgements fills none, so that each round trip takes the block's time.
 ///
-/// Packets that the kernel merged come with segment_bytes; a VLAN tag that the card took off stays off. What this
-/// machine sends on the interface is not seen. send() sends a frame.
+/// Packets that the kernel merged have segment_bytes; a VLAN tag that the card removed stays off. Packets that this
+/// machine sends on the interface are not received. send() sends a frame.
 ///
-/// Needs CAP_NET_RAW, and says so. Throws UsageError for an interface that is not there and for options that cannot be.
+/// Throws SystemError that names CAP_NET_RAW if the process lacks it, and UsageError for an unknown interface and for
+/// options out of range.
 [[nodiscard]] std::unique_ptr<Source> open_packet_socket(Ring& ring, const PacketSocketOptions& options);
 
 }  // namespace headrace::ingest

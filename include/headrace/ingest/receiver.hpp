@@ -164,6 +164,7 @@ class Receiver {
   /// Receives TCP connections.
   /// @param source  fills `ring`; both must outlive the receiver and not be used by anything else.
   /// @param device  owns the frames.
+  ///
   /// Throws UsageError for options out of range, DeviceError if there is no room or a resident kernel does not start.
   Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options = {});
   /// Receives numbered datagrams. Parameters and errors are those of the constructor for TCP.

@@ -47,9 +47,9 @@ struct XdpOptions {
 /// program goes with the source, and with the process however it ends. send() sends a frame of up to 4 KiB on the first
 /// queue.
 ///
-/// Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and says so. Throws UsageError for an interface, queues or filters
-/// that cannot be, SystemError where the kernel or the driver cannot do it, or another program is there already, and
-/// UsageError (Errc::not_supported) where Headrace was built without libxdp.
+/// Throws SystemError that names CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF if the process lacks them, or if the kernel or
+/// the driver does not support it or another program is attached already; UsageError for an invalid interface, queues
+/// or filters, and (Errc::not_supported) in a build without libxdp.
 [[nodiscard]] std::unique_ptr<Source> open_xdp(Ring& ring, const XdpOptions& options);
 
 }  // namespace headrace::ingest

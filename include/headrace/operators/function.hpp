@@ -27,12 +27,12 @@ namespace headrace::operators {
 /// time.
 ///
 /// @param state FunctionOptions::state
-/// @param query, answer as many bytes as FunctionOptions says, aligned as a slot is (64 bytes) where batches hold one
-///   query, and else by the largest power of two that divides the bytes
-/// @param block, block_count the caller's part in the work, as CpuGroup::block() and CpuGroup::block_count() say
-/// @return 0 once the answer is written; anything else where the query cannot be answered
+/// @param query, answer as many bytes as FunctionOptions says, aligned to 64 bytes if batches hold one query, otherwise
+///   to the largest power of two that divides their size
+/// @param block, block_count the caller's share of the work, as in CpuGroup::block() and CpuGroup::block_count()
+/// @return 0 once the answer is written; anything else if the query cannot be answered
 ///
-/// Threads call it at the same time. It must not throw.
+/// Several threads may call it at the same time. It must not throw.
 using AnswerFunction = std::int32_t (*)(const void* state, const void* query, void* answer, std::uint32_t block,
                                         std::uint32_t block_count);
 

@@ -158,9 +158,9 @@ struct Mlp {
 };
 
 /// The operator that answers with a network of 1 to kMlpLayersMost layers, each with as many inputs as the one before
-/// has outputs. Its samples are uniform in [-1, 1). It keeps the weights in host memory, too, in their stored form.
-/// Throws UsageError that names the layer and what is wrong: sizes that do not fit together, weights or biases that are
-/// not finite, or not as float16.
+/// has outputs. Its samples are uniform in [-1, 1). It also keeps the weights in host memory, as they are stored.
+/// Throws UsageError that names the layer and the error: sizes that do not match, or weights or biases that are not
+/// finite, also once rounded to float16.
 [[nodiscard]] serve::Operator mlp(const std::vector<MlpLayer>& layers, const MlpOptions& options = {});
 
 }  // namespace headrace::operators

@@ -251,9 +251,9 @@ struct TopkMatrix {
 };
 
 /// The operator that finds the best rows of `matrix`. Its samples are uniform in [-1, 1). It keeps the matrix in host
-/// memory as it is stored, with columns padded to a multiple of 8 and rows to one of 32; CUDA devices get a copy.
-/// Throws UsageError that names what is out of range or the first element that is not finite, SystemError
-/// (Errc::out_of_memory) that says how many bytes are needed.
+/// memory as it is stored, with columns padded to a multiple of 8 and rows to a multiple of 32; CUDA devices get a
+/// copy. Throws UsageError that names the option out of range or the first element that is not finite, and SystemError
+/// (Errc::out_of_memory) with the bytes needed.
 [[nodiscard]] serve::Operator topk(const TopkMatrix& matrix, const TopkOptions& options = {});
 
 }  // namespace headrace::operators

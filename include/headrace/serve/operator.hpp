@@ -42,7 +42,7 @@ namespace headrace::serve {
 /// The most bytes of an operator's State, which is passed to kernels by value.
 inline constexpr std::size_t kStateBytesMax = 256;
 
-/// An operator's state on one device: the bytes of its `State`, whose pointers lead into memory that `owner` keeps
+/// An operator's state on one device: the bytes of its `State`, whose pointers refer to memory that `owner` keeps
 /// alive.
 struct LoadedState {
   std::vector<std::byte> bytes;       ///< The bytes of the operator's State.
@@ -76,22 +76,22 @@ struct Operator {
   LaunchShape shape;             ///< Blocks and threads that answer one query; items stays 1.
   Kernel kernel;                 ///< Answers queries that lie at equal distances: AnswerBody.
   Kernel pool;                   ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
-  Kernel pool_inline;            ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
+  Kernel pool_inline;            ///< The same for Plan::answer_inline; empty without kAnswersInline.
   /// For queries that lie anywhere: (State, const QueryPlace* places, ArrivalCell*), item i answers places[i].
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
-  /// Gives `op`, which is a copy of this operator, code for a device, where that is made at run time. Optional. Called
-  /// by linked(), perhaps by several threads, and often: what it makes it keeps.
+  /// Adds code for a device to `op`, a copy of this operator, if that code is made at run time. Optional. linked()
+  /// calls it, perhaps often and from several threads, so it should cache the code.
   std::function<void(Operator& op, Device device)> link;
-  /// Puts the state on a device. Throws DeviceError when it does not fit.
+  /// Loads the state on a device. Throws DeviceError if it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
-  /// The same of queries, for a server. Empty where it is not known.
+  /// The same for queries, which servers need. Empty if not known.
   std::string query_type;
 };
 
@@ -194,16 +194,16 @@ static void add_kernels(Operator& op) {
 /// Erases the type of an operator. `Op` has
 ///
 /// - `static constexpr const char* kName`;
-/// - `Query`, `Answer`: trivially copyable; arrays of them where query_bytes or answer_bytes below say so;
+/// - `Query`, `Answer`: trivially copyable; query_bytes and answer_bytes below may make them arrays;
 /// - `State`: trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory;
 /// - `template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*)`;
 ///
 /// and may have
 ///
-/// - `static constexpr bool kAnswersInline = true`: takes Plan::answer_inline, which is a kernel more to compile.
+/// - `static constexpr bool kAnswersInline = true`: supports Plan::answer_inline, which compiles one more kernel.
 ///
-/// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
-/// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
+/// All threads of the group run `answer`, which writes the whole answer and must give the same answer for any number of
+/// blocks and threads. Compile the call with nvcc (in a .cu file) to support CUDA devices as well.
 template <class Op>
 [[nodiscard]] static Operator make_operator(LaunchShape shape, std::function<LoadedState(Device)> load,
                                             std::function<void(std::uint64_t, std::byte*)> sample = {},
@@ -222,7 +222,7 @@ template <class Op>
   return op;
 }
 
-/// The operator with code for `device`. Throws what Operator::link throws.
+/// The operator with code for `device`. Throws as Operator::link does.
 [[nodiscard]] Operator linked(Operator op, Device device);
 
 /// Enqueues a launch that answers `items` queries. Queries lie `query_stride` bytes apart, answers `answer_stride`. The

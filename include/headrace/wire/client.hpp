@@ -39,6 +39,7 @@ class Client {
 
   /// Connects to "shm://NAME/MODEL", or "shm://NAME" where the server has one model.
   /// @param slots  queries that may be in flight; a power of two, at most ServerConfig::shm_slots_max; 0: kSlots.
+  ///
   /// Throws UsageError for any other URL and for a model that the server lacks, SystemError if there is no such server
   /// (Errc::not_found), it does not answer within 10 s, or it has no room (Errc::full).
   explicit Client(std::string_view url, std::uint32_t slots = 0);
