@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the links of every Markdown page, and builds the documentation in build/site. It needs neither a build of the
-# package nor a network; warnings are errors.
+# package nor a network. Warnings are errors, and so are public symbols without a comment or docstring.
 source "$(dirname "$0")/common.sh"
 
 .venv/bin/python scripts/check_docs.py

@@ -20,28 +20,31 @@
 
 namespace headrace::cuda {
 
-/// CUDA's number of `device`. Throws UsageError when it is not a CUDA device.
+/// CUDA's ordinal of `device`. Throws UsageError if it is not a CUDA device.
 [[nodiscard]] int native_ordinal(Device device);
 
-/// The stream's handle, valid as long as its owner lives. Work enqueued through it is in order with Headrace's. Do not
-/// destroy it. Throws UsageError when it is not a stream of a CUDA device.
+/// The native handle of a stream. It is valid while the stream's owner lives; do not destroy it. Work enqueued through
+/// it runs in order with Headrace's. Throws UsageError if the stream does not belong to a CUDA device.
 [[nodiscard]] cudaStream_t native_stream(StreamRef stream);
 
-/// The event's handle, valid as long as its owner lives. Do not destroy it. Throws UsageError when it is not an event
-/// of a CUDA device.
+/// The native handle of an event. It is valid while the event's owner lives; do not destroy it. Throws UsageError if
+/// the event does not belong to a CUDA device.
 [[nodiscard]] cudaEvent_t native_event(EventRef event);
 
 /// Headrace's view of a stream that other code made and destroys: `ref()` goes wherever a StreamRef does.
 /// Must be destroyed before the stream; does not wait for its work.
 class BorrowedStream {
  public:
+  /// Borrows `stream`.
   /// @param stream  of `device`, and not the default stream (null, or the legacy or per-thread constants).
+  ///
   /// Throws UsageError otherwise.
   BorrowedStream(Device device, cudaStream_t stream);
   BorrowedStream(BorrowedStream&&) noexcept;
   BorrowedStream& operator=(BorrowedStream&&) noexcept;
   ~BorrowedStream();
 
+  /// The stream as a StreamRef, valid while this object lives.
   [[nodiscard]] StreamRef ref() const noexcept { return StreamRef(*backend_); }
 
  private:

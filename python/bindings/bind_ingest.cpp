@@ -76,7 +76,7 @@ void bind_tcp(nb::module_& module) {
             return sender.run(time);
           },
           "seconds"_a, "Sends for about so long; True when the part is done and acknowledged.")
-      .def("report", &TcpSender::report, "Of the current part, or the last.")
+      .def("report", &TcpSender::report, "The report of the current part, or the last.")
       .def("finish", &TcpSender::finish, "Says that nothing follows.");
 }
 
@@ -111,7 +111,7 @@ void bind_udp(nb::module_& module) {
             return sender.run(time);
           },
           "seconds"_a, "Sends for about so long; True when all datagrams are sent.")
-      .def("report", &UdpSender::report);
+      .def("report", &UdpSender::report, "What has been sent so far.");
 }
 
 }  // namespace

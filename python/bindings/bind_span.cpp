@@ -47,9 +47,10 @@ void bind_place(nb::module_& module) {
   nb::class_<Place>(module, "Place", "Where a page of a span lies: on a device, or on the host.")
       .def_static("parse", &Place::parse, "name"_a,
                   "The place of that name: \"host\", or a device's. Raises UsageError.")
-      .def_static("host", &Place::host)
+      .def_static("host", &Place::host, "The memory of the host.")
       .def_static(
-          "on", [](const DeviceOrName& device) { return Place::on(to_device(device)); }, "device"_a)
+          "on", [](const DeviceOrName& device) { return Place::on(to_device(device)); }, "device"_a,
+          "The memory of a device.")
       .def_prop_ro("is_host", &Place::is_host)
       .def_prop_ro("device", &Place::device, "None for the host.")
       .def_prop_ro("name", &Place::name)
@@ -74,7 +75,8 @@ Placement budget(const DeviceOrName& device, std::size_t device_bytes, std::opti
 void bind_placement(nb::module_& module) {
   nb::class_<Placement>(module, "Placement", "The rule by which the pages of a span are placed; it holds no memory.")
       .def_static(
-          "all", [](const PlaceOrName& place) { return Placement::all(to_place(place)); }, "place"_a)
+          "all", [](const PlaceOrName& place) { return Placement::all(to_place(place)); }, "place"_a,
+          "All pages in one place.")
       .def_static("interleaved", &interleaved, "shares"_a,
                   "Pages dealt to (place, weight) in proportion to the weights, as evenly as whole pages allow.")
       .def_static(
@@ -136,9 +138,10 @@ void bind_rights(nb::class_<SpanHandle>& span) {
           [](const SpanHandle& self, const DeviceOrName& device, std::size_t page) {
             return self.span().right(to_device(device), page);
           },
-          "device"_a, "page"_a)
+          "device"_a, "page"_a, "What a device may do with a page; none if it cannot reach it.")
       .def(
-          "host_right", [](const SpanHandle& self, std::size_t page) { return self.span().host_right(page); }, "page"_a)
+          "host_right", [](const SpanHandle& self, std::size_t page) { return self.span().host_right(page); }, "page"_a,
+          "What the host may do with a page; none if it cannot reach it.")
       .def_prop_ro(
           "host_readable", [](const SpanHandle& self) { return self.span().host_readable(); },
           "Whether the host may read every page.")
@@ -220,8 +223,10 @@ void bind_span(nb::module_& module) {
           "Of each page; 0 once released.")
       .def("__len__", [](const SpanHandle& self) { return self.span().bytes(); })
       .def_prop_ro(
-          "places", [](const SpanHandle& self) { return self.span().places(); }, "Of each page.")
-      .def("statistics", [](const SpanHandle& self) { return self.span().statistics(); })
+          "places", [](const SpanHandle& self) { return self.span().places(); }, "The place of each page.")
+      .def(
+          "statistics", [](const SpanHandle& self) { return self.span().statistics(); },
+          "Where the pages lie, and what moves have cost so far.")
       .def("__repr__", [](const SpanHandle& self) {
         if (self.span().data() == nullptr) return std::string("<headrace.Span, released>");
         return fmt::format("<headrace.Span of {} on {}: {} pages>", format_bytes(self.span().bytes()),

@@ -319,7 +319,9 @@ void bind_server(nb::module_& module) {
             return name.empty() ? std::nullopt : std::optional(name);
           },
           "The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.")
-      .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
+      .def(
+          "statistics", [](const ServerHandle& self) { return self.server().statistics(); },
+          "What the server has done so far. Any thread may ask.")
       .def(
           "model_statistics", [](const ServerHandle& self) { return self.server().model_statistics(); },
           "One for each name, in the order in which they came, also where it is not loaded. Any thread may ask, after "

@@ -1231,7 +1231,8 @@ class Engine:
         Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients may still poll.
         """
 
-    def statistics(self) -> EngineStatistics: ...
+    def statistics(self) -> EngineStatistics:
+        """What the engine has done so far. Any thread may ask."""
 
     @property
     def plan(self) -> Plan: ...
@@ -2195,10 +2196,12 @@ class Place:
         """The place of that name: "host", or a device's. Raises UsageError."""
 
     @staticmethod
-    def host() -> Place: ...
+    def host() -> Place:
+        """The memory of the host."""
 
     @staticmethod
-    def on(device: Device | str) -> Place: ...
+    def on(device: Device | str) -> Place:
+        """The memory of a device."""
 
     @property
     def is_host(self) -> bool: ...
@@ -2220,7 +2223,8 @@ class Placement:
     """The rule by which the pages of a span are placed; it holds no memory."""
 
     @staticmethod
-    def all(place: Place | Device | str) -> Placement: ...
+    def all(place: Place | Device | str) -> Placement:
+        """All pages in one place."""
 
     @staticmethod
     def interleaved(shares: Sequence[tuple[Place | Device | str, int]]) -> Placement:
@@ -2339,15 +2343,18 @@ class Span:
 
     @property
     def places(self) -> list[Place]:
-        """Of each page."""
+        """The place of each page."""
 
-    def statistics(self) -> SpanStatistics: ...
+    def statistics(self) -> SpanStatistics:
+        """Where the pages lie, and what moves have cost so far."""
 
     def __repr__(self) -> str: ...
 
-    def right(self, device: Device | str, page: int) -> Right: ...
+    def right(self, device: Device | str, page: int) -> Right:
+        """What a device may do with a page; none if it cannot reach it."""
 
-    def host_right(self, page: int) -> Right: ...
+    def host_right(self, page: int) -> Right:
+        """What the host may do with a page; none if it cannot reach it."""
 
     @property
     def host_readable(self) -> bool:
@@ -3437,7 +3444,7 @@ class TcpSender:
         """Sends for about so long; True when the part is done and acknowledged."""
 
     def report(self) -> SendReport:
-        """Of the current part, or the last."""
+        """The report of the current part, or the last."""
 
     def finish(self) -> None:
         """Says that nothing follows."""
@@ -3455,7 +3462,8 @@ class UdpSender:
     def run(self, seconds: float) -> bool:
         """Sends for about so long; True when all datagrams are sent."""
 
-    def report(self) -> SendReport: ...
+    def report(self) -> SendReport:
+        """What has been sent so far."""
 
 class BuildRuns:
     """What placing packets into frames took, run by run."""
@@ -4395,7 +4403,8 @@ class Server:
         The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.
         """
 
-    def statistics(self) -> ServerStatistics: ...
+    def statistics(self) -> ServerStatistics:
+        """What the server has done so far. Any thread may ask."""
 
     def model_statistics(self) -> list[ModelStatistics]:
         """

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import cpp_reference  # noqa: E402
 import environment  # noqa: E402
 import python_reference  # noqa: E402
+import undocumented  # noqa: E402
 
 # Pages of the repository outside docs/, and where they are in the site.
 PROJECT = {
@@ -77,6 +78,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _sources.clear()
     made: dict[str, str] = {}
     reference = cpp_reference.Reference(ROOT)
+    undocumented.check(reference.headers)
     made |= reference.pages()
     python_pages, python_navigation = python_reference.pages(ROOT)
     made |= python_pages

@@ -1,5 +1,6 @@
 """The Python reference: a page for each module. mkdocstrings writes them from the sources and the stub."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
@@ -31,6 +32,18 @@ def _exports(module: griffe.Module) -> list[str]:
     if module.exports is None:
         raise RuntimeError(f"{module.path} has no __all__")
     return [str(export) for export in module.exports]
+
+
+def undocumented(member: griffe.Object | griffe.Alias) -> Iterator[str]:
+    """A class and its public methods, or a function, as far as they have no docstring."""
+    one = member.final_target if isinstance(member, griffe.Alias) else member
+    if one.kind not in {griffe.Kind.CLASS, griffe.Kind.FUNCTION}:
+        return
+    if not one.docstring:
+        yield f"{one.filepath}:{one.lineno}: {one.path} has no docstring"
+    for name, inner in one.members.items():
+        if not name.startswith("_") and not inner.is_alias:
+            yield from undocumented(inner)
 
 
 def _page(title: str, intro: str, paths: list[str]) -> str:
@@ -66,11 +79,15 @@ def pages(root: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
     """The pages by their places, and their part of the navigation.
 
     Raises:
-        RuntimeError: where a module has no __all__, or a name of the root is not in one module.
+        RuntimeError: where a module has no __all__, a name of the root is not in one module, or a class, function or
+            method has no docstring.
     """
     package = griffe.load(PACKAGE, search_paths=[str(root / "python")])
     assert isinstance(package, griffe.Module)
     exports = {name: _exports(package[name]) for name in _MODULES}
+    bare = [one for module, names in exports.items() for name in names for one in undocumented(package[module][name])]
+    if bare:
+        raise RuntimeError("\n".join(bare))
     made: dict[str, str] = {}
     navigation: list[dict[str, str]] = []
     rows = ["| module | | names |", "|---|---|---|"]

@@ -1,5 +1,6 @@
 """What the site is made of agrees with the sources: pages of commands, environment variables, C++ comments."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,96 @@ def test_what_has_no_text_is_an_error():
     text = load_program("scripts/docsite/doxygen_text.py")
     with pytest.raises(ValueError, match="formula"):
         text.markdown(ElementTree.fromstring("<para><formula/></para>"), {}.get)
+
+
+HEADER = """
+#pragma once
+namespace headrace {
+/// Kinds.
+enum class Kind { one, two  ///< The second.
+};
+struct Bare {};
+/// A queue.
+class Queue {
+ public:
+  explicit Queue(int size);
+  Queue(const Queue& other);
+  Queue(Queue&&) noexcept;
+  Queue& operator=(Queue&&) noexcept;
+  Queue(const char* name) = delete;
+  virtual ~Queue();
+  /// Takes one.
+  virtual int take() = 0;
+  int size() const;
+  bool operator==(const Queue& other) const;
+  int limit = 0;
+  int most = 0;  ///< The most.
+ private:
+  int hidden_;
+};
+/// A queue that waits.
+class Waiting : public Queue {
+ public:
+  int take() override;
+};
+using Alias = Queue;
+int free_function(int a);
+inline constexpr int kFive = 5;
+namespace detail {
+int for_itself();
+}
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("doxygen") is None, reason="there is no doxygen")
+def test_public_symbols_without_a_comment_are_found(tmp_path: Path):
+    include = tmp_path / "include/headrace"
+    (include / "base/detail").mkdir(parents=True)
+    (tmp_path / "scripts/docsite").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/docsite/Doxyfile", tmp_path / "scripts/docsite")
+    (include / "base/queue.hpp").write_text(HEADER, encoding="utf-8")
+    (include / "base/detail/own.hpp").write_text("namespace headrace {\nint own();\n}\n", encoding="utf-8")
+    check = load_program("scripts/docsite/undocumented.py")
+    symbols = check.read_symbols(check.run_doxygen(tmp_path, tmp_path / "out"))
+    assert sorted(problem.split(" ", 1)[1] for problem in check.problems(symbols)) == [
+        "function Queue::Queue has no comment",
+        "function Queue::size has no comment",
+        "function free_function has no comment",
+        "struct Bare has no comment",
+        "typedef Alias has no comment",
+        "value Kind::one has no comment",
+        "variable Queue::limit has no comment",
+        "variable kFive has no comment",
+    ]
+    assert "include/headrace/base/queue.hpp:19: function Queue::size has no comment" in check.problems(symbols)
+    with pytest.raises(RuntimeError, match=r"queue\.hpp:7: struct Bare has no comment"):
+        check.check(symbols)
+
+
+def test_what_is_commented_is_no_problem():
+    check = load_program("scripts/docsite/undocumented.py")
+    member = ElementTree.fromstring(
+        "<memberdef><briefdescription><para>Takes one.</para></briefdescription><detaileddescription/></memberdef>"
+    )
+    bare = ElementTree.fromstring(
+        "<memberdef><briefdescription/><detaileddescription> </detaileddescription></memberdef>"
+    )
+    symbol = check.Symbol(member, "take", "headrace/queue.hpp", 5, "function", "take")
+    assert check.problems({"headrace/queue.hpp": [symbol]}) == []
+    symbol.element = bare
+    assert check.problems({"headrace/queue.hpp": [symbol]}) == [
+        "include/headrace/queue.hpp:5: function take has no comment"
+    ]
+    assert check.problems({"headrace/detail/queue.hpp": [symbol]}) == []
+
+
+def test_python_names_without_a_docstring_are_found(tmp_path: Path):
+    griffe = pytest.importorskip("griffe")
+    (tmp_path / "shelf.py").write_text(
+        'class Box:\n    """A box."""\n\n    size = 1\n\n    def open(self): ...\n\n    def _hidden(self): ...\n',
+        encoding="utf-8",
+    )
+    module = griffe.load("shelf", search_paths=[str(tmp_path)])
+    found = list(load_program("scripts/docsite/python_reference.py").undocumented(module["Box"]))
+    assert found == [f"{tmp_path}/shelf.py:6: shelf.Box.open has no docstring"]

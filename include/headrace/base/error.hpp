@@ -41,19 +41,20 @@ enum class Errc : std::uint8_t {
 
 /// A failure on a path that does not throw: the code, and the native code (CUDA or errno) or 0.
 struct Error {
-  Errc code = Errc::system;
-  int native = 0;
+  Errc code = Errc::system;  ///< What went wrong.
+  int native = 0;            ///< The CUDA error or errno behind it; 0 if there is none.
   friend bool operator==(const Error&, const Error&) = default;
 };
 
 /// Thrown by set-up. `what()` names what was being done, what went wrong, and what to do about it.
 class Exception : public std::runtime_error {
  public:
+  /// `message` becomes what(); `native` is the CUDA error or errno behind the failure, 0 if there is none.
   Exception(Errc code, const std::string& message, int native = 0)
       : std::runtime_error(message), code_(code), native_(native) {}
 
-  [[nodiscard]] Errc code() const noexcept { return code_; }
-  /// The CUDA or errno code that caused this, 0 where there is none.
+  [[nodiscard]] Errc code() const noexcept { return code_; }  ///< What went wrong, for callers to act on.
+  /// The CUDA error or errno behind the failure; 0 if there is none.
   [[nodiscard]] int native() const noexcept { return native_; }
 
  private:
@@ -64,24 +65,28 @@ class Exception : public std::runtime_error {
 /// The caller asked for something that can never work: a bad option, name, size or query.
 class UsageError : public Exception {
  public:
+  /// `message` becomes what(); `code` is for a reason narrower than invalid_argument, such as not_found.
   explicit UsageError(const std::string& message, Errc code = Errc::invalid_argument) : Exception(code, message) {}
 };
 
 /// A file or message from outside is not what it claims to be.
 class DataError : public Exception {
  public:
+  /// `message` becomes what() and names the file or message and the place in it; code() is Errc::corrupt_data.
   explicit DataError(const std::string& message) : Exception(Errc::corrupt_data, message) {}
 };
 
 /// A device refused, failed, or lacks what was asked of it.
 class DeviceError : public Exception {
  public:
+  /// The constructor of Exception.
   using Exception::Exception;
 };
 
 /// An operating system call failed; `native()` is its errno.
 class SystemError : public Exception {
  public:
+  /// The constructor of Exception; `native` is the errno.
   using Exception::Exception;
 };
 

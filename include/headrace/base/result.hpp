@@ -24,24 +24,29 @@ namespace headrace {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) noexcept : value_(std::move(value)) {}
-  Result(Error error) noexcept : error_(error) {}
-  Result(Errc code) noexcept : error_{code, 0} {}
+  Result(T value) noexcept : value_(std::move(value)) {}  ///< Success with `value`.
+  Result(Error error) noexcept : error_(error) {}         ///< Failure for the reason `error`.
+  Result(Errc code) noexcept : error_{code, 0} {}         ///< Failure without a native code.
 
+  /// True if there is a value.
   [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
-  explicit operator bool() const noexcept { return ok(); }
+  explicit operator bool() const noexcept { return ok(); }  ///< As ok().
 
-  /// The value. Only valid when ok().
+  /// The value. Undefined unless ok().
   [[nodiscard]] T& operator*() & noexcept { return *value_; }
+  /// The value. Undefined unless ok().
   [[nodiscard]] const T& operator*() const& noexcept { return *value_; }
+  /// The value, to be moved from. Undefined unless ok().
   [[nodiscard]] T&& operator*() && noexcept { return std::move(*value_); }
+  /// Access to the value. Undefined unless ok().
   T* operator->() noexcept { return &*value_; }
+  /// Access to the value. Undefined unless ok().
   const T* operator->() const noexcept { return &*value_; }
 
-  /// The reason. Only valid when not ok().
+  /// The reason. Meaningless if ok().
   [[nodiscard]] Error error() const noexcept { return error_; }
 
-  /// The value, or an exception that reads "<doing>: <reason>".
+  /// Returns the value, or throws the exception type that fits the reason, which reads "<doing>: <reason>".
   T or_throw(std::string_view doing) && {
     if (!ok()) throw_error(doing, error_);
     return std::move(*value_);
@@ -57,15 +62,18 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() noexcept = default;
+  /// Failure for the reason `error`.
   Result(Error error) noexcept
       : failure_(std::uint32_t{1} + static_cast<std::uint8_t>(error.code)), native_(error.native) {}
-  Result(Errc code) noexcept : Result(Error{code, 0}) {}
+  Result(Errc code) noexcept : Result(Error{code, 0}) {}  ///< Failure without a native code.
 
+  /// True on success.
   [[nodiscard]] bool ok() const noexcept { return failure_ == 0; }
-  explicit operator bool() const noexcept { return ok(); }
-  /// The reason. Only valid when not ok().
+  explicit operator bool() const noexcept { return ok(); }  ///< As ok().
+  /// The reason. Meaningless if ok().
   [[nodiscard]] Error error() const noexcept { return {static_cast<Errc>(failure_ - 1), native_}; }
 
+  /// Throws the exception type that fits the reason, which reads "<doing>: <reason>", unless ok().
   void or_throw(std::string_view doing) const {
     if (!ok()) throw_error(doing, error());
   }
@@ -77,6 +85,7 @@ class [[nodiscard]] Result<void> {
   std::int32_t native_ = 0;
 };
 
+/// Success or the reason for a failure, where there is no value to return.
 using Status = Result<void>;
 
 }  // namespace headrace

@@ -24,71 +24,74 @@
 
 namespace headrace {
 
-/// What a kernel does with its data, as far as it decides where the data should lie.
+/// How a kernel uses its data, as far as that determines where the data should lie.
 struct AccessProfile {
-  /// How the kernel goes through the data. With `heat`, only whether that is in order or at random.
+  /// How the kernel goes through the data. With `heat`, only whether the order is sequential or random matters.
   AccessPattern pattern = AccessPattern::grid_stride;
-  AccessOperation operation = AccessOperation::read;
-  std::size_t bytes = 0;               ///< Bytes of data.
+  AccessOperation operation = AccessOperation::read;  ///< What the kernel does with each element.
+  std::size_t bytes = 0;                              ///< Bytes of data.
   std::size_t budget_bytes = 0;        ///< Device memory for it. The factor of NVIDIA 2021 is bytes / budget_bytes.
-  double reuse = 100;                  ///< How many times the data is gone through; infinity leaves preparation out.
+  double reuse = 100;                  ///< Passes over the data; infinity ignores the cost of preparation.
   double exponent = 1.0;               ///< zipf_rows: row of rank r is drawn with probability 1 / r^exponent.
-  std::size_t row_bytes = 512;         ///< zipf_rows.
-  RowOrder order = RowOrder::ordered;  ///< zipf_rows.
-  double hot_sweeps = 10;              ///< hot_tenth: sweeps of the hot tenth for each of everything.
-  /// Accesses to each page as counted by PageHeat; empty for those that the pattern's name says.
+  std::size_t row_bytes = 512;         ///< zipf_rows: bytes of a row.
+  RowOrder order = RowOrder::ordered;  ///< zipf_rows: how ranks are assigned to rows.
+  double hot_sweeps = 10;              ///< hot_tenth: sweeps of the hot tenth for each sweep of everything.
+  /// Accesses to each page as counted by PageHeat; empty for those that the pattern implies.
   std::vector<std::uint64_t> heat;
-  /// The data lies in pinned host memory already, so that zero-copy needs no preparation.
+  /// The data is in pinned host memory already, so zero-copy needs no preparation.
   bool pinned_already = true;
 
+  /// The oversubscription factor, bytes / budget_bytes.
   [[nodiscard]] double factor() const noexcept {
     return static_cast<double>(bytes) / static_cast<double>(budget_bytes);
   }
+  /// The pages of kPageBytes that the data takes.
   [[nodiscard]] std::size_t page_count() const noexcept { return bytes / kPageBytes + (bytes % kPageBytes != 0); }
-  /// Throws UsageError that names the value which can never be.
+  /// Throws UsageError that names the first value out of range.
   void check() const;
 };
 
-/// What the model assumes beside the rates: numbers that no single measurement gives, fitted to whole grids of
-/// measured cells (bench/advice_grid.py --fit).
+/// What the model assumes besides the rates: numbers that no single measurement yields, fitted to whole grids of
+/// measurements (bench/advice_grid.py --fit).
 struct AdviceConstants {
   double dealt_overlap = 1;        ///< Share of the shorter of device and link time that dealt pages hide.
-  double front_overlap = 0;        ///< The same where pages of one heat lie in one piece here and one there.
-  double span_link = 1;            ///< Rate of a span's host pages, as a share of plain pinned memory's.
-  double managed_link = 0.97;      ///< The same of managed memory that is kept on the host.
-  double managed_device = 1;       ///< Rate of managed memory on the device, as a share of a span's.
-  double eviction = 0.5;           ///< Share of the fault rate that is left when a page must leave for each that comes.
-  double fault_bytes = 2097152;    ///< Moved for one access at random that faults.
-  double device_cache_hits = 0.8;  ///< Share of accesses to rows that would fit in the cache which it serves.
-  double host_cache_hits = 0;      ///< The same of rows in host memory.
-  double simpler = 0.01;           ///< A strategy this close to the best is chosen when it is simpler.
+  double front_overlap = 0;        ///< The same if pages of equal heat are one piece on each side.
+  double span_link = 1;            ///< Rate of a span's host pages, as a share of that of plain pinned memory.
+  double managed_link = 0.97;      ///< The same for managed memory that is kept on the host.
+  double managed_device = 1;       ///< Rate of managed memory on the device, as a share of that of a span.
+  double eviction = 0.5;           ///< Share of the fault rate that is left if every arriving page evicts one.
+  double fault_bytes = 2097152;    ///< Bytes moved for a random access that faults.
+  double device_cache_hits = 0.8;  ///< Share of accesses to rows that fit in the cache which the cache serves.
+  double host_cache_hits = 0;      ///< The same for rows in host memory.
+  double simpler = 0.01;           ///< A simpler strategy is chosen if it is this close to the best.
 };
 
-/// What one strategy is predicted to do.
+/// The predicted performance of one strategy.
 struct StrategyForecast {
-  Strategy strategy = Strategy::zero_copy;
-  std::string refused;          ///< Why it cannot be used here; empty when it can.
-  double pass_seconds = 0;      ///< Once through the data.
-  double prepare_seconds = 0;   ///< Before the first pass, beyond what all strategies need; and first touches.
+  Strategy strategy = Strategy::zero_copy;  ///< The strategy that is predicted.
+  std::string refused;                      ///< Why it cannot be used here; empty when it can.
+  double pass_seconds = 0;                  ///< Once through the data.
+  double prepare_seconds = 0;   ///< Before the first pass, beyond what all strategies need, and first touches.
   double host_share = 0;        ///< The share of the bytes of a pass that cross the link.
-  double bytes_per_second = 0;  ///< Touched, over all passes, preparation included.
-  /// max(device bytes / memory bandwidth, host bytes / link bandwidth), as a rate; the sum where both are one memory.
+  double bytes_per_second = 0;  ///< Bytes touched per second over all passes, including preparation.
+  /// The roof as a rate, from max(device bytes / memory bandwidth, host bytes / link bandwidth), or their sum if both
+  /// are one memory.
   double roof_per_second = 0;
 };
 
-/// What to do with the data.
+/// Where to put the data.
 struct Advice {
   Strategy strategy = Strategy::zero_copy;              ///< The choice.
-  Placement placement = Placement::all(Place::host());  ///< For a Span, where the strategy is none the nearest to it.
+  Placement placement = Placement::all(Place::host());  ///< For a Span; the nearest one if the strategy uses none.
   std::vector<StrategyForecast> forecasts;  ///< The forecast of every strategy, the best first; refused ones last.
-  std::string because;                      ///< In words.
-  std::string cpp;                          ///< C++ to paste.
-  std::string python;                       ///< Python to paste.
+  std::string because;                      ///< The reason, in words.
+  std::string cpp;                          ///< The choice as C++ code.
+  std::string python;                       ///< The choice as Python code.
 };
 
 /// Chooses strategy and placement for data on `device` that is used as `profile` says, by a model of what each strategy
-/// would reach at these rates (src/device/advice/advice_model.hpp has its formulas). Pure: touches no device.
-/// Throws UsageError for a profile that can never be.
+/// reaches at these rates (src/device/advice/advice_model.hpp has its formulas). Uses no device. Throws as
+/// AccessProfile::check() does.
 [[nodiscard]] Advice advise(Device device, const AccessProfile& profile, const MemoryRates& rates,
                             const AdviceConstants& constants = {});
 

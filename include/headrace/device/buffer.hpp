@@ -33,22 +33,23 @@ enum class MemoryKind : std::uint8_t {
   pool,            ///< The device's own, from blocks kept by size class and reused without asking the driver.
 };
 
+/// "pinned", "stream-ordered", ...; parse_memory_kind() accepts it.
 [[nodiscard]] std::string_view to_string(MemoryKind kind) noexcept;
-/// Throws UsageError that lists the kinds.
+/// The kind of that name. Throws UsageError that lists the kinds if there is none.
 [[nodiscard]] MemoryKind parse_memory_kind(std::string_view text);
 
-/// True when the host may read and write memory of this kind (on a CPU device it may always).
+/// True if the host may read and write memory of this kind on every device. On a CPU device it may in any case.
 [[nodiscard]] constexpr bool host_accessible(MemoryKind kind) noexcept {
   return kind == MemoryKind::pageable || kind == MemoryKind::pinned || kind == MemoryKind::mapped ||
          kind == MemoryKind::managed;
 }
 
-/// True when kernels may read and write memory of this kind.
+/// True if kernels may read and write memory of this kind.
 [[nodiscard]] constexpr bool device_accessible(MemoryKind kind) noexcept {
   return kind != MemoryKind::pageable && kind != MemoryKind::pinned;
 }
 
-/// Owned memory of one kind, at least 256-byte aligned, contents undefined. Never null unless of 0 bytes.
+/// Owns memory of one kind, aligned to at least 256 bytes, with undefined contents. Null only if it has 0 bytes.
 class Buffer {
  public:
   Buffer() noexcept = default;
@@ -58,22 +59,26 @@ class Buffer {
   /// Memory that is usable by work enqueued on `stream` from now on, and goes back in its order.
   Buffer(StreamRef stream, MemoryKind kind, std::size_t bytes);
 
+  /// As the constructor, but returns the error instead of throwing: Errc::out_of_memory with the native code, or
+  /// Errc::invalid_argument for stream_ordered.
   [[nodiscard]] static Result<Buffer> allocate(Device device, MemoryKind kind, std::size_t bytes) noexcept;
+  /// As the constructor for a stream, but returns the error instead of throwing.
   [[nodiscard]] static Result<Buffer> allocate(StreamRef stream, MemoryKind kind, std::size_t bytes) noexcept;
 
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }     ///< The first byte; null if empty.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  ///< The size asked for, in bytes.
+  [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }     ///< The kind asked for.
+  /// The memory as an array of T, without a check of its size.
   template <class T>
   [[nodiscard]] T* as() const noexcept {
     static_assert(std::is_trivially_copyable_v<T>);
     return reinterpret_cast<T*>(data_);
   }
-  /// The bytes, for the host. Only for kinds that the host may reach.
+  /// The memory as bytes for the host. Only for kinds that the host can access, see host_accessible().
   [[nodiscard]] std::span<std::byte> host() const noexcept { return {data_, bytes_}; }
   /// Gives the memory back now rather than at destruction.
   void reset() noexcept;

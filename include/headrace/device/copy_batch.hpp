@@ -29,90 +29,94 @@ class LingeringCopier;
 class StagedCopier;
 }  // namespace detail
 
-/// How the host writes to pinned slots that the copy engine reads next.
+/// How the host writes to pinned slots that the copy engine reads afterwards.
 enum class HostStores : std::uint8_t {
-  cached,    ///< Through the caches, and on to the one that all cores share, where the engine finds them.
-  streaming  ///< Past the caches: they stay free for others, and a line is not read before it is written.
+  cached,    ///< Through the caches, to the one that all cores share, from which the engine reads.
+  streaming  ///< Past the caches: they keep other data, and a line is not read before it is written.
 };
 
-/// How copies from memory that the device cannot read by itself go through pinned slots.
+/// How copies from memory that the device cannot read directly go through pinned slots.
 struct StagingOptions {
-  /// Threads that fill slots, the one that flushes among them; at most 256. 0: as many as the device's NUMA node has
-  /// processors, 16 at most. The one that flushes gives the slots to the stream, and where there are seven or
-  /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
+  /// Threads that fill slots, including the one that flushes; at most 256. 0: as many as the device's NUMA node has
+  /// processors, at most 16. The flushing thread submits the slots to the stream and, with seven threads or more, does
+  /// little else. The others start with the first batch that is large enough, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Bytes of a slot; there are four a thread. 4 KiB at least.
+  /// Bytes of a slot, at least 4 KiB. There are four slots for each thread.
   std::size_t slot_bytes = 512 * kKiB;
+  /// How the staging threads write to the slots.
   HostStores stores = HostStores::cached;
 };
 
+/// When and how a CopyBatch submits what it has gathered.
 struct CopyBatchOptions {
-  std::size_t flush_bytes = 128 * kMiB;    ///< Submit once this much is gathered (a published fetch takes 128 MB).
-  std::size_t flush_count = 65536;         ///< Or this many copies.
-  Duration flush_after = Duration::max();  ///< Or when the oldest copy has waited this long; seen at add() and poll().
+  std::size_t flush_bytes = 128 * kMiB;    ///< Bytes at which it submits (a published fetch takes 128 MB).
+  std::size_t flush_count = 65536;         ///< Copies at which it submits.
+  Duration flush_after = Duration::max();  ///< Age of the oldest copy at which it submits; seen at add() and poll().
   std::size_t staging_bytes = 4 * kMiB;    ///< Pinned memory, in two halves, that small staged copies pass through.
-  /// How the copies travel. A route other than `automatic` takes all of them; where it cannot, the flush fails with
+  /// How the copies travel. A route other than `automatic` takes all of them; if it cannot, the flush fails with
   /// Errc::not_supported.
   CopyRoute route = CopyRoute::automatic;
+  /// How pageable sources are staged.
   StagingOptions staging{};
-  /// A kernel takes short batches (64 copies of at most 4 KiB, or as many parts of them) that wait() submits, and stays
-  /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has
-  /// no other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such as
-  /// cudaFree or cudaDeviceSynchronize, waits so long.
+  /// How long a kernel that has done a short batch (up to 64 parts of at most 4 KiB) of wait() stays on the device, so
+  /// that the next batch needs no launch. 0: no such kernel; at most a second. Only for a stream without other work.
+  /// While it stays, the kernel occupies 8 blocks of 256 threads, and calls that wait for the whole device, such as
+  /// cudaFree or cudaDeviceSynchronize, wait for it.
   Duration linger{};
 };
 
 /// How long the source of a copy stays valid.
 enum class CopySource : std::uint8_t {
   stable,    ///< Until the batch has been waited for.
-  reusable,  ///< Only during add(): it is staged now. At most half of staging_bytes a copy.
-  /// Until the batch has been flushed: memory of the host that the device cannot read by itself, such as malloc's or a
-  /// mapped file's. Threads stage it. A stable source is found to be pageable by itself, at the price of asking the
-  /// driver about each.
+  reusable,  ///< Only during add(), which stages it at once. A copy has at most half of staging_bytes.
+  /// Until the batch has been flushed: host memory that the device cannot read directly, such as malloc's or a mapped
+  /// file's. Threads stage it. The batch detects that a stable source is pageable, too, by asking the driver about
+  /// each.
   pageable
 };
 
+/// What a CopyBatch has done since its construction.
 struct CopyBatchStatistics {
-  std::uint64_t copies = 0;       ///< add() calls.
-  std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
-  std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
-  std::uint64_t bytes = 0;
+  std::uint64_t copies = 0;        ///< Copies added.
+  std::uint64_t merged = 0;        ///< Copies that continued the one before on both sides and were merged with it.
+  std::uint64_t submissions = 0;   ///< Times that work was submitted to the stream.
+  std::uint64_t bytes = 0;         ///< Bytes of all copies added.
   std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
   std::uint64_t staged_bytes = 0;  ///< Bytes that a flush staged: pageable sources, and the route `merged`.
 };
 
-/// Many copies gathered and submitted as few. Used by one thread at a time. The lists and the staging are recycled:
-/// after the first flush of a given size nothing is allocated. Copies of one batch must not overlap: they run in any
-/// order.
+/// Gathers many copies and submits them as few. Used by one thread at a time. The lists and the staging are recycled:
+/// after the first flush of a given size nothing is allocated. Copies of one batch run in any order, so they must not
+/// overlap.
 ///
-/// Copies of memory that the device can read are submitted earlier than the thresholds say, so that the device works
-/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, or twice as much
-/// where the copies are of 1 MiB and more, up to 32 MiB; 4096 copies that do not merge where the device is idle, and
-/// 32768 at most.
+/// Copies of memory that the device can read are submitted before the thresholds, so that the device works while the
+/// rest is gathered: at 1 MiB after construction or wait(), then a quarter more each time (twice as much if copies have
+/// 1 MiB or more), up to 32 MiB; or at 4096 copies that do not merge if the device is idle, and at 32768 in any case.
 class CopyBatch {
  public:
-  /// Throws UsageError for options out of range, DeviceError when the staging cannot be had.
+  /// Throws UsageError for options out of range, DeviceError if the staging memory cannot be allocated.
   explicit CopyBatch(StreamRef stream, CopyBatchOptions options = {});
   CopyBatch(CopyBatch&&) noexcept;
-  /// Waits for what has been submitted; what has not been is dropped.
+  /// Waits for submitted copies; drops the others.
   ~CopyBatch();
 
-  /// Gathers a copy of `bytes` bytes; 0 is allowed and nothing. Flushes when a threshold is reached.
+  /// Gathers a copy of `bytes` bytes; 0 is allowed and does nothing. Flushes if a threshold is reached.
   [[nodiscard]] Status add(void* to, const void* from, std::size_t bytes,
                            CopySource source = CopySource::stable) noexcept;
-  /// Records `event` on the stream right before the copies of the next submission, or at the next flush() of nothing.
-  /// It must stay until then.
+  /// Records `event` on the stream right before the copies of the next submission, or at the next flush() if nothing is
+  /// gathered. The event must live until then.
   void mark_next(EventRef event) noexcept { mark_ = &event.backend(); }
   /// Submits everything gathered if the oldest has waited flush_after.
   [[nodiscard]] Status poll() noexcept;
-  /// Submits everything gathered. Returns once what has to be staged has been staged. When a copy fails, the rest is
-  /// given up, and everything is kept: copies may be repeated, so that the caller may flush again.
+  /// Submits everything gathered. Returns once all staging is done. If a copy fails, the rest is not submitted and
+  /// everything stays gathered: the caller may flush again, which may repeat copies.
   [[nodiscard]] Status flush() noexcept;
-  /// Flushes, and holds back later work on `consumer` until the copies are done. No host thread waits.
+  /// Flushes, and holds back later work on `consumer` until the copies are done, without blocking the host.
   [[nodiscard]] Status barrier(StreamRef consumer) noexcept;
   /// Flushes and waits.
   [[nodiscard]] Status wait() noexcept;
 
+  /// The counts so far. Call it from the thread that uses the batch.
   [[nodiscard]] CopyBatchStatistics statistics() const noexcept;
 
  private:

@@ -24,46 +24,53 @@ namespace detail {
 class DeviceBackend;
 }
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
+/// Which kind of hardware a device is.
+enum class DeviceKind : std::uint8_t {
+  cpu,   ///< The cores of this machine, driven by worker threads.
+  cuda,  ///< An NVIDIA GPU.
+};
+
+/// The number of kinds in DeviceKind.
 inline constexpr std::size_t kDeviceKinds = 2;
 
-/// What a device is and can do. Code outside the device module asks these, not which kind of device it has. An empty
-/// optional means that the machine does not say.
+/// What a device is and can do. Test these rather than the kind of the device. An optional is empty if the machine does
+/// not report the value.
 struct DeviceProperties {
-  std::string name;              ///< As the vendor writes it, e.g. "NVIDIA H100 80GB HBM3".
-  std::string driver;            ///< Driver version, empty on a CPU device.
-  std::string runtime;           ///< CUDA version the driver speaks, empty on a CPU device.
-  std::size_t memory_bytes = 0;  ///< Device memory, all of it.
-  int multiprocessor_count = 0;  ///< Multiprocessors; cores of a CPU device.
-  int threads_per_multiprocessor = 0;
-  int blocks_per_multiprocessor = 0;
-  std::size_t registers_per_multiprocessor = 0;
-  std::size_t shared_bytes_per_multiprocessor = 0;
-  int compute_capability = 0;    ///< 90 for 9.0; 0 on a CPU device.
-  std::optional<int> clock_mhz;  ///< Highest clock.
-  std::optional<int> link_generation;
-  std::optional<int> link_width;  ///< Lanes of the link to the host.
-  std::optional<int> numa_node;
-  int copy_engine_count = 0;
-  bool managed_memory = false;
-  bool concurrent_managed_access = false;
-  bool virtual_memory_management = false;
-  bool host_native_atomics = false;  ///< Atomic read-modify-write on host memory; see style rule 12.
-  bool pageable_memory_access = false;
+  std::string name;                                 ///< As the vendor writes it, e.g. "NVIDIA H100 80GB HBM3".
+  std::string driver;                               ///< Driver version, empty on a CPU device.
+  std::string runtime;                              ///< CUDA version the driver speaks, empty on a CPU device.
+  std::size_t memory_bytes = 0;                     ///< Device memory, all of it.
+  int multiprocessor_count = 0;                     ///< Multiprocessors; cores of a CPU device.
+  int threads_per_multiprocessor = 0;               ///< Most resident threads; hardware threads of a core.
+  int blocks_per_multiprocessor = 0;                ///< Most resident blocks.
+  std::size_t registers_per_multiprocessor = 0;     ///< Registers of 32 bits.
+  std::size_t shared_bytes_per_multiprocessor = 0;  ///< Shared memory.
+  int compute_capability = 0;                       ///< 90 for 9.0; 0 on a CPU device.
+  std::optional<int> clock_mhz;                     ///< Highest clock.
+  std::optional<int> link_generation;               ///< PCI Express generation of the link to the host.
+  std::optional<int> link_width;                    ///< Lanes of the link to the host.
+  std::optional<int> numa_node;                     ///< The host's NUMA node that is nearest to it.
+  int copy_engine_count = 0;                        ///< Copy engines, which copy while kernels run.
+  bool managed_memory = false;                      ///< MemoryKind::managed can be allocated.
+  bool concurrent_managed_access = false;           ///< The host may touch managed memory while kernels run.
+  bool virtual_memory_management = false;           ///< Spans are possible: memory can be mapped page by page.
+  bool host_native_atomics = false;     ///< Kernels can do atomic read-modify-write on host memory; PCIe GPUs cannot.
+  bool pageable_memory_access = false;  ///< Kernels can use pageable host memory in place.
   bool host_cores = false;     ///< Kernels run on the host's cores, one thread an item, beside the host's own threads.
   bool host_memory = false;    ///< Its memory is the host's: each reads and writes all memory of the other in place.
   bool listed_copies = false;  ///< The vendor's library does copies whose list lies in the device's memory.
 };
 
+/// The memory of a device at one moment, in bytes.
 struct MemoryInfo {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
+  std::size_t free_bytes = 0;   ///< What can still be allocated.
+  std::size_t total_bytes = 0;  ///< All of it.
 };
 
 /// A device, as a value: "cpu", "cpu:1", "cuda:0". Cheap to copy; valid for the life of the process.
 class Device {
  public:
-  /// The devices present, CUDA devices first, then "cpu:0". Never empty and never throws for want of a driver.
+  /// The devices present, CUDA devices first, then "cpu:0". Never empty; a missing driver is no error.
   /// HEADRACE_DEVICES=cpu (or cuda) in the environment leaves out the other kind.
   [[nodiscard]] static std::vector<Device> list();
   /// The device that `name` names; "cuda" and "cpu" mean number 0, "best" the first of list().
@@ -72,13 +79,16 @@ class Device {
   /// Why there are no CUDA devices ("built without CUDA", "no driver", the driver's own error); empty when there are.
   [[nodiscard]] static std::string cuda_absence();
 
+  /// Which kind of hardware it is.
   [[nodiscard]] DeviceKind kind() const noexcept;
+  /// Its number among the devices of its kind, from 0.
   [[nodiscard]] int ordinal() const noexcept;
   /// "cuda:0"; parse() takes it back.
   [[nodiscard]] std::string name() const;
+  /// What the device is and can do. The reference stays valid for the life of the process.
   [[nodiscard]] const DeviceProperties& properties() const noexcept;
-  /// Memory at this moment. A CPU device counts its own allocations against HEADRACE_CPU_MEMORY
-  /// (bytes, e.g. "64MiB"; default: the machine's memory).
+  /// The memory at this moment. A CPU device counts its own allocations against HEADRACE_CPU_MEMORY (bytes, e.g.
+  /// "64MiB"; default: the machine's memory).
   [[nodiscard]] MemoryInfo memory() const;
   /// The most blocks of `threads` threads of `kernel` that can be resident at once: by registers, shared memory and
   /// threads on CUDA; on a CPU device, the number of threads it will start.
@@ -86,7 +96,9 @@ class Device {
   /// What `kernel` takes of a multiprocessor; all zeros on a CPU device, and for a kernel that has no CUDA entry.
   [[nodiscard]] KernelResources kernel_resources(const Kernel& kernel) const;
 
+  /// For Headrace's own use: the object that does the work.
   [[nodiscard]] detail::DeviceBackend& backend() const noexcept { return *backend_; }
+  /// For Headrace's own use; programs call parse() or list().
   explicit Device(detail::DeviceBackend& backend) noexcept : backend_(&backend) {}
   friend bool operator==(Device a, Device b) noexcept { return a.backend_ == b.backend_; }
 

@@ -30,45 +30,47 @@ class GraphBackend;
 /// With a capacity above 1, a CUDA device copies by a kernel: both sides must be memory that it reaches (pinned,
 /// mapped, managed or its own), else Errc::not_supported.
 struct GraphCopies {
-  std::span<const Copy> copies;
-  /// Copies that an update may give, each no longer than the longest that the graph was made with.
+  std::span<const Copy> copies;  ///< At least one.
+  /// Most copies that Graph::update() may set, each no longer than the longest copy that the graph was made with.
   std::size_t capacity = 1;
 };
 
 /// A step of a Graph: a kernel with its arguments, which are copied.
 struct GraphLaunch {
-  Kernel kernel;
-  LaunchShape shape;
+  Kernel kernel;                     ///< The kernel, which must run on the graph's device.
+  LaunchShape shape;                 ///< Its launch shape; `early` has no effect in a graph.
   std::span<void* const> arguments;  ///< Addresses of Kernel::argument_count values.
 };
 
-/// A step of a Graph: marks an event, which is then recorded by each launch once it gets there, not when it is
-/// enqueued: whether it is ready means something only once the launch is known to be done.
+/// A step of a Graph: records an event when the launch reaches this step, not when it is enqueued. EventRef::ready() is
+/// therefore meaningful only once the launch is known to be done.
 struct GraphRecord {
-  EventRef event;
+  EventRef event;  ///< An event of the graph's device.
 };
 
+/// One step of a Graph.
 using GraphNode = std::variant<GraphCopies, GraphLaunch, GraphRecord>;
 
-/// Steps that run one after the other, made ready once and enqueued as one. Used by one thread at a time.
+/// A chain of steps, prepared once and enqueued by one call. Used by one thread at a time.
 class Graph {
  public:
-  /// Throws UsageError for a chain that can never run (no node, a null address, another number of arguments than the
-  /// kernel takes, something of another device), DeviceError when the device refuses.
+  /// Throws UsageError for an invalid chain (no node, a null address, a wrong number of arguments for a kernel,
+  /// anything of another device), DeviceError if the device refuses.
   Graph(Device device, std::span<const GraphNode> nodes);
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
-  /// Launches in flight are carried out all the same; what they read and write must stay.
+  /// Launches in flight still run to their end: the memory that they read and write must outlive them.
   ~Graph();
 
-  /// Changes a step for the launches to come. A step stays of its sort, and a record stays as it is
-  /// (Errc::invalid_argument). Errc::full where the copies of a launch in flight still need the list (capacity above 1
-  /// on a CUDA device): update such a graph once its last launch is done. A refused update changes nothing.
+  /// Changes a step for later launches. Returns Errc::invalid_argument for a step of another type or a GraphRecord, and
+  /// Errc::full while copies of a launch in flight still need the list (capacity above 1 on a CUDA device): update such
+  /// a graph once its last launch is done. A failed update changes nothing.
   [[nodiscard]] Status update(std::size_t node, const GraphNode& to) noexcept;
-  /// Enqueues all steps on a stream of the same device (Errc::invalid_argument otherwise). After an error on a CPU
-  /// device the first steps may have been enqueued.
+  /// Enqueues all steps. Returns Errc::invalid_argument for a stream of another device. After an error on a CPU device
+  /// the first steps may have been enqueued.
   [[nodiscard]] Status launch(StreamRef stream) noexcept;
 
+  /// The number of steps.
   [[nodiscard]] std::size_t node_count() const noexcept { return node_count_; }
 
  private:

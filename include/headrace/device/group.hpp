@@ -23,22 +23,22 @@
 
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
-/// Before a function that is called from HEADRACE_HD templates and only ever runs on the host.
 #define HEADRACE_HOST_BODY _Pragma("nv_exec_check_disable")
 #else
 /// Marks a function that is compiled for the host and, under nvcc, for the device as well.
 #define HEADRACE_HD
+/// Precedes a HEADRACE_HD function that HEADRACE_HD templates call and that only ever runs on the host.
 #define HEADRACE_HOST_BODY
 #endif
 
 namespace headrace {
 
-/// Twelve bytes and the sequence number that makes them valid, written and read as one: what fits in a few units needs
-/// neither a fence nor a word of its own that says it is there.
+/// Twelve bytes and the sequence number that makes them valid, written and read as one. Data that fits in a few units
+/// needs neither a fence nor a flag.
 struct alignas(16) SealedUnit {
-  static constexpr std::uint32_t kDataBytes = 12;
-  std::uint32_t data[3];
-  std::uint32_t sequence;
+  static constexpr std::uint32_t kDataBytes = 12;  ///< Bytes of `data`.
+  std::uint32_t data[3];                           ///< The data; its meaning is up to the writer.
+  std::uint32_t sequence;                          ///< Which data it is, by agreement of both sides.
 };
 
 namespace detail {
@@ -64,7 +64,7 @@ template <class T>
 /// cuda::barrier<thread_scope_system> on a CUDA device, a count of arrivals on a CPU device. What a side wrote before
 /// it arrived is visible to the other once the barrier has been passed.
 struct alignas(64) BarrierCell {
-  std::byte storage[64];
+  std::byte storage[64];  ///< For arrive() and passed() of a group alone.
 };
 
 /// What a kernel sees of the threads that run it. Kernel logic is a template over this interface, so that one
@@ -83,8 +83,8 @@ struct alignas(64) BarrierCell {
 ///                            acquire and release at system scope, for words shared with the host;
 ///                            load_relaxed, store_relaxed order nothing
 ///   fetch_add_relaxed(word, v)
-///                            exact at system scope, gives the value before, orders nothing; on host memory only where
-///                            the device has host native atomics (style rule 12)
+///                            exact at system scope, gives the value before, orders nothing; on host memory only if
+///                            the device has DeviceProperties::host_native_atomics
 ///   load_on_device(word), store_on_device(word, v)
 ///                            acquire and release among the threads of the device; store_relaxed_on_device does not
 ///   fetch_add_on_device(word, v)
@@ -111,27 +111,38 @@ struct alignas(64) BarrierCell {
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
 ///   launch_dependents()      a launch behind this one with LaunchShape::early may begin once all blocks have called it
 ///
-/// On the CPU a block is one thread, so sync() is nothing and the reductions are the identity.
+/// On the CPU a block is one thread, so sync() does nothing and the reductions are the identity.
 class CpuGroup {
  public:
+  /// Consecutive indices that one thread should take at once, for SIMD.
   static constexpr std::uint32_t kLanes = 32;
 
+  /// The only block of a launch of one item.
   constexpr CpuGroup() noexcept = default;
+  /// Block `block` of the `block_count` that share item `item` of `item_count`.
   constexpr CpuGroup(std::uint32_t block, std::uint32_t block_count, std::uint32_t item = 0,
                      std::uint32_t item_count = 1) noexcept
       : block_(block), block_count_(block_count), item_(item), item_count_(item_count) {}
 
-  [[nodiscard]] static constexpr std::uint32_t rank() noexcept { return 0; }
-  [[nodiscard]] static constexpr std::uint32_t size() noexcept { return 1; }
+  [[nodiscard]] static constexpr std::uint32_t rank() noexcept { return 0; }  ///< This thread within its block.
+  [[nodiscard]] static constexpr std::uint32_t size() noexcept { return 1; }  ///< Threads of a block.
+  /// This block among those that share the item.
   [[nodiscard]] constexpr std::uint32_t block() const noexcept { return block_; }
+  /// Blocks that share the item.
   [[nodiscard]] constexpr std::uint32_t block_count() const noexcept { return block_count_; }
+  /// This thread among all threads of the item.
   [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return block_; }
+  /// Threads of all blocks of the item.
   [[nodiscard]] constexpr std::uint32_t thread_count() const noexcept { return block_count_; }
+  /// The item of the launch that this block works on.
   [[nodiscard]] constexpr std::uint32_t item() const noexcept { return item_; }
+  /// Items of the launch.
   [[nodiscard]] constexpr std::uint32_t item_count() const noexcept { return item_count_; }
 
+  /// Barrier over the block; memory written before is visible after.
   static constexpr void sync() noexcept {}
 
+  /// The sum of `value` over the threads of the block, for all of them.
   template <class T>
   [[nodiscard]] static constexpr T sum(T value) noexcept {
     return value;
@@ -153,6 +164,7 @@ class CpuGroup {
     return value;
   }
 
+  /// One T for the block, the same at every call with that T; its contents are undefined at first.
   HEADRACE_HOST_BODY
   template <class T>
   [[nodiscard]] HEADRACE_HD static T& shared() noexcept {
@@ -160,61 +172,72 @@ class CpuGroup {
     return detail::thread_storage<T>();
   }
 
+  /// Reads a word shared with the host, acquire at system scope.
   HEADRACE_HOST_BODY
   template <class T>
   [[nodiscard]] HEADRACE_HD static T load(const T& word) noexcept {
     return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
   }
 
+  /// Writes a word shared with the host, release at system scope.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static void store(T& word, T value) noexcept {
     std::atomic_ref<T>(word).store(value, std::memory_order_release);
   }
 
+  /// Reads a word shared with the host, and orders nothing.
   template <class T>
   [[nodiscard]] HEADRACE_HD static T load_relaxed(const T& word) noexcept {
     return load(word);  // costs nothing more here
   }
 
+  /// Writes a word shared with the host, and orders nothing.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static void store_relaxed(T& word, T value) noexcept {
     std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
   }
 
+  /// Adds to a word shared with the host, and orders nothing; returns the value before.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static T fetch_add_relaxed(T& word, T value) noexcept {
     return std::atomic_ref<T>(word).fetch_add(value, std::memory_order_relaxed);
   }
 
+  /// Reads a word shared by threads of the device, acquire.
   template <class T>
   [[nodiscard]] HEADRACE_HD static T load_on_device(const T& word) noexcept {
     return load(word);
   }
 
+  /// Writes a word shared by threads of the device, release.
   template <class T>
   HEADRACE_HD static void store_on_device(T& word, T value) noexcept {
     store(word, value);
   }
 
+  /// Adds to a word shared by threads of the device, acquire and release; returns the value before.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static T fetch_add_on_device(T& word, T value) noexcept {
     return std::atomic_ref<T>(word).fetch_add(value, std::memory_order_acq_rel);
   }
 
+  /// Writes a word shared by threads of the device; orders nothing without a fence.
   template <class T>
   HEADRACE_HD static void store_relaxed_on_device(T& word, T value) noexcept {
     store(word, value);  // what fence_device() is not: see there
   }
 
+  /// Adds to a word shared by threads of the device; returns the value before. Orders nothing without a fence.
   template <class T>
   HEADRACE_HD static T fetch_add_relaxed_on_device(T& word, T value) noexcept {
     return fetch_add_on_device(word, value);
   }
 
+  /// Raises a word shared by threads of the device to `value` if it is smaller; orders nothing.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static void fetch_max_relaxed_on_device(T& word, T value) noexcept {
@@ -224,6 +247,7 @@ class CpuGroup {
     }
   }
 
+  /// Writes `value` if the word holds `expected`; returns the value before. Orders nothing.
   HEADRACE_HOST_BODY
   template <class T>
   HEADRACE_HD static T compare_exchange_relaxed_on_device(T& word, T expected, T value) noexcept {
@@ -231,11 +255,13 @@ class CpuGroup {
     return expected;
   }
 
+  /// Writes a unit so that no reader sees its sequence without its data.
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
     for (std::uint32_t i = 0; i < 3; ++i) store_relaxed(to.data[i], unit.data[i]);
     store(to.sequence, unit.sequence);
   }
 
+  /// Reads a unit: its data is valid if its sequence is the expected one.
   [[nodiscard]] HEADRACE_HD static SealedUnit load_unit(const SealedUnit& from) noexcept {
     SealedUnit unit{};
     unit.sequence = load(from.sequence);
@@ -243,48 +269,66 @@ class CpuGroup {
     return unit;
   }
 
-  /// Nothing to do: every store of this class but store_relaxed() is a release. (ThreadSanitizer knows no fences.)
+  /// Orders what this thread has seen or written before what it writes next, for all devices and the host. Does nothing
+  /// here: every store of this class but store_relaxed() is a release. (ThreadSanitizer knows no fences.)
   HEADRACE_HD static void fence_system() noexcept {}
+  /// The same for the threads of the device.
   HEADRACE_HD static void fence_device() noexcept {}
 
+  /// Threads of a team, which run together: a warp on CUDA.
   static constexpr std::uint32_t kTeam = 1;
+  /// This thread within its team.
   [[nodiscard]] static constexpr std::uint32_t team_rank() noexcept { return 0; }
+  /// This team within its block.
   [[nodiscard]] static constexpr std::uint32_t team() noexcept { return 0; }
+  /// Barrier over the team; memory written before is visible after.
   static constexpr void team_sync() noexcept {}
+  /// As sum_before(), over the team.
   template <class T>
   [[nodiscard]] static constexpr T team_sum_before(T value, T& total) noexcept {
     return sum_before(value, total);
   }
+  /// Whether `value` holds for any thread of the team.
   [[nodiscard]] static constexpr bool team_any(bool value) noexcept { return value; }
+  /// A mask of the threads of the team for which `value` holds, by team_rank().
   [[nodiscard]] static constexpr std::uint32_t team_ballot(bool value) noexcept { return value ? 1 : 0; }
+  /// The bitwise OR of `value` over the team.
   [[nodiscard]] static constexpr std::uint32_t team_or(std::uint32_t value) noexcept { return value; }
+  /// The value that the thread of that team_rank() passed.
   template <class T>
   [[nodiscard]] static constexpr T team_from(T value, std::uint32_t /*rank*/) noexcept {
     return value;
   }
+  /// The lowest team_rank() in a mask that is not 0.
   [[nodiscard]] static constexpr std::uint32_t lowest_bit(std::uint32_t /*mask*/) noexcept { return 0; }
 
-  /// Two arrivals make a phase; the token is the number of the phase arrived in.
+  /// Arrives at the barrier, and returns the token of the phase: two arrivals, one of either side, complete it.
   [[nodiscard]] HEADRACE_HD static std::uint64_t arrive(BarrierCell& cell) noexcept {
     return fetch_add_on_device(arrivals(cell), std::uint64_t{1}) / 2;
   }
 
+  /// Whether the phase of that token is complete.
   [[nodiscard]] HEADRACE_HD static bool passed(const BarrierCell& cell, std::uint64_t token) noexcept {
     return load(arrivals(const_cast<BarrierCell&>(cell))) / 2 > token;
   }
 
+  /// The device's clock, in nanoseconds since an arbitrary moment.
   HEADRACE_HOST_BODY
   [[nodiscard]] HEADRACE_HD static std::uint64_t clock_ns() noexcept {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
 
+  /// Pauses a polling thread for up to `most` nanoseconds.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void pause_ns(std::uint32_t /*most*/) noexcept { std::this_thread::yield(); }
+  /// As relax(), where the polled memory is slow enough to limit the polling by itself.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax_briefly() noexcept { std::this_thread::yield(); }
+  /// To be called in every iteration of a loop that polls.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax() noexcept { std::this_thread::yield(); }
 
+  /// Lets the next launch begin early, see LaunchShape::early.
   static constexpr void launch_dependents() noexcept {}
 
  private:

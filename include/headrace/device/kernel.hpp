@@ -33,26 +33,31 @@
 
 namespace headrace {
 
-/// Most arguments that a kernel takes, and the bytes that they take together.
+/// Most arguments that a kernel takes.
 inline constexpr std::size_t kKernelArgumentsMax = 8;
+/// Most bytes that the arguments of a kernel take together.
 inline constexpr std::size_t kKernelArgumentBytesMax = 640;
 
 /// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
 struct Kernel {
+  /// The code of a kernel on a CPU device: runs one item, with the addresses of the arguments.
   using CpuEntry = void (*)(const CpuGroup& group, void* const* arguments);
 
-  const char* name = "";
+  const char* name = "";  ///< For messages.
   /// The code for each kind of device, by DeviceKind: a CpuEntry for the CPU, the address of a __global__ function for
   /// CUDA. Null where the kernel was compiled without that kind's compiler.
   std::array<const void*, kDeviceKinds> entries{};
-  std::uint32_t argument_count = 0;
+  std::uint32_t argument_count = 0;  ///< Arguments that the kernel takes.
+  /// The size of each argument.
   std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
 
+  /// The code for devices of that kind; null if it was not compiled for them.
   [[nodiscard]] const void* entry(DeviceKind kind) const noexcept { return entries[static_cast<std::size_t>(kind)]; }
   /// Whether devices of that kind can run it.
   [[nodiscard]] bool runs_on(DeviceKind kind) const noexcept { return entry(kind) != nullptr; }
+  /// Sets the code for devices of that kind.
   void set_entry(DeviceKind kind, const void* code) noexcept { entries[static_cast<std::size_t>(kind)] = code; }
-  /// The entry for the CPU as what it is; null where there is none.
+  /// The entry for CPU devices; null if there is none.
   [[nodiscard]] CpuEntry cpu_entry() const noexcept {
     return reinterpret_cast<CpuEntry>(const_cast<void*>(entry(DeviceKind::cpu)));
   }
@@ -68,13 +73,13 @@ struct TypedKernel : Kernel {};
 /// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
 /// block.
 struct LaunchShape {
-  std::uint32_t blocks = 1;
-  std::uint32_t threads = 1;
-  std::uint32_t items = 1;
-  /// Begins as soon as all blocks of the kernel enqueued just before it have ended or called launch_dependents() of
-  /// their group, though not all that they do is done or can be seen: the kernels themselves order that (CUDA C++
-  /// Programming Guide, "Programmatic Dependent Launch and Synchronization"). Where devices cannot, below compute
-  /// capability 9.0, and in graphs, it begins when that kernel has ended, as others do.
+  std::uint32_t blocks = 1;   ///< Blocks that work on one item.
+  std::uint32_t threads = 1;  ///< Threads of each block.
+  std::uint32_t items = 1;    ///< Independent pieces of work.
+  /// Starts the kernel as soon as all blocks of the kernel enqueued just before it have ended or called
+  /// launch_dependents() of their group, although the earlier kernel's writes may not be done or visible: the kernels
+  /// must order those themselves (CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"). No
+  /// effect below compute capability 9.0 and in graphs.
   bool early = false;
   /// launch_resident(): blocks of other kernels are to run on the same multiprocessors, which therefore get the largest
   /// shared memory that they can be set to. CUDA changes that only on a multiprocessor that nothing runs on, so a
@@ -132,10 +137,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
-/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
-/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640
-/// bytes together.
+/// Body::kThreadsMax, if the body has it, is the most threads of a block: it bounds the registers of a thread, as does
+/// Body::kBlocksMin, the number of such blocks that must fit a multiprocessor. A CUDA device refuses a shape with more
+/// threads. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static TypedKernel<Arguments...> make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
@@ -210,10 +214,10 @@ template <class... Wanted, class Enqueue, class... Given>
 
 }  // namespace detail
 
-/// Enqueues `kernel` on `stream`. The arguments are converted to the types that the kernel was made with, as those of a
-/// function are, and copied before the call returns. Another number of arguments, a pointer to another type and a
-/// floating-point number for an integer do not compile. An integer that its parameter cannot hold, such as -1 for a
-/// std::uint32_t, is Errc::invalid_argument, and nothing is enqueued.
+/// Enqueues `kernel` on `stream`. The arguments are converted to the types that the kernel was made with, as in a
+/// function call, and copied before the call returns. A wrong number of arguments, a pointer to another type and a
+/// floating-point number for an integer do not compile. Returns Errc::invalid_argument, without enqueueing, for an
+/// integer that its parameter cannot hold, such as -1 for a std::uint32_t.
 template <class... Wanted, class... Given>
 [[nodiscard]] Status launch(StreamRef stream, const TypedKernel<Wanted...>& kernel, LaunchShape shape,
                             const Given&... arguments) {

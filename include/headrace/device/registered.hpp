@@ -13,24 +13,26 @@
 
 namespace headrace {
 
-/// Host memory that somebody else owns (a mapped file, a NumPy array), page-locked and within the reach of every
-/// device's kernels for as long as this lives. Costs some 30 us a MiB, which allocating pinned memory exceeds tenfold.
-/// On a CPU device nothing has to be done.
+/// Page-locks host memory that somebody else owns (a mapped file, a NumPy array), so that kernels of every device reach
+/// it while this object lives. Takes about 30 us per MiB, a tenth of allocating pinned memory; on a CPU device nothing.
 class RegisteredMemory {
  public:
+  /// Address and size must be multiples of this many bytes.
   static constexpr std::size_t kAlignment = 4096;
 
+  /// Locks `bytes` bytes at `data`.
   /// @param data   a multiple of kAlignment, as is `bytes`; must stay allocated.
+  ///
   /// Throws UsageError (null, no bytes, alignment) or DeviceError (registered already, more than may be locked, or
   /// memory that this device's kernels would find at another address).
   RegisteredMemory(Device device, void* data, std::size_t bytes);
   RegisteredMemory(RegisteredMemory&& other) noexcept;
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept;
-  /// May wait for work on the device.
+  /// Unlocks the memory. May wait for work on the device.
   ~RegisteredMemory();
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }     ///< The registered memory.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  ///< Its size, in bytes.
 
  private:
   void reset() noexcept;

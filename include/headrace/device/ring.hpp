@@ -29,19 +29,24 @@ namespace headrace {
 /// memory. A slot goes reserve -> publish -> claim -> release.
 class Ring {
  public:
-  /// @param slot_bytes  bytes a slot must hold.
-  /// @param slot_count  a power of two, else UsageError.
-  /// @param lead_bytes  that slots begin behind a multiple of 256; so what lies deeper in a slot can be aligned.
+  /// Allocates the buffer of a ring of free slots.
+  /// @param slot_bytes  bytes that a slot must hold.
+  /// @param slot_count  a power of two.
+  /// @param lead_bytes  distance of slots from a multiple of 256, so that data further into a slot can be aligned.
+  ///
+  /// Throws UsageError for another slot_count, and as Buffer does.
   Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count, std::size_t lead_bytes = 0);
 
-  [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }
-  /// From slot to slot: lead and slot, rounded up to 256.
+  [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }  ///< Slots in the buffer; a power of two.
+  /// Distance from one slot to the next in bytes: lead and slot, rounded up to a multiple of 256.
   [[nodiscard]] std::size_t slot_stride() const noexcept { return stride_; }
-  /// The bytes that a slot holds: as many as were asked for, or more.
+  /// Bytes that a slot holds: at least as many as were asked for.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return stride_ - lead_; }
+  /// The memory of the slot at `position`, which is that of every slot_count()-th position.
   [[nodiscard]] std::byte* slot(std::uint64_t position) const noexcept {
     return buffer_.data() + (position & mask_) * stride_ + lead_;
   }
+  /// The buffer that all slots lie in.
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
 
   /// Producer: the first of `count` free positions, or empty when fewer are free. Reserving again before publish()
@@ -63,11 +68,11 @@ class Ring {
 
   /// Slots that one consumer took together.
   struct Claim {
-    std::uint64_t first = 0;
-    std::uint64_t count = 0;
+    std::uint64_t first = 0;  ///< The first position.
+    std::uint64_t count = 0;  ///< How many positions; 0 if nothing was published.
   };
 
-  /// Any consumer: takes the next published slots for itself, at most `most`; of none, the count is 0.
+  /// Any consumer: takes up to `most` of the next published slots for itself. The count is 0 if there are none.
   [[nodiscard]] Claim try_claim_many(std::uint64_t most) noexcept {
     std::uint64_t position = claimed_.load(std::memory_order_relaxed);
     while (true) {
@@ -90,7 +95,9 @@ class Ring {
   /// The releaser: every slot below `end` may be reused. Called in ring order.
   void release(std::uint64_t end) noexcept { released_.store(end, std::memory_order_release); }
 
+  /// The position after the last published slot. Any thread.
   [[nodiscard]] std::uint64_t published() const noexcept { return published_.load(std::memory_order_acquire); }
+  /// The position after the last released slot. Any thread.
   [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
 
  private:

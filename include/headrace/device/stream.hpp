@@ -33,28 +33,33 @@ class EventBackend;
 
 /// One copy of many; see StreamRef::copy_many.
 struct Copy {
-  void* to;
-  const void* from;
-  std::size_t bytes;
+  void* to;           ///< The destination.
+  const void* from;   ///< The source.
+  std::size_t bytes;  ///< How many bytes.
 };
 
-/// A copy of rows that lie at even distances on both sides; see StreamRef::copy_rows.
+/// A copy of rows that lie at equal distances on each side; see StreamRef::copy_rows.
 struct RowCopies {
-  void* to;
-  const void* from;
-  std::size_t to_pitch;    ///< From one row to the next; at least row_bytes.
-  std::size_t from_pitch;  ///< The same.
-  std::size_t row_bytes;
-  std::size_t count;
+  void* to;                ///< The first row of the destination.
+  const void* from;        ///< The first row of the source.
+  std::size_t to_pitch;    ///< Bytes from one row of the destination to the next; at least row_bytes.
+  std::size_t from_pitch;  ///< The same for the source.
+  std::size_t row_bytes;   ///< Bytes copied of each row.
+  std::size_t count;       ///< Rows.
 };
 
-enum class Priority : std::uint8_t { normal, high };
+/// The priority of a stream's kernels on its device. CPU devices ignore it.
+enum class Priority : std::uint8_t {
+  normal,  ///< The device's default.
+  high,    ///< Blocks start before those of normal streams; running blocks are not interrupted.
+};
 
+/// How a Stream is made.
 struct StreamOptions {
-  Priority priority = Priority::normal;
-  /// On a CPU device: work runs in the thread that waits for the stream or for one of its events, not on the device's
-  /// worker threads, and so starts only when somebody waits. It saves two thread switches where the thread that
-  /// enqueues is the one that waits. A CUDA device runs work as it comes, with or without it.
+  Priority priority = Priority::normal;  ///< Relative to the device's other streams.
+  /// On a CPU device: work runs in the thread that waits for the stream or one of its events, not on the device's
+  /// worker threads, and so starts only with the wait. This saves two thread switches if the same thread enqueues and
+  /// waits. No effect on a CUDA device.
   bool run_in_waiter = false;
 };
 
@@ -63,27 +68,32 @@ struct StreamOptions {
 class StreamRef {
  public:
   StreamRef(std::nullptr_t) = delete;
+  /// For Headrace's own use: a view of that stream.
   explicit StreamRef(detail::StreamBackend& backend) noexcept : backend_(&backend) {}
 
+  /// The device that runs the stream's work.
   [[nodiscard]] Device device() const noexcept;
 
-  /// Copies bytes between any two places that the device or the host can reach. Both must stay valid until it is done.
-  /// A pageable host side may make the call wait for the copy (as CUDA does).
+  /// Enqueues a copy between any two places that the device or the host can reach. Both must stay valid until it is
+  /// done. With pageable host memory the call may wait for the copy, as CUDA does.
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) const noexcept;
-  /// Copies many pieces at once, in any order, by the fastest way the device has, or by `route`. The list is read
-  /// before the call returns. Errc::not_supported where the route cannot do it: `merged` needs the staging of a
-  /// CopyBatch; `gather` memory that kernels reach on both sides, and no resident kernel on the device; `batch_call` a
-  /// CUDA device.
+  /// Enqueues many copies at once, in any order, by the device's fastest route, or by `route`. The list is read before
+  /// the call returns. Returns Errc::not_supported if the route cannot do it: `merged` needs the staging of a
+  /// CopyBatch; `gather` needs memory that kernels reach on both sides, and no resident kernel on the device;
+  /// `batch_call` needs a CUDA device.
   [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route = CopyRoute::automatic) const noexcept;
-  /// Copies rows as one: cudaMemcpy2DAsync on a CUDA device. As copy() otherwise. Errc::invalid_argument where rows of
-  /// one side overlap.
+  /// Enqueues the copy of all rows as one (cudaMemcpy2DAsync on a CUDA device), with the requirements of copy().
+  /// Returns Errc::invalid_argument if rows of one side overlap.
   [[nodiscard]] Status copy_rows(const RowCopies& rows) const noexcept;
-  /// Sets every byte of device-reachable memory.
+  /// Enqueues setting `bytes` bytes from `to` on to `value`. The device must reach the memory.
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
-  /// Enqueues a kernel whose arguments' types are not known here, by their addresses: launch() in kernel.hpp is the
-  /// typed form. Each address must be that of a value of the type that the kernel was made with. Another number of
-  /// addresses than the kernel has arguments is Errc::invalid_argument.
+  /// Enqueues a kernel by the addresses of its arguments; launch() in kernel.hpp is the typed form. Each address must
+  /// be that of a value of the type that the kernel was made with; values are copied. Returns Errc::invalid_argument
+  /// for a wrong number of addresses.
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, std::span<void* const> arguments) const noexcept;
+  /// Enqueues a kernel that stays until it is told to stop, with all its blocks resident at once; see launch_resident()
+  /// in kernel.hpp, which is the typed form. Errors are those of launch(), and Errc::not_supported if the blocks do not
+  /// fit.
   [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                        std::span<void* const> arguments) const noexcept;
   /// Calls `function(argument)` on a thread of the runtime once all work before it is done. It must not call Headrace.
@@ -93,11 +103,12 @@ class StreamRef {
   /// Holds back work enqueued later until `event`, as last recorded, has happened.
   [[nodiscard]] Status wait_for(EventRef event) const noexcept;
 
-  /// True when all work is done; an error when the device failed.
+  /// True if all work is done. Returns the device's error if it failed.
   [[nodiscard]] Result<bool> ready() const noexcept;
-  /// Waits until all work enqueued so far is done.
+  /// Blocks until all work enqueued so far is done. Returns the device's error if it failed.
   [[nodiscard]] Status wait() const noexcept;
 
+  /// For Headrace's own use: the object that does the work.
   [[nodiscard]] detail::StreamBackend& backend() const noexcept { return *backend_; }
 
  private:
@@ -109,7 +120,7 @@ class StreamRef {
 /// Owns a stream of a device. Destruction waits for the work on it.
 class Stream : public StreamRef {
  public:
-  /// Throws DeviceError when the device refuses.
+  /// Throws DeviceError if the device refuses.
   explicit Stream(Device device, StreamOptions options = {});
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
@@ -123,12 +134,16 @@ class Stream : public StreamRef {
 class EventRef {
  public:
   EventRef(std::nullptr_t) = delete;
+  /// For Headrace's own use: a view of that event.
   explicit EventRef(detail::EventBackend& backend) noexcept : backend_(&backend) {}
 
-  /// True when the work before the point, as last recorded, is done. An event never recorded is ready.
+  /// True if the work before the point, as last recorded, is done. An event never recorded is ready. Returns the
+  /// device's error if it failed.
   [[nodiscard]] Result<bool> ready() const noexcept;
+  /// Blocks until the work before the point, as last recorded, is done. Returns the device's error if it failed.
   [[nodiscard]] Status wait() const noexcept;
 
+  /// For Headrace's own use: the object that does the work.
   [[nodiscard]] detail::EventBackend& backend() const noexcept { return *backend_; }
 
  private:
@@ -137,21 +152,25 @@ class EventRef {
   detail::EventBackend* backend_ = nullptr;
 };
 
-enum class EventTiming : std::uint8_t { off, on };
+/// Whether an event records the device's time, which Event::since() needs.
+enum class EventTiming : std::uint8_t {
+  off,  ///< Cheaper.
+  on,   ///< Both events of an interval need it.
+};
 
 /// Owns an event of a device.
 class Event : public EventRef {
  public:
-  /// Throws DeviceError when the device refuses.
+  /// Throws DeviceError if the device refuses.
   explicit Event(Device device, EventTiming timing = EventTiming::off);
-  /// The same without throwing.
+  /// As the constructor, but returns the error instead of throwing.
   [[nodiscard]] static Result<Event> create(Device device, EventTiming timing = EventTiming::off) noexcept;
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
   ~Event();
 
-  /// Device time from `earlier` to this event. Both need EventTiming::on and must be ready; otherwise
-  /// Errc::invalid_argument.
+  /// Device time from `earlier` to this event. Returns Errc::invalid_argument unless both have EventTiming::on and are
+  /// ready.
   [[nodiscard]] Result<Duration> since(const Event& earlier) const noexcept;
 
  private:

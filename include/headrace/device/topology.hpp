@@ -26,13 +26,20 @@ struct Processor {
   int os_index = 0;          ///< As the operating system numbers it.
   int core = 0;              ///< Processors with one core number are hardware threads of one core.
   int last_level_cache = 0;  ///< Processors with one number share the last level cache.
-  int numa_node = 0;
-  int package = 0;
+  int numa_node = 0;         ///< The memory node nearest to it.
+  int package = 0;           ///< The socket.
 };
 
 /// How far one processor is from another, by what they share.
-enum class CacheDistance : std::uint8_t { same_processor, same_core, same_cache, same_node, other_node };
+enum class CacheDistance : std::uint8_t {
+  same_processor,  ///< They are one.
+  same_core,       ///< Hardware threads of one core.
+  same_cache,      ///< Cores of one NUMA node and last level cache.
+  same_node,       ///< Cores of one NUMA node with different last level caches.
+  other_node,      ///< Cores of different NUMA nodes.
+};
 
+/// How far `a` is from `b`. Symmetric; both must come from the same Topology.
 [[nodiscard]] CacheDistance distance(const Processor& a, const Processor& b) noexcept;
 /// "same core", "same last level cache", ...
 [[nodiscard]] std::string_view to_string(CacheDistance distance) noexcept;
@@ -43,12 +50,15 @@ class Topology {
   /// Reads the machine once; later calls give the same object. Throws SystemError when hwloc cannot.
   [[nodiscard]] static const Topology& machine();
 
-  /// A machine by hwloc's description, e.g. "numa:2 l3:4 core:4 pu:2", to try things on that this one is not. Throws
-  /// UsageError when hwloc does not understand it.
+  /// A machine that hwloc makes from a description, e.g. "numa:2 l3:4 core:4 pu:2", for tests of other machines. Throws
+  /// UsageError if hwloc does not understand it.
   [[nodiscard]] static Topology synthetic(const std::string& description);
 
+  /// The processors that this process may use, by os_index.
   [[nodiscard]] const std::vector<Processor>& processors() const noexcept { return processors_; }
+  /// Physical cores among them.
   [[nodiscard]] std::size_t core_count() const noexcept;
+  /// Last level caches among them.
   [[nodiscard]] std::size_t last_level_cache_count() const noexcept;
 
   /// The processors by cache distance from the first: other cores of its last level cache, then of its NUMA node, then
@@ -58,7 +68,7 @@ class Topology {
 
   /// One line a cache group, for people: "8 cores share 32 MiB L3: 0-7".
   [[nodiscard]] std::string describe() const;
-  /// Whether the order in which threads are put on cores can matter, and why: "4 last level caches: ..." or "one last
+  /// Whether the order in which threads are bound to cores can matter, and why: "4 last level caches: ..." or "one last
   /// level cache: ... cannot matter".
   [[nodiscard]] std::string reordering() const;
 
@@ -68,9 +78,9 @@ class Topology {
   std::string description_;
 };
 
-/// Binds the calling thread to one logical processor.
+/// Binds the calling thread to one logical processor. Returns the system's error if it refuses.
 [[nodiscard]] Status bind_this_thread(const Processor& processor) noexcept;
-/// Lets the calling thread run on any processor of the process again.
+/// Lets the calling thread run on any processor of the process again. Returns the system's error if it refuses.
 [[nodiscard]] Status unbind_this_thread() noexcept;
 
 }  // namespace headrace

@@ -17,15 +17,15 @@
 
 namespace headrace::fetch {
 
-/// The type that a format string of the C data interface stands for ("i", "tsu:UTC", "d:12,2"); empty for one that no
-/// column has here. A dictionary's schema has its indices' format: see type_of().
+/// The type that a format string of the C data interface stands for ("i", "tsu:UTC", "d:12,2"); empty if columns cannot
+/// have it. The schema of a dictionary has the format of its indices: see type_of().
 [[nodiscard]] std::optional<DataType> parse_format(std::string_view format) noexcept;
 
-/// The type of a column by its schema. A dictionary must be one of strings or bytes. Empty for one that is not known.
+/// The type of a column by its schema; empty if columns cannot have it. A dictionary must be one of strings or bytes.
 [[nodiscard]] std::optional<DataType> type_of(const ArrowSchema& schema) noexcept;
 
-/// The array's buffers as a column of that type, without a copy. The array must outlive it. Throws DataError for an
-/// array that cannot be of that type: another number of buffers, no values, negative lengths.
+/// A view of the array's buffers as a column of that type, without a copy. The array must outlive it. Throws DataError
+/// for an array that cannot be of that type: another number of buffers, no values, negative lengths.
 [[nodiscard]] ColumnView view_of(const ArrowArray& array, const DataType& type);
 
 }  // namespace headrace::fetch

@@ -26,26 +26,28 @@
 
 namespace headrace::fetch {
 
+/// Whether the threads of a fetch overlap copies with the work on the next chunk.
 enum class FetchMode : std::uint8_t {
-  async,  ///< A thread adds what it has made to a batch and makes the next chunk meanwhile.
+  async,  ///< A thread adds each chunk to a batch of copies and goes on with the next one.
   sync    ///< A thread waits for the copy of each chunk; for comparison.
 };
 
+/// "async" or "sync".
 [[nodiscard]] std::string_view to_string(FetchMode mode) noexcept;
-/// Throws UsageError that lists the modes.
+/// The mode of that name. Throws UsageError that lists the modes if there is none.
 [[nodiscard]] FetchMode parse_fetch_mode(std::string_view text);
 
 /// How columns are fetched.
 struct FetchOptions {
-  FetchMode mode = FetchMode::async;
-  /// 0: by the machine, a thread a core, 16 at most (a published fetch gained nothing beyond).
+  FetchMode mode = FetchMode::async;  ///< See FetchMode.
+  /// Threads that read, decode and copy; 0: one for each core, 16 at most (a published fetch gained nothing beyond).
   std::uint32_t threads = 0;
-  /// Copies are submitted once this much is gathered, shared out over the threads.
+  /// Bytes gathered before copies are submitted, divided among the threads.
   std::size_t flush_bytes = 128 * kMiB;
-  /// Spans of its timeline that are kept; 0: nothing is recorded, which costs nothing.
+  /// Spans of the timeline to keep; 0 records nothing and costs nothing.
   std::size_t timeline_spans = 0;
-  /// Whether a source that decodes pages with checksums is to verify them: for whoever makes the source, as Python's
-  /// Table does. A fetch itself reads through whatever source it is given.
+  /// Whether a source that decodes pages with checksums verifies them. The code that makes the source applies this, as
+  /// Python's Table does; a fetch itself ignores it.
   bool verify_checksums = false;
 };
 
@@ -54,53 +56,56 @@ struct FetchRequest {
   std::vector<std::uint32_t> columns;         ///< Columns of the source, by number; at least one.
   std::vector<std::uint32_t> fragments = {};  ///< Empty: all.
   Level to = Level::device;                   ///< device or cpu.
+  /// How they are fetched.
   FetchOptions options = {};
 };
 
 /// What came through one level.
 struct LevelProgress {
-  std::uint64_t bytes = 0;   ///< Disk: of the files. CPU, device: of values and validity.
-  std::uint64_t chunks = 0;  ///< Made.
-  std::uint64_t hits = 0;    ///< Found there.
+  std::uint64_t bytes = 0;   ///< Disk: bytes of the files. CPU, device: bytes of values and validity.
+  std::uint64_t chunks = 0;  ///< Chunks made at this level.
+  std::uint64_t hits = 0;    ///< Chunks found at this level.
   Duration busy{};           ///< Sum over threads. Device: from a batch's first copy until it was seen to be done.
 };
 
+/// How far a fetch is.
 struct FetchProgress {
   std::array<LevelProgress, kLevelCount> levels;  ///< By Level.
   std::uint64_t chunks_done = 0;                  ///< At the level asked for, or on the way there from the one above.
-  std::uint64_t chunks = 0;
-  Duration elapsed{};  ///< Until now, or until it ended.
+  std::uint64_t chunks = 0;                       ///< Chunks that the request asks for.
+  Duration elapsed{};                             ///< From construction until now, or until the fetch ended.
 };
 
-/// A fetch of columns, in threads of its own from construction on. What it brought is pinned while it lives.
+/// A fetch of columns, in threads of its own from construction on. Its chunks stay in the cache while it lives.
 class Fetch {
  public:
-  /// Throws UsageError for columns or fragments that the source has not, or options out of range. Where every chunk
-  /// lies on the device already it has ended when it returns, and there are no threads.
+  /// Starts to fetch. Throws UsageError for columns or fragments that the source lacks, or options out of range. If
+  /// every chunk is on the device already, the fetch has ended when the constructor returns, and starts no threads.
   Fetch(Levels levels, std::shared_ptr<Source> source, FetchRequest request);
   Fetch(Fetch&&) noexcept;
   Fetch& operator=(Fetch&&) noexcept;
-  /// Cancels it and waits until its threads have ended. Work that reads the columns must be done.
+  /// Cancels the fetch and waits until its threads have ended. Work that reads the columns must be done.
   ~Fetch();
 
-  /// Asks it to end early, with Errc::cancelled: threads look between two chunks.
+  /// Asks the fetch to end early, with Errc::cancelled. Threads notice between two chunks.
   void cancel() noexcept;
-  /// Waits until every chunk is there. Throws the first failure: an Exception that names file, row group and column, of
-  /// the code of its cause; UsageError for a budget that one chunk does not fit; DeviceError (Errc::out_of_memory) when
-  /// the columns do not fit the device's budget together.
+  /// Waits until every chunk is there. Throws the first failure: an Exception with the code of its cause that names
+  /// file, row group and column; UsageError if a chunk alone exceeds a budget; DeviceError (Errc::out_of_memory) if the
+  /// columns together exceed the device's budget.
   void wait();
   /// Waits until every copy has been submitted, and holds back later work on `consumer` until they are done. Throws as
   /// wait() does.
   void barrier(StreamRef consumer);
-  /// Waits for so long at most. Whether wait() would return at once.
+  /// Waits for at most `most`. True if wait() would return at once.
   [[nodiscard]] bool wait_for(Duration most) const;
+  /// How far the fetch is. Any thread.
   [[nodiscard]] FetchProgress progress() const;
-  /// What it did when: waits for its end, be that a failure. Empty unless spans were asked for.
+  /// What the fetch did when. Waits until it has ended or failed. Empty unless FetchOptions::timeline_spans is above 0.
   [[nodiscard]] FetchTimeline timeline() const;
 
-  [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that stand for none.
-  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;
-  /// What the indices of a column of strings stand for, by position in the request; null for other columns.
+  [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that defaults became.
+  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;  ///< What it reads.
+  /// The dictionary of a column of strings, by position in the request; null for other columns.
   [[nodiscard]] const std::shared_ptr<Dictionary>& dictionary(std::size_t column) const;
   /// A chunk, by position in the request's columns and fragments. Only after wait() or barrier().
   [[nodiscard]] const ColumnView& view(std::size_t column, std::size_t fragment) const;

@@ -18,70 +18,78 @@
 
 namespace headrace::fetch {
 
-/// The levels that a chunk comes down through.
+/// The levels through which a chunk gets to a device.
 enum class Level : std::uint8_t {
   disk,   ///< The file's bytes in the page cache.
   cpu,    ///< Values in host memory.
   device  ///< Values in the device's memory.
 };
+/// The number of levels.
 inline constexpr std::size_t kLevelCount = 3;
 
+/// "disk", "cpu" or "device".
 [[nodiscard]] std::string_view to_string(Level level) noexcept;
-/// Throws UsageError that lists the levels.
+/// The level of that name. Throws UsageError that lists the levels if there is none.
 [[nodiscard]] Level parse_level(std::string_view text);
 
-/// What the CPU level is made of.
+/// The memory of the CPU level.
 enum class HostKind : std::uint8_t {
   pinned,   ///< Page-locked slabs: a chunk is copied there once, and goes to the device at link speed each time.
   pageable  ///< The source's own memory, without a copy (a mapped file, what a decoder made); copied in pieces on the
             ///< way.
 };
 
+/// "pinned" or "pageable".
 [[nodiscard]] std::string_view to_string(HostKind kind) noexcept;
-/// Throws UsageError that lists the kinds.
+/// The kind of that name. Throws UsageError that lists the kinds if there is none.
 [[nodiscard]] HostKind parse_host_kind(std::string_view text);
 
-/// A budget of 0 is the default: half of the machine's free memory for the disk level, a quarter for the CPU level,
-/// four fifths of the device's free memory.
+/// The budgets of Levels. A budget of 0 is the default: half of the machine's free memory for the disk level, a quarter
+/// for the CPU level, four fifths of the device's free memory for the device level.
 struct LevelOptions {
-  std::size_t disk_bytes = 0;
-  std::size_t cpu_bytes = 0;
-  std::size_t device_bytes = 0;
-  HostKind host = HostKind::pinned;
-  /// What the driver is asked for at once. Page-locking costs more than copying: slabs are kept.
+  std::size_t disk_bytes = 0;        ///< Budget of the disk level.
+  std::size_t cpu_bytes = 0;         ///< Budget of the CPU level.
+  std::size_t device_bytes = 0;      ///< Budget of the device level.
+  HostKind host = HostKind::pinned;  ///< The memory of the CPU level.
+  /// Bytes of a slab, the unit of allocation. Slabs are kept, because page-locking costs more than copying.
   std::size_t slab_bytes = 64 * kMiB;
 };
 
+/// The state of one level, and what it has done so far.
 struct LevelStatistics {
-  std::size_t budget_bytes = 0;
-  std::size_t used_bytes = 0;  ///< Charged to the budget: slabs count as a whole.
-  std::size_t most_bytes = 0;  ///< The most that ever was.
-  std::size_t chunks = 0;
-  std::size_t pinned = 0;  ///< Those of the chunks that are in use or being made.
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
-  std::uint64_t evictions = 0;
+  std::size_t budget_bytes = 0;  ///< The budget.
+  std::size_t used_bytes = 0;    ///< Charged to the budget: slabs count as a whole.
+  std::size_t most_bytes = 0;    ///< The highest value of used_bytes so far.
+  std::size_t chunks = 0;        ///< Chunks at this level.
+  std::size_t pinned = 0;        ///< Chunks that are in use or being made.
+  std::uint64_t hits = 0;        ///< Chunks that were looked up and found.
+  std::uint64_t misses = 0;      ///< Chunks that were looked up and not found.
+  std::uint64_t evictions = 0;   ///< Chunks removed to make room.
 };
 
-/// The three caches through which chunks of any number of tables get to one device. A value: copies are the same
-/// caches, which live as long as a copy or a Fetch does. Safe to use from any thread.
+/// The three caches through which chunks of any number of tables get to one device. Copies share the caches, which live
+/// as long as any copy or Fetch does. Safe to use from any thread.
 class Levels {
  public:
   /// Takes no memory yet. Throws UsageError for options out of range.
   explicit Levels(Device device, const LevelOptions& options = {});
 
+  /// The device of the last level.
   [[nodiscard]] Device device() const noexcept;
-  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With the budgets that stand for 0.
+  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With the budgets that 0 became.
+  /// The state of a level now.
   [[nodiscard]] LevelStatistics statistics(Level level) const;
-  /// Empties a level of what is not in use. The disk level's pages leave the page cache, as far as the system agrees;
-  /// slabs stay for the next chunks.
+  /// Removes all chunks of a level that are not in use. Pages of the disk level leave the page cache if the system
+  /// agrees; slabs stay for later chunks.
   void clear(Level level);
-  /// Gives slabs that nothing lies in back to the driver. It may wait for the device.
+  /// Returns empty slabs to the driver. May wait for the device.
   void trim();
-  /// Empties every level of a table, and trims: call it when the table is not fetched any more.
+  /// Removes a table (Source::id()) from every level, and trims. For tables that will not be fetched again.
   void forget(std::uint64_t table);
 
+  /// For Headrace's own use.
   class State;
+  /// For Headrace's own use: the caches.
   [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
 
  private:

@@ -29,65 +29,69 @@ namespace headrace::fetch {
 
 /// What is known of a column of a table before it is read.
 struct ColumnFacts {
-  std::string name;
-  DataType type;
-  bool nullable = true;
+  std::string name;                 ///< The name, for errors and explain().
+  DataType type;                    ///< The type of its values.
+  bool nullable = true;             ///< Whether values may be missing.
   std::optional<ValueRange> range;  ///< Lets a group-by address its groups directly.
-  /// For a column of strings: what its indices stand for, in any order. Without one, indices order as the strings do.
+  /// The dictionary of a column of strings, in any order. Without one, indices are ordered as the strings are.
   const Dictionary* dictionary = nullptr;
 };
 
 /// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment are of one
 /// length. Fragments have at most 2^31 rows together.
 struct TableView {
-  std::vector<ColumnFacts> columns;
-  std::vector<std::vector<ColumnView>> fragments;
-  [[nodiscard]] std::int64_t rows() const noexcept;
+  std::vector<ColumnFacts> columns;                  ///< What is known of each column.
+  std::vector<std::vector<ColumnView>> fragments;    ///< The values, by fragment and column.
+  [[nodiscard]] std::int64_t rows() const noexcept;  ///< Rows of all fragments together.
 };
 
+/// What is computed of the values of a group.
 enum class Aggregate : std::uint8_t {
   count_rows,  ///< Takes no value.
-  count,       ///< Values that are there.
-  sum,      ///< Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing of no
-            ///< value.
-  average,  ///< float64.
-  min,
-  max,
+  count,       ///< Values that are not missing.
+  /// Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing if no value is
+  /// there.
+  sum,
+  average,  ///< The mean, as float64.
+  min,      ///< The least value.
+  max,      ///< The greatest value.
 };
 
+/// One aggregate of a query.
 struct AggregateCall {
-  Aggregate function = Aggregate::count_rows;
-  std::optional<Expression> value{};
+  Aggregate function = Aggregate::count_rows;  ///< What is computed.
+  std::optional<Expression> value{};           ///< Its argument; empty for count_rows.
 };
 
-/// By the value of that number. Missing values come last either way, and among floats NaN before them.
+/// One key of an ordering. Missing values come last in either direction, and NaN just before them.
 struct Order {
-  std::uint32_t value = 0;
-  bool descending = false;
+  std::uint32_t value = 0;  ///< The number of the key in Query::values.
+  bool descending = false;  ///< Greatest first.
 };
 
-/// A scan: the rows that `filter` is true for, then either grouped (where there are keys or aggregates; the result has
-/// the keys first and then the aggregates, in no particular order) or as `values` of each row: in the table's order, or
-/// in `order`, where rows that are equal keep that of the table.
+/// What a scan computes from the rows for which `filter` is true. With keys or aggregates it groups the rows: the
+/// result has the keys first and then the aggregates, its rows in no particular order. Otherwise it computes `values`
+/// of each row, in the table's order or in `order`, where equal rows keep the table's order.
 struct Query {
-  std::optional<Expression> filter{};
-  std::vector<Expression> keys{};  ///< At most kKeysMax.
-  std::vector<AggregateCall> aggregates{};
-  std::vector<Expression> values{};
-  std::vector<Order> order{};  ///< The order of `values` alone: groups are few, and ordered by whoever reads them.
+  std::optional<Expression> filter{};       ///< A boolean; empty keeps all rows.
+  std::vector<Expression> keys{};           ///< At most kKeysMax.
+  std::vector<AggregateCall> aggregates{};  ///< The aggregates of each group.
+  std::vector<Expression> values{};         ///< What is computed of each row.
+  std::vector<Order> order{};  ///< The order of rows of `values`, most significant key first. Groups are not ordered.
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`, the first ones.
 };
 
+/// Most keys of a query.
 inline constexpr std::size_t kKeysMax = 4;
 
 /// A column of a result, in host memory, in Arrow's layout.
 struct ResultColumn {
-  DataType type;
-  std::int64_t length = 0;
-  std::vector<std::byte> values;
-  std::vector<std::uint8_t> validity;  ///< Empty where no value is missing.
-  std::int64_t null_count = 0;
-  std::shared_ptr<const Dictionary> dictionary = {};  ///< What the indices of a table's column of strings stand for.
+  DataType type;                       ///< The type of its values.
+  std::int64_t length = 0;             ///< Values, missing ones included.
+  std::vector<std::byte> values;       ///< Arrow's buffer of values.
+  std::vector<std::uint8_t> validity;  ///< Arrow's bitmap of values that are there; empty if none is missing.
+  std::int64_t null_count = 0;         ///< Missing values.
+  std::shared_ptr<const Dictionary> dictionary = {};  ///< The dictionary of a column of strings.
 };
 
 /// What a scan did, for explain() and for figures.
@@ -100,24 +104,25 @@ struct ScanReport {
   Time ended{};                  ///< and when the last had ended.
 };
 
+/// The answer to a query.
 struct ScanResult {
-  std::vector<ResultColumn> columns;
-  ScanReport report;
+  std::vector<ResultColumn> columns;  ///< Keys and aggregates, or values, in the query's order.
+  ScanReport report;                  ///< How it was computed.
 };
 
-/// Runs a query on the device of `stream`, and waits for it. Throws UsageError for what the types do not allow and for
-/// values that do not fit (an integer or decimal beyond 64 bits, a cast that loses a value), DeviceError when the
+/// Runs a query on the device of `stream`, and waits for it. Throws UsageError for types that the query does not allow
+/// and for values that do not fit (an integer or decimal beyond 64 bits, a cast that loses a value), DeviceError if the
 /// device fails or lacks memory.
 [[nodiscard]] ScanResult scan(StreamRef stream, const TableView& table, const Query& query);
 
 /// How scan() would run the query, as lines of text: types, program and grouping. Throws as scan() does.
 [[nodiscard]] std::string explain(const TableView& table, const Query& query, const Device& device);
 
-/// The types of the columns that scan() would give.
+/// The types of the columns that scan() would return. Throws UsageError as scan() does for types.
 [[nodiscard]] std::vector<DataType> result_types(const TableView& table, const Query& query);
 
-/// A first look at a table: fills `range` and `nullable` of columns that have no range and a type that has one. What it
-/// took, of all scans together.
+/// Takes a first look at a table: fills in `range` and `nullable` of columns that have no range yet and whose type has
+/// one. Returns the report of all scans that it took together.
 ScanReport look(StreamRef stream, TableView& table);
 
 }  // namespace headrace::fetch

@@ -30,31 +30,31 @@ namespace headrace::fetch {
 
 /// A column of a table.
 struct Column {
-  std::string name;
-  DataType type;  ///< A dictionary's is as the source gives it. On every level its indices are int32.
-  bool nullable = true;
+  std::string name;            ///< Unique within the table.
+  DataType type;               ///< The type as the source stores it. Levels store a dictionary's indices as int32.
+  bool nullable = true;        ///< Whether values may be missing.
   bool large_strings = false;  ///< The entries of a dictionary have 64-bit offsets.
 };
 
 /// Rows that every column has in one piece: a row group of a Parquet file, a record batch.
 struct Fragment {
-  std::string file = {};  ///< Where it comes from, for errors; empty for memory.
-  std::int64_t row_group = 0;
-  std::int64_t rows = 0;
+  std::string file = {};                          ///< The file's name, for errors; empty for memory.
+  std::int64_t row_group = 0;                     ///< Its number in the file, from 0.
+  std::int64_t rows = 0;                          ///< Rows.
   std::shared_ptr<const MappedFile> mapped = {};  ///< The file; null for memory.
 };
 
 /// One column of one fragment.
 struct Chunk {
-  std::uint32_t fragment = 0;
-  std::uint32_t column = 0;
+  std::uint32_t fragment = 0;  ///< The number of the fragment.
+  std::uint32_t column = 0;    ///< The number of the column, or Source::validity_of() it.
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-/// What is known of the values of a chunk before it is read. Wider than they are is allowed.
+/// What is known of the values of a chunk before it is read. Bounds may be wider than the values.
 struct ChunkBounds {
-  /// In the terms of Expression::literal(). Of floats no value is below `least`, and `greatest` is NaN, which is above
-  /// all: files do not say whether there is one.
+  /// The bounds, as Expression::literal() takes values. `greatest` of floats is NaN, which is above all, because files
+  /// do not say whether there is a NaN.
   std::optional<ValueRange> range = {};
   std::optional<std::pair<std::string, std::string>> strings = {};  ///< The bounds of a column of strings, by bytes.
   std::int64_t nulls = -1;                                          ///< How many values are missing; -1: not known.
@@ -62,15 +62,15 @@ struct ChunkBounds {
 
 /// Bytes of a file.
 struct FileRange {
-  std::shared_ptr<const MappedFile> file;
-  std::size_t offset = 0;
-  std::size_t bytes = 0;
+  std::shared_ptr<const MappedFile> file;  ///< The file.
+  std::size_t offset = 0;                  ///< Where they begin.
+  std::size_t bytes = 0;                   ///< How many.
 };
 
 /// A table that can be read chunk by chunk. All functions are called from any thread, several at once.
 ///
-/// A chunk's column is one of columns(), or validity_of() one of strings: a column of booleans that has a value, false
-/// or true, where the strings have one. Whoever counts strings needs no more, and so no dictionary.
+/// A chunk's column is one of columns(), or validity_of() one of strings: a column of booleans that is missing where
+/// the strings are. Counting strings needs no more than that, and so no dictionary.
 class Source {
  public:
   /// Throws UsageError for a table without columns, or with two of one name.
@@ -79,22 +79,28 @@ class Source {
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
 
+  /// The columns of the table.
   [[nodiscard]] const std::vector<Column>& columns() const noexcept { return columns_; }
+  /// The fragments of the table, in the order of their rows.
   [[nodiscard]] const std::vector<Fragment>& fragments() const noexcept { return fragments_; }
+  /// Rows of all fragments together.
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
-  /// Different for every source of the process.
+  /// A number that no other source of the process has.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
-  /// What the indices of a column of strings stand for; null for other columns. Throws UsageError once it is closed.
+  /// The dictionary of a column of strings; null for other columns. Throws UsageError once the source is closed.
   [[nodiscard]] std::shared_ptr<Dictionary> dictionary(std::uint32_t column) const;
-  /// Lets go of the dictionaries: nothing can be fetched any more, and what has been stays with whoever holds it.
+  /// Releases the dictionaries. Nothing can be fetched from then on; results that hold a dictionary keep it.
   void close() noexcept;
+  /// True after close().
   [[nodiscard]] bool closed() const noexcept;
 
+  /// The number that stands for the validity of a column of strings in Chunk::column.
   [[nodiscard]] std::uint32_t validity_of(std::uint32_t column) const noexcept {
     return static_cast<std::uint32_t>(columns_.size()) + column;
   }
+  /// True for a number that validity_of() returned.
   [[nodiscard]] bool is_validity(std::uint32_t column) const noexcept { return column >= columns_.size(); }
-  /// The column of a chunk, or that which its validity is of.
+  /// The column of a chunk, or the one whose validity it is. Throws std::out_of_range for any other number.
   [[nodiscard]] const Column& column_of(std::uint32_t column) const {
     return columns_.at(is_validity(column) ? column - columns_.size() : column);
   }
@@ -103,24 +109,25 @@ class Source {
     return is_validity(column) ? DataType{.id = Type::boolean} : columns_.at(column).type;
   }
 
-  /// The chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is wrong;
-  /// the caller adds where.
+  /// Reads the chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is
+  /// wrong; the caller adds where.
   [[nodiscard]] virtual OwnedArray read(Chunk chunk) = 0;
-  /// The chunks of some columns of a fragment, in that order: read() of each, unless a source has a faster way. What it
-  /// throws says nothing of which column is wrong; read() does.
+  /// Reads the chunks of some columns of a fragment, in that order: by read(), unless the source has a faster way. An
+  /// exception does not say which column is wrong; read() does.
   [[nodiscard]] virtual std::vector<OwnedArray> read_columns(std::uint32_t fragment,
                                                              std::span<const std::uint32_t> columns);
-  /// The bytes of files that read() needs; empty where it needs none.
+  /// The bytes of files that read() needs; empty if it needs none.
   [[nodiscard]] virtual std::vector<FileRange> ranges(Chunk chunk) const = 0;
-  /// Memory that read() takes for its array, at most; 0 where the array lies in memory or a mapped file already.
+  /// Most bytes that read() allocates for its array; 0 if the array is in memory or a mapped file already.
   [[nodiscard]] virtual std::size_t read_bytes(Chunk chunk) const = 0;
 
-  /// What is known of the chunk's values; null where nothing is.
+  /// What is known of the chunk's values; null if nothing is. Valid while the source lives.
   [[nodiscard]] virtual const ChunkBounds* bounds(Chunk /*chunk*/) const { return nullptr; }
 
-  /// Throws DataError that names the file when one of the fragment, or any, has changed since it was opened: whoever
-  /// has read of it, or relies on what it says of itself, asks afterwards.
+  /// Throws DataError that names the fragment's file if it has changed since it was opened. Call it after reading from
+  /// the file or relying on its metadata.
   void require_unchanged(std::uint32_t fragment) const;
+  /// The same for the files of all fragments.
   void require_unchanged() const;
 
   /// "data.parquet, row group 3, column 'fare'".
@@ -138,9 +145,10 @@ class Source {
 /// Record batches that lie in memory: given by any Arrow producer, or of a mapped Arrow IPC file. Nothing is copied.
 class ArrowSource final : public Source {
  public:
+  /// A record batch, and where it comes from.
   struct Batch {
-    OwnedArray array;  ///< A struct array: a child for each column.
-    std::string file = {};
+    OwnedArray array;                               ///< A struct array: a child for each column.
+    std::string file = {};                          ///< The file's name, for errors; empty for memory.
     std::int64_t number = 0;                        ///< In the file.
     std::shared_ptr<const MappedFile> mapped = {};  ///< Where its buffers lie, if in a file.
   };
@@ -161,13 +169,16 @@ class ReaderSource final : public Source {
  public:
   /// Some columns of a fragment, in that order.
   using Read = std::function<std::vector<OwnedArray>(std::uint32_t fragment, std::span<const std::uint32_t> columns)>;
+  /// What a chunk needs to be read, and what is known of it.
   struct ChunkPlace {
-    std::vector<FileRange> ranges;
-    std::size_t read_bytes = 0;
-    ChunkBounds bounds = {};
+    std::vector<FileRange> ranges;  ///< As Source::ranges().
+    std::size_t read_bytes = 0;     ///< As Source::read_bytes().
+    ChunkBounds bounds = {};        ///< As Source::bounds().
   };
-  /// @param places  of each chunk, column by column within a fragment.
-  /// Throws as Source does, and UsageError for another number of places.
+  /// Makes a source whose chunks `read` reads.
+  /// @param places  one for each chunk, column by column within a fragment.
+  ///
+  /// Throws as Source does, and UsageError for any other number of places.
   ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places, Read read);
 
   [[nodiscard]] OwnedArray read(Chunk chunk) override;

@@ -27,22 +27,23 @@ namespace headrace::fetch {
 
 /// How a table answered a query.
 struct TableReport {
-  ScanReport scan;            ///< The sums over all windows; how groups were found is the last one's.
-  std::uint64_t windows = 1;  ///< In how many pieces the columns went through the device.
-  std::uint64_t pruned = 0;   ///< Fragments that were left out, because no row of them could pass the filter.
-  std::string streamed;       ///< Why there were windows; empty where the columns lay on the device together.
+  ScanReport scan;            ///< Sums over all windows; `groups` is that of the last.
+  std::uint64_t windows = 1;  ///< Windows of fragments in which the columns went through the device.
+  std::uint64_t pruned = 0;   ///< Fragments that were skipped, because no row of them could pass the filter.
+  std::string streamed;       ///< Why there were windows; empty if the columns were on the device together.
   std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
-  Duration fetching{};                              ///< The time of the fetches, the part that scans hid among it.
-  Duration waited{};                                ///< For columns.
+  Duration fetching{};                              ///< Time of the fetches, including what scans hid.
+  Duration waited{};                                ///< Time that scans waited for columns.
 };
 
+/// The answer to a query, and how it was found.
 struct TableResult {
-  std::vector<ResultColumn> columns;
-  TableReport report;
+  std::vector<ResultColumn> columns;  ///< As ScanResult::columns.
+  TableReport report;                 ///< How the table answered.
 };
 
-/// Is told how far a fetch is, a few times a second, and while a query waits for others, of a fetch of no chunks; what
-/// it throws ends the query.
+/// Called with the progress of a query's fetch, a few times a second; while the query waits for others, with a progress
+/// of no chunks. An exception that it throws ends the query.
 using Watch = std::function<void(const FetchProgress&)>;
 
 /// A table that is scanned on the device of its levels, whatever it is stored in. A query names columns by their number
@@ -52,27 +53,31 @@ using Watch = std::function<void(const FetchProgress&)>;
 /// for which the others leave no memory waits until they have ended, and only what does not fit alone is refused.
 class Table {
  public:
-  /// Takes no memory yet, but a stream. Throws UsageError for options out of range, DeviceError.
+  /// Makes a stream and takes no memory yet. Throws UsageError for options out of range, DeviceError if the device
+  /// refuses.
   Table(Levels levels, std::shared_ptr<Source> source, FetchOptions options = {});
   Table(Table&&) noexcept;
   Table& operator=(Table&&) noexcept;
   ~Table();
 
+  /// The caches that chunks go through.
   [[nodiscard]] const Levels& levels() const noexcept;
+  /// Where the table is stored.
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;
+  /// How its columns are fetched.
   [[nodiscard]] const FetchOptions& options() const noexcept;
 
-  /// Runs a query, and waits for it. Throws as scan() and Fetch::wait() do; DeviceError (Errc::out_of_memory) only
-  /// where not even one fragment's columns fit the device.
+  /// Runs a query, and waits for it. Throws as scan() and Fetch::wait() do; DeviceError (Errc::out_of_memory) only if
+  /// the columns of a single fragment do not fit the device.
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch = {});
-  /// What is fetched for a query and how it runs, as lines of text. Columns that fit the device are brought there: how
-  /// groups are found depends on their values.
+  /// What is fetched for a query and how it runs, as lines of text. Columns that fit the device are fetched, because
+  /// the choice of grouping depends on their values.
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch = {});
   /// The fragments of the windows in which the columns would go through the device: two of them fit its budget, unless
   /// one fragment alone takes more than half of it.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> windows(const std::vector<std::uint32_t>& columns) const;
-  /// Gives back what the table's chunks and dictionaries take, on every level. What has been fetched, and is still
-  /// held, stays until it is let go. Whatever is asked of the table from now on is a UsageError.
+  /// Releases the table's chunks and dictionaries on every level; those still in use are released afterwards. Every
+  /// later call on the table throws UsageError.
   void close();
 
  private:

@@ -15,14 +15,14 @@
 
 namespace headrace::grid {
 
-/// A rank that is not heard of for so long counts as dead. Whatever it is doing, it says four times a second that it
-/// lives, from a thread of its own.
+/// A rank that has been silent for this long counts as dead. Every rank sends a sign of life four times a second, from
+/// a thread of its own.
 inline constexpr Duration kRankSilenceMax = std::chrono::seconds(5);
 
-/// The processes that mpirun, srun or another launcher started together; this one alone where none did. All call it. It
-/// starts MPI unless that has been done; MPI then ends with the process, and takes all others with it where a rank has
-/// failed. It gives the same ranks every time. Throws SystemError when MPI refuses, or cannot be called by several
-/// threads.
+/// The processes that mpirun, srun or another launcher started together, or this one alone. All of them must call it.
+/// It initialises MPI unless the program has; MPI is then finalised when the process ends, and aborts all ranks if one
+/// has failed. Later calls return the same ranks. Throws SystemError if MPI fails or does not support calls from
+/// several threads.
 [[nodiscard]] std::shared_ptr<Ranks> join_mpi();
 
 }  // namespace headrace::grid

@@ -42,40 +42,39 @@
 
 namespace headrace::grid {
 
-/// A pass of several steps over memory; see sweep.hpp.
+/// The kernels of a pass that does several steps over memory; see sweep.hpp. Made by make_stencil().
 struct SweepProgram {
-  int steps = 1;
-  Kernel kernel;   ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
-  Kernel watched;  ///< The same, with a SweepWatch; only where the stencil has a watched field.
-  std::vector<Swap> redirects;
-  FieldSet loaded;
-  FieldSet stored;
-  Layers halo;  ///< How far beyond what it stores it reads.
-  /// The boxes of the domain that it leaves to phases, for others than the swept ones have cells there, or so near that
-  /// it matters; without a value: it cannot. A Simulation fills it in.
+  int steps = 1;                ///< Steps that a pass does.
+  Kernel kernel;                ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
+  Kernel watched;               ///< The same, with a SweepWatch; only where the stencil has a watched field.
+  std::vector<Swap> redirects;  ///< Fields that it stores in another's memory.
+  FieldSet loaded;              ///< Fields that the pass reads from memory.
+  FieldSet stored;              ///< Fields that the pass writes to memory.
+  Layers halo;                  ///< How far beyond what it stores it reads.
+  /// The boxes of the domain that the pass leaves to single phases, because phases that are not swept have cells there
+  /// or close by; without a value the pass cannot be used. A Simulation fills it in.
   std::optional<std::vector<Box>> patches;
 };
 
 /// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
 struct StencilProgram {
-  std::string name;
-  TypeKey value_type = TypeKey::of<void>();
-  std::size_t value_bytes = 0;
-  int field_count = 0;
-  std::vector<Phase> phases;
-  std::vector<Swap> swaps;
-  /// For each phase the boxes of the domain that it is restricted to, as Simulation::restrict() has it; without a
-  /// value: everywhere.
+  std::string name;                          ///< Stencil::kName.
+  TypeKey value_type = TypeKey::of<void>();  ///< The type of values in fields.
+  std::size_t value_bytes = 0;               ///< Size of a value: 4 or 8.
+  int field_count = 0;                       ///< Fields of the stencil.
+  std::vector<Phase> phases;                 ///< The phases of a step, in order.
+  std::vector<Swap> swaps;                   ///< Fields that swap after each step.
+  /// The boxes that each phase is restricted to, see Simulation::restrict(); without a value the phase runs everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
-  std::vector<Kernel> kernels;       ///< One a phase; arguments: the stencil, a FieldTable, a Region.
-  Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
-  std::vector<int> vectored;         ///< The phases whose kernels take Region::vectors.
-  std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
-  std::vector<SweepProgram> sweeps;  ///< The sweeps of 1, 2, ... steps.
-  FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
-  int spare_fields = 0;              ///< Memory that passes need, in fields.
-  std::optional<Swap> watched;       ///< The watched field, and where it was before a step.
-  TypeKey stencil_type = TypeKey::of<void>();
+  std::vector<Kernel> kernels;                 ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  Kernel resident;                             ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<int> vectored;                   ///< The phases whose kernels take Region::vectors.
+  std::vector<int> swept;                      ///< The phases that passes do; none where there are no passes.
+  std::vector<SweepProgram> sweeps;            ///< The sweeps of 1, 2, ... steps.
+  FieldSet overwritten;                        ///< Fields in which passes leave values of an earlier step.
+  int spare_fields = 0;                        ///< Memory that passes need, in fields.
+  std::optional<Swap> watched;                 ///< The watched field, and the field that it was before a step.
+  TypeKey stencil_type = TypeKey::of<void>();  ///< The type of the stencil.
   /// The bytes of the stencil: one for all parts, or one for each part.
   std::vector<std::vector<std::byte>> stencils;
 };
@@ -198,8 +197,8 @@ template <class Stencil>
 
 }  // namespace detail
 
-/// Erases the type of a stencil: one for all parts, or, where it points to memory of a part's device, one for each
-/// part. What is written by the user (see docs/grid.md):
+/// Erases the type of a stencil: one for all parts, or one for each part if stencils point to memory of a part's
+/// device. The user writes (see docs/grid.md):
 ///
 ///     template <class T> struct Blur {
 ///       static constexpr const char* kName = "blur";
@@ -215,8 +214,8 @@ template <class Stencil>
 ///       }
 ///     };
 ///
-/// Called where nvcc compiles (a .cu file), it has kernels for CUDA devices too. `static` for the reason that
-/// make_kernel() is.
+/// A call that nvcc compiles (in a .cu file) adds kernels for CUDA devices. `static` for the reason that make_kernel()
+/// is.
 template <class Stencil>
 [[nodiscard]] static StencilProgram make_stencil(std::span<const Stencil> one_or_one_a_part) {
   if constexpr (detail::is_stencil<Stencil>()) {
@@ -226,6 +225,7 @@ template <class Stencil>
   }
 }
 
+/// The same with one stencil for all parts.
 template <class Stencil>
 [[nodiscard]] static StencilProgram make_stencil(const Stencil& stencil) {
   return make_stencil(std::span<const Stencil>(&stencil, 1));

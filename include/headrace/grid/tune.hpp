@@ -19,25 +19,26 @@
 
 namespace headrace::grid {
 
-/// One choice of options, tried.
+/// One choice of options that tune() tried.
 struct Trial {
-  SimulationOptions options;
-  Duration per_step{};  ///< The best of three runs; meaningless where there is a reason.
-  std::string why_not;  ///< Why it cannot be: parts too thin for the ghosts, memory, access. Empty where it can.
+  SimulationOptions options;  ///< The options.
+  Duration per_step{};        ///< The best of three runs; meaningless unless why_not is empty.
+  std::string why_not;        ///< Why it cannot run: parts too thin for the ghosts, memory, access. Empty if it can.
 };
 
+/// What tune() found.
 struct Tuned {
-  SimulationOptions best;
+  SimulationOptions best;     ///< The options with the shortest step.
   std::vector<Trial> trials;  ///< In the order in which they were tried.
 };
 
-/// Tries 1, 2, 4 and 8 redundant layers with every push on the real domain and devices, on fields of zeros, and gives
-/// the options with the shortest step. Each trial has a simulation of its own, so there must be memory for one more,
+/// Tries 1, 2, 4 and 8 redundant layers with every push on the real domain and devices, on fields of zeros, and returns
+/// the options with the shortest step. Each trial makes a simulation of its own, so there must be memory for one more,
 /// and runs `steps` steps (rounded up to whole cycles) three times, after as many that are not timed. A stencil that
-/// writes to memory of its own does so in trials too. With one part a mode has one trial, for there is nothing to
-/// exchange. Mode::resident is tried where `modes` has it, which has one push; give it many steps then, for it gains by
-/// launching once for all steps of a call. All of this process alone. Throws UsageError for 0 steps or no mode, and
-/// what Simulation throws where no trial can be.
+/// writes to memory of its own does so in trials too. With one part there is nothing to exchange, so each mode has one
+/// trial. Mode::resident is tried if `modes` lists it, with its only push; use many steps then, because it gains by
+/// launching once for all steps of a call. Only for a domain of this process alone. Throws UsageError for 0 steps or no
+/// mode, and as Simulation does if no trial can run.
 [[nodiscard]] Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices,
                          const StencilProgram& program, std::uint64_t steps = 16,
                          const std::vector<Mode>& modes = {Mode::streams});

@@ -19,23 +19,23 @@ namespace headrace::ingest {
 
 /// How a capture is replayed.
 struct CaptureOptions {
-  /// 0: as fast as slots become free, and packets keep the capture's times. 1: with the gaps of the capture, 2: in half
-  /// the time, ...; packets are then stamped with when they were due, by the monotonic clock.
+  /// 0: as fast as slots become free; packets keep the capture's times. 1: with the gaps of the capture, 2: in half the
+  /// time, ...; packets are then stamped with the time at which they were due, by the monotonic clock.
   double speed = 0;
-  /// Checksums are taken for right, and a length of 0 in an IP header for that of the captured packet: for captures of
-  /// the sending machine, which were made before its card put them in.
+  /// Accepts all checksums, and takes a length of 0 in an IP header to be that of the captured packet: for captures
+  /// made on the sending machine, before its network card filled them in.
   bool trust_checksums = false;
 };
 
 /// The packets of a pcap or pcapng file, or of a pipe ("-" is the standard input), packed by gzip or Zstandard or not:
 /// microseconds or nanoseconds, either byte order, several sections and interfaces. Link types: Ethernet, raw IP, Linux
-/// cooked (v1, v2), BSD loopback. The first interface says the layer: packets of others are brought to it (link header
-/// taken off, or an Ethernet header put before), and what is not IP has no place there and is left out. A packet that
-/// the capture holds only the start of is truncated.
+/// cooked (v1, v2), BSD loopback. The first interface determines the layer: packets of other interfaces are converted
+/// to it (their link header removed, or an Ethernet header added), and packets other than IP are left out. A packet of
+/// which the capture holds only the start is truncated.
 ///
-/// Throws UsageError when there is no such file, DataError "<path>: byte <offset>: ..." when it is no capture or of
-/// another link type. Damage further on is an error of receive(), after everything before it, in the same words in
-/// failure().
+/// Throws UsageError if there is no such file, DataError "<path>: byte <offset>: ..." if it is no capture or has
+/// another link type. Damage further on is an error of receive(), after everything before it; failure() then has the
+/// same text.
 [[nodiscard]] std::unique_ptr<Source> open_capture(Ring& ring, const std::string& path, CaptureOptions options = {});
 
 }  // namespace headrace::ingest

@@ -25,40 +25,43 @@
 
 namespace headrace::ingest {
 
-/// Bytes of a message's body within one frame, which stays as it is while this is kept.
+/// Bytes of a message's body within one frame.
 struct MessagePart {
+  /// The frame; it is not reused while this is kept.
   std::shared_ptr<HeldFrame> frame;
   std::size_t offset = 0;  ///< From the frame's first byte.
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;   ///< How many bytes.
 };
 
-/// A message, and where its body lies: not copied. Of an empty body there are no parts.
+/// A message, and where its body lies without a copy.
 struct FramedMessage {
-  Message message;
-  std::vector<MessagePart> body;
+  Message message;                ///< Where it lies in the stream.
+  std::vector<MessagePart> body;  ///< The parts of its body in order; none if it is empty.
 };
 
-/// Cuts the frames of one stream, and parts of them, into messages that say their length. It keeps the frames of a
-/// message that is not complete, so a message must fit into all frames of the ring but one. Of frames that the host
-/// cannot read it copies headers, 16 KiB at a time, and nothing else.
+/// Cuts the frames of one stream, and parts of them, into messages with a length prefix. It keeps the frames of an
+/// incomplete message, so a message must fit into all frames of the ring but one. From frames that the host cannot read
+/// it copies headers only, 16 KiB at a time. Used by one thread at a time.
 class MessageReader {
  public:
-  /// Throws UsageError for a prefix that cannot be, and for frames that are converted or too few for a header.
+  /// Throws UsageError for an invalid prefix, and for frames that are converted or too few for a header.
   MessageReader(const LengthPrefix& prefix, const FrameRing& frames);
 
-  /// The stream's next frame, or a part of one (Receiver::peek()). Bytes that were added before, by a part, are left
-  /// out. Throws UsageError where bytes between are left out, DataError for a frame with gaps.
+  /// Adds the stream's next frame, or a part of one (Receiver::peek()). Bytes that an earlier part brought are skipped.
+  /// Throws UsageError if bytes between are missing, DataError for a frame with gaps.
   void add(std::shared_ptr<HeldFrame> frame);
-  /// The next message, once all of it has come. Throws DataError, now and from then on, for one longer than
-  /// LengthPrefix::body_max or than frames have room for.
+  /// The next message; empty until all of it has come. Throws DataError, now and at every later call, for a message
+  /// longer than LengthPrefix::body_max or than the frames have room for.
   [[nodiscard]] std::optional<FramedMessage> next();
   /// Bytes of the stream that have been added.
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
-  /// How many of them next() wants before it has anything more to say: a message, or that its length is out of bounds.
+  /// The value of end() at which next() can make progress: return a message, or report that its length is out of
+  /// bounds.
   [[nodiscard]] std::uint64_t needs() const noexcept {
     return found_ ? found_->body + found_->body_bytes : framing_.begin() + prefix_.header_bytes;
   }
-  /// Bytes at the end that are no whole message: other than 0 only once the stream has ended within one.
+  /// Bytes added after the last message that next() returned. Once the stream has ended, a value other than 0 means
+  /// that it ended within a message.
   [[nodiscard]] std::uint64_t rest() const noexcept { return end_ - taken_; }
 
  private:

@@ -26,17 +26,18 @@ enum class Fanout : std::uint8_t {
   cpu           ///< By the core that took the packet from the card.
 };
 
+/// Which packets of an interface are taken, and through which buffers.
 struct PacketSocketOptions {
-  std::string interface{};
-  /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers, and fragments of UDP over IPv4 or of
-  /// anything over IPv6; 0: everything that comes in.
+  std::string interface{};  ///< The name of the interface.
+  /// Takes only UDP datagrams to this port, over IPv4 or IPv6 without extension headers, and fragments of UDP over IPv4
+  /// or of anything over IPv6; 0: all packets.
   std::uint16_t udp_port = 0;
-  bool promiscuous = false;              ///< What is sent to other addresses as well.
-  std::optional<std::uint16_t> group{};  ///< Shares the packets with the other sockets of this number.
-  Fanout fanout = Fanout::hash;          ///< How, with a group.
+  bool promiscuous = false;              ///< Takes packets to other addresses as well.
+  std::optional<std::uint16_t> group{};  ///< Shares the packets with other sockets of this group.
+  Fanout fanout = Fanout::hash;          ///< How the group shares them.
   std::size_t block_bytes = 1 << 20;     ///< Bytes of a block of the kernel's ring; a multiple of the page size.
-  std::uint32_t block_count = 64;        ///< The ring is as much locked memory.
-  std::uint32_t block_timeout_ms = 10;   ///< After which a block that is not full is handed over.
+  std::uint32_t block_count = 64;        ///< Blocks of the ring, which is locked memory.
+  std::uint32_t block_timeout_ms = 10;   ///< Time after which the kernel hands over a block that is not full.
 };
 
 /// Ethernet frames of an interface, by AF_PACKET with TPACKET_V3: the kernel fills blocks of a ring that is mapped
@@ -44,10 +45,11 @@ struct PacketSocketOptions {
 /// packets. For UDP and raw packets. Not for TCP: a block is handed over when it is full or its time is up, and a
 /// sender that waits for acknowledgements fills none, so that each round trip takes the block's time.
 ///
-/// Packets that the kernel merged come with segment_bytes; a VLAN tag that the card took off stays off. What this
-/// machine sends on the interface is not seen. send() sends a frame.
+/// Packets that the kernel merged have segment_bytes; a VLAN tag that the card removed stays off. Packets that this
+/// machine sends on the interface are not received. send() sends a frame.
 ///
-/// Needs CAP_NET_RAW, and says so. Throws UsageError for an interface that is not there and for options that cannot be.
+/// Throws SystemError that names CAP_NET_RAW if the process lacks it, and UsageError for an unknown interface and for
+/// options out of range.
 [[nodiscard]] std::unique_ptr<Source> open_packet_socket(Ring& ring, const PacketSocketOptions& options);
 
 }  // namespace headrace::ingest

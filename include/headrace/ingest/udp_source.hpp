@@ -18,26 +18,28 @@
 
 namespace headrace::ingest {
 
+/// The socket that open_udp() makes.
 struct UdpOptions {
-  std::string address = "0.0.0.0";  ///< To bind to: IPv4 or IPv6, as a number.
-  std::uint16_t port = 0;           ///< 0: any that is free; port() says which.
-  std::string multicast_group{};    ///< Empty: none.
-  std::string interface{};          ///< To join the group on; empty: the system chooses.
-  /// Asked of the kernel for packets that wait; it gives no more than net.core.rmem_max to who lacks CAP_NET_ADMIN.
+  std::string address = "0.0.0.0";  ///< A numeric IPv4 or IPv6 address to bind to.
+  std::uint16_t port = 0;           ///< 0: any that is free, see UdpSource::port().
+  std::string multicast_group{};    ///< The group to join; empty: none.
+  std::string interface{};          ///< The interface to join it on; empty: the system chooses.
+  /// The socket's receive buffer. Without CAP_NET_ADMIN the kernel limits it to net.core.rmem_max.
   std::size_t kernel_buffer_bytes = std::size_t{8} << 20;
   /// Lets the kernel merge datagrams of one sender and size into one slot (UDP_GRO), which must hold 65,535 bytes.
   bool merge = true;
 };
 
-/// Datagrams of a socket. A slot holds a payload, or several of segment_bytes each where the kernel merged them. The
-/// slower way from a fast sender, since the kernel has looked at every header and copies, but one that needs no rights.
+/// Datagrams of a socket. A slot holds a payload, or several of segment_bytes each if the kernel merged them. Slower
+/// than the other sources, because the kernel parses every header and copies, but it needs no rights.
 class UdpSource : public Source {
  public:
+  /// The port that the socket is bound to.
   [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
 };
 
-/// Throws UsageError for an address, group or interface that is none, SystemError when the address is in use or not
-/// this machine's.
+/// Makes the socket and its source. Throws UsageError for an invalid address, group or interface, SystemError if the
+/// address is in use or not one of this machine.
 [[nodiscard]] std::unique_ptr<UdpSource> open_udp(Ring& ring, const UdpOptions& options);
 
 }  // namespace headrace::ingest

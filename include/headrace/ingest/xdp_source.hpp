@@ -21,22 +21,23 @@ namespace headrace::ingest {
 /// Where in the kernel packets are taken.
 enum class XdpHook : std::uint8_t {
   automatic,  ///< In the driver where it can, else generic.
-  driver,     ///< Before the kernel makes a packet of its own of it.
-  generic     ///< After: any driver, but slower.
+  driver,     ///< In the driver, before the kernel allocates its own packet.
+  generic     ///< After that: works with any driver, but is slower.
 };
 
+/// Which packets of an interface are taken, and through which queues.
 struct XdpOptions {
-  std::string interface{};
-  std::uint32_t first_queue = 0;
+  std::string interface{};        ///< The name of the interface.
+  std::uint32_t first_queue = 0;  ///< The first receive queue to take packets from.
   std::uint32_t queue_count = 0;  ///< 0: all from the first on. Packets of other queues stay with the kernel.
-  /// Only IPv4 packets to this address ("10.0.0.2") or only UDP to this port over IPv4, or both; empty and 0: all,
-  /// ARP and remote logins included. What is not taken stays with the kernel.
+  /// Takes only IPv4 packets to this address ("10.0.0.2"); empty: any. With neither address nor port it takes all
+  /// packets, ARP and remote logins included. Packets that are not taken stay with the kernel.
   std::string address{};
-  std::uint16_t udp_port = 0;
-  XdpHook hook = XdpHook::automatic;
-  std::uint32_t frames = 4096;  ///< Frames of 4 KiB for each queue: a power of two. Locked memory.
-  /// Packets say that their checksums need no check. For veth, whose sender leaves them to a card that is not there:
-  /// AF_XDP has no place for saying so, and every such packet's checksum is wrong.
+  std::uint16_t udp_port = 0;         ///< Takes only UDP over IPv4 to this port; 0: any.
+  XdpHook hook = XdpHook::automatic;  ///< Where in the kernel packets are taken.
+  std::uint32_t frames = 4096;        ///< Frames of 4 KiB for each queue: a power of two. Locked memory.
+  /// Marks packets as needing no check of their checksums. For veth, whose sender leaves checksums to hardware that
+  /// does not exist: AF_XDP cannot report that, and the checksum of every such packet is wrong.
   bool trust_checksums = false;
 };
 
@@ -46,9 +47,9 @@ struct XdpOptions {
 /// program goes with the source, and with the process however it ends. send() sends a frame of up to 4 KiB on the first
 /// queue.
 ///
-/// Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and says so. Throws UsageError for an interface, queues or filters
-/// that cannot be, SystemError where the kernel or the driver cannot do it, or another program is there already, and
-/// UsageError (Errc::not_supported) where Headrace was built without libxdp.
+/// Throws SystemError that names CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF if the process lacks them, or if the kernel or
+/// the driver does not support it or another program is attached already; UsageError for an invalid interface, queues
+/// or filters, and (Errc::not_supported) in a build without libxdp.
 [[nodiscard]] std::unique_ptr<Source> open_xdp(Ring& ring, const XdpOptions& options);
 
 }  // namespace headrace::ingest

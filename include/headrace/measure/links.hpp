@@ -32,28 +32,42 @@ enum class LinkPath : std::uint8_t {
   both_ways,    ///< Both at once.
   within,       ///< From the device to itself.
   from_peer,    ///< Another device's memory to this one.
-  to_peer,
-  both_peers,  ///< Both at once, done by one device.
+  to_peer,      ///< This device's memory to another's.
+  both_peers,   ///< Both at once, done by one device.
 };
 
-/// What the far side lies in: for the first three paths host memory, else device memory or a span on a device.
-enum class LinkMemory : std::uint8_t { pageable, registered, pinned, mapped, managed, span, device };
+/// The memory at the far end: host memory for the first three paths, else device memory or a span on a device.
+enum class LinkMemory : std::uint8_t {
+  pageable,    ///< Host memory from the system's allocator.
+  registered,  ///< The same, page-locked afterwards (RegisteredMemory).
+  pinned,      ///< MemoryKind::pinned.
+  mapped,      ///< MemoryKind::mapped.
+  managed,     ///< MemoryKind::managed.
+  span,        ///< Pages of a Span.
+  device,      ///< MemoryKind::device.
+};
 
 /// What moves the bytes: the copy engine, or a kernel that reads and writes memory where it lies.
-enum class LinkMeans : std::uint8_t { engine, kernel };
+enum class LinkMeans : std::uint8_t {
+  engine,  ///< Copies enqueued on a stream.
+  kernel,  ///< A kernel that uses the memory in place.
+};
 
-/// "to device", "both ways", ...; "pinned", ...; "engine", "kernel".
+/// "to device", "both ways", ...
 [[nodiscard]] std::string_view to_string(LinkPath path) noexcept;
+/// "pageable", "pinned", ...
 [[nodiscard]] std::string_view to_string(LinkMemory memory) noexcept;
+/// "engine" or "kernel".
 [[nodiscard]] std::string_view to_string(LinkMeans means) noexcept;
 
+/// One way of moving bytes that can be measured.
 struct LinkRoute {
-  Device device;  ///< Does the work.
-  LinkPath path = LinkPath::to_device;
-  LinkMemory memory = LinkMemory::pinned;
-  LinkMeans means = LinkMeans::engine;
-  std::optional<Device> peer;  ///< For the paths between devices.
-  bool peer_access = true;     ///< False: copies as they are without; the driver may stage them in host memory.
+  Device device;                           ///< Does the work.
+  LinkPath path = LinkPath::to_device;     ///< Between which memories, and which way.
+  LinkMemory memory = LinkMemory::pinned;  ///< The memory at the far end.
+  LinkMeans means = LinkMeans::engine;     ///< What moves the bytes.
+  std::optional<Device> peer;              ///< For the paths between devices.
+  bool peer_access = true;  ///< False: copies without peer access, which the driver may stage in host memory.
 };
 
 /// Every route of a device to the host and within itself; with `peer`, those between the two instead.
@@ -63,39 +77,45 @@ struct LinkRoute {
 /// UsageError for a route that says nothing: no peer, a peer that is the device, devices of two kinds.
 [[nodiscard]] std::string why_not(const LinkRoute& route);
 
+/// Which transfers are measured, and how often.
 struct LinkOptions {
-  std::vector<std::size_t> sizes;  ///< Ascending; multiples of 16. Those that memory has no room for drop out.
-  int samples = 5;                 ///< Measurements of a size, each of its own.
-  std::size_t bytes_per_sample = 64 * kMiB;  ///< A size is moved so often that it makes this much, at most 64 times.
-  std::uint64_t seed = 1;                    ///< The seed of the data.
+  /// In bytes, ascending, multiples of 16. Sizes that do not fit in memory are skipped.
+  std::vector<std::size_t> sizes;
+  int samples = 5;                                ///< Independent measurements of each size.
+  std::size_t bytes_per_sample = 64 * kMiB;       ///< A sample repeats the transfer up to this much, at most 64 times.
+  std::uint64_t seed = 1;                         ///< The seed of the data.
   Duration gate_bound = std::chrono::seconds(1);  ///< See LinkCurve::gated.
 };
 
-/// Sizes from `least` to `most`, each `factor` times the one before.
+/// Sizes from `least` to `most`, each `factor` times the one before. Throws UsageError if `least` is 0 or `factor`
+/// below 2.
 [[nodiscard]] std::vector<std::size_t> link_sizes(std::size_t least, std::size_t most, std::size_t factor);
 
+/// What a route does at one size of transfer.
 struct LinkPoint {
-  std::size_t bytes = 0;
-  double rate = 0;   ///< Bytes per second, of several transfers queued; median. Both directions together.
-  double least = 0;  ///< The least of the samples.
-  double most = 0;
-  Duration alone{};  ///< One transfer by itself; median.
-  int samples = 0;
+  std::size_t bytes = 0;  ///< The size of a transfer.
+  double rate = 0;        ///< Bytes per second of queued transfers, both directions together; median of the samples.
+  double least = 0;       ///< The lowest rate of the samples.
+  double most = 0;        ///< The highest rate of the samples.
+  Duration alone{};       ///< One transfer by itself; median.
+  int samples = 0;        ///< Samples taken.
   bool verified = false;  ///< Every byte arrived where it should.
 };
 
+/// What a route does, by size of transfer.
 struct LinkCurve {
-  LinkRoute route;
-  std::vector<LinkPoint> points;
+  LinkRoute route;                ///< The route that was measured.
+  std::vector<LinkPoint> points;  ///< By ascending size; none if the route could not be measured.
   /// Whether the work was enqueued behind a closed gate and timed by events of the device, so that enqueueing counts
   /// for nothing. Where the call that copies waits for the copy (pageable and managed memory), or the gate's bound
   /// passed, the host's clock times the calls.
   bool gated = true;
-  std::string note;  ///< Why there are no points, or what is to be said of them.
+  std::string note;  ///< Why there are no points, or a caveat about them.
 };
 
-/// Measures one route. Throws UsageError (no sizes, or 0, descending, no multiple of 16; samples < 1; see why_not) or
-/// DeviceError when the device fails; what the machine has not or has no room for is a note.
+/// Measures one route. Throws UsageError for bad options (no sizes, or sizes that are 0, descending or no multiple of
+/// 16; samples < 1) and as why_not() does, and DeviceError if the device fails. If the machine lacks something or has
+/// no room, the curve says so in `note`.
 [[nodiscard]] LinkCurve measure_link(const LinkRoute& route, const LinkOptions& options);
 
 /// Measures several routes while all of them are busy, such as every device with the host: a curve for each route, in

@@ -29,25 +29,24 @@ namespace headrace::operators {
 
 class TermSlots;
 
-/// What the bytes of an index's file are.
+/// The form of an index's file.
 enum class IndexFile : std::uint8_t {
-  mapped,  ///< Those in memory, so that load() has next to nothing to do, and processes share them.
-  packed,  ///< About a third as many, by variable bytes; load() takes memory and time to unpack them.
+  mapped,  ///< The bytes as in memory: load() maps them at once, and processes share them.
+  packed,  ///< About a third of the size, in variable bytes; load() takes memory and time to unpack them.
 };
 
 /// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
 /// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
  public:
-  /// The newest version of the file format. load() reads no newer one; save() writes it where the file is to be packed,
-  /// version 4 where words are stemmed, and version 3, which older libraries read as well, where neither is so.
+  /// The newest version of the file format that load() reads. save() writes it for packed files, version 4 if words are
+  /// stemmed, and otherwise version 3, which older libraries read as well.
   static constexpr std::uint32_t kVersion = 5;
 
   /// Maps the file, or unpacks it into memory, and checks all of it. The file must not be written to while the index is
-  /// in use (save() never does: it replaces files). Throws SystemError when it cannot be read, DataError naming the
-  /// file and what is wrong with it, also when another process cuts it short meanwhile; and where its words are
-  /// stemmed, and libstemmer is not there, or has no such language, or gives other stems than the one that the index
-  /// was made with.
+  /// in use (save() never does: it replaces files). Throws SystemError if it cannot be read, and DataError naming the
+  /// file if it is damaged, another process truncates it meanwhile, or its words are stemmed and libstemmer is missing,
+  /// lacks the language, or gives other stems than when the index was made.
   [[nodiscard]] static Index load(const std::filesystem::path& path);
   /// The same from bytes in memory, which are copied. `name` stands for the file in errors.
   [[nodiscard]] static Index from_bytes(std::span<const std::byte> bytes, std::string_view name = "index");
@@ -55,63 +54,67 @@ class Index {
   void save(const std::filesystem::path& path, const std::function<void()>& interrupted = {},
             IndexFile form = IndexFile::mapped) const;
 
-  /// The query that `text` stands for. Language: words; AND, OR, NOT in any case; parentheses; words beside each other
-  /// mean AND; NOT binds closer than AND, and AND closer than OR. What lies between spaces, parentheses and quotes is
-  /// split into terms by the index's own rules, as documents were, and all of these have to be there: well-known is
-  /// (well AND known). What stands in double quotes is never an operator: "and" finds and. A term that no document has
-  /// matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected, of a word without a
-  /// letter or digit as well; or that says by how much one of the limits in retrieval_query.hpp is exceeded.
+  /// Compiles a query. Language: words; AND, OR, NOT in any case; parentheses; adjacent words mean AND; NOT binds
+  /// tighter than AND, and AND tighter than OR. Text between spaces, parentheses and quotes is split into terms by the
+  /// index's own rules, as documents were, and all of these must match: well-known is (well AND known). Text in double
+  /// quotes is never an operator: "and" finds the word. A term that no document has matches nothing. Throws UsageError
+  /// with the position (bytes, from 1) and what was expected, also for a word without a letter or digit, or if a limit
+  /// of retrieval_query.hpp is exceeded.
   [[nodiscard]] RetrievalQuery compile(std::string_view text) const;
 
-  /// The same for many queries, by as many threads as pay: texts[i] gives queries[i], and both have the same size. What
-  /// is wrong with a text is thrown as compile() throws it, of the first such text of a thread.
+  /// Compiles many queries with as many threads as pay: texts[i] becomes queries[i], and both have the same size.
+  /// Throws as compile() does, for the first bad text that a thread meets.
   void compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const;
 
-  /// How its documents were split into terms, and queries are.
+  /// The rules by which documents and queries are split into terms.
   [[nodiscard]] const TextRules& text_rules() const noexcept { return rules_; }
 
+  /// Documents; their ids count from 0.
   [[nodiscard]] std::uint32_t document_count() const noexcept { return document_count_; }
+  /// Different terms.
   [[nodiscard]] std::uint32_t term_count() const noexcept { return term_count_; }
+  /// Pairs of a term and a document that has it.
   [[nodiscard]] std::uint64_t posting_count() const noexcept { return posting_begins_[term_count_]; }
 
-  /// Terms are numbered in the order of their bytes. `term` < term_count().
+  /// The term of that number; terms are numbered in the order of their bytes. Undefined unless `term` < term_count().
   [[nodiscard]] std::string_view term(std::uint32_t term) const noexcept {
     return {pool_ + term_begins_[term], term_begins_[term + 1] - term_begins_[term]};
   }
-  /// The ids of the documents that have the term, ascending. `term` < term_count().
+  /// The ids of the documents that have the term, ascending. Undefined unless `term` < term_count().
   [[nodiscard]] std::span<const std::uint32_t> postings(std::uint32_t term) const noexcept {
     return {postings_ + posting_begins_[term], postings_ + posting_begins_[term + 1]};
   }
-  /// The number of a term as documents have it (lower-cased; its stem, where words are stemmed), or none.
+  /// The number of a term in the form of the index (in lower case; its stem if words are stemmed); empty if no document
+  /// has it.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view term) const noexcept;
 
-  /// The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only
-  /// counts. Throws as compile() does.
+  /// The ids of all documents that satisfy a query, ascending, found on the host. An answer of the operator only counts
+  /// them. Throws as compile() does.
   [[nodiscard]] std::vector<std::uint32_t> matches(std::string_view text) const;
-  /// How many documents satisfy a query, and the ids of some of them. A page is cut from the list of all matches, which
-  /// is found anew for each page. Throws as compile() does.
+  /// The number of documents that satisfy a query, and the ids of those in `range`. Each call finds all matches anew.
+  /// Throws as compile() does.
   [[nodiscard]] MatchPage page(std::string_view text, PageRange range = {}) const;
 
-  /// Whether the index keeps how often each document has each of its terms.
+  /// True if the index keeps how often each document has each of its terms.
   [[nodiscard]] bool has_frequencies() const noexcept { return lengths_ != nullptr; }
   /// How often each document of postings(term) has the term: 1 to 65,535, which stands for more as well. Needs
   /// has_frequencies().
   [[nodiscard]] std::span<const std::uint16_t> frequencies(std::uint32_t term) const noexcept {
     return {frequencies_ + posting_begins_[term], frequencies_ + posting_begins_[term + 1]};
   }
-  /// How many terms each document has, repetitions included. Needs has_frequencies().
+  /// The number of terms of each document, including repetitions. Needs has_frequencies().
   [[nodiscard]] std::span<const std::uint32_t> lengths() const noexcept { return {lengths_, document_count_}; }
   /// The mean of lengths(); 0 where there are no terms.
   [[nodiscard]] double mean_length() const noexcept { return mean_length_; }
 
-  /// The documents that satisfy a query, the most relevant first, found on the host. The score is the sum of
+  /// The documents that satisfy a query, most relevant first, found on the host. The score is the sum of
   ///   ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / mean length))
   /// over the query's terms that are not negated, each once: the document has the term f times, and n of N documents
   /// have it. Throws as compile() does, and UsageError where the index has no frequencies or a parameter is out of
   /// range.
   [[nodiscard]] RankedPage rank(std::string_view text, PageRange range = {}, const Bm25& bm25 = {}) const;
 
-  /// The whole file.
+  /// The whole index as bytes, which are those of a mapped file.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
@@ -138,7 +141,7 @@ class Index {
 /// What an index keeps of its documents.
 enum class IndexContents : std::uint8_t {
   documents,    ///< Which documents have which terms.
-  frequencies,  ///< And how often, for Index::rank(): 2 bytes a posting and 4 a document more.
+  frequencies,  ///< Also how often, for Index::rank(): 2 more bytes per posting and 4 per document.
 };
 
 /// Makes an index of documents given one after the other.
@@ -150,14 +153,15 @@ class IndexBuilder {
   IndexBuilder(IndexBuilder&&) noexcept;
   IndexBuilder& operator=(IndexBuilder&&) noexcept;
 
-  /// Adds a document and returns its id; ids count from 0. Terms are those of the rules; of a longer term than 128
-  /// bytes the first 128 count (fewer, so that no character is cut), before it is stemmed. Throws DataError naming the
-  /// document and the byte where it is not UTF-8, and has then added nothing.
+  /// Adds a document and returns its id; ids count from 0. Terms follow the rules; longer ones are cut to 128 bytes, or
+  /// to the last whole character before that, and then stemmed. Throws DataError, without adding anything, that names
+  /// the document and the byte where it is not UTF-8.
   std::uint32_t add(std::string_view document);
 
+  /// Documents added since the last build().
   [[nodiscard]] std::uint32_t document_count() const noexcept;
 
-  /// The index of all documents added. The builder is then empty again. Throws DataError when there is no document.
+  /// Builds the index of all documents added, and empties the builder. Throws DataError if there is no document.
   [[nodiscard]] Index build();
 
  private:

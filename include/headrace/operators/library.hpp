@@ -43,6 +43,7 @@
   ::headrace::operators::field<decltype(Struct::member)>(#member, offsetof(Struct, member))
 
 #ifndef HEADRACE_COMMIT
+/// The commit of Headrace that a shared object is built against. headrace_add_operator() sets it; empty if not known.
 #define HEADRACE_COMMIT ""
 #endif
 

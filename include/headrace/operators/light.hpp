@@ -17,29 +17,33 @@
 
 namespace headrace::operators {
 
+/// The sizes of light()'s queries and work.
 struct LightOptions {
   std::uint32_t query_bytes = 1024;  ///< A multiple of 4.
   std::uint32_t threads = 128;       ///< The threads of the one block; also the number of lanes.
-  std::uint32_t steps = 64;          ///< Multiply-adds a chain; each lane has two chains.
+  std::uint32_t steps = 64;          ///< Multiply-adds per chain; each lane has two chains.
 };
 
 /// A query so small that feeding it costs more than answering it: one block sums the query, runs two short chains of
 /// fused multiply-adds a thread, and answers with 64 bytes that depend on all of it.
 struct Light {
-  static constexpr const char* kName = "light";
-  static constexpr bool kAnswersInline = true;
-  static constexpr std::uint32_t kAnswerWords = 8;
+  static constexpr const char* kName = "light";     ///< For make_operator().
+  static constexpr bool kAnswersInline = true;      ///< For Plan::answer_inline.
+  static constexpr std::uint32_t kAnswerWords = 8;  ///< Words of an answer.
 
   using Query = std::uint32_t;  ///< query_bytes / 4 of them.
+  /// What a query is answered with.
   struct Answer {
-    std::uint64_t words[kAnswerWords];
+    std::uint64_t words[kAnswerWords];  ///< Each depends on the whole query and all chains.
   };
+  /// LightOptions, as kernels need them.
   struct State {
-    std::uint32_t query_words;
-    std::uint32_t lanes;
-    std::uint32_t steps;
+    std::uint32_t query_words;  ///< Words of a query.
+    std::uint32_t lanes;        ///< Lanes of two chains each.
+    std::uint32_t steps;        ///< Multiply-adds per chain.
   };
 
+  /// Answers one query with one block.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     std::uint64_t checksum = 0;
@@ -54,6 +58,7 @@ struct Light {
     }
   }
 
+  /// The bits of a float.
   [[nodiscard]] HEADRACE_HD static std::uint32_t bits_of(float value) {
     std::uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -61,7 +66,7 @@ struct Light {
   }
 };
 
-/// Throws UsageError naming the option when one is out of range.
+/// The operator. Throws UsageError naming the first option out of range.
 [[nodiscard]] serve::Operator light(const LightOptions& options = {});
 
 }  // namespace headrace::operators

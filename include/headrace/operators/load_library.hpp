@@ -13,21 +13,21 @@
 
 namespace headrace::operators {
 
-/// The operator in a shared object that headrace_add_operator() built from a file with HEADRACE_OPERATOR(); see
+/// Loads the operator in a shared object that headrace_add_operator() built from a file with HEADRACE_OPERATOR(); see
 /// headrace/operators/library.hpp. Loading runs code of the file, with all rights of the program.
 ///
-/// The file stays loaded as long as the program runs, and is loaded once, however often this is called. It has to have
-/// been built with the headers of the same version of Headrace as the program.
+/// The file is loaded once, however often this is called, and stays loaded until the program ends. It must have been
+/// built with the headers of the program's version of Headrace.
 ///
 /// Throws
-/// - SystemError where the file cannot be read;
-/// - DataError where it is no shared object for this machine, or is not whole;
-/// - UsageError (Errc::not_found) where it exports no operator, (Errc::not_supported) where it was built for another
-///   version of Headrace, which the message names, and for anything else for which it cannot be loaded, such as a
-///   library that it needs and is missing, or that it has changed since this program loaded it.
+/// - SystemError if the file cannot be read;
+/// - DataError if it is no shared object for this machine, or is truncated;
+/// - UsageError (Errc::not_found) if it exports no operator, (Errc::not_supported) if it was built for another version
+///   of Headrace, which the message names, or cannot be loaded for any other reason, such as a missing library or a
+///   change of the file since this program loaded it.
 ///
-/// Where the operator's state() throws, engines throw UsageError with its text as they start, and on CUDA devices for
-/// an operator that nvcc did not compile.
+/// Engines throw UsageError as they start if the operator's state() throws, with its text, and on CUDA devices if nvcc
+/// did not compile the operator.
 [[nodiscard]] serve::Operator load_library(const std::filesystem::path& path);
 
 }  // namespace headrace::operators

@@ -22,13 +22,13 @@
 
 namespace headrace::operators {
 
-/// What a hidden layer makes of its sums. The last layer's sums are the answer.
+/// What a hidden layer applies to its sums. The last layer's sums are the answer.
 enum class Activation : std::uint8_t {
-  relu,      ///< 0 for what is below 0; NaN stays NaN.
-  identity,  ///< Nothing.
+  relu,      ///< 0 for sums below 0; NaN stays NaN.
+  identity,  ///< Leaves sums as they are.
 };
 
-/// Throws UsageError that lists the names: "relu", "identity".
+/// The activation of that name: "relu" or "identity". Throws UsageError that lists the names if there is none.
 [[nodiscard]] Activation parse_activation(std::string_view text);
 
 /// One layer of a dense network: y = W x + b.
@@ -39,37 +39,42 @@ struct MlpLayer {
   std::vector<float> biases = {};   ///< One an output, finite; or none at all.
 };
 
+/// How mlp() stores and runs a network.
 struct MlpOptions {
   /// How weights are stored. float16 halves what a query reads; each weight is rounded to the nearest.
   ElementType element = ElementType::float16;
-  Activation activation = Activation::relu;
-  std::uint32_t threads = 256;  ///< The one block that answers a query has 1 to 1024.
+  Activation activation = Activation::relu;  ///< What hidden layers apply to their sums.
+  std::uint32_t threads = 256;               ///< Threads of the one block that answers a query: 1 to 1024.
 };
 
+/// Most inputs or outputs of a layer.
 inline constexpr std::uint32_t kMlpWidthMost = 1024;
+/// Most layers.
 inline constexpr std::uint32_t kMlpLayersMost = 8;
-/// A sum over the inputs is made of so many parts, unit u belonging to part u % kMlpParts, so that a layer with few
-/// outputs has work for more threads.
+/// Parts of a sum over the inputs: unit u belongs to part u % kMlpParts, so that a layer with few outputs has work for
+/// more threads.
 inline constexpr std::uint32_t kMlpParts = 4;
 
 /// A layer in a device's memory. Weights are stored unit by unit: unit u of row r is number u * row_count() + r, so
 /// that threads which take neighbouring rows read neighbouring units.
 struct MlpStoredLayer {
-  const std::byte* weights;  ///< Padded by zeros.
-  const float* biases;       ///< Padded by zeros, one a stored row.
-  std::uint32_t units;       ///< In a row.
-  std::uint32_t outputs;     ///< The rows that are no padding.
+  const std::byte* weights;  ///< Padded with zeros.
+  const float* biases;       ///< One for each stored row, padded with zeros.
+  std::uint32_t units;       ///< Units of a row.
+  std::uint32_t outputs;     ///< Rows without padding.
 
+  /// Stored rows, padding included.
   [[nodiscard]] HEADRACE_HD std::uint32_t row_count() const { return whole_units(outputs); }
 };
 
+/// A network in a device's memory, as kernels need it.
 struct MlpState {
-  MlpStoredLayer layers[kMlpLayersMost];
-  std::uint32_t layer_count;
-  std::uint32_t inputs;   ///< The first layer has them.
-  std::uint32_t outputs;  ///< The last layer has them.
-  ElementType element;
-  Activation activation;
+  MlpStoredLayer layers[kMlpLayersMost];  ///< The first layer_count are used.
+  std::uint32_t layer_count;              ///< Layers.
+  std::uint32_t inputs;                   ///< Inputs of the first layer.
+  std::uint32_t outputs;                  ///< Outputs of the last layer.
+  ElementType element;                    ///< How weights are stored.
+  Activation activation;                  ///< What hidden layers apply to their sums.
 };
 
 /// A small dense network, one vector at a time: as many float32 as the first layer has inputs give as many as the last
@@ -81,13 +86,14 @@ struct MlpState {
 /// as (0 + 1) + (2 + 3), and the bias last. Answers are bit-equal on every device, under every schedule and for any
 /// number of threads, but for the bits of a NaN.
 struct Mlp {
-  static constexpr const char* kName = "mlp";
-  static constexpr bool kAnswersInline = true;
+  static constexpr const char* kName = "mlp";   ///< For make_operator().
+  static constexpr bool kAnswersInline = true;  ///< For Plan::answer_inline.
 
-  using Query = float;
-  using Answer = float;
-  using State = MlpState;
+  using Query = float;     ///< One for each input.
+  using Answer = float;    ///< One for each output.
+  using State = MlpState;  ///< The network.
 
+  /// Answers one query with one block; further blocks do nothing.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     if (group.block() != 0) return;
@@ -152,9 +158,9 @@ struct Mlp {
 };
 
 /// The operator that answers with a network of 1 to kMlpLayersMost layers, each with as many inputs as the one before
-/// has outputs. Its samples are uniform in [-1, 1). It keeps the weights in host memory, too, in their stored form.
-/// Throws UsageError that names the layer and what is wrong: sizes that do not fit together, weights or biases that are
-/// not finite, or not as float16.
+/// has outputs. Its samples are uniform in [-1, 1). It also keeps the weights in host memory, as they are stored.
+/// Throws UsageError that names the layer and the error: sizes that do not match, or weights or biases that are not
+/// finite, also once rounded to float16.
 [[nodiscard]] serve::Operator mlp(const std::vector<MlpLayer>& layers, const MlpOptions& options = {});
 
 }  // namespace headrace::operators

@@ -15,29 +15,32 @@
 
 namespace headrace::operators {
 
-/// The numbers of Guo 2024's test model, whose own are lost with its figure; these are Headrace's.
+/// The sizes of reference()'s queries and work. They stand for Guo 2024's test model, whose own sizes are not
+/// published; the defaults are Headrace's.
 struct ReferenceOptions {
-  std::uint32_t query_bytes = 4096;  ///< A multiple of 4.
-  std::uint32_t answer_bytes = 4096;
-  std::uint32_t blocks = 32;
-  std::uint32_t threads = 128;
-  std::uint32_t steps = 2000;  ///< Multiply-adds a chain; each thread has two chains.
+  std::uint32_t query_bytes = 4096;   ///< A multiple of 4.
+  std::uint32_t answer_bytes = 4096;  ///< Size of an answer.
+  std::uint32_t blocks = 32;          ///< Blocks that answer a query.
+  std::uint32_t threads = 128;        ///< Threads of each block.
+  std::uint32_t steps = 2000;         ///< Multiply-adds per chain; each thread has two chains.
 };
 
 /// A query whose main work is on the device: every thread runs two long chains of fused multiply-adds, started by a
 /// word of the query; byte j of the answer comes from thread j (modulo their number).
 struct Reference {
-  static constexpr const char* kName = "reference";
+  static constexpr const char* kName = "reference";  ///< For make_operator().
 
-  using Query = std::uint32_t;
-  using Answer = std::uint8_t;
+  using Query = std::uint32_t;  ///< query_bytes / 4 of them.
+  using Answer = std::uint8_t;  ///< answer_bytes of them.
+  /// ReferenceOptions, as kernels need them.
   struct State {
-    std::uint32_t query_words;
-    std::uint32_t answer_bytes;
-    std::uint32_t lanes;
-    std::uint32_t steps;
+    std::uint32_t query_words;   ///< Words of a query.
+    std::uint32_t answer_bytes;  ///< Size of an answer.
+    std::uint32_t lanes;         ///< Threads of all blocks, with two chains each.
+    std::uint32_t steps;         ///< Multiply-adds per chain.
   };
 
+  /// Answers one query with all blocks of the group.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     fma_chains<Group>(
@@ -50,7 +53,7 @@ struct Reference {
   }
 };
 
-/// Throws UsageError naming the option when one is out of range.
+/// The operator. Throws UsageError naming the first option out of range.
 [[nodiscard]] serve::Operator reference(const ReferenceOptions& options = {});
 
 }  // namespace headrace::operators

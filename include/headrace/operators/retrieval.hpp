@@ -25,12 +25,13 @@ namespace headrace::operators {
 /// chapter 1): which documents satisfy an expression of AND, OR and NOT over terms. One block answers a query with the
 /// number of matching documents and the smallest of their ids.
 struct Retrieval {
-  static constexpr const char* kName = "retrieval";
+  static constexpr const char* kName = "retrieval";  ///< For make_operator().
 
-  using Query = RetrievalQuery;
-  using Answer = RetrievalAnswer;
-  using State = boolean::Postings;
+  using Query = RetrievalQuery;     ///< Made by Index::compile().
+  using Answer = RetrievalAnswer;   ///< The number of matches, and the first of them.
+  using State = boolean::Postings;  ///< The index in a device's memory.
 
+  /// Answers one query with one block.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     auto& scratch = group.template shared<boolean::Scratch>();
@@ -39,14 +40,16 @@ struct Retrieval {
   }
 };
 
+/// How retrieval() runs, and whether it has samples.
 struct RetrievalOptions {
-  std::uint32_t threads = 128;  ///< The threads of the one block that answers a query: 32 to 1024.
-  /// Offer Operator::sample. It keeps each document's terms, 4 bytes a posting, in host memory.
+  std::uint32_t threads = 128;  ///< Threads of the one block that answers a query: 32 to 1024.
+  /// Whether the operator has Operator::sample, for which it keeps each document's terms in host memory, 4 bytes per
+  /// posting.
   bool sample = true;
 };
 
-/// The operator over `index`, which it keeps. Its samples are those of RetrievalSampler.
-/// Throws UsageError naming the option when one is out of range.
+/// The operator over `index`, which it keeps. Its samples are those of RetrievalSampler. Throws UsageError naming the
+/// first option out of range.
 [[nodiscard]] serve::Operator retrieval(std::shared_ptr<const Index> index, const RetrievalOptions& options = {});
 
 /// An endless, reproducible sequence of queries as people pose them: 2 to 4 different terms of one random document,
@@ -55,19 +58,20 @@ struct RetrievalOptions {
 ///   20%  a OR b [OR c [OR d]]
 ///   15%  a [AND b [AND c]] AND NOT d
 ///   15%  with parentheses: (a OR b) AND c [AND NOT d], or a AND NOT b where the document has only two terms
-/// Every term of the document is as likely as any other, so frequent words are frequent in queries as well; the words
-/// and, or, not, which the query language has taken, are left out.
+/// Every term of the document is equally likely, so frequent words are frequent in queries as well. The words and, or,
+/// not, which are operators of the query language, are left out.
 class RetrievalSampler {
  public:
+  /// Lists the terms of each document of `index`, which it keeps.
   explicit RetrievalSampler(std::shared_ptr<const Index> index);
   ~RetrievalSampler();
   RetrievalSampler(RetrievalSampler&&) noexcept;
   RetrievalSampler& operator=(RetrievalSampler&&) noexcept;
 
-  /// Query number `number`, its tag set to number + 1. Any thread may call.
+  /// Query number `number`, with its tag set to number + 1. Any thread.
   [[nodiscard]] RetrievalQuery query(std::uint64_t number) const;
-  /// The text whose compilation gives that query, but for the tag. Where the index stems words, its words are stems,
-  /// and compiling it stems them again, which a few do not survive.
+  /// The text that compiles to that query, apart from the tag. If the index stems words, the text consists of stems,
+  /// and compiling stems them again, which changes a few.
   [[nodiscard]] std::string text(std::uint64_t number) const;
 
  private:

@@ -28,24 +28,27 @@ enum class Metric : std::uint8_t {
   l2,   ///< A smaller squared Euclidean distance from it.
 };
 
-/// Throws UsageError that lists the names: "dot", "l2".
+/// The metric of that name: "dot" or "l2". Throws UsageError that lists the names if there is none.
 [[nodiscard]] Metric parse_metric(std::string_view text);
 
+/// Most rows that a query finds.
 inline constexpr std::uint32_t kTopkMost = 256;
+/// Most columns of a matrix.
 inline constexpr std::uint32_t kTopkColumnsMost = 4096;
-/// Rows are stored in tiles of so many. Unit u of row r of a tile is number u * kTopkTileRows + r of it, so that
+/// Rows of a tile, in which rows are stored. Unit u of row r of a tile is number u * kTopkTileRows + r of it, so that
 /// threads which take neighbouring rows read neighbouring units.
 inline constexpr std::uint32_t kTopkTileRows = 32;
 
+/// A matrix in a device's memory, as kernels need it.
 struct TopkState {
-  const std::byte* tiles;
-  std::uint32_t* cursor;  ///< The row that some block reads now.
-  std::uint64_t row_count;
-  std::uint32_t columns;
-  std::uint32_t units;  ///< In a row, padded by zeros.
-  std::uint32_t k;
-  ElementType element;
-  Metric metric;
+  const std::byte* tiles;   ///< The matrix, tile by tile.
+  std::uint32_t* cursor;    ///< The row that some block reads now.
+  std::uint64_t row_count;  ///< Rows.
+  std::uint32_t columns;    ///< Columns.
+  std::uint32_t units;      ///< Units of a row, padded with zeros.
+  std::uint32_t k;          ///< Rows that a query finds.
+  ElementType element;      ///< How the matrix is stored.
+  Metric metric;            ///< What makes a row better.
 };
 
 namespace detail {
@@ -77,9 +80,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// The k rows of a matrix that are best for a vector, best first, exactly: every row is looked at. A query is a float32
-/// for each column. An answer is k row numbers (std::uint32_t), then their k scores (float): the dot product, or the
-/// squared distance. Equal scores come in the order of their rows; a row whose score is NaN comes after all others.
+/// Finds the k rows of a matrix that are best for a vector, best first, by an exact search over all rows. A query is a
+/// float32 for each column. An answer is k row numbers (std::uint32_t), then their k scores (float): the dot product,
+/// or the squared distance. Equal scores come in the order of their rows; a row whose score is NaN comes after all
+/// others.
 ///
 /// A score is a float32 sum, each step of it one fused multiply-add, in an order that the number of columns alone
 /// decides: column 8u + i is added to sum number i in the order of u, and the eight sums by sum_of_unit(). Answers are
@@ -88,13 +92,14 @@ namespace detail {
 /// One block answers a query. It begins where another block is reading, and goes around: blocks that run at the same
 /// time then share what they read through the device's cache.
 struct Topk {
-  static constexpr const char* kName = "topk";
-  static constexpr bool kAnswersInline = true;
+  static constexpr const char* kName = "topk";  ///< For make_operator().
+  static constexpr bool kAnswersInline = true;  ///< For Plan::answer_inline.
 
-  using Query = float;
-  using Answer = std::uint32_t;
-  using State = TopkState;
+  using Query = float;           ///< One for each column.
+  using Answer = std::uint32_t;  ///< k row numbers, then the bits of their k scores.
+  using State = TopkState;       ///< The matrix.
 
+  /// Answers one query with one block; further blocks do nothing.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     if (group.block() != 0) return;
@@ -227,26 +232,28 @@ struct Topk {
   }
 };
 
+/// What topk() searches for, and how.
 struct TopkOptions {
-  std::uint32_t k = 10;  ///< 1 to kTopkMost, and at most the rows.
-  Metric metric = Metric::dot;
+  std::uint32_t k = 10;         ///< Rows to find: 1 to kTopkMost, and at most the rows of the matrix.
+  Metric metric = Metric::dot;  ///< What makes a row better.
   /// How the matrix is stored; float16 rounds each element to the nearest.
   ElementType element = ElementType::float16;
-  std::uint32_t threads = 256;  ///< The one block that answers a query has 1 to 1024.
+  std::uint32_t threads = 256;  ///< Threads of the one block that answers a query: 1 to 1024.
 };
 
-/// A matrix in host memory, row after row, which topk() copies. Its elements are finite, also as they are stored.
+/// A matrix in host memory, row after row, which topk() copies. Its elements must be finite, also once they are rounded
+/// to TopkOptions::element.
 struct TopkMatrix {
-  const void* data = nullptr;
-  ElementType element = ElementType::float32;
-  std::uint64_t row_count = 0;     ///< 1 to 2^32 - kTopkTileRows.
-  std::uint32_t column_count = 0;  ///< 1 to kTopkColumnsMost.
+  const void* data = nullptr;                  ///< Its first element.
+  ElementType element = ElementType::float32;  ///< The type of its elements.
+  std::uint64_t row_count = 0;                 ///< 1 to 2^32 - kTopkTileRows.
+  std::uint32_t column_count = 0;              ///< 1 to kTopkColumnsMost.
 };
 
 /// The operator that finds the best rows of `matrix`. Its samples are uniform in [-1, 1). It keeps the matrix in host
-/// memory as it is stored, with columns padded to a multiple of 8 and rows to one of 32; CUDA devices get a copy.
-/// Throws UsageError that names what is out of range or the first element that is not finite, SystemError
-/// (Errc::out_of_memory) that says how many bytes are needed.
+/// memory as it is stored, with columns padded to a multiple of 8 and rows to a multiple of 32; CUDA devices get a
+/// copy. Throws UsageError that names the option out of range or the first element that is not finite, and SystemError
+/// (Errc::out_of_memory) with the bytes needed.
 [[nodiscard]] serve::Operator topk(const TopkMatrix& matrix, const TopkOptions& options = {});
 
 }  // namespace headrace::operators

@@ -34,18 +34,20 @@ class DirectWatch;
 /// Names a query of one client, in order of submission.
 using Ticket = std::uint64_t;
 
+/// How one query is submitted.
 struct SubmitOptions {
   std::uint64_t tag = 0;  ///< Comes back with the answer.
-  /// On SteadyClock. A query that is not answered by then comes back with Errc::deadline_exceeded, then or at the next
-  /// poll(), whether it waits or is worked on. What works on it is not stopped, and its slot stays taken until then.
+  /// On SteadyClock. A query that is not answered by then comes back with Errc::deadline_exceeded, at once or at the
+  /// next poll(), whether it waits or is worked on. The work on it continues, and its slot stays taken until the work
+  /// ends.
   Time deadline = Time::max();
 };
 
 /// A query that has come back. `answer` is valid until the callback that received it returns.
 struct Completion {
-  Ticket ticket = 0;
-  std::uint64_t tag = 0;
-  Status status;                      ///< Why there is no answer, where there is none.
+  Ticket ticket = 0;                  ///< What submit() returned.
+  std::uint64_t tag = 0;              ///< SubmitOptions::tag.
+  Status status;                      ///< Success, or why there is no answer.
   std::span<const std::byte> answer;  ///< Operator::answer_bytes bytes; empty or meaningless unless status is ok.
 };
 
@@ -58,9 +60,9 @@ class Client {
   /// Waits for the queries in flight, drops their answers, and gives the lane back.
   ~Client();
 
-  /// Offers a query of Operator::query_bytes bytes, which are copied. Errc::full when Plan::slots queries are in
-  /// flight, not yet polled, or late and still worked on, Errc::stopped after Engine::stop(), the engine's fault once
-  /// it has one, Errc::invalid_argument for another size. Never blocks.
+  /// Submits a query of Operator::query_bytes bytes, which are copied. Returns Errc::full if Plan::slots queries are in
+  /// flight, not yet polled, or late and still worked on; Errc::stopped after Engine::stop(); the engine's fault once
+  /// it has one; Errc::invalid_argument for another size. Never blocks.
   [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept {
     if (birth_.inherited()) return kInherited;
     if (direct_ == nullptr) return submit_queued(query, options);
@@ -73,14 +75,15 @@ class Client {
     direct_->submit(query.data(), options.tag, options.deadline);
     return direct_->next() - 1;
   }
-  /// Offers `queries.size() / query_bytes` queries that lie one behind the other; how many were admitted, from the
-  /// front.
+  /// Submits queries that lie one behind the other, with tags that count up from `options.tag`. Returns how many were
+  /// admitted, from the front: 0 if there is no free slot. Any other error of submit() is returned if it refused the
+  /// first one, and Errc::invalid_argument if `queries` is not a whole number of queries.
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
                                                 SubmitOptions options = {}) noexcept;
 
-  /// Calls `done(const Completion&)` for queries that have come back, at most `most`; how many. They come in order of
-  /// submission, except that one which is late does not wait for those before it. Under Schedule::caller it first has
-  /// them answered, a batch at a time.
+  /// Calls `done(const Completion&)` for at most `most` queries that have come back, and returns their number. They
+  /// come in order of submission, except that a query past its deadline does not wait for those before it. Under
+  /// Schedule::caller the call first answers them, a batch at a time.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
     if (birth_.inherited()) return 0;
@@ -104,36 +107,38 @@ class Client {
     return count;
   }
 
-  /// Waits until `ticket` has come back, its deadline or `limit` has passed; false when only the limit has. The query
-  /// is still to be polled. Errc::invalid_argument for a ticket that was never given out; true for one already polled.
-  /// Under Schedule::caller it has queries answered up to that one; a batch that has begun is not left for a limit.
+  /// Waits until `ticket` has come back, its deadline has passed, or `limit` has; false in the last case alone. The
+  /// query must still be polled. Returns Errc::invalid_argument for a ticket that was never issued, and true for one
+  /// already polled. Under Schedule::caller the call answers the queries up to that one; it finishes a batch that has
+  /// begun even beyond the limit.
   [[nodiscard]] Result<bool> wait(Ticket ticket, Duration limit = Duration::max()) const noexcept;
-  /// Submits one query and waits for its answer, which is copied. Only while nothing else of this client is in flight
-  /// (Errc::invalid_argument otherwise).
+  /// Submits one query and waits for its answer, which is copied. Returns Errc::invalid_argument if another query of
+  /// this client is in flight or `answer` is not Operator::answer_bytes long.
   [[nodiscard]] Status ask(std::span<const std::byte> query, std::span<std::byte> answer,
                            SubmitOptions options = {}) noexcept;
-  /// Asks for a query not to be answered. If it has not been started it comes back with Errc::cancelled.
+  /// Requests that a query not be answered. If work on it has not started, it comes back with Errc::cancelled;
+  /// otherwise with its answer.
   void cancel(Ticket ticket) noexcept;
 
-  /// For event loops: writes to the eventfd `descriptor`, once, when something of this client has come back or a slot
-  /// is free again, which poll() and submit() then notice; at once where that is so already. Deadlines are left to
-  /// whoever calls, see soonest_deadline(). The descriptor stays open until forget_wake() or the client's end. Throws
-  /// SystemError where the schedule needs a thread for it and the system gives none.
+  /// For event loops: writes once to the eventfd `descriptor` when a query of this client has come back or a slot is
+  /// free again, or immediately if that is so already; call poll() or submit() then. It does not watch deadlines, see
+  /// soonest_deadline(). Keep the descriptor open until forget_wake() or the client's destruction. Throws SystemError
+  /// if the schedule needs a thread for it and none can be started.
   void wake(int descriptor);
-  /// Nothing is written any more.
+  /// Undoes wake(): nothing is written to the descriptor from now on.
   void forget_wake() noexcept;
-  /// No query in flight has an earlier deadline, and poll() is to be called once it has passed; Time::max() for none.
+  /// The earliest deadline of the queries in flight, after which poll() should be called; Time::max() if none has one.
   [[nodiscard]] Time soonest_deadline() const noexcept {
     return (direct_ != nullptr ? direct_->late() : late_).soonest();
   }
 
-  /// Whether this process is a forked child of the one that made this client: then submit(), ask() and wait() answer
-  /// kInherited, and nothing comes back.
+  /// True in a forked child of the process that made this client: submit(), ask() and wait() then return kInherited,
+  /// and no query comes back.
   [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
-  /// Throws Exception where it is.
+  /// Throws Exception if inherited().
   void require_own_process() const { birth_.require("using a client of an engine"); }
 
-  /// Whether queries are answered in the calls of this client alone (Schedule::caller): nothing comes back by itself.
+  /// True if queries are answered only within calls of this client (Schedule::caller): none comes back by itself.
   [[nodiscard]] bool answers_itself() const noexcept { return lane_ != nullptr && lane_->runner != nullptr; }
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
   [[nodiscard]] Ticket oldest() const noexcept { return direct_ != nullptr ? direct_->taken() : taken_; }

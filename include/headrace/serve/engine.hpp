@@ -24,38 +24,39 @@ namespace headrace::serve {
 
 /// Mean times of the sampled queries in each stage. A stage that a plan does not have is zero.
 struct StageTimes {
-  std::uint64_t samples = 0;
-  Duration queue{};    ///< Submitted to the start of the work on it: until its batch closes, where it is in one.
-  Duration copy_in{};  ///< On the device's own clock, as are the next two; of the whole batch.
-  Duration kernel{};
-  Duration copy_out{};
-  Duration host{};    ///< From there to answered, less the three above: allocation, submission, waiting.
-  Duration notify{};  ///< Answered to seen by the client.
+  std::uint64_t samples = 0;  ///< Queries that were sampled.
+  Duration queue{};     ///< From submission until work on the query starts: until its batch closes, if it is in one.
+  Duration copy_in{};   ///< Copying the batch to the device, by the device's clock.
+  Duration kernel{};    ///< The kernel that answers the batch, by the device's clock.
+  Duration copy_out{};  ///< Copying the answers back, by the device's clock.
+  Duration host{};    ///< From the start of work to the answer, less the three above: allocation, submission, waiting.
+  Duration notify{};  ///< From the answer until the client sees it.
 };
 
-/// The way of one sampled query, for timelines.
+/// The stages of one sampled query, for timelines.
 struct StageSample {
-  Time submitted{};  ///< On SteadyClock.
-  Duration queue{};
-  Duration host{};
-  Duration copy_in{};
-  Duration kernel{};
-  Duration copy_out{};
-  Duration whole{};  ///< Submitted to answered.
+  Time submitted{};     ///< On SteadyClock.
+  Duration queue{};     ///< As StageTimes::queue.
+  Duration host{};      ///< As StageTimes::host.
+  Duration copy_in{};   ///< As StageTimes::copy_in.
+  Duration kernel{};    ///< As StageTimes::kernel.
+  Duration copy_out{};  ///< As StageTimes::copy_out.
+  Duration whole{};     ///< From submission to the answer.
 };
 
+/// What an engine has done since its construction. Queries are counted once, by how they ended.
 struct EngineStatistics {
-  std::uint64_t submitted = 0;
-  std::uint64_t answered = 0;  ///< With an answer.
-  std::uint64_t failed = 0;    ///< With an error other than the next two.
-  std::uint64_t cancelled = 0;
-  std::uint64_t expired = 0;  ///< Past their deadline.
-  std::uint64_t refused = 0;  ///< Not admitted.
-  StageTimes stages;
-  std::vector<StageSample> recent;  ///< The last sampled queries of each worker, at most 32 of each, by `submitted`.
+  std::uint64_t submitted = 0;      ///< Admitted, whatever became of them.
+  std::uint64_t answered = 0;       ///< Came back with an answer.
+  std::uint64_t failed = 0;         ///< Came back with an error other than the next two.
+  std::uint64_t cancelled = 0;      ///< Came back with Errc::cancelled.
+  std::uint64_t expired = 0;        ///< Came back with Errc::deadline_exceeded.
+  std::uint64_t refused = 0;        ///< Not admitted.
+  StageTimes stages;                ///< Mean times of the sampled queries.
+  std::vector<StageSample> recent;  ///< The latest samples of each worker, at most 32 of each, by `submitted`.
 };
 
-/// Serves one operator on one device by one plan. All memory is taken and all threads are started here; after that
+/// Serves one operator on one device by one plan. The constructor takes all memory and starts all threads; after that
 /// nothing on a query's path allocates, locks or throws (unless the plan says so: Allocator::per_query).
 ///
 ///   Engine engine(Device::parse("best"), operators::light(), plan);
@@ -63,15 +64,18 @@ struct EngineStatistics {
 ///   client.submit(query); ... client.poll([](const Completion& done) { ... });
 class Engine {
  public:
-  /// Throws UsageError for a plan that cannot work there, DeviceError when the device has no room.
+  /// Throws UsageError for a plan that cannot work on that device, see validate(), and DeviceError if the device has no
+  /// room.
   Engine(Device device, Operator op, Plan plan);
-  /// Stops.
+  /// As stop().
   ~Engine();
   Engine(Engine&&) noexcept = default;
 
-  /// A lane of the caller's own. Throws UsageError when all Plan::clients_max are taken. Any thread.
+  /// A client with a lane of its own. Throws UsageError if all Plan::clients_max lanes are taken, and Exception
+  /// (Errc::stopped) after stop(). Any thread.
   [[nodiscard]] Client connect();
-  /// Waits until everything submitted so far has been answered, or `limit` has passed; whether it has been answered.
+  /// Waits until every query submitted so far has come back, or `limit` has passed. False if queries are left. Any
+  /// thread.
   [[nodiscard]] bool drain(Duration limit = Duration::max());
   /// Gives the resident pool of schedule dispatched another part of the device, above 0 and at most 1: see Plan::share.
   /// Queries that are in flight stay so: those that blocks work on are finished, and the others wait, some
@@ -88,18 +92,23 @@ class Engine {
   /// Whether stop() has been called. Any thread.
   [[nodiscard]] bool stopped() const noexcept;
 
+  /// The counts so far. Any thread. Throws Exception in a forked child.
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Why the engine serves no more, once it does not: every query then comes back with it, and new ones are refused
-  /// with it. Errc::hung: a resident kernel had a query for longer than Plan::hang_after; a new Engine helps, as far as
-  /// the device has room beside the kernel that hangs. Errc::device_fault: the device failed; in CUDA only a new
-  /// process helps.
+  /// Why the engine has failed; empty while it works. Every query in flight comes back with this error, and submit()
+  /// returns it. Errc::hung: a resident kernel held a query for longer than Plan::hang_after; a new Engine can take
+  /// over if the device has room beside the hung kernel. Errc::device_fault: the device failed; with CUDA only a new
+  /// process can recover. Any thread.
   [[nodiscard]] std::optional<Error> fault() const noexcept;
 
-  /// Resident kernels, of engines and others, that hang after their end: their memory, streams and blocks are taken.
+  /// Resident kernels of this process, those of engines and others, that did not stop when told to. They keep their
+  /// memory, streams and blocks.
   [[nodiscard]] static std::size_t abandoned_count() noexcept;
 
+  /// The plan as it was given.
   [[nodiscard]] const Plan& plan() const noexcept;
+  /// The operator that it serves, linked for its device.
   [[nodiscard]] const Operator& op() const noexcept;
+  /// The device that it was made for.
   [[nodiscard]] Device device() const noexcept;
 
  private:

@@ -42,17 +42,17 @@ namespace headrace::serve {
 /// The most bytes of an operator's State, which is passed to kernels by value.
 inline constexpr std::size_t kStateBytesMax = 256;
 
-/// An operator's state on one device: the bytes of its `State`, whose pointers lead into memory that `owner` keeps
+/// An operator's state on one device: the bytes of its `State`, whose pointers refer to memory that `owner` keeps
 /// alive.
 struct LoadedState {
-  std::vector<std::byte> bytes;
-  std::shared_ptr<const void> owner;
-  /// Null for an operator that answers every query. Others write something other than 0 there before the answer of a
-  /// query that they could not answer; from then on an engine fails all queries with Errc::device_fault. Lies in
-  /// memory that `owner` keeps alive.
+  std::vector<std::byte> bytes;       ///< The bytes of the operator's State.
+  std::shared_ptr<const void> owner;  ///< Keeps the memory that the state points to.
+  /// Null for an operator that answers every query. Any other writes a value other than 0 there before it answers a
+  /// query that it could not answer; the engine then fails all queries with Errc::device_fault. Lies in memory that
+  /// `owner` keeps alive.
   const std::atomic<std::uint32_t>* failed = nullptr;
 
-  /// Whether some query could not be answered.
+  /// True once a query could not be answered.
   [[nodiscard]] bool has_failed() const noexcept {
     return failed != nullptr && failed->load(std::memory_order_acquire) != 0;
   }
@@ -79,21 +79,21 @@ enum class KernelUse : std::uint8_t {
 /// An operator with its type erased: everything that an engine needs to answer queries with it. Made by
 /// make_operator().
 struct Operator {
-  std::string name;
-  std::size_t query_bytes = 0;
-  std::size_t answer_bytes = 0;
-  LaunchShape shape;  ///< Blocks and threads that answer one query; items stays 1.
-  Kernel kernel;
-  Kernel pool;         ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
-  Kernel pool_inline;  ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
+  std::string name;              ///< The name, as reports show it.
+  std::size_t query_bytes = 0;   ///< Size of a query.
+  std::size_t answer_bytes = 0;  ///< Size of an answer.
+  LaunchShape shape;             ///< Blocks and threads that answer one query; items stays 1.
+  Kernel kernel;                 ///< Answers queries that lie at equal distances: AnswerBody.
+  Kernel pool;                   ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
+  Kernel pool_inline;            ///< The same for Plan::answer_inline; empty without kAnswersInline.
   /// For queries that lie anywhere: (State, const QueryPlace* places, ArrivalCell*), item i answers places[i].
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
-  /// Gives `op`, which is a copy of this operator, code of some of its kernels for a device, where that is made at run
-  /// time. Optional. Called by linked(), perhaps by several threads, and often: what it makes it keeps.
+  /// Adds code of some kernels for a device to `op`, a copy of this operator, if that code is made at run time. linked()
+  /// calls it, perhaps often and from several threads, so it should cache the code.
   std::function<void(Operator& op, Device device, KernelUse use)> link;
-  /// Puts the state on a device. Throws DeviceError when it does not fit.
+  /// Loads the state on a device. Throws DeviceError if it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
@@ -103,7 +103,7 @@ struct Operator {
   std::size_t samples_least = 0;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
-  /// The same of queries, for a server. Empty where it is not known.
+  /// The same for queries, which servers need. Empty if not known.
   std::string query_type;
 };
 
@@ -111,8 +111,9 @@ struct Operator {
 /// may be null.
 template <class Op>
 struct AnswerBody {
-  static constexpr const char* kName = Op::kName;
+  static constexpr const char* kName = Op::kName;  ///< The operator's own.
 
+  /// Answers the group's item; strides are in bytes.
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, const std::byte* queries, std::byte* answers,
                               std::uint64_t query_stride, std::uint64_t answer_stride, ArrivalCell* arrival) {
@@ -126,8 +127,9 @@ struct AnswerBody {
 /// The kernel body that answers item i of a launch at `places[i]`. `arrival` may be null.
 template <class Op>
 struct ScatteredAnswerBody {
-  static constexpr const char* kName = Op::kName;
+  static constexpr const char* kName = Op::kName;  ///< The operator's own.
 
+  /// Answers the query of the group's item, where `places` says it lies.
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, const QueryPlace* places, ArrivalCell* arrival) {
     detail::begin_telling(group, arrival);
@@ -204,16 +206,16 @@ static void add_kernels(Operator& op) {
 /// Erases the type of an operator. `Op` has
 ///
 /// - `static constexpr const char* kName`;
-/// - `Query`, `Answer`: trivially copyable; arrays of them where query_bytes or answer_bytes below say so;
+/// - `Query`, `Answer`: trivially copyable; query_bytes and answer_bytes below may make them arrays;
 /// - `State`: trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory;
 /// - `template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*)`;
 ///
 /// and may have
 ///
-/// - `static constexpr bool kAnswersInline = true`: takes Plan::answer_inline, which is a kernel more to compile.
+/// - `static constexpr bool kAnswersInline = true`: supports Plan::answer_inline, which compiles one more kernel.
 ///
-/// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
-/// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
+/// All threads of the group run `answer`, which writes the whole answer and must give the same answer for any number of
+/// blocks and threads. Compile the call with nvcc (in a .cu file) to support CUDA devices as well.
 template <class Op>
 [[nodiscard]] static Operator make_operator(LaunchShape shape, std::function<LoadedState(Device)> load,
                                             std::function<void(std::uint64_t, std::byte*)> sample = {},
@@ -232,16 +234,17 @@ template <class Op>
   return op;
 }
 
-/// The operator with code of those kernels for `device`. Throws what Operator::link throws.
+/// The operator with code of those kernels for `device`. Throws as Operator::link does.
 [[nodiscard]] Operator linked(Operator op, Device device, KernelUse use = KernelUse::launched);
 
-/// Enqueues the answering of `items` queries that lie `query_stride` bytes apart.
+/// Enqueues a launch that answers `items` queries. Queries lie `query_stride` bytes apart, answers `answer_stride`. The
+/// device must reach both, and `state` must have been loaded on it.
 [[nodiscard]] Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,
                             std::byte* answers, std::uint32_t items = 1, std::uint64_t query_stride = 0,
                             std::uint64_t answer_stride = 0) noexcept;
 
-/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device. Look at
-/// LoadedState::has_failed() before the answer is used.
+/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device. Check
+/// LoadedState::has_failed() before using the answer.
 void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept;
 
 }  // namespace headrace::serve

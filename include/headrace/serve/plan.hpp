@@ -34,7 +34,7 @@ enum class Schedule : std::uint8_t {
   none,        ///< Every query is answered at once with whatever its slot holds: measures everything but the device.
 };
 
-/// Whether an engine has no thread of its own under `schedule`: clients do what the host has to do.
+/// True if an engine has no threads of its own under `schedule`: clients then do the host's part of the work.
 [[nodiscard]] constexpr bool is_threadless(Schedule schedule) noexcept {
   return schedule == Schedule::dispatched || schedule == Schedule::caller || schedule == Schedule::none;
 }
@@ -66,45 +66,45 @@ enum class Binding : std::uint8_t {
 
 /// Every choice that an engine makes. A value: copy one and change a field to try something else.
 struct Plan {
-  std::string name = "custom";
-  Schedule schedule = Schedule::blocking;
-  std::uint32_t threads = 1;  ///< Engine threads; Schedule::async has a completing thread beside each of them, and
-                              ///< Schedule::dispatched and Schedule::caller have none.
+  std::string name = "custom";             ///< As reports show it.
+  Schedule schedule = Schedule::blocking;  ///< How queries are driven through the device.
+  /// Engine threads. Schedule::async has a completing thread for each of them in addition; threadless schedules ignore
+  /// it.
+  std::uint32_t threads = 1;
   /// pipelined, async, graph: batches that a thread has in flight, each on a stream of its own. persistent: resident
   /// kernels that a thread feeds.
   std::uint32_t streams_per_thread = 1;
-  Streams streams = Streams::per_thread;
-  Allocator allocator = Allocator::pool;
+  Streams streams = Streams::per_thread;        ///< Which stream each slot uses.
+  Allocator allocator = Allocator::pool;        ///< Where a query's device memory comes from.
   MemoryKind host_memory = MemoryKind::pinned;  ///< The memory of the slots: pageable, pinned, mapped or managed.
-  Binding binding = Binding::none;
-  std::uint32_t first_processor = 0;  ///< With Binding::cores: where in the order to start.
+  Binding binding = Binding::none;              ///< Where engine threads run.
+  std::uint32_t first_processor = 0;            ///< With Binding::cores: where in the order to start.
 
-  std::uint32_t batch_max = 1;  ///< A batch closes at so many queries ...
-  Duration batch_age{};         ///< ... or when its first query has been held for so long. 0 under Schedule::caller.
-  Doorbell doorbell = Doorbell::words;
-  std::uint32_t blocks = 0;         ///< Blocks that answer one query; 0 means Operator::shape.
-  std::uint32_t block_threads = 0;  ///< Threads of each; 0 means Operator::shape.
-  std::uint32_t workers = 0;        ///< dispatched: resident blocks; 0 means as many as fit into `share`.
-  /// dispatched: the part of the device that resident blocks take, so that engines can be on it together; 1: what other
-  /// resident kernels of this process leave.
+  std::uint32_t batch_max = 1;          ///< Most queries of a batch, at which it closes.
+  Duration batch_age{};                 ///< Age of its first query at which a batch closes. 0 under Schedule::caller.
+  Doorbell doorbell = Doorbell::words;  ///< persistent: how host and kernel signal each other.
+  std::uint32_t blocks = 0;             ///< Blocks that answer one query; 0 means Operator::shape.
+  std::uint32_t block_threads = 0;      ///< Threads of each; 0 means Operator::shape.
+  std::uint32_t workers = 0;            ///< dispatched: resident blocks; 0 means as many as fit into `share`.
+  /// dispatched: the share of the device that resident blocks take, so that several engines can use it together; 1: all
+  /// that other resident kernels of this process leave.
   double share = 1;
-  /// dispatched: a query that comes alone is answered by the block that hands queries out, which spares it the way
-  /// through the queue. One block answers a query, of an operator with Operator::pool_inline.
+  /// dispatched: a lone query is answered by the block that hands queries out, without passing through the queue. Needs
+  /// one block per query and an operator with Operator::pool_inline.
   bool answer_inline = false;
-  Duration hang_after = std::chrono::seconds(2);  ///< A resident kernel that has a query for longer is given up.
+  Duration hang_after = std::chrono::seconds(2);  ///< A resident kernel that holds a query longer counts as hung.
 
-  std::uint32_t clients_max = 8;                  ///< Lanes that exist.
+  std::uint32_t clients_max = 8;                  ///< Most clients at a time; each has a lane.
   std::uint32_t slots = 1024;                     ///< Queries that a client may have in flight; a power of two.
   Duration spin = std::chrono::microseconds(50);  ///< How long an idle thread polls before it sleeps.
   std::uint32_t sample_stages_every =
-      64;  ///< Stage times are taken of one query in so many (dispatched: the next power of two); 0 takes none.
+      64;  ///< Takes stage times of one query in this many (dispatched: the next power of two); 0: of none.
 
   /// The plan that sustains the highest rate of `op` on `device` with p99 within `bound`, found by tune() or taken from
-  /// the cache of what it found before; up to a minute. Throws Exception when no plan keeps the bound.
+  /// its cache. Takes up to a minute. Throws Exception if no plan keeps the bound.
   [[nodiscard]] static Plan tuned(Device device, const Operator& op, Duration bound);
 
-  /// Batches that the device may work on at once (queries, where batch_max is 1); not for schedules without engine
-  /// threads.
+  /// Batches that the device may work on at once. Meaningless for schedules without engine threads.
   [[nodiscard]] std::uint32_t parallelism() const noexcept {
     return streams == Streams::shared ? 1 : threads * streams_per_thread;
   }
@@ -113,7 +113,7 @@ struct Plan {
     if (is_threadless(schedule)) return 0;
     return schedule == Schedule::async ? 2 * threads : threads;
   }
-  /// `shape` with blocks and block_threads put in where they are not 0.
+  /// `shape` with its blocks and threads replaced by those of the plan that are not 0.
   [[nodiscard]] LaunchShape shape(LaunchShape shape) const noexcept {
     if (blocks != 0) shape.blocks = blocks;
     if (block_threads != 0) shape.threads = block_threads;
@@ -121,19 +121,28 @@ struct Plan {
   }
 };
 
-/// Throws UsageError naming the first choice that can never work on that device.
+/// Throws UsageError naming the first choice of the plan that cannot work for `op` on `device`.
 void validate(const Plan& plan, Device device, const Operator& op);
 
+/// "blocking", "pipelined", ...; parse_schedule() accepts it.
 [[nodiscard]] std::string_view to_string(Schedule schedule) noexcept;
+/// "words" or "barrier".
 [[nodiscard]] std::string_view to_string(Doorbell doorbell) noexcept;
+/// "per-query", "stream-ordered" or "pool".
 [[nodiscard]] std::string_view to_string(Allocator allocator) noexcept;
+/// "shared" or "per-thread".
 [[nodiscard]] std::string_view to_string(Streams streams) noexcept;
+/// "none" or "cores".
 [[nodiscard]] std::string_view to_string(Binding binding) noexcept;
-/// Each throws UsageError that lists the names when `text` is none.
+/// The schedule of that name. Throws UsageError that lists the names if there is none.
 [[nodiscard]] Schedule parse_schedule(std::string_view text);
+/// The doorbell of that name. Throws as parse_schedule() does.
 [[nodiscard]] Doorbell parse_doorbell(std::string_view text);
+/// The allocator of that name. Throws as parse_schedule() does.
 [[nodiscard]] Allocator parse_allocator(std::string_view text);
+/// The sharing of streams of that name. Throws as parse_schedule() does.
 [[nodiscard]] Streams parse_streams(std::string_view text);
+/// The binding of that name. Throws as parse_schedule() does.
 [[nodiscard]] Binding parse_binding(std::string_view text);
 
 }  // namespace headrace::serve

@@ -21,46 +21,47 @@
 
 namespace headrace::serve {
 
-/// What is done about plans that were found before.
+/// How tune() uses the cache of plans that earlier searches found.
 enum class CacheUse : std::uint8_t {
-  use,      ///< One that fits is taken; what is found is kept.
-  refresh,  ///< None is taken; what is found is kept.
-  ignore,   ///< The file is neither read nor written.
+  use,      ///< Takes a cached plan that fits, and adds what it finds.
+  refresh,  ///< Searches anew, and adds what it finds.
+  ignore,   ///< Neither reads nor writes the file.
 };
 
+/// What tune() searches, and for how long.
 struct TunerOptions : PlanSpaceOptions {
-  /// Once it has passed, no new plan is tried; what has begun is finished.
+  /// Once this time has passed, no new plan is tried; the current trial is finished.
   Duration budget = std::chrono::seconds(60);
-  std::vector<Schedule> schedules;  ///< To choose from; empty means all.
-  CacheUse cache = CacheUse::use;
+  std::vector<Schedule> schedules;   ///< To choose from; empty means all.
+  CacheUse cache = CacheUse::use;    ///< How the cache is used.
   std::filesystem::path cache_file;  ///< Empty means plan_cache_file().
-  bool measure_cached = true;        ///< Measure a plan that comes from the cache again.
+  bool measure_cached = true;        ///< Measures a plan from the cache again.
 };
 
-/// A plan that was found, and what it does.
+/// The plan that tune() found, and its figures.
 struct TunedPlan {
-  Plan plan;
-  std::uint32_t generators = 1;
-  double per_second = 0;  ///< Sustained with p99 within the bound; 0 when no plan was found.
-  Duration p99{};
+  Plan plan;                                ///< The plan; meaningless if per_second is 0.
+  std::uint32_t generators = 1;             ///< Generator threads that offered the load.
+  double per_second = 0;                    ///< Sustained with p99 within the bound; 0 when no plan was found.
+  Duration p99{};                           ///< The 99th percentile of latency at that rate.
   std::optional<measure::LoadResult> load;  ///< Empty when the plan comes from the cache and was not measured.
-  StageTimes stages;
-  Duration took{};
-  std::uint32_t space = 0;      ///< Plans that there were to choose from.
-  std::uint32_t looked_at = 0;  ///< Plans whose capacity was measured.
-  std::uint32_t searched = 0;   ///< Plans whose highest rate was searched for.
-  bool cached = false;
-  bool interrupted = false;
-  std::string note;  ///< Why there is no plan.
+  StageTimes stages;                        ///< Mean times of the stages at that rate.
+  Duration took{};                          ///< Duration of the search.
+  std::uint32_t space = 0;                  ///< Plans to choose from.
+  std::uint32_t looked_at = 0;              ///< Plans whose capacity was measured.
+  std::uint32_t searched = 0;               ///< Plans whose highest rate was searched for.
+  bool cached = false;                      ///< The plan comes from the cache.
+  bool interrupted = false;                 ///< The search was stopped by request.
+  std::string note;                         ///< Why there is no plan.
 };
 
 /// What a tuner is doing.
 struct TunerProgress {
-  std::string_view phase;  ///< "coarse", "fine", "rates" or "exhaustive".
-  std::uint32_t done = 0;  ///< Plans of this phase.
-  std::uint32_t of = 0;    ///< 0 where it is not known.
-  Plan plan;               ///< Being tried.
-  double best_per_second = 0;
+  std::string_view phase;      ///< "coarse", "fine", "rates" or "exhaustive".
+  std::uint32_t done = 0;      ///< Plans of this phase that have been tried.
+  std::uint32_t of = 0;        ///< Plans of this phase; 0 if not known.
+  Plan plan;                   ///< The plan being tried.
+  double best_per_second = 0;  ///< The best rate so far.
 };
 
 /// Searches for the plan that sustains the highest rate with p99 within the bound, answers verified: over schedules,

@@ -29,44 +29,53 @@ namespace headrace::wire {
 /// it shares with that server alone. The calls are those of serve::Client, and mean the same; used by one thread at a
 /// time. Every query submitted comes back exactly once: also where the server ends or hangs, see below.
 ///
-/// Once the server has ended, is about to stop, or has another model under the name, what it has not answered comes
-/// back with Errc::stopped, and so does each later submit(); why_ended() says which of these it was. A new Client may
-/// find a new server. A query with a deadline comes back by then whatever the server does.
+/// Once the server has ended, is about to stop, or serves another model under the name, unanswered queries come back
+/// with Errc::stopped, and submit() returns it; why_ended() gives the reason. A new Client may find a new server. A
+/// query with a deadline comes back by that time whatever the server does.
 class Client {
  public:
-  /// Queries in flight of a client that does not ask for a number, or as many as the server allows where that is less.
+  /// Default number of queries in flight; fewer if the server allows fewer.
   static constexpr std::uint32_t kSlots = 256;
 
   /// Connects to "shm://NAME/MODEL", or "shm://NAME" where the server has one model.
-  /// @param slots  queries that may be in flight; a power of two, at most ServerConfig::shm_slots_max; 0: see kSlots
-  /// Throws UsageError for another URL and for a model that the server does not have, SystemError where there is no
-  /// such server (Errc::not_found), it does not answer for 10 s, or it has no room (Errc::full).
+  /// @param slots  queries that may be in flight; a power of two, at most ServerConfig::shm_slots_max; 0: kSlots.
+  ///
+  /// Throws UsageError for any other URL and for a model that the server lacks, SystemError if there is no such server
+  /// (Errc::not_found), it does not answer within 10 s, or it has no room (Errc::full).
   explicit Client(std::string_view url, std::uint32_t slots = 0);
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
-  /// Leaves at once: the server drops what has not been answered.
+  /// As leave().
   ~Client();
 
+  /// Size of a query of the model.
   [[nodiscard]] std::size_t query_bytes() const noexcept;
+  /// Size of an answer of the model.
   [[nodiscard]] std::size_t answer_bytes() const noexcept;
-  /// How Python shows queries and answers, as serve::Operator has it; empty for bytes.
+  /// How Python shows queries, as serve::Operator::query_type has it; empty for bytes.
   [[nodiscard]] const std::string& query_type() const noexcept;
+  /// The same for answers.
   [[nodiscard]] const std::string& answer_type() const noexcept;
-  /// The model's name and version.
+  /// The model's name.
   [[nodiscard]] const std::string& model() const noexcept;
+  /// The model's version.
   [[nodiscard]] const std::string& version() const noexcept;
-  /// The parts of a query that have a name and a type.
+  /// The tensors that make up a query.
   [[nodiscard]] const std::vector<Tensor>& inputs() const noexcept;
+  /// Queries that may be in flight.
   [[nodiscard]] std::uint32_t slots() const noexcept;
 
-  /// As serve::Client::submit(). Errc::full when slots() queries are in flight, not yet polled, or late and not yet
-  /// answered; Errc::stopped once the server serves this client no more. Never blocks.
+  /// As serve::Client::submit(). Returns Errc::full if slots() queries are in flight, not yet polled, or late and not
+  /// yet answered, and Errc::stopped once ended(). Never blocks.
   [[nodiscard]] Result<serve::Ticket> submit(std::span<const std::byte> query,
                                              serve::SubmitOptions options = {}) noexcept;
+  /// As serve::Client::submit_many(): submits queries that lie one behind the other, and returns how many were
+  /// admitted, from the front. Errc::stopped once ended().
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
                                                 serve::SubmitOptions options = {}) noexcept;
 
-  /// As serve::Client::poll(): calls `done(const serve::Completion&)` for what has come back, at most `most`; how many.
+  /// As serve::Client::poll(): calls `done(const serve::Completion&)` for at most `most` queries that have come back,
+  /// and returns their number.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
     std::size_t count = 0;
@@ -77,29 +86,30 @@ class Client {
     }
     return count;
   }
-  /// As serve::Client::wait(): whether `ticket` has come back, unless `limit` passes first.
+  /// As serve::Client::wait(): waits until `ticket` has come back; false if `limit` passes first.
   [[nodiscard]] Result<bool> wait(serve::Ticket ticket, Duration limit = Duration::max()) noexcept;
-  /// Submits one query and waits for its answer, which is copied. Only while nothing else is in flight.
+  /// Submits one query and waits for its answer, which is copied. Returns Errc::invalid_argument if another query is in
+  /// flight or `answer` is not answer_bytes() long.
   [[nodiscard]] Status ask(std::span<const std::byte> query, std::span<std::byte> answer,
                            serve::SubmitOptions options = {}) noexcept;
-  /// Asks for a query not to be answered. If the server has not taken it up it comes back with Errc::cancelled.
+  /// Requests that a query not be answered. If the server has not started on it, it comes back with Errc::cancelled.
   void cancel(serve::Ticket ticket) noexcept;
 
-  /// Ends the connection: the server drops what it has not answered, which comes back here with Errc::stopped.
+  /// Ends the connection. The server drops unanswered queries, which come back here with Errc::stopped.
   void leave() noexcept;
 
-  /// For event loops: a descriptor that is readable once the server has said something after watch(), and when it has
-  /// ended. Call take_notice() then. It stays the same, and is closed by the client's end.
-  /// Throws SystemError where the process has no descriptor left.
+  /// For event loops: a descriptor that becomes readable when the server signals after watch(), or ends. Call
+  /// take_notice() then. The descriptor stays the same, and the client's destructor closes it. Throws SystemError if
+  /// the process has no descriptor left.
   [[nodiscard]] int descriptor();
-  /// Asks the server to say once when a query comes back. False where one has come back already: nothing is asked then.
-  /// What comes back by its deadline is given up by poll(), see soonest_deadline(), without a word of the server.
+  /// Asks the server to signal once when a query comes back. False, without asking, if one has come back already. The
+  /// server does not signal deadlines: poll() notices those, see soonest_deadline().
   [[nodiscard]] bool watch() noexcept;
-  /// Asks the server to say nothing.
+  /// Undoes watch().
   void forget_watch() noexcept;
-  /// Takes in what makes descriptor() readable; whether there was anything.
+  /// Reads the signal that makes descriptor() readable. False if there was none.
   bool take_notice() noexcept;
-  /// No query in flight has an earlier deadline; Time::max() where none has one.
+  /// The earliest deadline of the queries in flight; Time::max() if none has one.
   [[nodiscard]] Time soonest_deadline() const noexcept;
 
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
@@ -107,15 +117,15 @@ class Client {
   /// Queries submitted and not yet polled.
   [[nodiscard]] std::size_t in_flight() const noexcept;
 
-  /// Whether the server serves this client no more, as far as has been noticed: within 1 ms by a poll() that finds
-  /// nothing, and at once by wait().
+  /// True once this client knows that the server no longer serves it. A poll() that finds nothing notices within 1 ms,
+  /// and wait() at once.
   [[nodiscard]] bool ended() const noexcept;
-  /// Why, in a sentence; empty while it serves.
+  /// Why it ended, in a sentence; empty until then.
   [[nodiscard]] const std::string& why_ended() const noexcept;
 
-  /// Whether this process is a forked child of the one that made this client: nothing works here then.
+  /// True in a forked child of the process that made this client, where it cannot be used.
   [[nodiscard]] bool inherited() const noexcept;
-  /// Throws Exception where it is.
+  /// Throws Exception if inherited().
   void require_own_process() const;
 
  private:

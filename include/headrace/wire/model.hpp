@@ -27,20 +27,21 @@ namespace headrace::wire {
 ///
 ///   Model model{.name = "light", .engine = engine, .inputs = {{.name = "x", .type = DataType::fp32}}, ...};
 struct Model {
-  std::string name;  ///< Letters, digits, '.', '_' and '-'.
-  std::string version = "1";
-  std::shared_ptr<serve::Engine> engine;
-  std::vector<Tensor> inputs;      ///< Parts of a query that do not overlap, at least one.
-  std::vector<Tensor> outputs;     ///< Parts of an answer, at least one.
-  std::uint32_t batch_max = 1024;  ///< Queries in one request.
-  /// How Python shows queries and answers to clients of shared memory, as serve::Operator has it. Empty: as the
-  /// engine's operator says.
+  std::string name;                       ///< Letters, digits, '.', '_' and '-'.
+  std::string version = "1";              ///< As clients see it.
+  std::shared_ptr<serve::Engine> engine;  ///< Answers the queries; must not be null.
+  std::vector<Tensor> inputs;             ///< Parts of a query that do not overlap, at least one.
+  std::vector<Tensor> outputs;            ///< Parts of an answer, at least one.
+  std::uint32_t batch_max = 1024;         ///< Queries in one request.
+  /// How Python shows queries to clients of shared memory, see serve::Operator::query_type. Empty: as the engine's
+  /// operator says.
   std::string query_type = {};
+  /// The same for answers.
   std::string answer_type = {};
 };
 
-/// Throws UsageError for a model that cannot be served: no engine, a bad name, two tensors of one name, tensors that
-/// overlap or leave their query or answer.
+/// Throws UsageError for a model that cannot be served: no engine, a bad name, two tensors of one name, or tensors that
+/// overlap or exceed the query or the answer.
 void check_model(const Model& model);
 
 }  // namespace headrace::wire

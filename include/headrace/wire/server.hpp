@@ -31,47 +31,49 @@ namespace headrace::wire {
 struct ServerConfig {
   std::string address = "127.0.0.1";  ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
   std::uint16_t http_port = 8000;     ///< 0: any that is free.
-  /// For gRPC, where it is wanted; 0: any that is free. Usually 8001.
+  /// The port for gRPC, usually 8001; 0: any that is free; empty: no gRPC.
   std::optional<std::uint16_t> grpc_port = {};
-  std::uint32_t threads = 1;                      ///< Each has a loop, its connections, and a client of every engine.
-  std::uint32_t connections_max = 4096;           ///< Beyond, the client that has been silent for longest is closed.
-  std::size_t head_bytes_max = 16 << 10;          ///< A request's line and headers.
-  std::size_t body_bytes_max = 64 << 20;          ///< One request's tensors and JSON; a message of gRPC.
+  std::uint32_t threads = 1;              ///< Each has an event loop, its connections, a client of every engine.
+  std::uint32_t connections_max = 4096;   ///< Beyond that, the longest idle connection is closed.
+  std::size_t head_bytes_max = 16 << 10;  ///< A request's line and headers.
+  std::size_t body_bytes_max = 64 << 20;  ///< One request's tensors and JSON; a message of gRPC.
   std::size_t memory_max = std::size_t{1} << 30;  ///< All requests and replies together.
-  std::uint32_t waiting_max = 4096;  ///< Queries of a model that wait for slots of its engine, for each thread.
+  std::uint32_t waiting_max = 4096;  ///< Queries of a model that may wait for slots of its engine, for each thread.
   Duration request_max = std::chrono::seconds(30);  ///< From a request's first byte to its last.
   Duration idle_max = std::chrono::seconds(75);     ///< Between requests, and without progress of a reply.
-  bool page = true;  ///< Answer GET / with a page for browsers that shows what the server does and asks a query.
-  /// Whether clients may register POSIX shared memory for their tensors. Each of them can then have any object in
-  /// /dev/shm read and written that this process may open.
+  bool page = true;  ///< Answers GET / with a page for browsers that shows what the server does and can submit a query.
+  /// Whether clients may register POSIX shared memory for their tensors. Every client can then make the server read and
+  /// write any object in /dev/shm that this process may open.
   bool shared_memory = false;
   std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions that are registered.
-  /// The name under which clients of this machine and user ask through rings in shared memory, "shm://NAME/MODEL", see
-  /// wire::Client; empty: none do. 1 to 64 letters, digits, '.', '_' and '-'.
+  /// The name in "shm://NAME/MODEL", under which clients of this machine and user ask through rings in shared memory,
+  /// see wire::Client: 1 to 64 letters, digits, '.', '_' and '-'. Empty: no shared memory.
   std::string shm = {};
   std::uint32_t shm_threads = 1;                      ///< Threads for these clients; each is a client of every engine.
   std::uint32_t shm_clients_max = 64;                 ///< Clients with rings; more are refused.
   std::uint32_t shm_slots_max = 4096;                 ///< Queries that one of them may have in flight.
   Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread looks at rings before it sleeps.
-  /// Whether clients may ask for models to be loaded and unloaded: the program answers next_model_request() then.
+  /// Whether clients may ask for models to be loaded and unloaded. The program must then handle
+  /// Server::next_model_request().
   bool model_control = false;
-  /// PEM files of the server's certificate, with those that lead to its authority behind it, and of its key: both ports
-  /// speak TLS then, 1.2 or 1.3.
+  /// PEM file of the server's certificate, followed by the chain to its authority. Both ports then speak TLS 1.2 or
+  /// 1.3.
   std::string tls_certificate = {};
+  /// PEM file of the certificate's private key; given together with it.
   std::string tls_key = {};
-  /// PEM file of authorities: a client has to show a certificate that one of them has signed.
+  /// PEM file of authorities: a client must present a certificate signed by one of them.
   std::string tls_clients = {};
-  /// File of tokens, one of which every request has to carry ("Authorization: Bearer TOKEN"); only the health of the
-  /// server and the page, which shows nothing without one, need none. A token a line; what follows it behind a space is
-  /// its name. Empty lines and those that begin with # are passed over.
+  /// File of tokens, one of which every request must carry ("Authorization: Bearer TOKEN"). Only the health endpoints
+  /// and the page, which shows nothing without a token, need none. One token a line, optionally followed by a space and
+  /// its name. Empty lines and lines that begin with # are ignored.
   std::string token_file = {};
-  /// Take tokens that come without TLS where `address` is not of the loopback.
+  /// Accepts tokens without TLS even if `address` is not a loopback address.
   bool plain_tokens = false;
-  /// Requests for inference whose caller samples a trace (header "traceparent" of W3C Trace Context) that are kept for
-  /// take_traces(), at most; further ones are dropped and counted. 0: none are traced.
+  /// Most inference requests kept for take_traces() whose caller samples a trace (header "traceparent" of W3C Trace
+  /// Context). Further ones are dropped and counted. 0: none are traced.
   std::uint32_t traces_max = 0;
-  /// A stream socket that the program which watches this one holds the other end of, and asks for the server's health
-  /// by, without TLS: it is not counted in `connections_max`. The server closes it. -1: none.
+  /// A stream socket over which a supervising program asks for the server's health, without TLS. It does not count
+  /// towards `connections_max`, and the server closes it. -1: none.
   int watcher = -1;
 };
 
@@ -82,54 +84,57 @@ struct ServerConfig {
 ///   ... server.drain(std::chrono::seconds(10));
 class Server {
  public:
-  /// Listens, and answers from then on. Throws UsageError for models or limits that cannot be served (an engine whose
-  /// Plan::clients_max is below `threads` and `shm_threads` together among them), SystemError where the address or a
-  /// port cannot be had, Exception (Errc::not_supported) for gRPC or TLS in a build without it.
+  /// Starts to listen and to answer. Throws UsageError for models or limits that cannot be served, such as an engine
+  /// whose Plan::clients_max is below the sum of `threads` and `shm_threads`; SystemError if the address or a port is
+  /// not available; Exception (Errc::not_supported) for gRPC or TLS in a build without it.
   Server(ServerConfig config, std::vector<Model> models);
-  /// Stops.
+  /// As stop().
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// The port that is listened to.
+  /// The port for HTTP that the server listens on.
   [[nodiscard]] std::uint16_t http_port() const noexcept;
-  /// The port for gRPC; empty where gRPC is not spoken.
+  /// The port for gRPC that the server listens on; empty without gRPC.
   [[nodiscard]] std::optional<std::uint16_t> grpc_port() const noexcept;
-  /// ServerConfig::shm; empty where there is no shared memory.
+  /// ServerConfig::shm; empty without shared memory.
   [[nodiscard]] const std::string& shm() const noexcept;
+  /// What the server has done since its construction. Any thread; also after stop().
   [[nodiscard]] ServerStatistics statistics() const;
-  /// One for each name, in the order in which they came, also where it is not loaded. Any thread, after stop() as well.
+  /// The statistics of each model name, in order of first loading, including models that are not loaded now. Any
+  /// thread; also after stop().
   [[nodiscard]] std::vector<ModelStatistics> model_statistics() const;
 
-  /// Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no request
-  /// that comes is answered by the former; those that it has begun are, see uses(). The counts of the name go on. Any
-  /// thread. Throws UsageError for a model that cannot be served or after stop(); then nothing has changed.
+  /// Starts to serve `model`, replacing the model of that name, if any. Once this returns, new requests go to the new
+  /// model; the former one still answers requests that it has begun, see uses(). The statistics of the name continue.
+  /// Any thread. Throws UsageError, without any change, for a model that cannot be served or after stop().
   void load(Model model);
-  /// Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether there was
-  /// one. Those that it has begun are answered, see uses(). Any thread.
+  /// Stops serving the model of that name: new requests for it are refused with `reason` (404, NOT_FOUND), and requests
+  /// that it has begun are still answered, see uses(). False if there was no such model. Any thread.
   bool unload(std::string_view name, std::string_view reason = "unloaded");
-  /// Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an
-  /// engine whose model was replaced or unloaded, the engine may be stopped.
+  /// True while the server may send queries to the engine or waits for its answers. Once it is false for an engine
+  /// whose model was replaced or unloaded, the engine may be stopped.
   [[nodiscard]] bool uses(const serve::Engine& engine);
-  /// What a client asks to be loaded or unloaded, once one does; nothing after `limit`, and after stop(). Requests come
-  /// one after the other, and each is to be ended. With ServerConfig::model_control. Any thread.
+  /// Waits for a client's request to load or unload a model; empty once `limit` has passed, or after stop(). Requests
+  /// come one at a time, and each must be ended by end_model_request(). Needs ServerConfig::model_control. Any thread.
   [[nodiscard]] std::optional<ModelRequest> next_model_request(Duration limit);
-  /// Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
+  /// Tells the client that its request is done, or why it failed. The list of models shows that reason for a name
+  /// without a model.
   void end_model_request(const ModelRequest& request, const std::optional<std::string>& failure = {});
 
-  /// Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or `limit` has
-  /// passed. After stop() what is left. With ServerConfig::traces_max. Any thread.
+  /// Waits until a traced request has ended or `limit` has passed, and returns at most `most` of those that have, in
+  /// the order in which they ended. After stop() it returns what is left. Needs ServerConfig::traces_max. Any thread.
   [[nodiscard]] std::vector<RequestTrace> take_traces(std::size_t most, Duration limit);
 
-  /// Reads the files of certificates and tokens again: connections that come use the new ones, and so do requests on
-  /// all connections. Those that are open stay. Any thread. Throws as the constructor does, and UsageError where there
-  /// are none or after stop(); then the former ones go on.
+  /// Reads the files of certificates and tokens again. New connections use the new certificates, and all later requests
+  /// the new tokens; open connections stay. Any thread. Throws as the constructor does, and UsageError if there are no
+  /// such files or after stop(); the former credentials then stay in use.
   void reload_credentials();
 
-  /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
-  /// that has begun is answered, or `limit` has passed; whether all were answered.
+  /// Reports that it is not ready, accepts no more connections, closes idle ones, and waits until every request that
+  /// has begun is answered or `limit` has passed. False if requests are left.
   bool drain(Duration limit);
-  /// Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.
+  /// Closes all connections and ends the threads. It waits for queries in flight and drops their answers.
   void stop() noexcept;
 
  private:

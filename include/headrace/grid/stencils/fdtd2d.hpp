@@ -24,19 +24,32 @@ namespace headrace::grid {
 
 namespace fdtd2d {
 
-// psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
-enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, field_count };
+/// The fields of Fdtd2d. psi_abc is the memory of component b of field a in the absorbing layers across axis c.
+enum Fields : int {
+  hx,          ///< Hx, in A/m.
+  hy,          ///< Hy, in A/m.
+  ez,          ///< Ez, in V/m.
+  ca,          ///< Coefficient of Ez itself in its update.
+  cb,          ///< Coefficient of the curl of H in the update of Ez.
+  db,          ///< Coefficient of the curl of E in the updates of Hx and, unless it has its own, Hy.
+  psi_hyx,     ///< Memory of Hy across x.
+  psi_hxy,     ///< Memory of Hx across y.
+  psi_ezx,     ///< Memory of Ez across x, of the difference of Hy.
+  psi_ezy,     ///< Memory of Ez across y, of the difference of Hx.
+  field_count  ///< Fields of the stencil with absorbing layers and without further options.
+};
 
-/// The field that holds the coefficients of hy: that of hx, or, where components have their own, one after all others.
+/// The field that holds the coefficients of hy: db, or, if components have their own, one after all others.
 [[nodiscard]] constexpr int db_of_hy(bool absorbing, bool per_component) noexcept {
   if (!per_component) return db;
   return absorbing ? field_count : psi_hyx;
 }
 
-/// Where there are dispersive media: the field of the number that ez has in FdtdTables::dispersion. The memories of its
-/// poles follow.
+/// With dispersive media, the field that holds the number of ez in FdtdTables::dispersion. The memories of its poles
+/// follow it.
 [[nodiscard]] constexpr int e_medium(bool absorbing) noexcept { return absorbing ? field_count : psi_hyx; }
 
+/// The fields that a phase reads and writes, and how far it reads.
 template <int DbOfHy, int Medium>
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy);
@@ -58,7 +71,7 @@ template <int DbOfHy, int Medium>
   }
 }
 
-/// The phases that passes over memory do: none where there are dispersive media.
+/// The phases that passes over memory do: none with dispersive media.
 template <bool Dispersive, std::size_t Count>
 [[nodiscard]] constexpr std::array<int, Dispersive ? 0 : Count> swept(const std::array<int, Count>& phases) noexcept {
   if constexpr (Dispersive) {
@@ -72,25 +85,35 @@ template <bool Dispersive, std::size_t Count>
 
 /// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
-/// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers
-/// there are neither their fields nor their phases. Hx and Hy of a cell have one coefficient, or, where they are given
-/// PerComponent, a field of coefficients each. With Dispersive media Ez has a number and the memories of its poles, and
-/// steps are done one by one: passes over memory have no part in them.
+/// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers the
+/// stencil has neither their fields nor their phases. Hx and Hy of a cell share a coefficient, or, with PerComponent,
+/// have a field of coefficients each. With Dispersive media Ez has a number and the memories of its poles, and steps
+/// are done one by one, without passes over memory.
 template <class V, bool Absorbing, bool PerComponent = false, bool Dispersive = false>
 struct Fdtd2d {
   static_assert(!PerComponent || !Dispersive, "dispersive media are not given per component");
+  /// For messages.
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd2d_single" : "fdtd2d_double";
-  using Value = V;
+  using Value = V;  ///< The type of values in fields.
+  /// With dispersive media, the field of their numbers, see fdtd2d::e_medium().
   static constexpr int kMedium = fdtd2d::e_medium(Absorbing);
+  /// Number of fields.
   static constexpr int kFields = kMedium + (PerComponent ? 1 : 0) + (Dispersive ? 1 + kPoleValuesMax : 0);
+  /// The field with the coefficients of hy, see fdtd2d::db_of_hy().
   static constexpr int kDbOfHy = fdtd2d::db_of_hy(Absorbing, PerComponent);
+  /// What each phase of a step does.
   static constexpr auto kOrder = fdtd_order<2, Absorbing, Dispersive>();
+  /// The phases of a step.
   static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe<kDbOfHy, kMedium>);
+  /// Phases that CUDA threads do for 16 bytes of a row at a time.
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
+  /// Phases that passes over memory do.
   static constexpr auto kSwept = fdtd2d::swept<Dispersive>(kVectored);
 
+  /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;
 
+  /// Does a phase for one cell.
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     using enum fdtd2d::Fields;

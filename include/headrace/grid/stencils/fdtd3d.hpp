@@ -24,61 +24,65 @@ namespace headrace::grid {
 
 namespace fdtd3d {
 
-// psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
+/// The fields of Fdtd3d. psi_abc is the memory of component b of field a in the absorbing layers across axis c.
 enum Fields : int {
-  hx,
-  hy,
-  hz,
-  ex,
-  ey,
-  ez,
-  e_medium,  ///< The number of a cell's coefficients in FdtdTables::electric_media,
-  h_medium,  ///< and in magnetic_media.
-  psi_hyx,
-  psi_hzx,
-  psi_hzy,
-  psi_hxy,
-  psi_hxz,
-  psi_hyz,
-  psi_ezx,
-  psi_eyx,
-  psi_exy,
-  psi_ezy,
-  psi_eyz,
-  psi_exz,
-  field_count
+  hx,          ///< Hx, in A/m.
+  hy,          ///< Hy, in A/m.
+  hz,          ///< Hz, in A/m.
+  ex,          ///< Ex, in V/m.
+  ey,          ///< Ey, in V/m.
+  ez,          ///< Ez, in V/m.
+  e_medium,    ///< The number of a cell's coefficients in FdtdTables::electric_media.
+  h_medium,    ///< The number of a cell's coefficients in FdtdTables::magnetic_media.
+  psi_hyx,     ///< Memory of Hy across x.
+  psi_hzx,     ///< Memory of Hz across x.
+  psi_hzy,     ///< Memory of Hz across y.
+  psi_hxy,     ///< Memory of Hx across y.
+  psi_hxz,     ///< Memory of Hx across z.
+  psi_hyz,     ///< Memory of Hy across z.
+  psi_ezx,     ///< Memory of Ez across x.
+  psi_eyx,     ///< Memory of Ey across x.
+  psi_exy,     ///< Memory of Ex across y.
+  psi_ezy,     ///< Memory of Ez across y.
+  psi_eyz,     ///< Memory of Ey across z.
+  psi_exz,     ///< Memory of Ex across z.
+  field_count  ///< Fields of the stencil with absorbing layers and without dispersive media.
 };
 
-/// A component that layers correct, the component whose difference they read for it, and the memory they keep.
+/// A component that the absorbing layers across an axis correct. All three members are fields.
 struct Absorbed {
-  int component;
-  int other;
-  int psi;
+  int component;  ///< The component.
+  int other;      ///< The component whose difference along the axis it takes.
+  int psi;        ///< The memory of the correction.
 };
 
-/// Along an axis: the component whose curl takes the difference with a plus, and the one with a minus.
+/// The two components that the absorbing layers across an axis correct.
 struct AbsorbedPair {
-  Absorbed plus;
-  Absorbed minus;
+  Absorbed plus;   ///< The one whose curl adds the difference.
+  Absorbed minus;  ///< The one whose curl subtracts it.
 };
 
+/// The components of H that the layers across x, y and z correct.
 inline constexpr AbsorbedPair kAbsorbedH[3] = {{{hy, ez, psi_hyx}, {hz, ey, psi_hzx}},
                                                {{hz, ex, psi_hzy}, {hx, ez, psi_hxy}},
                                                {{hx, ey, psi_hxz}, {hy, ex, psi_hyz}}};
+/// The components of E that the layers across x, y and z correct.
 inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_eyx}},
                                                {{ex, hz, psi_exy}, {ez, hx, psi_ezy}},
                                                {{ey, hx, psi_eyz}, {ex, hy, psi_exz}}};
 
+/// The fields that an absorbing phase reads and writes; `medium` is the field with the numbers of coefficients.
 [[nodiscard]] constexpr Phase describe_absorbing(const AbsorbedPair& pair, int medium, const Layers& reach) {
   const FieldSet changed = fields(pair.plus.component, pair.plus.psi, pair.minus.component, pair.minus.psi);
   const FieldSet read = fields(pair.plus.other, pair.minus.other);
   return {changed, changed | read | fields(medium), read, reach};
 }
 
-/// Where there are dispersive media: the field of the first memory of a pole of ex. Those of ey and ez follow, then the
-/// second ones.
+/// With dispersive media, the field of the first memory of the poles of ex. Those of ey and ez follow, then the second
+/// memories of all three, and so on.
 [[nodiscard]] constexpr int first_memory(bool absorbing) noexcept { return absorbing ? field_count : psi_hyx; }
 
+/// The fields that a phase reads and writes, and how far it reads.
 template <int FirstMemory>
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy, hz);
@@ -106,20 +110,28 @@ template <int FirstMemory>
 
 /// Maxwell's equations in space on Yee's cells (IEEE Transactions on Antennas and Propagation 14, 1966): E on the edges
 /// of a cell (Ex at (i + 1/2, j, k) and so on), H on its faces (Hx at (i, j + 1/2, k + 1/2)), leapfrogging in time. The
-/// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. Without
-/// absorbing layers there are neither their fields nor their phases, and without Dispersive media none of poles.
+/// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. The stencil
+/// has fields and phases for absorbing layers and for poles only with Absorbing and Dispersive.
 template <class V, bool Absorbing, bool Dispersive = false>
 struct Fdtd3d {
+  /// For messages.
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd3d_single" : "fdtd3d_double";
-  using Value = V;
+  using Value = V;  ///< The type of values in fields.
+  /// With dispersive media, the first field of poles, see fdtd3d::first_memory().
   static constexpr int kMemory = fdtd3d::first_memory(Absorbing);
+  /// Number of fields.
   static constexpr int kFields = kMemory + (Dispersive ? 3 * kPoleValuesMax : 0);
+  /// What each phase of a step does.
   static constexpr auto kOrder = fdtd_order<3, Absorbing, Dispersive>();
+  /// The phases of a step.
   static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe<kMemory>);
+  /// Phases that CUDA threads do for 16 bytes of a row at a time.
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
 
+  /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;
 
+  /// Does a phase for one cell.
   template <int PhaseNumber, class Cell>
   HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
@@ -138,8 +150,9 @@ struct Fdtd3d {
     }
   }
 
-  /// Splits cells of a row where coefficients change, for phases that need them; see PhaseKernel. Most rows have one
-  /// combination for long: its coefficients are then constants, and no cell is asked for its number.
+  /// Splits cells `begin` to `end` of a row where coefficients change and calls `visit` for each run, in phases that
+  /// need coefficients; see PhaseKernel. Long runs of one combination are common: its coefficients are then constants,
+  /// and no cell's number is read.
   template <int PhaseNumber, class Row, class Visit>
   HEADRACE_HD void for_each_run(const Row& row, std::int32_t begin, std::int32_t end, const Visit& visit) const {
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];

@@ -14,22 +14,28 @@
 
 namespace headrace::grid {
 
-/// Explicit Euler for the heat equation, second order in space (FTCS), in `Dimensions` dimensions: beyond the domain
-/// it is 0 everywhere. Stable for factor <= 1 / (2 * Dimensions).
+/// Explicit Euler for the heat equation, second order in space (FTCS), in `Dimensions` dimensions. The temperature is 0
+/// outside the domain. Stable for factor <= 1 / (2 * Dimensions).
 template <class T, int Dimensions>
 struct Heat {
-  static constexpr const char* kName = "heat";
-  using Value = T;
-  enum Fields : int { now, next };
-  static constexpr int kFields = 2;
+  static constexpr const char* kName = "heat";  ///< For messages.
+  using Value = T;                              ///< The type of values in fields.
+  /// The fields.
+  enum Fields : int {
+    now,   ///< The temperature.
+    next,  ///< The temperature after the step; swaps with `now`.
+  };
+  static constexpr int kFields = 2;  ///< Number of fields.
+  /// A step is one phase.
   static constexpr std::array kPhases{
       Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
-  static constexpr std::array kSwaps{Swap{now, next}};
-  static constexpr std::array kSwept{0};
-  static constexpr int kWatched = now;
+  static constexpr std::array kSwaps{Swap{now, next}};  ///< Fields that swap after each step.
+  static constexpr std::array kSwept{0};                ///< Phases that passes do.
+  static constexpr int kWatched = now;                  ///< For Simulation::step_with_changes().
 
   T factor;  ///< Diffusivity * time step / spacing^2.
 
+  /// Computes one cell.
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     const T here = cell.get(now);
@@ -40,11 +46,11 @@ struct Heat {
   }
 };
 
-/// Fields of heat(): set and get `kHeat`.
+/// The field of heat() to set and get: the temperature.
 inline constexpr int kHeat = 0;
 
-/// Heat for float or double; `dimensions` from 1 to 3, as Extent::dimensions() has it. Throws UsageError for others,
-/// and for a factor that is not stable.
+/// The program of Heat for float or double, in 1 to 3 dimensions (Extent::dimensions()). Throws UsageError for any
+/// other number, and for a factor that is not stable.
 template <class T>
 [[nodiscard]] StencilProgram heat(int dimensions, T factor);
 

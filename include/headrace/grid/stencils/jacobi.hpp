@@ -19,23 +19,31 @@
 
 namespace headrace::grid {
 
-/// Jacobi's iteration for Poisson's equation, second order in space, in `Dimensions` dimensions: u is 0 beyond the
-/// domain, and for each cell 2 * Dimensions * u less its neighbours is to be `source` (spacing^2 times the right side
-/// of -laplace(u) = f). See Saad, Iterative Methods for Sparse Linear Systems (2nd edition), section 4.1.
+/// Jacobi's iteration for Poisson's equation, second order in space, in `Dimensions` dimensions: it solves 2 *
+/// Dimensions * u - (sum of u over the neighbours) = source for each cell, with u = 0 outside the domain. `source` is
+/// spacing^2 times the right side of -laplace(u) = f. See Saad, Iterative Methods for Sparse Linear Systems (2nd
+/// edition), section 4.1.
 template <class T, int Dimensions>
 struct Jacobi {
-  static constexpr const char* kName = "jacobi";
-  using Value = T;
-  enum Fields : int { now, next, source };
-  static constexpr int kFields = 3;
+  static constexpr const char* kName = "jacobi";  ///< For messages.
+  using Value = T;                                ///< The type of values in fields.
+  /// The fields.
+  enum Fields : int {
+    now,     ///< The solution so far, u.
+    next,    ///< The solution after the step; swaps with `now`.
+    source,  ///< The right side.
+  };
+  static constexpr int kFields = 3;  ///< Number of fields.
+  /// A step is one phase.
   static constexpr std::array kPhases{Phase{
       .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
-  static constexpr std::array kSwaps{Swap{now, next}};
-  static constexpr std::array kSwept{0};
-  static constexpr int kWatched = now;
+  static constexpr std::array kSwaps{Swap{now, next}};  ///< Fields that swap after each step.
+  static constexpr std::array kSwept{0};                ///< Phases that passes do.
+  static constexpr int kWatched = now;                  ///< For Simulation::step_with_changes().
 
-  T weight = T{1} / T{2 * Dimensions};
+  T weight = T{1} / T{2 * Dimensions};  ///< The reciprocal of the diagonal.
 
+  /// Computes one cell.
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     T about = cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0);
@@ -45,19 +53,22 @@ struct Jacobi {
   }
 };
 
-/// Fields of jacobi(): set and get these.
+/// The field of jacobi() that holds the solution.
 inline constexpr int kJacobiSolution = 0;
+/// The field of jacobi() that holds the right side.
 inline constexpr int kJacobiSource = 2;
 
-/// Jacobi for float or double; `dimensions` from 1 to 3, as Extent::dimensions() has it. Throws UsageError for others.
+/// The program of Jacobi for float or double, in 1 to 3 dimensions (Extent::dimensions()). Throws UsageError for any
+/// other number.
 template <class T>
 [[nodiscard]] StencilProgram jacobi(int dimensions);
 
-/// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step: the
-/// step changed it by so much over 2 * dimensions. For a simulation of jacobi() that has done a step since it was set.
+/// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step,
+/// computed from the change that the step made. For a simulation of jacobi() that has done a step since its fields were
+/// set.
 [[nodiscard]] Norms jacobi_residual(Simulation& simulation);
 
-/// Does so many steps, and gives for each the norms of the residual before it, added up while they are done; see
+/// Does `count` steps, and returns for each the norms of the residual before it, computed on the way; see
 /// Simulation::step_with_changes().
 [[nodiscard]] std::vector<Norms> jacobi_step_with_residuals(Simulation& simulation, std::uint64_t count);
 
