@@ -151,7 +151,9 @@ decltype(operators::FunctionOptions::code) coder(nb::object function) {
   return [kept = keep(std::move(function))](Device device, std::span<const std::string> kernels) {
     const GilAcquire acquired;
     const nb::handle call(static_cast<PyObject*>(const_cast<void*>(kept.get())));
-    const nb::object made = call(device, std::vector<std::string>(kernels.begin(), kernels.end()));
+    nb::list names;
+    for (const std::string& kernel : kernels) names.append(kernel);
+    const nb::object made = call(device, names);
     const auto code = nb::cast<nb::bytes>(made);
     const auto* begin = reinterpret_cast<const std::byte*>(code.c_str());
     return std::vector<std::byte>(begin, begin + code.size());
