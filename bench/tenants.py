@@ -22,9 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import row_by_row
 
 import headrace
-from headrace import Device, Error, Plan, UsageError, results, serve
+from headrace import Device, Error, Plan, results, serve
 from headrace.cli.options import duration
 from headrace.profiles import Json
 
@@ -83,12 +86,24 @@ def _together(*runs: Callable[[], headrace.measure.LoadResult]) -> list[headrace
         return [one.result() for one in [pool.submit(run) for run in runs]]
 
 
-@contextmanager
-def _scanning(device: Device) -> Iterator[Callable[[], float]]:
-    """Sums on the GPU until the end; gives a function for the bytes a second since it was last called."""
+def _scan_table(device: Device) -> Any:  # noqa: ANN401 # of PyTorch, which may be missing
+    """What is summed; None without PyTorch. Made before any pool: CUDA's start in PyTorch waits for resident kernels."""
+    if device.kind.name != "cuda" or importlib.util.find_spec("torch") is None:
+        row_by_row.say("no scan: PyTorch or a GPU is missing")
+        return None
     import torch  # noqa: PLC0415 # left out where it is missing
 
     table = torch.ones(_SCAN_BYTES // 4, dtype=torch.float32, device=device.name)
+    table.sum()  # loads the kernel, which waits for resident ones, too
+    torch.cuda.synchronize()
+    return table
+
+
+@contextmanager
+def _scanning(device: Device, table: Any) -> Iterator[Callable[[], float]]:  # noqa: ANN401
+    """Sums on the GPU until the end; gives a function for the bytes a second since it was last called."""
+    import torch  # noqa: PLC0415 # left out where it is missing
+
     stop, sums = threading.Event(), [0]
 
     def scan() -> None:
@@ -115,12 +130,11 @@ def _scanning(device: Device) -> Iterator[Callable[[], float]]:
         thread.join()
 
 
-def _beside_scan(tenant: Tenant, device: Device, given: argparse.Namespace, alone: list[float]) -> Iterator[Json]:
-    if importlib.util.find_spec("torch") is None:
-        print("no scan: PyTorch is not installed", file=sys.stderr)
-        return
+def _beside_scan(
+    tenant: Tenant, device: Device, given: argparse.Namespace, alone: list[float], table: Any  # noqa: ANN401
+) -> Iterator[Json]:
     ratios, speeds = [], []
-    with _scanning(device) as rate:
+    with _scanning(device, table) as rate:
         for sample in range(given.samples + 1):
             rate()
             result = tenant.run()
@@ -131,7 +145,7 @@ def _beside_scan(tenant: Tenant, device: Device, given: argparse.Namespace, alon
         "operators.tenants.p99_ratio.scan", ratios, "ratio", None, {"tenant": tenant.name, "verified": True}
     )
     tenant.session.stop()  # the scan has the device alone
-    with _scanning(device) as rate:
+    with _scanning(device, table) as rate:
         time.sleep(1)
         rate()
         time.sleep(given.seconds)
@@ -143,6 +157,7 @@ def _beside_scan(tenant: Tenant, device: Device, given: argparse.Namespace, alon
 
 
 def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
+    table = _scan_table(device)
     operators = [headrace.operators.reference(), headrace.light(query_bytes=64, threads=128, steps=_STEPS)]
     tenants = [Tenant(device, operator, given) for operator in operators]
     alone: list[list[float]] = [[], []]
@@ -165,9 +180,9 @@ def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     yield results.row("operators.tenants.p99_ratio", ratios[""], "ratio", None, about)
     noise = about | {"times": _NOISY, "refused": refused}
     yield results.row("operators.tenants.p99_ratio.noisy", ratios[".noisy"], "ratio", None, noise)
-    if device.kind.name == "cuda":
+    if table is not None:
         tenants[1].session.stop()
-        yield from _beside_scan(tenants[0], device, given, alone[0])
+        yield from _beside_scan(tenants[0], device, given, alone[0], table)
 
 
 def main() -> int:
@@ -180,19 +195,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
     given = parser.parse_args()
-    try:
-        device = Device.parse(given.device)
-        topic = results.topic_of(given.save, device) if given.save else "tenants"
-        rows = list(_rows(device, given))
-    except Error as error:
-        print(f"tenants: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    for row in rows:
-        print(f"{row['id']:<34} {row['value']:8.3g} {row['unit']:<9} {results.describe(row['conditions'])}")
-    if given.save:
-        results.save(given.save, results.document(topic, device, rows))
-    return 0
+    return row_by_row.run("tenants", given, lambda device: _rows(device, given))
 
 
 if __name__ == "__main__":

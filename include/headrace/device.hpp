@@ -12,7 +12,6 @@
 #include "headrace/device/kernel.hpp"
 #include "headrace/device/placement.hpp"
 #include "headrace/device/rebalance.hpp"
-#include "headrace/device/registered.hpp"
 #include "headrace/device/ring.hpp"
 #include "headrace/device/span.hpp"
 #include "headrace/device/stream.hpp"

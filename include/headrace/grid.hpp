@@ -10,4 +10,3 @@
 #include "headrace/grid/stencils/fdtd3d.hpp"
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
-#include "headrace/grid/tune.hpp"

@@ -1,4 +1,4 @@
-#include "headrace/device/registered.hpp"
+#include "headrace/device/buffer.hpp"
 
 #include <fmt/format.h>
 

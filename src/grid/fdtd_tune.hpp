@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "headrace/grid/fdtd.hpp"
-#include "headrace/grid/tune.hpp"
+#include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {
 

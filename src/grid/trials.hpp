@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/grid/tune.hpp"
+#include "headrace/grid/simulation.hpp"
 
 /// Choosing by measurement: what tune() does for every kind of simulation.
 namespace headrace::grid {

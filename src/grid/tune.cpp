@@ -1,4 +1,4 @@
-#include "headrace/grid/tune.hpp"
+#include "headrace/grid/simulation.hpp"
 
 #include <algorithm>
 #include <memory>

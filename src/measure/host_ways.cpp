@@ -10,7 +10,6 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"
-#include "headrace/device/registered.hpp"
 #include "measure/link_kernels.hpp"
 
 namespace headrace::measure {

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/registered.hpp"
 #include "headrace/device/span.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/measure/links.hpp"

@@ -2,9 +2,9 @@
 #include <numbers>
 
 #include "headrace/base/error.hpp"
+#include "headrace/grid/simulation.hpp"
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
-#include "headrace/grid/tune.hpp"
 #include "tests/contract/grid_stencils.hpp"
 #include "tests/contract/grid_support.hpp"
 
