@@ -33,25 +33,28 @@ enum class Pooling : std::uint8_t {
   max,   ///< The largest of them; a NaN is skipped.
 };
 
-/// Throws UsageError that lists the names: "sum", "mean", "max".
+/// The pooling of that name: "sum", "mean" or "max". Throws UsageError that lists the names if there is none.
 [[nodiscard]] Pooling parse_pooling(std::string_view text);
 
+/// The most rows that a query may ask for.
 inline constexpr std::uint32_t kLookupMost = 1024;
+/// The most columns of a table.
 inline constexpr std::uint32_t kLookupColumnsMost = 4096;
 /// Row i of a query belongs to part i % kLookupParts, and each part is pooled by itself, so that a query with few
 /// columns has work for more threads, whose loads are all on the way at once.
 inline constexpr std::uint32_t kLookupParts = 8;
 
+/// What a kernel knows of the table and the queries.
 struct LookupState {
   const std::byte* rows;        ///< One after the other, each padded by zeros to whole units.
   const std::uint32_t* places;  ///< Where each row is stored, counted in rows. Null: in the order of their numbers.
-  std::uint64_t row_count;
-  std::uint32_t columns;
-  std::uint32_t units;  ///< In a row.
-  std::uint32_t most;
-  ElementType element;
-  Pooling pooling;
-  bool weighted;
+  std::uint64_t row_count;      ///< Rows of the table.
+  std::uint32_t columns;        ///< Columns of the table, and numbers of an answer.
+  std::uint32_t units;          ///< Units of eight elements in a row as it is stored.
+  std::uint32_t most;           ///< The most rows that a query may ask for.
+  ElementType element;          ///< The type of the stored elements.
+  Pooling pooling;              ///< How the rows of a query are combined.
+  bool weighted;                ///< Queries have a weight for each row.
 };
 
 /// The sum, mean or maximum over some rows of a table. A query is a number of rows (std::uint32_t), then room for
@@ -67,13 +70,14 @@ struct LookupState {
 /// bit-equal on every device, under every schedule, for any number of threads and wherever rows lie, except for the
 /// bits of a NaN.
 struct Lookup {
-  static constexpr const char* kName = "lookup";
-  static constexpr bool kAnswersInline = true;
+  static constexpr const char* kName = "lookup";  ///< The operator's name.
+  static constexpr bool kAnswersInline = true;    ///< It supports Plan::answer_inline.
 
-  using Query = std::uint32_t;
-  using Answer = float;
-  using State = LookupState;
+  using Query = std::uint32_t;  ///< A word of a query.
+  using Answer = float;         ///< A number of an answer.
+  using State = LookupState;    ///< What kernels are given.
 
+  /// Answers one query; every thread of the group calls it.
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     if (group.block() != 0) return;
@@ -204,16 +208,17 @@ struct Lookup {
 
 /// A table in host memory, row after row, which lookup() copies. Its elements are finite, also as they are stored.
 struct LookupTable {
-  const void* data = nullptr;
-  ElementType element = ElementType::float32;
-  std::uint64_t row_count = 0;     ///< 1 to 2^32 - 1.
-  std::uint32_t column_count = 0;  ///< 1 to kLookupColumnsMost.
+  const void* data = nullptr;                  ///< The first element.
+  ElementType element = ElementType::float32;  ///< The type of the elements at `data`.
+  std::uint64_t row_count = 0;                 ///< 1 to 2^32 - 1.
+  std::uint32_t column_count = 0;              ///< 1 to kLookupColumnsMost.
 };
 
+/// What queries ask of a table, and where its rows lie.
 struct LookupOptions {
-  std::uint32_t most = 32;  ///< Rows that a query may ask for: 1 to kLookupMost.
-  Pooling pooling = Pooling::sum;
-  bool weighted = false;  ///< Queries have a weight for each row. For Pooling::sum only.
+  std::uint32_t most = 32;         ///< Rows that a query may ask for: 1 to kLookupMost.
+  Pooling pooling = Pooling::sum;  ///< How the rows of a query are combined.
+  bool weighted = false;           ///< Queries have a weight for each row. For Pooling::sum only.
   /// How rows are stored; float16 rounds each element to the nearest. In a span: how they are stored already.
   ElementType element = ElementType::float16;
   /// The most bytes of rows in the memory of each GPU, in whole pages of kPageBytes. Where the table is larger, the
