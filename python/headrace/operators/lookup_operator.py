@@ -61,8 +61,7 @@ def lookup(
             that takes.
 
     >>> clicked = lookup([[1, 2], [3, 4], [5, 6]], most=4)
-    >>> query = np.zeros(1, [("count", "<u4"), ("rows", "<u4", (4,))])
-    >>> query["count"], query["rows"][0, :2] = 2, [0, 2]
+    >>> query = np.array([(2, [0, 2, 0, 0])], [("count", "<u4"), ("rows", "<u4", (4,))])
     >>> clicked.answer_on_host(query)
     array([[6., 8.]], dtype=float32)
     """
