@@ -699,9 +699,9 @@ def load_library(path: str | os.PathLike[str]) -> Operator:
     The operator in a shared object that headrace_add_operator() of CMake built; see docs/operator-libraries.md. Loading runs code of the file, which stays loaded as long as the program runs. Raises MissingFileError, DataError for what is no whole shared object for this machine, and UsageError where it has no operator or was built for another version of Headrace, which the message names.
     """
 
-def function_operator(name: str, query_bytes: int, answer_bytes: int, function: Callable[[], int] | None, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str, arrays: list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> Operator:
+def function_operator(name: str, query_bytes: int, answer_bytes: int, function: Callable[[], int] | None, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str, arrays: list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: Callable[[Device, list[str]], bytes] | None = None, blocks: int = 1, threads: int = 32) -> Operator:
     """
-    The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded there; see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, of query_bytes bytes. `code` gives a cubin for a CUDA device, whose kernels are given `arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.
+    The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded there; see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, of query_bytes bytes. `code` gives a cubin with the kernels of these names for a CUDA device, which are given `arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.
     """
 
 def function_kernels(compute_capability: int) -> bytes:
@@ -1230,6 +1230,15 @@ class Engine:
         """
         Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients may still poll.
         """
+
+    @property
+    def share(self) -> float:
+        """
+        The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, and with the code full if the device has no room for it; the engine keeps its old share then.
+        """
+
+    @share.setter
+    def share(self, arg: float, /) -> None: ...
 
     def statistics(self) -> EngineStatistics:
         """What the engine has done so far. Any thread may ask."""
