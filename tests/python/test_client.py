@@ -294,3 +294,30 @@ def test_waiting_for_a_ticket_that_never_was_names_it(operator: headrace.Operato
         pytest.raises(headrace.UsageError, match="ticket 12345 is not one of a query"),
     ):
         client.wait(12345)
+
+
+def test_a_share_changes_while_queries_are_in_flight(operator: headrace.Operator):
+    plan = Plan(schedule="dispatched", host_memory="mapped", share=0.5, slots=64)
+    queries = operator.sample(20_000)
+    with Engine("cpu", operator, plan) as engine, engine.connect() as client:
+        assert engine.share == 0.5
+        changes, asked = 0, []
+        asking = threading.Thread(target=lambda: asked.append(client.ask_many(queries)))
+        asking.start()
+        while asking.is_alive():
+            engine.share = share = (0.25, 1.0)[changes % 2]
+            assert engine.share == share
+            changes += 1
+        asking.join()
+        ((answers, status),) = asked
+        assert changes > 1
+        assert not status.any()
+        assert np.array_equal(answers, operator.answer_on_host(queries))
+        for wrong in (0.0, -1.0, 2.0, float("nan")):
+            with pytest.raises(UsageError, match="share must be above 0 and at most 1"):
+                engine.share = wrong
+    with pytest.raises(headrace.Error) as stopped:
+        engine.share = 0.5
+    assert stopped.value.code == Errc.stopped
+    with Engine("cpu", operator) as engine, pytest.raises(UsageError, match="only an engine of schedule dispatched"):
+        engine.share = 1.0
