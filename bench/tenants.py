@@ -24,9 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import row_by_row
-
 import headrace
+import row_by_row
 from headrace import Device, Error, Plan, results, serve
 from headrace.cli.options import duration
 from headrace.profiles import Json
@@ -87,7 +86,7 @@ def _together(*runs: Callable[[], headrace.measure.LoadResult]) -> list[headrace
 
 
 def _scan_table(device: Device) -> Any:  # noqa: ANN401 # of PyTorch, which may be missing
-    """What is summed; None without PyTorch. Made before any pool: CUDA's start in PyTorch waits for resident kernels."""
+    """What is summed; None without PyTorch. Made before any pool, as PyTorch's start waits for resident kernels."""
     if device.kind.name != "cuda" or importlib.util.find_spec("torch") is None:
         row_by_row.say("no scan: PyTorch or a GPU is missing")
         return None
@@ -131,7 +130,11 @@ def _scanning(device: Device, table: Any) -> Iterator[Callable[[], float]]:  # n
 
 
 def _beside_scan(
-    tenant: Tenant, device: Device, given: argparse.Namespace, alone: list[float], table: Any  # noqa: ANN401
+    tenant: Tenant,
+    device: Device,
+    given: argparse.Namespace,
+    alone: list[float],
+    table: Any,  # noqa: ANN401
 ) -> Iterator[Json]:
     ratios, speeds = [], []
     with _scanning(device, table) as rate:

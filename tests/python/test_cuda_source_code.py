@@ -87,7 +87,8 @@ def test_code_is_kept_unless_it_includes_a_file_of_the_users(tmp_path: Path, mon
     compiled = []
     original = compile_source.to_ltoir
     monkeypatch.setattr(compile_source, "to_ltoir", lambda *given: compiled.append(1) or original(*given))
-    first, second = (from_source(TWICE, "twice", query="i8", answer="i8")._for_cuda((), CAPABILITY, ()) for _ in range(2))
+    made = (from_source(TWICE, "twice", query="i8", answer="i8") for _ in range(2))
+    first, second = (one._for_cuda((), CAPABILITY, ()) for one in made)
     assert first == second
     assert len(compiled) == 1
     file = tmp_path / "twice.cu"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from headrace import Device, Engine, UsageError, base, interrupts
+from headrace import Device, Engine, Plan, UsageError, base, interrupts
 from headrace.cli import options, serve_supervised, show
 from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
@@ -84,6 +84,14 @@ def _at(address: str, port: int) -> str:
     at = ipaddress.ip_address(address)
     host = "localhost" if at.is_unspecified else f"[{at}]" if isinstance(at, ipaddress.IPv6Address) else str(at)
     return f"{host}:{port}"
+
+
+def _with_share(plan: Plan, share: float | None) -> Plan:
+    """The plan with another share of the device, unless that is None."""
+    changed = plan.copy()
+    if share is not None:
+        changed.share = share
+    return changed
 
 
 def _grpc_port(text: str | None) -> int | None:
@@ -287,7 +295,7 @@ def serve(  # noqa: PLR0915 - a list of steps
     with ExitStack() as stack:
         served = ServedModels(
             sources,
-            lambda operator: Engine(device, operator, plan),
+            lambda operator, share: Engine(device, operator, _with_share(plan, share)),
             lambda engine, name: wire.model(engine, name, batch_max=limits.queries),
         )
         stack.callback(served.close)

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace import Engine, Operator
 from headrace.cli import show
 from headrace.cli.serve_shown import Source
-from headrace.errors import DeviceError
+from headrace.errors import DeviceError, Errc, Error, UsageError
 from headrace.operators import files
 from headrace.serve_log import ServerLog
 from headrace.text import printable
@@ -28,14 +29,14 @@ class ServedModels:
 
     Args:
         sources: operators by name; those that are loaded anew take their place.
-        make_engine: of an operator.
+        make_engine: of an operator, with the share of a device that the plan says, or another one.
         make_model: of an engine and a name.
     """
 
     def __init__(
         self,
         sources: dict[str, Source],
-        make_engine: Callable[[Operator], Engine],
+        make_engine: Callable[[Operator, float | None], Engine],
         make_model: "Callable[[Engine, str], Model]",
     ) -> None:
         self._sources = sources
@@ -43,6 +44,7 @@ class ServedModels:
         self._make_model = make_model
         self._engines: dict[str, Engine] = {}
         self._left: list[Engine] = []  # those that requests may still wait for
+        self._small: dict[str, float] = {}  # shares of models that get them once the engine before has stopped
         self._log: ServerLog | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -51,7 +53,7 @@ class ServedModels:
         """A model of each operator, with an engine that is started at the first call."""
         for name, source in self._sources.items():
             if name not in self._engines:
-                self._engines[name] = self._make_engine(source.operator)
+                self._engines[name] = self._make_engine(source.operator, None)
         return [self._make_model(engine, name) for name, engine in self._engines.items()]
 
     def control(self, server: "Server", log: ServerLog | None) -> None:
@@ -100,16 +102,36 @@ class ServedModels:
         source = self._sources[name]
         if source.at is not None:
             source = replace(source, operator=files.load_again(source.at, name))
-        engine = self._make_engine(source.operator)
+        former = self._engines.get(name)
+        share = None if former is None else self._small.pop(name, former.share)
+        engine = self._start(source.operator, former)
         try:
             server.load(self._make_model(engine, name))
         except BaseException:
             engine.stop()
+            if former is not None and share is not None and former.share != share:
+                former.share = share
             raise
-        former = self._engines.pop(name, None)
         self._engines[name], self._sources[name] = engine, source
         if former is not None:
             self._left.append(former)
+        if share is not None and engine.share < share:
+            self._small[name] = share
+
+    def _start(self, operator: Operator, former: Engine | None) -> Engine:
+        """An engine beside the one that it replaces, which gives it half of its share where there is no room."""
+        try:
+            return self._make_engine(operator, None)
+        except UsageError as error:
+            if error.code != Errc.full or former is None or former.plan.schedule != "dispatched":
+                raise
+        share = former.share
+        former.share = share / 2
+        try:
+            return self._make_engine(operator, share / 2)
+        except BaseException:
+            former.share = share
+            raise
 
     def _unload(self, server: "Server", name: str) -> None:
         if server.unload(name):
@@ -120,6 +142,13 @@ class ServedModels:
         for engine in [one for one in self._left if not server.uses(one)]:
             self._left.remove(engine)
             engine.stop()
+        if self._left:
+            return
+        for name, share in self._small.items():
+            if name in self._engines:
+                with suppress(Error):  # another program has taken the room: the model answers with what it has
+                    self._engines[name].share = share
+        self._small.clear()
 
     def _await_left(self, server: "Server") -> None:
         until = time.monotonic() + _LEFT_SECONDS
@@ -148,6 +177,6 @@ class ServedModels:
 def _why(error: Exception) -> str:
     """Why a model could not be loaded, in words for a client."""
     text = str(error) or type(error).__name__
-    if isinstance(error, DeviceError):
+    if isinstance(error, DeviceError) or (isinstance(error, UsageError) and error.code == Errc.full):
         text += ". If the device has no room for the present engine and a new one, unload the model first"
     return text

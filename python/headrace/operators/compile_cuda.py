@@ -66,7 +66,7 @@ def linked(
     compute_capability: int,
     kernels: Sequence[str],
 ) -> bytes:
-    """A cubin of the library's kernels and a function in LTO-IR; both from the cache where they have keys and lie there."""
+    """A cubin of the library's kernels and a function in LTO-IR; either from the cache if it has a key and is there."""
 
     def kept(key: str | None, make: Callable[[], bytes]) -> bytes:
         found = None if key is None else code_cache.read(key)

@@ -140,9 +140,7 @@ def _load(name: str, key: str, code: bytes) -> Compiled:
     return Compiled(address, library)
 
 
-def compile_for_cuda(
-    name: str, text: str, folder: Path, compute_capability: int, kernels: Sequence[str] = ()
-) -> bytes:
+def compile_for_cuda(name: str, text: str, folder: Path, compute_capability: int, kernels: Sequence[str] = ()) -> bytes:
     """A cubin whose kernels answer by source_text.complete(); from the cache where it is there. Needs no GPU.
 
     It has the kernels of these names, or all.
