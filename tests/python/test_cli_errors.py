@@ -31,6 +31,7 @@ def status_of(failure: BaseException | None) -> int:
         (MemoryError(), 1, "there is not enough memory"),
         (MemoryError("std::bad_alloc"), 1, "there is not enough memory"),
         (MemoryError("Unable to allocate 8 GiB"), 1, "Unable to allocate 8 GiB"),
+        (SystemError("error return without exception set"), 1, "there is not enough memory"),
         (ImportError("libx.so: cannot open shared object file"), 1, "libx.so: cannot open"),
         (KeyboardInterrupt(), 130, ""),
         (typer.Abort(), 130, ""),
@@ -43,6 +44,11 @@ def test_status(failure: BaseException | None, status: int, says: str, capsys: p
     assert error == "" if says == "" else says in error
     assert "Traceback" not in error
     assert error.count("\n") <= 1
+
+
+def test_other_errors_of_the_interpreter_are_its_own():
+    with pytest.raises(SystemError, match="bad argument"):
+        status_of(SystemError("bad argument to internal function"))
 
 
 def test_what_would_move_the_cursor_is_not_printed(capsys: pytest.CaptureFixture[str]):

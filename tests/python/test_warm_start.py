@@ -54,8 +54,8 @@ from headrace.operators import compile_cuda
 compile_cuda.function_kernels = lambda _capability: b"kernels"
 compile_cuda.version_of = lambda _package: "1"
 compile_cuda.to_ltoir = lambda *_: print("compiled") or b"code"
-compile_cuda.link = lambda codes, _capability: b"linked " + b" ".join(codes)
-print(twice._for_cuda((), 90))
+compile_cuda.link = lambda codes, _capability, _kernels: b"linked " + b" ".join(codes)
+print(twice._for_cuda((), 90, ()))
 say("numba")
 """
 )

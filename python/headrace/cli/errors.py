@@ -19,6 +19,8 @@ STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
 _MANY_DIGITS = re.compile(r"[0-9]{10}")  # 2^32 and beyond
 _NO_THREAD = "can't start new thread"  # as Python's threads say it
+#: What CPython says where it has no memory for the frame of a function and sets no exception (3.11).
+_NO_FRAME = "error return without exception set"
 _NO_DETAIL = {"", "std::bad_alloc"}  # what a MemoryError says that does not say what the memory was for
 
 
@@ -101,6 +103,8 @@ def _message(error: Exception) -> str | None:
         return _system_message(error)
     if isinstance(error, MemoryError) and str(error) in _NO_DETAIL:
         return "there is not enough memory"
+    if isinstance(error, SystemError):
+        return "there is not enough memory" if str(error) == _NO_FRAME else None
     if isinstance(error, RuntimeError) and not isinstance(error, Error):
         return _no_more("thread") if str(error) == _NO_THREAD else None
     return str(error) or type(error).__name__
@@ -138,7 +142,7 @@ def guarded(  # noqa: PLR0911 - a kind of failure each
     except BrokenPipeError:
         _silence_stdout()
         return STATUS_FAILURE
-    except (Error, OSError, MemoryError, RuntimeError, ImportError) as error:  # a library may be loaded late
+    except (Error, OSError, MemoryError, RuntimeError, ImportError, SystemError) as error:  # a library may be loaded late
         message = _message(error)
         if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise
