@@ -142,7 +142,7 @@ def guarded(  # noqa: PLR0911 - a kind of failure each
     except BrokenPipeError:
         _silence_stdout()
         return STATUS_FAILURE
-    except (Error, OSError, MemoryError, RuntimeError, ImportError, SystemError) as error:  # a library may be loaded late
+    except (Error, OSError, MemoryError, RuntimeError, SystemError, ImportError) as error:  # the last: loaded late
         message = _message(error)
         if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise
