@@ -325,6 +325,8 @@ def serve(  # noqa: PLR0915 - a list of steps
         metrics = None if exporter is None else exporter.address
         shown = Served(url, at_grpc, rings.url, f"{url}/" if page else None, metrics, device, plan, sources, security)
         with Stop() as stop, Reading(security, events) as reading:
+            if limits.model_control:  # before anybody is told that the server is there
+                served.control(server, events)
             if worker is not None:
                 worker.say(server.http_port, server.grpc_port)
             if worker is None or worker.restarts == 0:
@@ -334,8 +336,6 @@ def serve(  # noqa: PLR0915 - a list of steps
             notify(f"READY=1\nSTATUS=Serving on {url}")
             warn_of_others(address, security, limits, events)
             tell_of_certificate(server, events)
-            if limits.model_control:
-                served.control(server, events)
             drained = _wait_and_drain(server, stop, reading, drain, exporter, events, worker)
         ended = served.end()
         if worker is not None and worker.replaced.is_set():
