@@ -1,14 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "headrace/device/device.hpp"
 #include "headrace/operators/detail/elements.hpp"
+#include "operators/parallel.hpp"
 
 namespace headrace::operators {
 
@@ -40,6 +43,43 @@ class StoredElements {
 
 /// Element number `index` of an array in host memory.
 [[nodiscard]] float element_at(const void* data, ElementType type, std::uint64_t index) noexcept;
+
+/// A table in host memory, row after row.
+struct HostTable {
+  const void* data;
+  ElementType element;
+  std::uint64_t rows;
+  std::uint32_t columns;
+};
+
+/// An element that is not finite as it is stored.
+struct NotFinite {
+  std::uint64_t row;
+  std::uint32_t column;
+  float value;
+};
+
+/// Writes each element of a table to number `place(row, column)` of `to`, by several threads where it is large. Returns
+/// the first element, by row and then by column, that is not finite; what is stored matters no more then.
+template <class Place>
+[[nodiscard]] std::optional<NotFinite> store_table(const HostTable& table, StoredElements& to, const Place& place) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;  // elements that are worth a thread
+  const std::uint32_t threads = thread_count(table.rows * table.columns, kLeast);
+  std::vector<std::optional<NotFinite>> found(threads);
+  in_parallel(threads, [&](std::uint32_t thread) {
+    const Part part(table.rows, thread, threads);
+    for (std::uint64_t row = part.begin; row < part.end; ++row) {
+      for (std::uint32_t column = 0; column < table.columns; ++column) {
+        const float value = element_at(table.data, table.element, row * table.columns + column);
+        if (to.set(place(row, column), value)) continue;
+        found[thread] = {row, column, value};
+        return;
+      }
+    }
+  });
+  const auto first = std::ranges::find_if(found, [](const auto& one) { return one.has_value(); });
+  return first == found.end() ? std::nullopt : *first;
+}
 
 /// What a device reads of memory of the host: that memory itself where kernels run on the host, else a copy.
 struct Placed {

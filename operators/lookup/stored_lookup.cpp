@@ -51,15 +51,13 @@ StoredLookup::StoredLookup(const LookupTable& table, const LookupOptions& option
 }
 
 void StoredLookup::store(const LookupTable& table) {
-  for (std::uint64_t row = 0; row < table.row_count; ++row) {
-    const std::uint64_t first = (places_.empty() ? row : places_[row]) * std::uint64_t{state_.units} * kUnit;
-    for (std::uint32_t column = 0; column < table.column_count; ++column) {
-      const float value = element_at(table.data, table.element, row * table.column_count + column);
-      if (rows_.set(first + column, value)) continue;
-      throw UsageError(fmt::format("lookup: element ({}, {}) of the table is {}, which is not finite as {}", row,
-                                   column, value, to_string(rows_.type())));
-    }
-  }
+  const HostTable from{table.data, table.element, table.row_count, table.column_count};
+  const auto bad = store_table(from, rows_, [&](std::uint64_t row, std::uint32_t column) {
+    return (places_.empty() ? row : places_[row]) * std::uint64_t{state_.units} * kUnit + column;
+  });
+  if (!bad) return;
+  throw UsageError(fmt::format("lookup: element ({}, {}) of the table is {}, which is not finite as {}", bad->row,
+                               bad->column, bad->value, to_string(rows_.type())));
 }
 
 serve::LoadedState StoredLookup::load(std::shared_ptr<const StoredLookup> self, Device device) const {

@@ -49,16 +49,14 @@ StoredTopk::StoredTopk(const TopkMatrix& matrix, const TopkOptions& options) : t
 }
 
 void StoredTopk::store(const TopkMatrix& matrix) {
-  for (std::uint64_t row = 0; row < matrix.row_count; ++row) {
+  const HostTable table{matrix.data, matrix.element, matrix.row_count, matrix.column_count};
+  const auto bad = store_table(table, tiles_, [&](std::uint64_t row, std::uint32_t column) {
     const std::uint64_t first = row / kTopkTileRows * kTopkTileRows * state_.units + row % kTopkTileRows;
-    for (std::uint32_t column = 0; column < matrix.column_count; ++column) {
-      const float value = element_at(matrix.data, matrix.element, row * matrix.column_count + column);
-      const std::uint64_t unit = first + std::uint64_t{column / kUnit} * kTopkTileRows;
-      if (tiles_.set(unit * kUnit + column % kUnit, value)) continue;
-      throw UsageError(fmt::format("topk: element ({}, {}) of the matrix is {}, which is not finite as {}", row, column,
-                                   value, to_string(tiles_.type())));
-    }
-  }
+    return (first + std::uint64_t{column / kUnit} * kTopkTileRows) * kUnit + column % kUnit;
+  });
+  if (!bad) return;
+  throw UsageError(fmt::format("topk: element ({}, {}) of the matrix is {}, which is not finite as {}", bad->row,
+                               bad->column, bad->value, to_string(tiles_.type())));
 }
 
 serve::LoadedState StoredTopk::load(std::shared_ptr<const StoredTopk> self, Device device) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -317,6 +318,27 @@ TEST(Lookup, NamesWhatIsWrong) {
   values[3] = 70000;
   EXPECT_EQ(message_of(table_of(values, 2)),
             "lookup: element (1, 1) of the table is 70000, which is not finite as float16");
+}
+
+TEST(Lookup, SeveralThreadsStoreALargeTable) {
+  constexpr std::uint32_t kRows = 1U << 19;  // four threads
+  std::vector<float> values(std::size_t{kRows} * 8);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 2003);
+  const Operator op = lookup(table_of(values, 8), {.most = 2});
+  const serve::LoadedState state = op.load(Device::parse("cpu"));
+  for (std::uint32_t row = 0; row < kRows; row += 1009) {
+    const std::array<std::uint32_t, 3> query{1, row, 0};
+    std::array<float, 8> answer{};
+    serve::answer_here(op, state, std::as_bytes(std::span(query)).data(),
+                       std::as_writable_bytes(std::span(answer)).data());
+    ASSERT_TRUE(std::equal(answer.begin(), answer.end(), values.begin() + std::ptrdiff_t{row} * 8)) << row;
+  }
+  values[(std::size_t{kRows} - 1) * 8 + 3] = INFINITY;
+  EXPECT_EQ(message_of(table_of(values, 8)),
+            "lookup: element (524287, 3) of the table is inf, which is not finite as float16");
+  values[std::size_t{5} * 8 + 2] = INFINITY;
+  EXPECT_EQ(message_of(table_of(values, 8)),
+            "lookup: element (5, 2) of the table is inf, which is not finite as float16");
 }
 
 TEST(Lookup, NamesWhatIsWrongWithASpan) {
