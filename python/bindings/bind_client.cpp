@@ -123,7 +123,8 @@ void bind_engine(nb::module_& module) {
           },
           "The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while "
           "queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises "
-          "UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, and "
+          "UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, "
+          "and "
           "with the code full if the device has no room for it; the engine keeps its old share then.")
       .def("statistics", &Engine::statistics, "What the engine has done so far. Any thread may ask.")
       .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })

@@ -65,8 +65,8 @@ struct FunctionOptions {
   std::string answer_type = {};            ///< serve::Operator::answer_type
   std::vector<FunctionArray> arrays = {};  ///< Arrays for the code of CUDA devices.
   /// Returns machine code for a CUDA device: a cubin of function_kernels() linked with the function, with at least the
-  /// kernels of these names. Called when kernels of the operator are first used on a device. Empty: the operator runs on
-  /// CPU devices only.
+  /// kernels of these names. Called when kernels of the operator are first used on a device. Empty: the operator runs
+  /// on CPU devices only.
   std::function<std::vector<std::byte>(Device device, std::span<const std::string> kernels)> code = {};
   std::uint32_t blocks = 1;    ///< Blocks that answer one query on a CUDA device.
   std::uint32_t threads = 32;  ///< Threads of each of those blocks.

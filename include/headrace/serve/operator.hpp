@@ -90,8 +90,8 @@ struct Operator {
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
-  /// Adds code of some kernels for a device to `op`, a copy of this operator, if that code is made at run time. linked()
-  /// calls it, perhaps often and from several threads, so it should cache the code.
+  /// Adds code of some kernels for a device to `op`, a copy of this operator, if that code is made at run time.
+  /// linked() calls it, perhaps often and from several threads, so it should cache the code.
   std::function<void(Operator& op, Device device, KernelUse use)> link;
   /// Loads the state on a device. Throws DeviceError if it does not fit.
   std::function<LoadedState(Device)> load;
