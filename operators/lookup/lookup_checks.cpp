@@ -25,7 +25,7 @@ LookupState sound_lookup(std::uint64_t row_count, std::uint32_t column_count, co
   if (options.weighted && options.pooling != Pooling::sum) {
     throw UsageError("lookup: weights are for pooling by sum");
   }
-  if (options.exponent && !(std::isfinite(*options.exponent) && *options.exponent >= 0)) {
+  if (options.exponent && (!std::isfinite(*options.exponent) || *options.exponent < 0)) {
     throw UsageError(fmt::format("lookup: an exponent of Zipf's law is 0 or more, not {}", *options.exponent));
   }
   return {.rows = nullptr,

@@ -282,7 +282,9 @@ TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {
                                                {operators::light({.query_bytes = 64}), both(32)[1]},
                                                {operators::reference({.blocks = 3, .threads = 32}), both(32)[0]},
                                                {uneven_operator(1), both(32)[0]}};
-  for (auto& [op, plan] : cases) {
+  for (auto& one : cases) {
+    const Operator& op = one.first;
+    Plan& plan = one.second;
     SCOPED_TRACE(op.name + (plan.answer_inline ? " inline" : ""));
     plan.clients_max = 3;
     Engine engine(device(), op, plan);
