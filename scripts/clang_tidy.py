@@ -68,7 +68,7 @@ def main() -> int:
         done = subprocess.run(
             [tidy, "-p", str(joined_folder), "--quiet", str(source)], capture_output=True, text=True, check=False
         )
-        said = done.stdout + done.stderr
+        said = done.stdout + done.stderr or f"{source}: clang-tidy ended with status {done.returncode}\n"
         return "" if done.returncode == 0 else (said if one is None else one.where(said))
 
     version = subprocess.run([tidy, "--version"], check=True, capture_output=True).stdout

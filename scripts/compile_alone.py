@@ -19,7 +19,8 @@ def check(unit: Unit) -> str:
     """What the compiler says of a file that does not compile."""
     command = unit.command(unit.files[0], "-fsyntax-only")
     done = subprocess.run(command, cwd=unit.directory, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    said = done.stdout + done.stderr or f"{unit.files[0]}: the compiler ended with status {done.returncode}\n"
+    return "" if done.returncode == 0 else said
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ TIDY = """#!/bin/sh
 [ "$1" != --version ] || { echo "version 1"; exit; }
 for file; do :; done
 echo "$file" >> checked
-! grep -n wrong "$file" > found || { sed "s|^\\([0-9]*\\):.*|$file:\\1:1: error: wrong|" found; exit 1; }
+! grep -n wrong "$file" > found.$$ || { sed "s|^\\([0-9]*\\):.*|$file:\\1:1: error: wrong|" found.$$; exit 1; }
 """
 
 
@@ -93,6 +93,14 @@ def test_other_commands_libraries_and_versions_are_checked_again(tree: Path):
     assert check(tree, "libraries 2")[1] == ["one.cpp", "two.cpp"]
     (tree / "tidy").write_text(TIDY.replace("version 1", "version 2"))
     assert check(tree, "libraries 2")[1] == ["one.cpp", "two.cpp"]
+
+
+def test_a_tool_that_ends_without_a_word_has_not_passed_a_file(tree: Path):
+    (tree / "tidy").write_text(TIDY.replace("for file; do :; done", "exit 139"))
+    for _ in range(2):
+        status, _, said = check(tree)
+        assert status == 1
+        assert f"{tree}/src/one.cpp: clang-tidy ended with status 139\n" in said
 
 
 def test_findings_are_printed_each_time(tree: Path):
