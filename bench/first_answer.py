@@ -1,0 +1,126 @@
+"""How long a program takes from its start to the first answer: operators.first_answer.cold and .warm.
+
+    python bench/first_answer.py [--device cuda:0] [--samples 5] [--save docs/results/first-answer.<machine>.json]
+
+Each sample starts a new Python that makes an operator, asks it one query and checks the answer. A cold start has an
+empty cache folder; a warm one has the folder that a cold start has filled. Python's own start, measured next to each
+sample, is subtracted. The rows without a further name are for an operator in Python; .source is C++ source text and
+.built_in is `light`. The very first start, which also reads Python's and CUDA's files from disk, is `first_s` in the
+conditions and no sample.
+Exit status: 0; 1 when an answer was wrong or a program failed; 2 for wrong use.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import row_by_row
+from headrace import Device, Error, results
+from headrace.profiles import Json
+
+_START = """
+import sys
+
+import numpy as np
+
+import headrace
+"""
+_OPERATORS = {
+    "": """
+@headrace.operator(query=[("point", "f4", 3), ("scale", "f4")], answer="f4")
+def stretched(group, query, answer):
+    total = 0.0
+    for i in range(3):
+        total += query.point[i]
+    answer[0] = query.scale * total
+
+operator = stretched()
+query, expected = np.array(((1, 2, 3), 0.5), [("point", "f4", 3), ("scale", "f4")]), 3
+""",
+    ".source": """
+operator = headrace.operators.from_source(
+    \"\"\"
+    void stretched(Group, const Query& query, Answer& answer) {
+      answer = query.scale * (query.point[0] + query.point[1] + query.point[2]);
+    }
+    \"\"\",
+    "stretched",
+    query=[("point", "f4", 3), ("scale", "f4")],
+    answer="f4",
+)()
+query, expected = np.array(((1, 2, 3), 0.5), [("point", "f4", 3), ("scale", "f4")]), 3
+""",
+    ".built_in": """
+operator = headrace.light(query_bytes=64, threads=32, steps=8)
+query = operator.sample(1)[0]
+expected = operator.answer_on_host(query[None])[0]
+""",
+}
+_ASK = """
+plan = headrace.serve.find_rung(sys.argv[2]).plan
+with headrace.Engine(sys.argv[1], operator, plan) as engine, engine.connect() as client:
+    if not (client.ask(query) == expected).all():
+        sys.exit("a wrong answer")
+"""
+
+
+def _seconds(command: list[str], cache: Path) -> float:
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    began = time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    took = time.perf_counter() - began
+    if done.returncode != 0:
+        raise Error(f"a program failed: {(done.stderr or done.stdout).strip()}")
+    return took
+
+
+class _Program:
+    """A program that asks an operator one query."""
+
+    def __init__(self, text: str, given: argparse.Namespace, folder: Path) -> None:
+        path = folder / "program.py"
+        path.write_text(_START + text + _ASK)
+        self._command = [sys.executable, str(path), given.device, given.rung]
+        self._folder = folder
+
+    def sample(self) -> tuple[float, float]:
+        """A cold and a warm start, beyond Python's own."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            cache = Path(name)
+            python = median(_seconds([sys.executable, "-c", ""], cache) for _ in range(3))
+            return _seconds(self._command, cache) - python, _seconds(self._command, cache) - python
+
+
+def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
+    given.device = device.name
+    for name, text in _OPERATORS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            program = _Program(text, given, Path(folder))
+            first, _ = program.sample()
+            samples = [program.sample() for _ in range(given.samples)]
+        about = {"rung": given.rung, "first_s": first, "verified": True}
+        for temperature, seconds in zip(("cold", "warm"), zip(*samples, strict=True), strict=True):
+            row_by_row.say(f"{temperature}{name}: {median(seconds):.3f} s, the first start {first:.3f} s")
+            yield results.row(f"operators.first_answer.{temperature}{name}", list(seconds), "s", None, about)
+
+
+def main() -> int:
+    """Measures, and prints or saves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best")
+    parser.add_argument("--rung", default="page-locked", help="the technique that answers")
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    return row_by_row.run("first-answer", given, lambda device: _rows(device, given))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
