@@ -136,8 +136,8 @@ class DeviceBackend {
   [[nodiscard]] virtual MemoryInfo memory() const = 0;
   [[nodiscard]] virtual std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const = 0;
   [[nodiscard]] virtual KernelResources kernel_resources(const Kernel& kernel) const = 0;
-  /// The part of the device that resident kernels hold, by the most blocks of each that could be resident; 0 where they
-  /// take nothing from each other.
+  /// The part of the device that resident kernels hold which have no multiprocessors of their own, by the most blocks
+  /// of each that could be resident; 0 where they take nothing from each other.
   [[nodiscard]] virtual double resident_share() const noexcept { return 0; }
 
   /// `stream` is null unless kind is stream_ordered. `bytes` > 0.

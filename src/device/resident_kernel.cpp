@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <thread>
 
-#include "device/backend.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
 
@@ -162,28 +160,6 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
   if (wanted != 0 || !device.properties().host_cores) return wanted != 0 ? wanted : most;
   const auto processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::clamp(processors, own + 2, most + own + 1) - own - 1;
-}
-
-std::uint32_t ResidentKernel::block_count_in_share(Device device, const Kernel& kernel, std::uint32_t threads,
-                                                   std::uint32_t own, double share, std::string_view what) {
-  if (device.properties().host_cores) {
-    const std::uint32_t all = block_count(device, kernel, threads, own, 0, what);
-    return std::max(1U, static_cast<std::uint32_t>(all * share));
-  }
-  constexpr double kRounding = 1e-9;  // of shares that add up to the whole
-  const double held = device.backend().resident_share();
-  const double part = share < 1 ? share : 1 - held;
-  // Whole blocks of each multiprocessor: what kernels take of one adds up, and so they fit next to each other.
-  const auto multiprocessors = static_cast<std::uint32_t>(device.properties().multiprocessor_count);
-  const std::uint32_t of_each = device.resident_blocks_max(kernel, threads) / multiprocessors;
-  const std::uint32_t blocks = static_cast<std::uint32_t>(std::floor(of_each * part + kRounding)) * multiprocessors;
-  if (part <= 1 - held + kRounding && blocks >= own + 1) return blocks - own;
-  throw UsageError(
-      fmt::format("there is no room for {} on {}: resident kernels of this process hold {:.3g}% of the device, and it "
-                  "needs {} ({} of its blocks fill a multiprocessor). Give those that are there together a share each",
-                  what, device.name(), 100 * held,
-                  share < 1 ? fmt::format("{:.3g}%", 100 * share) : "a block of each multiprocessor", of_each),
-      Errc::full);
 }
 
 void ResidentKernel::write(Device device, const Buffer& to, const Buffer& from) {

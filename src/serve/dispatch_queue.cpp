@@ -37,6 +37,7 @@ struct Layout {
   std::size_t next_ticket;
   std::size_t leave;
   std::size_t taken;
+  std::size_t places;
   std::size_t first_tails;
   std::size_t seen_at;
   std::size_t arrived;
@@ -49,7 +50,8 @@ Layout layout_of(const DispatchView& view) {
   at.next_ticket = (std::size_t{1} << view.queue_log2) * sizeof(std::uint64_t);
   at.leave = at.next_ticket + kNoSharing;
   at.taken = at.leave + kNoSharing;
-  at.first_tails = at.taken + 2 * DispatchView::kTakenStride * sizeof(std::uint32_t);
+  at.places = at.taken + 2 * DispatchView::kTakenStride * sizeof(std::uint32_t);
+  at.first_tails = at.places + sizeof(DispatchPlaces);
   at.seen_at = align_up(at.first_tails + view.lane_count * sizeof(std::uint32_t), sizeof(std::uint64_t));
   at.arrived = at.seen_at + (view.sample_every != 0 ? slots * sizeof(std::uint64_t) : 0);
   at.end = at.arrived + (view.blocks > 1 ? slots * sizeof(std::uint32_t) : 0);
@@ -79,11 +81,18 @@ DispatchQueue::DispatchQueue(Device device, DispatchView& view) : device_(device
   memory_ = memory;
 }
 
-void DispatchQueue::fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes) const {
+void DispatchQueue::fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes,
+                         const MultiprocessorSet* own) const {
+  const Layout at = layout_of(view);
   std::memset(image_.data(), 0, image_.bytes());
+  view.places = nullptr;
+  if (own != nullptr) {
+    view.places = reinterpret_cast<DispatchPlaces*>(memory_->queue.data() + at.places);
+    reinterpret_cast<DispatchPlaces*>(image_.data() + at.places)->own = *own;
+  }
   DispatchView image = view;
   image.entries = image_.as<std::uint64_t>();
-  auto* const tails = reinterpret_cast<std::uint32_t*>(image_.data() + layout_of(view).first_tails);
+  auto* const tails = reinterpret_cast<std::uint32_t*>(image_.data() + at.first_tails);
   view.first_ticket = 0;
   for (std::uint32_t i = 0; i < lanes.size(); ++i) {
     const auto waits = [&](std::uint64_t position) {

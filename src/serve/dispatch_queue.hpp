@@ -17,8 +17,10 @@ class DispatchQueue {
   DispatchQueue(Device device, DispatchView& view);
 
   /// As it is before a launch: counts are zero, and the queue holds what clients have submitted and no pool has
-  /// answered. No kernel may use it meanwhile; clients may go on. Waits. Throws DeviceError.
-  void fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes) const;
+  /// answered. `own` has the multiprocessors on which blocks are to stay; null: on all. No kernel may use the queue
+  /// meanwhile; clients may go on. Waits. Throws DeviceError.
+  void fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes,
+            const MultiprocessorSet* own) const;
 
   /// What lives as long as a kernel uses it.
   [[nodiscard]] std::shared_ptr<const void> memory() const { return memory_; }

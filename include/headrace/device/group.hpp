@@ -106,6 +106,7 @@ struct alignas(64) BarrierCell {
 ///   store_unit(to, unit), load_unit(from)
 ///                            write and read a SealedUnit so that its sequence is never seen without its data; it is
 ///                            written again only once nobody expects that sequence any more
+///   multiprocessor()         the number of the multiprocessor that runs this block; 0 on the CPU
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
@@ -311,6 +312,9 @@ class CpuGroup {
   [[nodiscard]] HEADRACE_HD static bool passed(const BarrierCell& cell, std::uint64_t token) noexcept {
     return load(arrivals(const_cast<BarrierCell&>(cell))) / 2 > token;
   }
+
+  /// The multiprocessor that runs this block.
+  [[nodiscard]] static constexpr std::uint32_t multiprocessor() noexcept { return 0; }
 
   /// The device's clock, in nanoseconds since an arbitrary moment.
   HEADRACE_HOST_BODY

@@ -81,10 +81,9 @@ struct LaunchShape {
   /// must order those themselves (CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"). No
   /// effect below compute capability 9.0 and in graphs.
   bool early = false;
-  /// launch_resident(): blocks of other kernels are to run on the same multiprocessors, which therefore get the largest
-  /// shared memory that they can be set to. CUDA changes that only on a multiprocessor that nothing runs on, so a
-  /// kernel that needs more than a resident one has left would wait until that one ends.
-  bool beside_others = false;
+  /// launch_resident(): the kernel stays on multiprocessors that an OwnMultiprocessors has taken, where no other
+  /// resident kernel is, so it takes nothing of what others share.
+  bool on_own_multiprocessors = false;
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 

@@ -129,19 +129,16 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (!fitting) return fitting.error();
   const std::uint64_t wanted = std::uint64_t{shape.blocks} * shape.items;
   if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
-  const int carveout = shape.beside_others ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault;
-  Status status = to_status(
-      cudaFuncSetAttribute(kernel.entry(DeviceKind::cuda), cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
-  if (!status) return status;
   struct Held {
     CudaDevice& device;
     double share;
   };
-  std::unique_ptr<Held> held(new (std::nothrow) Held{device_, static_cast<double>(wanted) / *fitting});
+  const double share = shape.on_own_multiprocessors ? 0 : static_cast<double>(wanted) / *fitting;
+  std::unique_ptr<Held> held(new (std::nothrow) Held{device_, share});
   if (held == nullptr) return Errc::out_of_memory;
   // Counted first, so that nobody puts a kernel between this one and the count.
   device_.resident_kernel_starts(held->share);
-  status = enqueue(kernel, shape, arguments, stream_, device_);
+  Status status = enqueue(kernel, shape, arguments, stream_, device_);
   if (!status) {
     device_.resident_kernel_ends(held->share);
     return status;

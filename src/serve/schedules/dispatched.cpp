@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "headrace/base/error.hpp"
+#include "headrace/device/detail/own_multiprocessors.hpp"
 #include "serve/direct_memory.hpp"
 #include "serve/dispatch_queue.hpp"
 #include "serve/resident.hpp"
@@ -21,18 +23,16 @@ const Kernel& pool_kernel(const EngineState& engine) {
   return engine.plan.answer_inline ? engine.op.pool_inline : engine.op.pool;
 }
 
-/// Workers of a pool of blocks of `threads` threads, besides one that hands queries out: as the plan says, or those
-/// that a share of the device holds. Throws UsageError.
+/// Blocks of `threads` threads that answer queries, besides one that hands them out: as many as the plan says, or those
+/// that a share of a CPU device holds. Throws UsageError.
 std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, double share) {
-  const Plan& plan = engine.plan;
-  const Kernel& kernel = pool_kernel(engine);
-  if (plan.workers == 0) {
-    return ResidentKernel::block_count_in_share(engine.device, kernel, threads, 1, share,
-                                                fmt::format("the resident pool of {}", engine.op.name));
-  }
-  return ResidentKernel::block_count(
-      engine.device, kernel, threads, 1, plan.workers,
-      fmt::format("plan: {} blocks of {} threads of {}", plan.workers, threads, engine.op.name));
+  const std::uint32_t wanted = engine.plan.workers;
+  const std::string what = wanted == 0
+                               ? fmt::format("the resident pool of {}", engine.op.name)
+                               : fmt::format("plan: {} blocks of {} threads of {}", wanted, threads, engine.op.name);
+  const std::uint32_t workers =
+      ResidentKernel::block_count(engine.device, pool_kernel(engine), threads, 1, wanted, what);
+  return wanted != 0 ? workers : std::max(1U, static_cast<std::uint32_t>(workers * share));
 }
 
 /// The pool of one engine.
@@ -44,7 +44,10 @@ class Pool final : public Resident {
     constexpr std::uint32_t kWholeTeams = 32;  // block 0 works in teams
     threads_ = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
     queue_ = std::make_unique<DispatchQueue>(engine.device, view_);
-    start(worker_count(engine, threads_, share_));
+    if (has_multiprocessors()) {
+      own_ = std::make_shared<OwnMultiprocessors>(engine.device, pool_kernel(engine), threads_, share_, name());
+    }
+    start();
   }
 
   /// The pool has ended unasked, its block 0 is silent, or a query is there for too long.
@@ -62,29 +65,31 @@ class Pool final : public Resident {
 
   /// Blocks finish the queries that they are at. The others wait until the kernel is there again.
   void set_share(double share) override {
-    const auto doing = [&](std::string_view what) {
-      return fmt::format("{} the resident pool of {} on {}", what, engine_.op.name, engine_.device.name());
-    };
     kernel_->leave(engine_.plan.hang_after).or_throw(doing("ending"));
     memory_.clear_control();
-    std::uint32_t workers = 0;
     try {
-      workers = worker_count(engine_, threads_, share);
+      if (own_ != nullptr) own_->resize(share);
+      share_ = share;
     } catch (const UsageError&) {
-      start(worker_count(engine_, threads_, share_));
+      start();
       throw;
     }
-    start(workers);
-    share_ = share;
+    start();
   }
 
   [[nodiscard]] ResidentKernel& kernel() noexcept override { return *kernel_; }
 
  private:
-  void start(std::uint32_t workers) {
-    const LaunchShape shape{.blocks = workers + 1, .threads = threads_};
-    const bool all = shape.blocks == engine_.device.resident_blocks_max(pool_kernel(engine_), threads_);
-    queue_->fill(view_, engine_.direct_lanes);
+  [[nodiscard]] std::string name() const { return fmt::format("the resident pool of {}", engine_.op.name); }
+  [[nodiscard]] std::string doing(std::string_view what) const {
+    return fmt::format("{} {} on {}", what, name(), engine_.device.name());
+  }
+  /// Whether the pool takes multiprocessors of a GPU rather than a number of blocks.
+  [[nodiscard]] bool has_multiprocessors() const {
+    return engine_.plan.workers == 0 && !engine_.device.properties().host_cores;
+  }
+
+  void start() {
     // Blocks finish the query that they are at, whether it is asked for at once or not.
     kernel_ = std::make_unique<ResidentKernel>(
         engine_.device, [this](bool /*at_once*/) { ResidentKernel::tell(*memory_.stop_word(), 1); },
@@ -92,26 +97,32 @@ class Pool final : public Resident {
     kernel_->keep(engine_.direct_memory);
     kernel_->keep(engine_.loaded.owner);
     kernel_->keep(queue_->memory());
-    launch(shape, engine_.plan.workers == 0 && !all);
     oldest_.assign(engine_.direct_lanes.size(), {});
+    if (own_ == nullptr) {
+      queue_->fill(view_, engine_.direct_lanes, nullptr);
+      launch({.blocks = worker_count(engine_, threads_, share_) + 1, .threads = threads_});
+      return;
+    }
+    kernel_->keep(own_);
+    const OwnMultiprocessors::Turn turn(engine_.device);
+    queue_->fill(view_, engine_.direct_lanes, own_->whole_device() ? nullptr : &own_->set());
+    launch({.blocks = own_->blocks_to_launch(), .threads = threads_, .on_own_multiprocessors = true});
   }
 
-  void launch(LaunchShape shape, bool beside_others) {
-    shape.beside_others = beside_others;
+  void launch(LaunchShape shape) {
     std::vector<std::byte> state = engine_.loaded.bytes;
     const std::array<void*, 2> arguments{state.data(), &view_};
-    const auto doing = fmt::format("starting the resident pool of {} on {}", engine_.op.name, engine_.device.name());
     kernel_->run([&](StreamRef stream) { return stream.launch_resident(pool_kernel(engine_), shape, arguments); })
-        .or_throw(doing);
+        .or_throw(doing("starting"));
     const Status started = kernel_->wait_started([this] { return memory_.heartbeat() != 0; },
                                                  std::max(engine_.plan.hang_after, ResidentKernel::kPatience));
     if (!started && started.error().code == Errc::hung) {
       throw DeviceError(Errc::full,
                         fmt::format("{}: it has not begun. Kernels of other programs or libraries may hold every "
                                     "multiprocessor: end those, or give the pool a share",
-                                    doing));
+                                    doing("starting")));
     }
-    started.or_throw(doing);
+    started.or_throw(doing("starting"));
   }
 
   const EngineState& engine_;
@@ -119,6 +130,7 @@ class Pool final : public Resident {
   DispatchView view_;
   std::uint32_t threads_ = 0;
   double share_ = engine_.plan.share;
+  std::shared_ptr<OwnMultiprocessors> own_;  ///< Null on a CPU device, and where the plan says how many blocks.
   std::unique_ptr<DispatchQueue> queue_;
   std::vector<Standstill> oldest_;  ///< The watchdog's own: the first query of each lane that has not been answered.
   std::unique_ptr<ResidentKernel> kernel_;

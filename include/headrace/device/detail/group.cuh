@@ -228,6 +228,12 @@ class CudaGroup {
     return ::cuda::std::__call_try_wait(reinterpret_cast<const Barrier&>(cell), Barrier::arrival_token{token});
   }
 
+  [[nodiscard]] __device__ static std::uint32_t multiprocessor() noexcept {
+    std::uint32_t which;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(which));
+    return which;
+  }
+
   [[nodiscard]] __device__ static std::uint64_t clock_ns() noexcept {
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));

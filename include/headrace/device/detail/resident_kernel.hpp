@@ -96,11 +96,6 @@ class ResidentKernel {
   /// Throws UsageError (Errc::not_supported), which begins with `what`, where they cannot be resident.
   [[nodiscard]] static std::uint32_t block_count(Device device, const Kernel& kernel, std::uint32_t threads,
                                                  std::uint32_t own, std::uint32_t wanted, std::string_view what);
-  /// Blocks to launch besides `own` ones for a part of the device: of a GPU, so many on each multiprocessor. For 1,
-  /// what other resident kernels of this process leave. Launch them with LaunchShape::beside_others. Throws UsageError
-  /// (Errc::full), which names `what`, where they leave too little or a block is more than the part.
-  [[nodiscard]] static std::uint32_t block_count_in_share(Device device, const Kernel& kernel, std::uint32_t threads,
-                                                          std::uint32_t own, double share, std::string_view what);
   /// Copies `from`, in page-locked memory of the host, to memory of the device, and waits. No kernel takes part, which
   /// could wait for blocks that another resident kernel holds. Throws DeviceError.
   static void write(Device device, const Buffer& to, const Buffer& from);

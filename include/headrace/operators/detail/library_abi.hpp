@@ -19,7 +19,7 @@
 namespace headrace::operators {
 
 /// Raise it whenever OperatorLibrary, or what engines and kernels write into the memory that they share, changes.
-inline constexpr std::uint32_t kOperatorAbi = 3;
+inline constexpr std::uint32_t kOperatorAbi = 4;
 /// The one function that an operator's shared object exports, an OperatorLibraryFunction.
 inline constexpr const char* kOperatorSymbol = "headrace_operator";
 

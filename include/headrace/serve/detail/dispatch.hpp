@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/device/detail/multiprocessor_set.hpp"
 #include "headrace/device/group.hpp"
 
 /// The resident pool behind Schedule::dispatched, seen from the device.
@@ -37,6 +38,14 @@ struct DispatchStamps {
   std::uint64_t computed;  ///< The operator has returned.
 };
 
+/// How the blocks of a pool that has multiprocessors of its own find out which of them stay. In device memory. The
+/// first block that stays is the one that is called block 0 here, whatever its number.
+struct DispatchPlaces {
+  MultiprocessorSet own;
+  std::uint32_t begun;    ///< Blocks of the launch that have begun.
+  std::uint32_t staying;  ///< Blocks among them on multiprocessors of the pool.
+};
+
 /// Where everything lies; passed by value to the pool. Slot s of lane l is number l * slots + s.
 struct DispatchView {
   /// Words from one tail to the next: no two share a line, nor a pair of lines that are fetched together.
@@ -65,7 +74,8 @@ struct DispatchView {
   /// Queries of each lane, modulo 2^32, that came before the launch: they are answered, or their entries are in the
   /// queue already, which `first_ticket` counts.
   const std::uint32_t* first_tails = nullptr;
-  std::uint32_t first_ticket = 0;  ///< At most half as many as the queue has entries.
+  DispatchPlaces* places = nullptr;  ///< Null where every block stays.
+  std::uint32_t first_ticket = 0;    ///< At most half as many as the queue has entries.
 
   std::uint32_t lane_count = 0;
   std::uint32_t slots = 0;       ///< Slots of each lane; a power of two.

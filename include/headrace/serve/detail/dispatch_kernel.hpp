@@ -12,20 +12,55 @@ namespace headrace::serve {
 
 namespace detail {
 
+/// What a block of the pool is for.
+enum class Duty : std::uint32_t {
+  none,      ///< It leaves: it is on a multiprocessor that is not the pool's.
+  answer,    ///< It answers queries.
+  hand_out,  ///< It is block 0, which hands them out.
+};
+
+/// One thread of a block, once, where the pool has multiprocessors of its own. A block on another one stays until all
+/// blocks of the launch have begun, so that none of them comes to the room that it leaves, or for a millisecond, in
+/// case kernels of others keep some from beginning.
+template <class Group>
+[[nodiscard]] HEADRACE_HD Duty take_place(Group group, DispatchPlaces& places) {
+  constexpr std::uint64_t kWaitNs = 1'000'000;
+  constexpr std::uint32_t kPauseNs = 100;
+  group.fetch_add_relaxed_on_device(places.begun, 1U);
+  if (places.own.has(group.multiprocessor())) {
+    return group.fetch_add_relaxed_on_device(places.staying, 1U) == 0 ? Duty::hand_out : Duty::answer;
+  }
+  const std::uint64_t until = group.clock_ns() + kWaitNs;
+  while (group.load_on_device(places.begun) < group.block_count() && group.clock_ns() < until) {
+    group.pause_ns(kPauseNs);
+  }
+  return Duty::none;
+}
+
+/// Every thread of a block, first.
+template <class Group>
+[[nodiscard]] HEADRACE_HD Duty duty_of(Group group, const DispatchView& view) {
+  if (view.places == nullptr) return group.block() == 0 ? Duty::hand_out : Duty::answer;
+  Duty duty = Duty::none;
+  if (group.rank() == 0) duty = take_place(group, *view.places);
+  return group.broadcast(duty);
+}
+
 /// Tells the other blocks to leave when block 0 does, be it because an operator throws there (on a CPU device).
 template <class Group>
 class Leaving {
  public:
-  HEADRACE_HD Leaving(Group group, const DispatchView& view) : group_(group), view_(view) {}
+  HEADRACE_HD Leaving(Group group, const DispatchView& view, Duty duty) : group_(group), view_(view), duty_(duty) {}
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
   HEADRACE_HD ~Leaving() {
-    if (group_.block() == 0 && group_.rank() == 0) group_.store_on_device(*view_.leave, std::uint32_t{1});
+    if (duty_ == Duty::hand_out && group_.rank() == 0) group_.store_on_device(*view_.leave, std::uint32_t{1});
   }
 
  private:
   Group group_;
   const DispatchView& view_;
+  Duty duty_;
 };
 
 }  // namespace detail
@@ -37,7 +72,9 @@ struct DispatchBody {
 
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, DispatchView view) {
-    if (group.block() == 0) {
+    const detail::Duty duty = detail::duty_of(group, view);
+    if (duty == detail::Duty::none) return;
+    if (duty == detail::Duty::hand_out) {
       detail::Dispatcher<Group, false> dispatcher(group, view);
       dispatcher.begin();
       if (group.team() != 0) return;
@@ -57,12 +94,15 @@ struct InlineDispatchBody {
 
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, DispatchView view) {
-    const detail::Leaving<Group> leaving(group, view);
+    const detail::Duty duty = detail::duty_of(group, view);
+    if (duty == detail::Duty::none) return;
+    const bool hands_out = duty == detail::Duty::hand_out;
+    const detail::Leaving<Group> leaving(group, view, duty);
     detail::Dispatcher<Group, true> dispatcher(group, view);
     detail::Worker<Op, Group> worker(group, state, view);
-    if (group.block() == 0) dispatcher.begin();
+    if (hands_out) dispatcher.begin();
     for (;;) {
-      const detail::Drawn drawn = group.block() == 0 ? dispatcher.next() : worker.next();
+      const detail::Drawn drawn = hands_out ? dispatcher.next() : worker.next();
       if (drawn.is(detail::Drawn::What::leave)) return;
       worker.answer_alone(drawn, drawn.is(detail::Drawn::What::held));
     }
