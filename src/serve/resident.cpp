@@ -82,7 +82,9 @@ bool Watchdog::stop() noexcept {
   const bool failed = engine_.fault().has_value();
   constexpr Duration kLeast = ResidentKernel::kLeaveWithin;
   static_cast<void>(kernel().leave(failed ? kLeast : std::max(kLeast, engine_.plan.hang_after), failed));
-  return kernel().left();
+  if (!kernel().left()) return false;
+  resident_->ended();
+  return true;
 }
 
 }  // namespace headrace::serve::detail

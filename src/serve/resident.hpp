@@ -27,6 +27,8 @@ class Resident {
   /// Ends the kernel and starts it with another share of the device; see Engine::set_share(). Called by the watchdog.
   /// Where it throws UsageError, the kernel has its old share; where anything else, it is of no use any more.
   virtual void set_share(double share);
+  /// The kernel has left for good: gives back what it held of the device, though clients may keep this object.
+  virtual void ended() noexcept {}
   [[nodiscard]] virtual ResidentKernel& kernel() noexcept = 0;
 };
 

@@ -77,6 +77,7 @@ class Pool final : public Resident {
     start();
   }
 
+  void ended() noexcept override { own_.reset(); }
   [[nodiscard]] ResidentKernel& kernel() noexcept override { return *kernel_; }
 
  private:
@@ -103,7 +104,6 @@ class Pool final : public Resident {
       launch({.blocks = worker_count(engine_, threads_, share_) + 1, .threads = threads_});
       return;
     }
-    kernel_->keep(own_);
     const OwnMultiprocessors::Turn turn(engine_.device);
     queue_->fill(view_, engine_.direct_lanes, own_->whole_device() ? nullptr : &own_->set());
     launch({.blocks = own_->blocks_to_launch(), .threads = threads_, .on_own_multiprocessors = true});
@@ -116,6 +116,7 @@ class Pool final : public Resident {
         .or_throw(doing("starting"));
     const Status started = kernel_->wait_started([this] { return memory_.heartbeat() != 0; },
                                                  std::max(engine_.plan.hang_after, ResidentKernel::kPatience));
+    if (!started && own_ != nullptr) kernel_->keep(own_);  // it may still begin
     if (!started && started.error().code == Errc::hung) {
       throw DeviceError(Errc::full,
                         fmt::format("{}: it has not begun. Kernels of other programs or libraries may hold every "
