@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import headrace
 import row_by_row
@@ -41,6 +40,7 @@ _SCAN_BYTES = 8 << 30
 def _plan(generators: int, slots: int) -> Plan:
     plan = serve.find_rung("dispatched").plan
     plan.share, plan.clients_max, plan.slots = 0.5, generators, slots
+    plan.binding = "none"  # the generators of both would be bound to the same processors
     return plan
 
 
@@ -85,34 +85,46 @@ def _together(*runs: Callable[[], headrace.measure.LoadResult]) -> list[headrace
         return [one.result() for one in [pool.submit(run) for run in runs]]
 
 
-def _scan_table(device: Device) -> Any:  # noqa: ANN401 # of PyTorch, which may be missing
-    """What is summed; None without PyTorch. Made before any pool, as PyTorch's start waits for resident kernels."""
+class _Scan:
+    """PyTorch, summing a table on the device again and again."""
+
+    def __init__(self, device: Device) -> None:
+        """Starts PyTorch, and sums once: its first calls and allocations wait for resident kernels."""
+        import torch  # noqa: PLC0415 # left out where it is missing
+
+        self._torch = torch
+        self._stream = torch.cuda.Stream(device.name)
+        with torch.cuda.stream(self._stream):
+            self._table = torch.ones(_SCAN_BYTES // 4, dtype=torch.float32, device=device.name)
+            for _ in range(3):
+                self.sum()
+
+    def sum(self) -> None:
+        """Sums the table, and waits."""
+        with self._torch.cuda.stream(self._stream):
+            self._table.sum()
+            self._stream.synchronize()
+
+
+def _scan_of(device: Device) -> _Scan | None:
+    """None without PyTorch. Made before any pool."""
     if device.kind.name != "cuda" or importlib.util.find_spec("torch") is None:
         row_by_row.say("no scan: PyTorch or a GPU is missing")
         return None
-    import torch  # noqa: PLC0415 # left out where it is missing
-
-    table = torch.ones(_SCAN_BYTES // 4, dtype=torch.float32, device=device.name)
-    table.sum()  # loads the kernel, which waits for resident ones, too
-    torch.cuda.synchronize()
-    return table
+    return _Scan(device)
 
 
 @contextmanager
-def _scanning(device: Device, table: Any) -> Iterator[Callable[[], float]]:  # noqa: ANN401
+def _scanning(scan: _Scan) -> Iterator[Callable[[], float]]:
     """Sums on the GPU until the end; gives a function for the bytes a second since it was last called."""
-    import torch  # noqa: PLC0415 # left out where it is missing
-
     stop, sums = threading.Event(), [0]
 
-    def scan() -> None:
-        with torch.cuda.stream(torch.cuda.Stream(device.name)):
-            while not stop.is_set():
-                table.sum()
-                torch.cuda.current_stream().synchronize()
-                sums[0] += 1
+    def sum_on() -> None:
+        while not stop.is_set():
+            scan.sum()
+            sums[0] += 1
 
-    thread = threading.Thread(target=scan)
+    thread = threading.Thread(target=sum_on)
     last = [time.perf_counter(), 0]
 
     def rate() -> float:
@@ -129,15 +141,9 @@ def _scanning(device: Device, table: Any) -> Iterator[Callable[[], float]]:  # n
         thread.join()
 
 
-def _beside_scan(
-    tenant: Tenant,
-    device: Device,
-    given: argparse.Namespace,
-    alone: list[float],
-    table: Any,  # noqa: ANN401
-) -> Iterator[Json]:
+def _beside_scan(tenant: Tenant, given: argparse.Namespace, alone: list[float], scan: _Scan) -> Iterator[Json]:
     ratios, speeds = [], []
-    with _scanning(device, table) as rate:
+    with _scanning(scan) as rate:
         for sample in range(given.samples + 1):
             rate()
             result = tenant.run()
@@ -148,7 +154,7 @@ def _beside_scan(
         "operators.tenants.p99_ratio.scan", ratios, "ratio", None, {"tenant": tenant.name, "verified": True}
     )
     tenant.session.stop()  # the scan has the device alone
-    with _scanning(device, table) as rate:
+    with _scanning(scan) as rate:
         time.sleep(1)
         rate()
         time.sleep(given.seconds)
@@ -160,7 +166,7 @@ def _beside_scan(
 
 
 def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
-    table = _scan_table(device)
+    scan = _scan_of(device)
     operators = [headrace.operators.reference(), headrace.light(query_bytes=64, threads=128, steps=_STEPS)]
     tenants = [Tenant(device, operator, given) for operator in operators]
     alone: list[list[float]] = [[], []]
@@ -183,9 +189,9 @@ def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
     yield results.row("operators.tenants.p99_ratio", ratios[""], "ratio", None, about)
     noise = about | {"times": _NOISY, "refused": refused}
     yield results.row("operators.tenants.p99_ratio.noisy", ratios[".noisy"], "ratio", None, noise)
-    if table is not None:
+    if scan is not None:
         tenants[1].session.stop()
-        yield from _beside_scan(tenants[0], device, given, alone[0], table)
+        yield from _beside_scan(tenants[0], given, alone[0], scan)
 
 
 def main() -> int:

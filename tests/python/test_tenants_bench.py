@@ -57,5 +57,5 @@ def test_the_capacity_is_a_rate_that_was_kept(bench, given, monkeypatch):
 
 
 def test_what_nobody_scans_is_left_out(bench, capsys):
-    assert bench._scan_table(Device.parse("cpu")) is None
+    assert bench._scan_of(Device.parse("cpu")) is None
     assert "no scan" in capsys.readouterr().err
