@@ -2,8 +2,8 @@
 
 headrace ladder --operator bench/light_in_python.py:served --rung dispatched --bound 0.1ms --device cuda:0
 
-It sums the query and runs two chains of 64 steps a thread, as include/headrace/operators/light.hpp does, with a product
-and a sum in the place of each fused multiply-add.
+It sums the query and runs two chains of 64 steps a thread, as include/headrace/operators/light.hpp does. `contract`
+makes a fused multiply-add of each step, as there.
 """
 
 import numpy as np
@@ -19,6 +19,7 @@ _STEPS = 64
     answer=("i8", 8),
     sample=lambda index: np.random.default_rng(index).integers(0, 2**32, 256, np.uint32),
     threads=_LANES,
+    contract=True,
 )
 def light_in_python(group, query, answer):  # noqa: ANN001, ANN201, D103
     total = np.int64(0)

@@ -36,28 +36,42 @@ def _numba() -> Any:  # noqa: ANN401
 
 
 def _key(
-    function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
+    function: Callable[..., None],
+    query: np.dtype[Any],
+    answer: np.dtype[Any],
+    state: Sequence[StateType],
+    contract: bool,  # noqa: FBT001 # private
 ) -> str | None:
-    return code_cache.key(function, (query, answer, *state), ("host", version_of("numba")))
+    return code_cache.key(function, (query, answer, *state), ("host", version_of("numba"), contract))
 
 
 def compiled_before(
-    function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
+    function: Callable[..., None],
+    query: np.dtype[Any],
+    answer: np.dtype[Any],
+    state: Sequence[StateType],
+    *,
+    contract: bool = False,
 ) -> bool:
     """Whether compile_answer() has compiled just this, in this process or an earlier one. Does not import Numba."""
-    key = _key(function, query, answer, state)
+    key = _key(function, query, answer, state, contract)
     return key is not None and code_cache.read(key, _KIND) is not None
 
 
 def compile_answer(
-    function: Callable[..., None], query: np.dtype[Any], answer: np.dtype[Any], state: Sequence[StateType]
+    function: Callable[..., None],
+    query: np.dtype[Any],
+    answer: np.dtype[Any],
+    state: Sequence[StateType],
+    *,
+    contract: bool = False,
 ) -> Compiled:
-    """The machine code of `function(group, query, answer, *state)`.
+    """The machine code of `function(group, query, answer, *state)`; see operator() for `contract`.
 
     Raises:
         UsageError: where Numba is missing, or cannot compile the function; the message has its file and line.
     """
-    key = _key(function, query, answer, state)
+    key = _key(function, query, answer, state, contract)
     numba = _numba()
     from headrace.operators.compiled_group import make_group, pointer  # noqa: PLC0415 # they need Numba
 
@@ -67,7 +81,7 @@ def compile_answer(
         "make_group": make_group,
         "pointer": pointer,
         # Division by zero is what it is on a GPU, an infinity or NaN, rather than an exception.
-        "body": numba.njit(error_model="numpy")(function),
+        "body": numba.njit(error_model="numpy", fastmath={"contract"} if contract else False)(function),
         "query_type": query.base,
         "answer_type": answer.base,
     }

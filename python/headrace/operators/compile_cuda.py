@@ -35,11 +35,13 @@ def compile_answer(
     state: Sequence[StateType],
     compute_capability: int,
     kernels: Sequence[str] = (),
+    *,
+    contract: bool = False,
 ) -> bytes:
     """A cubin whose kernels answer by `function(group, query, answer, *state)`; from the cache where it is there.
 
     It has the kernels of these names, or all. Linking takes longer than all else where there are many, and an engine
-    needs those of its schedule alone.
+    needs those of its schedule alone. See operator() for `contract`.
 
     Raises:
         UsageError: where a package is missing, or the function cannot be compiled; the message has its file and line.
@@ -55,7 +57,8 @@ def compile_answer(
         with _lock:
             return to_ltoir(function, query, answer, state, compute_capability)
 
-    return linked(library, key("ltoir"), compiled, key("cubin", library, *kernels), compute_capability, kernels)
+    cubin_key = key("cubin", library, contract, *kernels)
+    return linked(library, key("ltoir"), compiled, cubin_key, compute_capability, kernels, contract=contract)
 
 
 def linked(
@@ -65,6 +68,8 @@ def linked(
     cubin_key: str | None,
     compute_capability: int,
     kernels: Sequence[str],
+    *,
+    contract: bool = False,
 ) -> bytes:
     """A cubin of the library's kernels and a function in LTO-IR; either from the cache if it has a key and is there."""
 
@@ -76,7 +81,10 @@ def linked(
                 code_cache.write(key, found)
         return found
 
-    return kept(cubin_key, lambda: link([library, kept(code_key, compiled)], compute_capability, kernels))
+    def link_all() -> bytes:
+        return link([library, kept(code_key, compiled)], compute_capability, kernels, contract=contract)
+
+    return kept(cubin_key, link_all)
 
 
 def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES) -> UsageError:
@@ -204,14 +212,16 @@ def to_ltoir(
     return bytes(code)
 
 
-def link(codes: Sequence[bytes], compute_capability: int, kernels: Sequence[str] = ()) -> bytes:
+def link(
+    codes: Sequence[bytes], compute_capability: int, kernels: Sequence[str] = (), *, contract: bool = False
+) -> bytes:
     """The cubin of LTO-IR, with the kernels of these names, or all. Needs no GPU and no driver."""
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 # only those who use a GPU have it
     except ImportError as error:
         raise missing("cuda-bindings", error) from None
-    # A product and a sum stay two roundings, as in all kernels of Headrace and on the host.
-    options = [f"-arch=sm_{compute_capability}", "-lto", "-fma=0"]
+    # Else a product and a sum stay two roundings, as in all kernels of Headrace and on the host.
+    options = [f"-arch=sm_{compute_capability}", "-lto", f"-fma={int(contract)}"]
     if kernels:
         options.append(f"-kernels-used={','.join(kernels)}")
     try:

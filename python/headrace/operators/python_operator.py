@@ -22,7 +22,8 @@ class PythonOperator(CompiledOperator):
     """A function that answers one query; see operator(). Calling it with its named arrays gives an Operator.
 
     Attributes:
-        function: what was decorated. All others are those of CompiledOperator.
+        function: what was decorated.
+        contract: whether a product and a sum may be rounded once. All others are those of CompiledOperator.
     """
 
     made_by = "@operator"
@@ -36,28 +37,33 @@ class PythonOperator(CompiledOperator):
         reference: Callable[..., ArrayLike] | None = None,
         threads: int = 32,
         blocks: int = 1,
+        *,
+        contract: bool = False,
     ) -> None:
         state = _state_names(function)
         super().__init__(
             function.__name__, function.__module__, query, answer, state, sample, reference, threads, blocks
         )
         self.function = function
+        self.contract = contract
         self.__doc__ = function.__doc__
 
     def _can_wait(self, types: tuple[StateType, ...]) -> bool:
         from headrace.operators import compile  # noqa: A004, PLC0415 # only those who make operators need it
 
-        return compile.compiled_before(self.function, self.query, self.answer, types)
+        return compile.compiled_before(self.function, self.query, self.answer, types, contract=self.contract)
 
     def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
         from headrace.operators import compile  # noqa: A004, PLC0415 # likewise
 
-        return compile.compile_answer(self.function, self.query, self.answer, types)
+        return compile.compile_answer(self.function, self.query, self.answer, types, contract=self.contract)
 
     def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int, kernels: tuple[str, ...]) -> bytes:
         from headrace.operators import compile_cuda  # noqa: PLC0415 # only those who use a GPU need it
 
-        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, compute_capability, kernels)
+        return compile_cuda.compile_answer(
+            self.function, self.query, self.answer, types, compute_capability, kernels, contract=self.contract
+        )
 
     def answer_in_python(self, queries: ArrayLike, **state: object) -> NDArray[Any]:
         """The answers to an array of queries, by the function as Python runs it: to compare with, and to debug."""
@@ -91,6 +97,7 @@ def operator(
     reference: Callable[..., ArrayLike] | None = None,
     threads: int = 32,
     blocks: int = 1,
+    contract: bool = False,
 ) -> Callable[[Function], PythonOperator]:
     """Makes an operator of a function that answers one query: `function(group, query, answer, ...)`.
 
@@ -110,6 +117,8 @@ def operator(
             `headrace check` compares with it, else with what Python makes of the function.
         threads: of each block that answers a query on a GPU, 1 to 1,024. All of them run the function.
         blocks: that answer a query together on a GPU.
+        contract: lets compilers make one fused multiply-add of a product and a sum, which is faster and rounds once.
+            Answers may then differ in their last bits between devices, and from those of plain Python.
 
     >>> @operator(query="i8", answer="i8")
     ... def double(group, query, answer):
@@ -117,7 +126,9 @@ def operator(
     >>> double.answer_in_python([1, 2])
     array([2, 4])
     """
-    return lambda function: PythonOperator(function, query, answer, sample, reference, threads, blocks)
+    return lambda function: PythonOperator(
+        function, query, answer, sample, reference, threads, blocks, contract=contract
+    )
 
 
 def _state_names(function: Function) -> tuple[str, ...]:
