@@ -1,7 +1,7 @@
 # headrace_unity(target most source...): with HEADRACE_UNITY, the C++ sources of a folder are compiled as one file, `most`
 # of them at most, so that what they include is read once and all processors have something to do. Names in unnamed
 # namespaces must differ within such a file. Sources with options of their own, kernels without CUDA among them, stay
-# apart. See docs/decisions/0089-compile-folders-as-one-where-nothing-is-kept.md.
+# apart. See docs/decisions/0089-use-unity-builds-without-cached-objects.md.
 function(headrace_unity target most)
   if(NOT HEADRACE_UNITY)
     return()
