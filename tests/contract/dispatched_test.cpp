@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -273,6 +275,50 @@ TEST_P(Dispatched, EnginesThatShareADeviceAnswerAtTheSameTime) {
   Engine third(device(), light, half);
   Client to_third = third.connect();
   ASSERT_NO_FATAL_FAILURE(exchange(to_third, light, 0, 100));
+}
+
+/// The multiprocessors that answer `count` queries of where_operator().
+std::set<std::uint32_t> multiprocessors_of(Engine& engine, std::size_t count) {
+  Client client = engine.connect();
+  std::set<std::uint32_t> seen;
+  std::size_t sent = 0;
+  std::size_t back = 0;
+  while (back < count) {
+    while (sent < count && client.submit(query_of(headrace::testing::where_operator(), sent))) ++sent;
+    client.poll([&](const Completion& done) {
+      ASSERT_TRUE(headrace::testing::succeeded(done.status));
+      std::uint32_t which = 0;
+      std::memcpy(&which, done.answer.data(), sizeof(which));
+      seen.insert(which);
+      ++back;
+    });
+  }
+  return seen;
+}
+
+TEST_P(Dispatched, PoolsHaveMultiprocessorsOfTheirOwn) {
+  const auto all = static_cast<std::uint32_t>(device().properties().multiprocessor_count);
+  const Operator where = headrace::testing::where_operator();
+  for (Plan plan : both(4096)) {
+    SCOPED_TRACE(plan.answer_inline ? "inline" : "");
+    plan.clients_max = 4;
+    plan.share = 0.25;
+    Engine first(device(), where, plan);
+    plan.share = 0.5;
+    Engine second(device(), where, plan);
+    const auto expect = [&](double one, double other) {
+      const std::set<std::uint32_t> ones = multiprocessors_of(first, 20'000);
+      const std::set<std::uint32_t> others = multiprocessors_of(second, 20'000);
+      if (device().properties().host_cores) return;  // which have one number
+      EXPECT_EQ(ones.size(), static_cast<std::size_t>(all * one));
+      EXPECT_EQ(others.size(), static_cast<std::size_t>(all * other));
+      for (const std::uint32_t which : ones) EXPECT_FALSE(others.contains(which)) << which;
+    };
+    ASSERT_NO_FATAL_FAILURE(expect(0.25, 0.5));
+    second.set_share(0.25);
+    first.set_share(0.75);
+    ASSERT_NO_FATAL_FAILURE(expect(0.75, 0.25));
+  }
 }
 
 TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {

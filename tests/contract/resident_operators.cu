@@ -60,7 +60,34 @@ struct Uneven {
   }
 };
 
+struct Where {
+  static constexpr const char* kName = "test::where";
+  [[maybe_unused]] static constexpr bool kAnswersInline = true;
+  using Query = std::uint32_t;
+  using Answer = std::uint32_t;
+  struct State {};
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& /*state*/, const Query* /*query*/, Answer* answer) {
+    const std::uint64_t until = group.clock_ns() + kBusyNs;  // so that other blocks take the queries behind
+    while (group.clock_ns() < until) group.relax();
+    if (group.rank() == 0) *answer = group.multiprocessor();
+  }
+
+ private:
+  static constexpr std::uint64_t kBusyNs = 20'000;
+};
+
 }  // namespace
+
+serve::Operator where_operator() {
+  return serve::make_operator<Where>(
+      {.blocks = 1, .threads = 128}, [](Device) { return serve::make_state(Where::State{}); },
+      [](std::uint64_t number, std::byte* query) {
+        const auto value = static_cast<Where::Query>(number);
+        std::memcpy(query, &value, sizeof(value));
+      });
+}
 
 serve::Operator uneven_operator(std::uint32_t blocks) {
   return serve::make_operator<Uneven>(

@@ -68,4 +68,7 @@ class Hold {
 /// Answers a number with 13 bytes of its own, the last of them behind the last whole word.
 [[nodiscard]] serve::Operator uneven_operator(std::uint32_t blocks);
 
+/// Answers every query with the multiprocessor that answers it, after 20 us.
+[[nodiscard]] serve::Operator where_operator();
+
 }  // namespace headrace::testing

@@ -297,6 +297,23 @@ def test_bounds_are_checked_where_numba_is_told_to(device, tmp_path: Path):
     assert (done.returncode, done.stdout) == (0, "9\ndevice fault\n"), done.stderr
 
 
+def rounding(group, query, answer):  # noqa: ARG001
+    """What a product loses by rounding, where it is fused with the difference; else 0."""
+    answer[0] = query.x * query.y - query.product
+
+
+def test_products_and_sums_are_fused_where_that_is_asked_for(device):
+    types = {"query": [("x", "f8"), ("y", "f8"), ("product", "f8")], "answer": "f8"}
+    x, y = 1 + 2.0**-30, 1 - 2.0**-31
+    asked = np.array((x, y, x * y), types["query"])
+    lost = -(2.0**-61)  # of 1 + 2^-31 - 2^-61
+    for contract, expected in ((False, 0), (True, lost), (False, 0)):
+        made = operator(**types, contract=contract)(rounding)()
+        for rung in SERVING:
+            with headrace.Engine(device, made, rung.plan) as engine, engine.connect() as client:
+                assert client.ask(asked) == expected, (contract, rung.id)
+
+
 def test_arrays_of_a_gpu_are_used_where_they_lie(device):
     if not device.startswith("cuda"):
         pytest.skip("no GPU")
