@@ -23,9 +23,9 @@ _STEPS = 64
 )
 def light_in_python(group, query, answer):  # noqa: ANN001, ANN201, D103
     total = np.int64(0)
-    for i in range(group.rank, len(query), group.size):
+    for i in group.each(len(query)):
         total += query[i]
-    for lane in range(group.rank, _LANES, group.size):
+    for lane in group.each(_LANES):
         a = np.float32(query[lane] >> 8) * np.float32(2.0**-24)
         b = np.float32(1) - a
         for _ in range(_STEPS):
@@ -33,7 +33,7 @@ def light_in_python(group, query, answer):  # noqa: ANN001, ANN201, D103
             b = b * np.float32(2.0**-12 - 1) + np.float32(0.875)
         total += 31 * np.int64(a * np.float32(2.0**24)) + np.int64(b * np.float32(2.0**24))
     total = group.sum(total)
-    for i in range(group.rank, len(answer), group.size):
+    for i in group.each(len(answer)):
         answer[i] = total + i
 
 

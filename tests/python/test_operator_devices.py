@@ -297,6 +297,26 @@ def test_bounds_are_checked_where_numba_is_told_to(device, tmp_path: Path):
     assert (done.returncode, done.stdout) == (0, "9\ndevice fault\n"), done.stderr
 
 
+def each_counted(group, query, answer):
+    """How many of the numbers are this thread's, and their sum."""
+    count, total = 0, 0
+    for i in group.each(query[0]):
+        count += 1
+        total += i
+    answer[0] = group.sum(count)
+    answer[1] = group.sum(total)
+
+
+def test_each_number_is_one_threads(device):
+    made = operator(query="u4", answer=("i8", 2), threads=96)(each_counted)()
+    counts = np.array([0, 1, 31, 95, 96, 97, 5000], np.uint32)
+    for rung in SERVING:
+        with headrace.Engine(device, made, rung.plan) as engine, engine.connect() as client:
+            answers, status = client.ask_many(counts)
+            assert not status.any()
+            assert [tuple(map(int, one)) for one in answers] == [(n, n * (n - 1) // 2) for n in map(int, counts)]
+
+
 def rounding(group, query, answer):  # noqa: ARG001
     """What a product loses by rounding, where it is fused with the difference; else 0."""
     answer[0] = query.x * query.y - query.product

@@ -40,7 +40,7 @@ def _key(
     query: np.dtype[Any],
     answer: np.dtype[Any],
     state: Sequence[StateType],
-    contract: bool,  # noqa: FBT001 # private
+    contract: bool,
 ) -> str | None:
     return code_cache.key(function, (query, answer, *state), ("host", version_of("numba"), contract))
 

@@ -50,4 +50,5 @@ for _name in ATTRIBUTES:
 overload_method(GroupType, "sync")(lambda group: lambda group: None)  # noqa: ARG005
 for _name in ("sum", "any", "broadcast"):
     overload_method(GroupType, _name)(lambda group, value: lambda group, value: value)  # noqa: ARG005
+overload_method(GroupType, "each")(lambda group, count: lambda group, count: range(count))  # noqa: ARG005
 overload_method(GroupType, "shared")(lambda group, shape, dtype: lambda group, shape, dtype: np.empty(shape, dtype))  # noqa: ARG005

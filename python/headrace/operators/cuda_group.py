@@ -8,7 +8,8 @@ import numpy as np
 from numba import cuda
 from numba.core.errors import TypingError
 from numba.cuda import types
-from numba.cuda.cgutils import create_struct_proxy, voidptr_t
+from numba.cuda.cgutils import alloca_once_value, create_struct_proxy, voidptr_t
+from numba.cuda.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.cuda.extending import intrinsic, models, overload_attribute, overload_method, register_model
 from numba.cuda.np.numpy_support import carray
 
@@ -79,7 +80,54 @@ overload_attribute(GroupType, "thread_count")(
 )
 
 
+class EachType(types.SimpleIteratorType):
+    """What group.each() gives: every `step`th number below a limit."""
+
+    def __init__(self) -> None:
+        super().__init__("headrace.cuda.Each", types.int64)
+
+
+@register_model(EachType)
+class _EachModel(models.StructModel):
+    def __init__(self, manager: object, kind: object) -> None:
+        super().__init__(
+            manager, kind, [("next", types.CPointer(types.int64)), ("end", types.int64), ("step", types.int64)]
+        )
+
+
+@intrinsic
+def _each(_typing: object, first: object, end: object, step: object) -> Any:  # noqa: ANN401, ARG001
+    made = EachType()
+
+    def generate(context: Any, builder: Any, _signature: object, arguments: Any) -> Any:  # noqa: ANN401
+        each = create_struct_proxy(made)(context, builder)
+        each.next = alloca_once_value(builder, arguments[0])
+        each.end, each.step = arguments[1:]
+        return each._getvalue()
+
+    return made(types.int64, types.int64, types.int64), generate
+
+
+@lower_builtin("iternext", EachType)
+@iternext_impl(RefType.UNTRACKED)
+def _next_of_each(context: Any, builder: Any, signature: Any, arguments: Any, result: Any) -> None:  # noqa: ANN401
+    each = create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+    number = builder.load(each.next)
+    valid = builder.icmp_signed("<", number, each.end)
+    result.set_valid(valid)
+    with builder.if_then(valid):
+        result.yield_(number)
+        builder.store(builder.add(number, each.step, flags=["nsw"]), each.next)
+
+
 # Numba compares the names of parameters, annotations included: these have none.
+@overload_method(GroupType, "each")
+def _each_of(group, count):  # noqa: ANN001, ANN202, ARG001
+    if not isinstance(types.unliteral(count), (types.Integer, types.Boolean)):
+        raise TypingError(f"group.each() takes a whole number, not {count}")
+    return lambda group, count: _each(np.int64(group.thread), np.int64(count), np.int64(group.thread_count))
+
+
 @overload_method(GroupType, "sync")
 def _sync(group):  # noqa: ANN001, ANN202, ARG001
     return lambda group: cuda.syncthreads()  # noqa: ARG005

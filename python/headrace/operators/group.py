@@ -14,7 +14,7 @@ class Group:
     A query is answered by `block_count` blocks of `size` threads. A CPU device has one block of one thread, so that
     every sum has one summand. Write loops that any number of threads may share:
 
-        for i in range(group.thread, len(rows), group.thread_count): ...
+        for i in group.each(len(rows)): ...
 
     Attributes:
         rank: this thread among those of its block.
@@ -31,6 +31,13 @@ class Group:
     block_count = 1
     thread = 0
     thread_count = 1
+
+    def each(self, count: int) -> range:
+        """This thread's part of the numbers from 0 to `count` - 1: every `thread_count`th, from `thread` on.
+
+        On a GPU it is faster than a range with that step, for which Numba divides to find how many numbers it has.
+        """
+        return range(self.thread, count, self.thread_count)
 
     def sync(self) -> None:
         """Waits for all threads of the block; what they wrote before can be read after it."""
