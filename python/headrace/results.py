@@ -170,12 +170,16 @@ def conditions(plan: Plan, load: LoadResult, generators: int, shared: Json) -> J
     }
 
 
+def _short(value: Any) -> str:  # noqa: ANN401
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def describe(about: Json) -> str:
     """Conditions in words, for a table's cell."""
     return ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in about.items()
-        if name not in ("verified", "disturbed")
+        f"{name} {_short(value)}" for name, value in about.items() if name not in ("verified", "disturbed")
     )
 
 

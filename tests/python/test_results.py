@@ -1,6 +1,7 @@
 """The results form, and the page made from it."""
 
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,6 +55,23 @@ def test_render(tmp_path: Path):
     assert "| `ladder.light.qps` | 25,000,000 queries/s | 50,000,000 (compute) | 50.0% |" in page
     assert "commit abc1234: `headrace ladder` ([ladder.h100-16.json](ladder.h100-16.json))" in page
     assert "not.verified" not in page
+
+
+def test_conditions_that_rows_share_stand_above_them_with_what_the_topic_measures(tmp_path: Path):
+    content = json.loads(json.dumps(CONTENT))
+    content["rows"][1]["conditions"] = {"threads": 8, "seed": 1}
+    (tmp_path / "ladder.h100-16.json").write_text(json.dumps(content))
+    (tmp_path / "about.toml").write_text('ladder = "How high it is."')
+    page = results_page.render(tmp_path)
+    assert "\n\nHow high it is.\n\n" in page
+    assert "Conditions of all rows to which they apply: threads 8\n" in page
+    assert "| seed 1 |" in page
+
+
+def test_every_topic_of_the_project_is_explained():
+    folder = Path(__file__).parents[2] / "docs" / "results"
+    about = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
+    assert {json.loads(file.read_text(encoding="utf-8"))["topic"] for file in folder.glob("*.json")} == set(about)
 
 
 def test_the_page_of_the_project_is_current():
