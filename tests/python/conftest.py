@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_server import CommandServer
 
 import headrace
 
@@ -43,20 +44,21 @@ def _clients_of_gevent_end_here() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def run() -> Run:
+def run() -> Iterator[Run]:
     """Runs the command line as a process; keywords are its environment."""
+    server = CommandServer()
+    limit = 300
 
     def run_headrace(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "headrace", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-            env={**os.environ, "COLUMNS": "100", **environment},
-        )
+        words = list(map(str, arguments))
+        variables = {**os.environ, "COLUMNS": "100", **environment}
+        if server.runs(variables):
+            return server.run(words, variables, limit)
+        command = [sys.executable, "-m", "headrace", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit, env=variables)
 
-    return run_headrace
+    yield run_headrace
+    server.close()
 
 
 @pytest.fixture(scope="session")
