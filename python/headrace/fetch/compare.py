@@ -1,53 +1,80 @@
 """Whether a result is what another engine gives."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 TOLERANCE = 1e-9
+_TINY = 1e-300
 
 
 def difference(ours: pa.Table, theirs: pa.Table, keys: Sequence[str] = (), order: Sequence[str] = ()) -> str | None:
     """What is different, or None: floats to TOLERANCE relative, everything else exact.
 
     Rows are matched by `keys`, or where there are none in the order of each. Columns in `order` have to be in the same
-    order in both.
+    order in both. Numbers and texts may have different types of Arrow in both.
     """
     if ours.column_names != theirs.column_names:
         return f"columns are {ours.column_names}, not {theirs.column_names}"
     if ours.num_rows != theirs.num_rows:
         return f"there are {ours.num_rows} rows, not {theirs.num_rows}"
     for name in order:
-        if not _same_columns(ours.column(name).to_pylist(), theirs.column(name).to_pylist()):
+        if not _same(ours.column(name), theirs.column(name)).all():
             return f"rows are in another order of {name}"
-    mine, other = (_rows(table, keys) for table in (ours, theirs))
-    for left, right in zip(mine, other, strict=True):
-        if not _same_columns(left, right):
-            return f"a row is {left}, not {right}"
-    return None
+    mine, other = (_in_order_of(keys, _plain(table)) for table in (ours, theirs))
+    same = np.ones(mine.num_rows, np.bool_)
+    for left, right in zip(mine.columns, other.columns, strict=True):
+        same &= _same(left, right)
+    if same.all():
+        return None
+    row = int(np.argmin(same))
+    left, right = (tuple(column[row].as_py() for column in table.columns) for table in (mine, other))
+    return f"a row is {left}, not {right}"
 
 
-def _rows(table: pa.Table, keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    places = [table.column_names.index(key) for key in keys]
-    return sorted(rows, key=lambda row: [_sortable(row[place]) for place in places]) if places else rows
+def _plain(table: pa.Table) -> pa.Table:
+    """A table whose columns have no dictionaries: these are not sorted by their values."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, table.column_names)
 
 
-def _sortable(value: Any) -> tuple[int, Any]:  # noqa: ANN401
-    if value is None:
-        return (2, 0)
-    if isinstance(value, float) and math.isnan(value):
-        return (1, 0)
-    return (0, value)
+def _in_order_of(keys: Sequence[str], table: pa.Table) -> pa.Table:
+    if not keys:
+        return table
+    return table.take(pc.sort_indices(table, sort_keys=[(key, "ascending") for key in keys]))
 
 
-def _same_columns(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    return all(_same(one, other) for one, other in zip(left, right, strict=True))
+def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """For each row, whether the values are the same."""
+    left, right = (one.combine_chunks() for one in _plain(pa.table([left, right], ["left", "right"])).columns)
+    if pa.types.is_floating(left.type) and pa.types.is_floating(right.type):
+        close: NDArray[np.bool_] = _close(_numbers(left), _numbers(right))
+        close &= np.asarray(left.is_null()) == np.asarray(right.is_null())
+        return close
+    found: NDArray[np.bool_]
+    try:
+        equal = pc.equal(left, right if left.type == right.type else right.cast(left.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # another kind of value, or one that the type cannot hold
+        found = np.array([bool(one == other) for one, other in zip(left.to_pylist(), right.to_pylist(), strict=True)])
+    else:
+        found = np.asarray(equal.fill_null(False)) | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
+    return found
 
 
-def _same(left: Any, right: Any) -> bool:  # noqa: ANN401
-    if isinstance(left, float) and isinstance(right, float):
-        return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=1e-300)
-    return bool(left == right)
+def _numbers(column: pa.Array) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = np.asarray(column.cast(pa.float64()).fill_null(0.0))
+    return numbers
+
+
+def _close(left: NDArray[np.float64], right: NDArray[np.float64]) -> Any:  # noqa: ANN401 # an array of bool
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(left - right) <= np.maximum(TOLERANCE * np.maximum(np.abs(left), np.abs(right)), _TINY)
+    finite = np.isfinite(left) & np.isfinite(right)
+    return (near & finite) | (left == right) | (np.isnan(left) & np.isnan(right))
