@@ -20,26 +20,32 @@ _READ_EARLY = ("LD_", "PYTHON", "ASAN_", "TSAN_", "UBSAN_", "OMP_", "OPENBLAS_",
 """How variables begin that a process reads before it runs the command."""
 
 
-def _early(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_READ_EARLY)}
+def _inherited(environment: Mapping[str, str]) -> object:
+    """What a process has from the one that starts it, besides what a message can say."""
+    early = {name: value for name, value in environment.items() if name.startswith(_READ_EARLY)}
+    mask = os.umask(0)
+    os.umask(mask)
+    namespaces = [Path(f"/proc/thread-self/ns/{name}").readlink() for name in ("net", "mnt", "user")]
+    ignored = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is signal.SIG_IGN]
+    return early, mask, namespaces, ignored, os.geteuid()
 
 
 class CommandServer:
     """A process that has loaded the command line, and waits for words to run it with. One command at a time."""
 
     def __init__(self) -> None:
-        self._environment = dict(os.environ)
+        self._inherited = _inherited(os.environ)
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MESSAGE_MOST)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=self._environment
+                [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
             )
 
     def runs(self, environment: Mapping[str, str]) -> bool:
         """Whether a command with these variables is the same here as one that is started anew."""
-        return _early(environment) == _early(self._environment)
+        return _inherited(environment) == self._inherited
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], timeout: float
