@@ -30,7 +30,7 @@ struct SweepLaunch {
   SweepCut watched;  ///< Where changes are added up.
 };
 
-/// What is launched together: a pass over memory, and phases after it, which find what it has left.
+/// Launches that belong together: a pass over memory, and the phases after it, which read its results.
 struct Launches {
   std::vector<SweepLaunch> sweeps;
   std::vector<PhaseLaunch> phases;
