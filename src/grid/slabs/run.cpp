@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSlabsAhead = 3;
 
 /// These boxes where they have any of these rows.
-[[nodiscard]] std::vector<Box> within_rows(const std::vector<Box>& boxes, std::size_t axis, Rows rows) {
+[[nodiscard]] std::vector<Box> within_rows(const std::vector<Box>& boxes, std::size_t axis, RowRange rows) {
   std::vector<Box> found;
   for (Box box : boxes) {
     box.low[axis] = std::max(box.low[axis], rows.first);
@@ -70,7 +70,7 @@ Status SlabGrid::run_visit(const Plan& plan, std::uint64_t steps_done) {
   turn_ = 1 - turn_;
   stored_to_[turn_].clear();
   for (std::int64_t first = 0; first < row_count(); first += plan.slab_rows) {
-    const Rows rows{.first = first, .end = std::min(first + plan.slab_rows, row_count())};
+    const RowRange rows{.first = first, .end = std::min(first + plan.slab_rows, row_count())};
     const Slab slab{.rows = rows, .first = first == 0, .last = rows.end == row_count()};
     const std::size_t back = stored_to_[turn_].size();
     Status status = back < kSlabsAhead ? Status() : stored_[turn_][back - kSlabsAhead].wait();
@@ -106,8 +106,8 @@ Status SlabGrid::bring(const Plan& plan, const Slab& slab) {
 
 Status SlabGrid::compute(const Plan& plan, const Slab& slab, std::uint64_t steps_done) {
   for (const Operation& operation : plan.visit->operations) {
-    const Rows rows{.first = slab.first ? 0 : slab.rows.first - operation.lag,
-                    .end = slab.last ? row_count() : slab.rows.end - operation.lag};
+    const RowRange rows{.first = slab.first ? 0 : slab.rows.first - operation.lag,
+                        .end = slab.last ? row_count() : slab.rows.end - operation.lag};
     const std::vector<Box> boxes = within_rows(operation.boxes, axis_, rows);
     const Status status = boxes.empty() ? Status() : launch(operation, boxes, slab.rows.end, steps_done);
     if (!status) return status;
@@ -148,11 +148,11 @@ Status SlabGrid::launch(const Operation& operation, const std::vector<Box>& boxe
 
 /// The last slab takes away what it lagged behind, too, which may be more than the way out holds at once.
 Status SlabGrid::take_away(const Plan& plan, const Slab& slab) {
-  const Rows rows{.first = slab.first ? 0 : std::max<std::int64_t>(slab.rows.first - plan.visit->end_lag, 0),
-                  .end = slab.last ? row_count() : slab.rows.end - plan.visit->end_lag};
+  const RowRange rows{.first = slab.first ? 0 : std::max<std::int64_t>(slab.rows.first - plan.visit->end_lag, 0),
+                      .end = slab.last ? row_count() : slab.rows.end - plan.visit->end_lag};
   Status status;
   for (std::int64_t first = rows.first; first < rows.end && status; first += plan.slab_rows) {
-    const Rows some{.first = first, .end = std::min(first + plan.slab_rows, rows.end)};
+    const RowRange some{.first = first, .end = std::min(first + plan.slab_rows, rows.end)};
     status = compute_.wait_for(unloaded_);
     if (status) status = window_->pack(compute_, plan.out, some);
     if (status) status = compute_.record(packed_);

@@ -51,7 +51,7 @@ class SlabGrid {
   };
   /// A slab of a visit.
   struct Slab {
-    Rows rows;
+    RowRange rows;
     bool first = false;
     bool last = false;
   };

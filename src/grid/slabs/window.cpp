@@ -111,11 +111,11 @@ std::size_t SlabWindow::slice_bytes() const noexcept {
   return static_cast<std::size_t>(axis_ == 2 ? layout_.plane : layout_.pitch) * layout_.value_bytes;
 }
 
-Rows SlabWindow::common(const HostPiece& piece, Rows rows) const noexcept {
+RowRange SlabWindow::common(const HostPiece& piece, RowRange rows) const noexcept {
   return {.first = std::max(rows.first, piece.box.low[axis_]), .end = std::min(rows.end, piece.box.high[axis_])};
 }
 
-BoxCopy SlabWindow::box_copy(const HostPiece& piece, Rows rows) const noexcept {
+BoxCopy SlabWindow::box_copy(const HostPiece& piece, RowRange rows) const noexcept {
   BoxCopy made;
   for (std::size_t along = 0; along < 3; ++along) made.size[along] = static_cast<std::int32_t>(piece.box.size(along));
   made.size[axis_] = static_cast<std::int32_t>(rows.count());
@@ -130,10 +130,10 @@ Status SlabWindow::flush(StreamRef stream) noexcept {
   return copied;
 }
 
-Status SlabWindow::copy_in(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept {
+Status SlabWindow::copy_in(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept {
   for (const Transfer& transfer : transfers) {
     const HostPiece& piece = *transfer.piece;
-    const Rows its = common(piece, rows);
+    const RowRange its = common(piece, rows);
     if (its.count() <= 0) continue;
     const std::byte* const from =
         piece.data + static_cast<std::size_t>(its.first - piece.box.low[axis_]) * piece.slice_bytes;
@@ -144,10 +144,10 @@ Status SlabWindow::copy_in(StreamRef stream, std::span<const Transfer> transfers
   return {};
 }
 
-Status SlabWindow::copy_out(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept {
+Status SlabWindow::copy_out(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept {
   for (const Transfer& transfer : transfers) {
     const HostPiece& piece = *transfer.piece;
-    const Rows its = common(piece, rows);
+    const RowRange its = common(piece, rows);
     if (its.count() <= 0) continue;
     std::byte* const to = piece.data + static_cast<std::size_t>(its.first - piece.box.low[axis_]) * piece.slice_bytes;
     const Status copied =
@@ -157,10 +157,10 @@ Status SlabWindow::copy_out(StreamRef stream, std::span<const Transfer> transfer
   return {};
 }
 
-Status SlabWindow::unpack(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept {
+Status SlabWindow::unpack(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept {
   for (const Transfer& transfer : transfers) {
     const HostPiece& piece = *transfer.piece;
-    const Rows its = common(piece, rows);
+    const RowRange its = common(piece, rows);
     if (its.count() <= 0) continue;
     const std::byte* const from = in_ + transfer.offset;
     if (piece.whole_rows) {
@@ -180,10 +180,10 @@ Status SlabWindow::unpack(StreamRef stream, std::span<const Transfer> transfers,
   return flush(stream);
 }
 
-Status SlabWindow::pack(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept {
+Status SlabWindow::pack(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept {
   for (const Transfer& transfer : transfers) {
     const HostPiece& piece = *transfer.piece;
-    const Rows its = common(piece, rows);
+    const RowRange its = common(piece, rows);
     if (its.count() <= 0) continue;
     std::byte* const to = out_ + transfer.offset;
     if (piece.whole_rows) {
@@ -210,7 +210,7 @@ Status SlabWindow::keep(StreamRef stream, FieldSet slots, const std::vector<std:
   if (down <= 0) return {};
   // Rows that are copied at once do not overlap.
   for (std::int64_t done = 0; done < kept; done += down) {
-    const Rows rows{.first = first + done, .end = first + std::min(done + down, kept)};
+    const RowRange rows{.first = first + done, .end = first + std::min(done + down, kept)};
     for (std::size_t slot = 0; slot < static_cast<std::size_t>(slots_); ++slot) {
       if (!slots.contains(static_cast<int>(slot))) continue;
       const bool parts = slot < pieces.size() && !pieces[slot].empty() && !pieces[slot].front().whole_rows;
@@ -221,7 +221,7 @@ Status SlabWindow::keep(StreamRef stream, FieldSet slots, const std::vector<std:
         continue;
       }
       for (const HostPiece& piece : pieces[slot]) {
-        const Rows its = common(piece, rows);
+        const RowRange its = common(piece, rows);
         if (its.count() <= 0) continue;
         BoxCopy& copy = copies_.emplace_back(box_copy(piece, its));
         Offsets low = piece.box.low;
@@ -249,9 +249,9 @@ Status SlabWindow::copy_cells(StreamRef stream, std::span<const Box> boxes, std:
   return flush(stream);
 }
 
-Status SlabWindow::clear(StreamRef stream, FieldSet slots, Rows rows) noexcept {
-  const Rows its{.first = std::max(rows.first, layout_.own.low[axis_]),
-                 .end = std::min(rows.end, layout_.own.high[axis_])};
+Status SlabWindow::clear(StreamRef stream, FieldSet slots, RowRange rows) noexcept {
+  const RowRange its{.first = std::max(rows.first, layout_.own.low[axis_]),
+                     .end = std::min(rows.end, layout_.own.high[axis_])};
   if (its.count() <= 0) return {};
   for (std::size_t slot = 0; slot < static_cast<std::size_t>(slots_); ++slot) {
     if (!slots.contains(static_cast<int>(slot))) continue;

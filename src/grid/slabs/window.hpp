@@ -25,7 +25,7 @@ struct Transfer {
 };
 
 /// Rows of the domain, from `first` up to but not including `end`.
-struct Rows {
+struct RowRange {
   std::int64_t first = 0;
   std::int64_t end = 0;
   [[nodiscard]] std::int64_t count() const noexcept { return end - first; }
@@ -67,10 +67,10 @@ class SlabWindow {
   [[nodiscard]] FieldTable table(const Slots& slots) const noexcept;
 
   // Each enqueues copies of rows of the domain.
-  [[nodiscard]] Status copy_in(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept;
-  [[nodiscard]] Status unpack(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept;
-  [[nodiscard]] Status pack(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept;
-  [[nodiscard]] Status copy_out(StreamRef stream, std::span<const Transfer> transfers, Rows rows) noexcept;
+  [[nodiscard]] Status copy_in(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept;
+  [[nodiscard]] Status unpack(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept;
+  [[nodiscard]] Status pack(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept;
+  [[nodiscard]] Status copy_out(StreamRef stream, std::span<const Transfer> transfers, RowRange rows) noexcept;
   /// Copies the last `kept` rows up to `end_row` to the beginning: of each slot all cells, or those of its pieces.
   [[nodiscard]] Status keep(StreamRef stream, FieldSet slots, const std::vector<std::vector<HostPiece>>& pieces,
                             std::int64_t kept, std::int64_t end_row) noexcept;
@@ -78,7 +78,7 @@ class SlabWindow {
   [[nodiscard]] Status copy_cells(StreamRef stream, std::span<const Box> boxes, std::size_t from,
                                   std::size_t to) noexcept;
   /// Sets rows to 0.
-  [[nodiscard]] Status clear(StreamRef stream, FieldSet slots, Rows rows) noexcept;
+  [[nodiscard]] Status clear(StreamRef stream, FieldSet slots, RowRange rows) noexcept;
   /// Gives every cell of a slot a value. Waits.
   [[nodiscard]] Status fill(StreamRef stream, std::size_t slot, const std::byte* value) noexcept;
 
@@ -88,8 +88,8 @@ class SlabWindow {
   [[nodiscard]] std::byte* slice(std::size_t slot, std::int64_t row) const noexcept;
   [[nodiscard]] std::size_t slice_bytes() const noexcept;
   /// The rows of a piece among these.
-  [[nodiscard]] Rows common(const HostPiece& piece, Rows rows) const noexcept;
-  [[nodiscard]] BoxCopy box_copy(const HostPiece& piece, Rows rows) const noexcept;
+  [[nodiscard]] RowRange common(const HostPiece& piece, RowRange rows) const noexcept;
+  [[nodiscard]] BoxCopy box_copy(const HostPiece& piece, RowRange rows) const noexcept;
   [[nodiscard]] Status flush(StreamRef stream) noexcept;
 
   PartLayout layout_;
