@@ -175,7 +175,8 @@ class Simulation {
   void get_bytes(int field, TypeKey value_type, void* values, std::size_t count);
 
   /// Does `count` steps, and waits for them. In Mode::resident throws DeviceError (Errc::hung) that names the part for
-  /// which others, or the host, have waited longer than SimulationOptions::wait_limit.
+  /// which others, or the host, have waited longer than SimulationOptions::wait_limit. For a domain in slabs throws
+  /// DeviceError if the host has no page-locked memory for the fields.
   void step(std::uint64_t count);
 
   /// Does `count` steps, and returns for each the norms of its change to the stencil's watched field (kWatched). Passes
