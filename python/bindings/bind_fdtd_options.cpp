@@ -35,7 +35,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
                   const std::string& passes, int pass_steps, double wait_limit, std::int64_t cpml,
                   const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
                   const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides,
-                  int pole_values) {
+                  int pole_values, std::size_t device_memory, int visit_steps) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -48,6 +48,8 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
                         .passes = grid::parse_passes(passes),
                         .pass_steps = pass_steps,
                         .wait_limit = to_duration("wait_limit", wait_limit),
+                        .device_memory_bytes = device_memory,
+                        .visit_steps = visit_steps,
                         .ranks = std::move(ranks)};
   options.cpml.cells = cpml;
   if (grading) {
@@ -107,7 +109,8 @@ void bind_fdtd_options(nb::module_& module) {
       .def("__init__", &make_options, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a,
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
-           "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0)
+           "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0, "device_memory"_a = 0,
+           "visit_steps"_a = 0)
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },

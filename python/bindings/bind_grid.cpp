@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -51,15 +53,34 @@ void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
   new (self) Fdtd(options);
 }
 
+/// The fewest steps that a call should do: those between exchanges, or two visits of slabs, of which the second comes
+/// in while the first is on its way out.
+[[nodiscard]] std::uint64_t steps_at_once(const Fdtd& fdtd) {
+  if (const auto slabs = fdtd.simulation().slabs()) return 2 * slabs->steps;
+  return static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
+}
+
+/// A domain in slabs: rows of each, how many there are, steps of a visit, bytes that one copies in and out, bytes on
+/// the device and on the host.
+using Slabs =
+    std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t>;
+
+[[nodiscard]] std::optional<Slabs> slabs_of(const Fdtd& fdtd) {
+  const auto slabs = fdtd.simulation().slabs();
+  if (!slabs) return std::nullopt;
+  return Slabs(slabs->rows, slabs->count, slabs->steps, slabs->bytes_in, slabs->bytes_out, slabs->device_bytes,
+               slabs->host_bytes);
+}
+
 /// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
 /// exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
   // A tenth of a second or so.
   const bool on_cpu = fdtd.options().devices.front().properties().host_cores;
   const std::int64_t updates = std::int64_t{1} << (on_cpu ? 27 : 33);
-  const auto redundant = static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
   const std::int64_t steps = std::clamp<std::int64_t>(updates / fdtd.options().extent.cells(), 1, 1024);
-  return std::max<std::uint64_t>(static_cast<std::uint64_t>(steps) / redundant, 1) * redundant;
+  const std::uint64_t whole = steps_at_once(fdtd);
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(steps) / whole, 1) * whole;
 }
 
 void step_fdtd(Fdtd& self, std::uint64_t count, std::uint64_t check_every) {
@@ -258,6 +279,11 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("mode", [](const Fdtd& self) { return grid::to_string(self.simulation().options().mode); })
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
       .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
+      .def_prop_ro("steps_at_once", &steps_at_once, "The fewest steps that a call should do.")
+      .def_prop_ro(
+          "slabs", &slabs_of,
+          "Where the domain is in slabs: rows of each, their number, steps of a visit, bytes that one copies in "
+          "and out, bytes on the device and on the host.")
       .def_prop_ro("parts", &parts, "The device of each part of this process, and its cells.");
   bind_points(fdtd);
   bind_media(module);

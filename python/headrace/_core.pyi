@@ -3048,7 +3048,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ..., device_memory: int = ..., visit_steps: int = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -3132,6 +3132,16 @@ class FdtdCore:
 
     @property
     def moved_bytes(self) -> int: ...
+
+    @property
+    def steps_at_once(self) -> int:
+        """The fewest steps that a call should do."""
+
+    @property
+    def slabs(self) -> tuple[int, int, int, int, int, int, int] | None:
+        """
+        Where the domain is in slabs: rows of each, their number, steps of a visit, bytes that one copies in and out, bytes on the device and on the host.
+        """
 
     @property
     def parts(self) -> list[tuple[str, str]]:

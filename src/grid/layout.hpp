@@ -26,6 +26,13 @@ struct PartLayout {
   [[nodiscard]] std::int64_t at(const Offsets& cell) const noexcept {
     return (cell[0] - own.low[0]) + (cell[1] - own.low[1]) * pitch + (cell[2] - own.low[2]) * plane;
   }
+  /// From one field to the next: not a multiple of a large power of two, so that the same cell of many fields does not
+  /// fall into one set of a cache. The rest is no less than front_bytes can be.
+  [[nodiscard]] std::int64_t stride_bytes() const noexcept { return field_bytes + 256; }
+  /// The bytes of so many fields.
+  [[nodiscard]] std::size_t memory_bytes(int fields) const noexcept {
+    return static_cast<std::size_t>(stride_bytes()) * static_cast<std::size_t>(fields);
+  }
   [[nodiscard]] LocalBox local(const Box& box) const noexcept;
   /// A region without boxes yet.
   [[nodiscard]] Region region(const Extent& extent) const noexcept;

@@ -9,18 +9,11 @@ namespace headrace::grid {
 
 namespace {
 
-/// Between fields, so that the same cell of many fields does not fall into one set of a cache; no less than
-/// PartLayout::front_bytes can be.
-constexpr std::int64_t kSkewBytes = 256;
 /// A thread that enqueues is at most twice so many cycles ahead of its device.
 constexpr std::uint64_t kPaceCycles = 16;
 /// The sums of a turn.
 constexpr std::size_t kSums = kStepsWatched * ChangeSums::kSlots;
 constexpr std::size_t kSumBytes = kSums * sizeof(ChangeSums);
-
-[[nodiscard]] std::size_t memory_bytes(const PartLayout& layout, int fields) noexcept {
-  return static_cast<std::size_t>(layout.field_bytes + kSkewBytes) * static_cast<std::size_t>(fields);
-}
 
 [[nodiscard]] std::array<Event, 2> two_events(Device device) { return {Event(device), Event(device)}; }
 
@@ -31,7 +24,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       device_(device),
       layout_(layout),
       program_(program),
-      memory_(device, MemoryKind::device, memory_bytes(layout, program.field_count + program.spare_fields)),
+      memory_(device, MemoryKind::device, layout.memory_bytes(program.field_count + program.spare_fields)),
       body_(device),
       filled_(device),
       border_(two_events(device)),
@@ -43,7 +36,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       border_stream_(device, {.priority = Priority::high}),
       compute_(compute_stream_) {
   table_.base = memory_.data() + layout.front_bytes + layout.origin * static_cast<std::int64_t>(layout.value_bytes);
-  table_.stride_bytes = layout.field_bytes + kSkewBytes;
+  table_.stride_bytes = layout.stride_bytes();
   for (int field = 0; field < program.field_count + program.spare_fields; ++field) {
     table_.slots[field] = static_cast<std::uint8_t>(field);
   }

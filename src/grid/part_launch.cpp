@@ -30,12 +30,11 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
     const bool watches = watch_.sums != nullptr;
     const SweepCut& cut = watches ? launch.watched : launch.plain;
-    SweepRegion region = cut.region;
-    region.step = step + 1 - leg.steps;
+    const std::uint64_t first = step + 1 - leg.steps;
     SweepPlaces places{.from = table_, .to = {}};
     std::ranges::copy(after.slots, places.to);
     SweepWatch watch = watch_;
-    if (watches) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
+    if (watches) watch.sums += (first - watched_from_) * ChangeSums::kSlots;
     const Kernel& kernel = watches ? leg.sweep->watched : leg.sweep->kernel;
     SweepChain chain;
     if (cut.chained > 0) {
@@ -43,10 +42,8 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     } else {
       end_chain();
     }
-    LaunchShape shape = cut.shape;
-    shape.early = chain.after > 0;
-    void* arguments[] = {stencil_.data(), &places, &region, &chain, &watch};  // only a watched kernel takes the last
-    const Status launched = stream.launch(kernel, shape, std::span(arguments, watches ? 5 : 4));
+    const Status launched =
+        launch_pass(stream, kernel, stencil_.data(), cut, places, first, chain, watches ? &watch : nullptr);
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);
@@ -62,10 +59,7 @@ SweepChain Part::chain_to(const Kernel& kernel) noexcept {
 Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTable table, std::uint64_t step) noexcept {
   if (!launches.phases.empty()) end_chain();
   for (const PhaseLaunch& launch : launches.phases) {
-    Region region = launch.region;
-    region.step = step;
-    void* arguments[] = {stencil_.data(), &table, &region};
-    const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
+    const Status launched = launch_phase(stream, program_, stencil_.data(), launch, table, step);
     if (!launched) return launched;
   }
   return {};

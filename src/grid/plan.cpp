@@ -8,18 +8,11 @@
 
 #include "grid/legs.hpp"
 #include "grid/patches.hpp"
-#include "grid/runs.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
 
 namespace {
-
-constexpr std::uint32_t kPhaseThreads = 256;
-constexpr std::uint32_t kLanesMaxLog2 = 6;
-constexpr std::uint64_t kBlocksMax = 1 << 20;
-constexpr std::int64_t kVectorBytes = 16;
-constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
 
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
 struct Split {
@@ -46,15 +39,16 @@ struct Split {
   return made;
 }
 
-[[nodiscard]] bool is_in(const std::vector<int>& phases, std::size_t phase) {
-  return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
-}
-
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
           const StencilProgram& program, Device device)
-      : flow_(flow), layout_(layout), program_(program), device_(device), extent_(decomposition.extent()) {
+      : flow_(flow),
+        layout_(layout),
+        program_(program),
+        device_(device),
+        extent_(decomposition.extent()),
+        launcher_(layout, program, device, extent_) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -92,15 +86,10 @@ class Planner {
     if (!std::ranges::all_of(passes, is_pass)) return;
     for (Launches* const its : passes) {
       SweepLaunch& launch = its->sweeps.front();
-      cut_into_chain(launch.plain, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->kernel));
+      cut_into_chain(launch.plain, layout_.own, sweep->halo, layout_, launcher_.blocks_at_once(sweep->kernel));
       if (!program_.watched) continue;
-      cut_into_chain(launch.watched, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->watched));
+      cut_into_chain(launch.watched, layout_.own, sweep->halo, layout_, launcher_.blocks_at_once(sweep->watched));
     }
-  }
-
-  /// A kernel of which the device holds no block is refused when it is launched.
-  [[nodiscard]] std::uint32_t blocks_at_once(const Kernel& kernel) const {
-    return std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
   }
 
   /// A leg whose last step is the `step`th of the cycle.
@@ -110,11 +99,11 @@ class Planner {
     const std::vector<Box> patches = patched ? *leg.sweep->patches : std::vector<Box>();
     if (patched) add_patches(leg, patches, cycle, step);
     if (leg.sweep != nullptr && last) {
-      add_sweep(made.border, leg, outside(split_.border, patches));
-      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches), made.border);
+      launcher_.add_pass(made.border, *leg.sweep, outside(split_.border, patches));
+      launcher_.add_pass(made.interior, *leg.sweep, outside(std::span(&split_.interior, 1), patches), made.border);
     } else if (leg.sweep != nullptr) {
       const Box all = reached(cycle.kept[step]);
-      add_sweep(leg.launches, leg, outside(std::span(&all, 1), patches));
+      launcher_.add_pass(leg.launches, *leg.sweep, outside(std::span(&all, 1), patches));
     }
     // A pass reads nothing that it writes, so all of it is tail.
     const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
@@ -163,84 +152,7 @@ class Planner {
         for (const Box& allowed : *only) kept.push_back(box.intersect(allowed));
       }
     }
-    in_groups(std::move(kept), Region::kBoxesMax,
-              [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
-  }
-
-  /// Beside other launches, where there are any.
-  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes, const Launches& beside = {}) const {
-    in_groups(std::move(boxes), SweepRegion::kBoxesMax,
-              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some, beside)); });
-  }
-
-  /// So many at a time of those that have cells.
-  template <class Take>
-  static void in_groups(std::vector<Box> boxes, std::size_t most, const Take& take) {
-    std::erase_if(boxes, [](const Box& box) { return box.empty(); });
-    for (std::size_t first = 0; first < boxes.size(); first += most) {
-      take(std::span(boxes).subspan(first, std::min(most, boxes.size() - first)));
-    }
-  }
-
-  /// As many neighbouring threads in a row as fit the widest box; a block for each so many of them that the largest
-  /// needs.
-  [[nodiscard]] PhaseLaunch launch_of(std::size_t phase, std::span<const Box> boxes) const {
-    PhaseLaunch made{.phase = phase, .region = layout_.region(extent_), .shape = {}};
-    std::int64_t widest = 0;
-    for (std::size_t b = 0; b < boxes.size(); ++b) {
-      made.region.boxes[b] = layout_.local(boxes[b]);
-      widest = std::max(widest, boxes[b].size(0));
-    }
-    const bool vectors = widest >= kVectorCellsMin && is_in(program_.vectored, phase);
-    made.region.vectors = vectors ? 1 : 0;
-    const auto unit = vectors ? kVectorBytes / static_cast<std::int64_t>(program_.value_bytes) : 1;
-    // At most: where a box begins within a vector it has one more.
-    const auto units = [unit](std::int64_t cells) { return (cells + 2 * (unit - 1)) / unit; };
-    std::uint32_t lanes_log2 = 0;
-    while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < units(widest)) ++lanes_log2;
-    made.region.lanes_log2 = static_cast<std::int32_t>(lanes_log2);
-    std::uint64_t blocks = 1;
-    for (const Box& box : boxes) {
-      const auto across = (static_cast<std::uint64_t>(units(box.size(0))) + (1U << lanes_log2) - 1) >> lanes_log2;
-      const auto rows = static_cast<std::uint64_t>(box.size(1) * box.size(2));
-      const std::uint64_t rows_at_once = kPhaseThreads >> lanes_log2;
-      blocks = std::max(blocks, across * ((rows + rows_at_once - 1) / rows_at_once));
-    }
-    made.shape = {.blocks = static_cast<std::uint32_t>(std::min(blocks, kBlocksMax)),
-                  .threads = kPhaseThreads,
-                  .items = static_cast<std::uint32_t>(boxes.size())};
-    return made;
-  }
-
-  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes,
-                                     const Launches& beside) const {
-    std::uint32_t plain = 0;
-    std::uint32_t watched = 0;
-    for (const SweepLaunch& launch : beside.sweeps) {
-      plain += launch.plain.shape.blocks;
-      watched += launch.watched.shape.blocks;
-    }
-    return {.plain = cut_for(sweep.kernel, sweep.halo, boxes, plain),
-            .watched = program_.watched ? cut_for(sweep.watched, sweep.halo, boxes, watched) : SweepCut{}};
-  }
-
-  [[nodiscard]] SweepCut cut_for(const Kernel& kernel, const Layers& halo, std::span<const Box> boxes,
-                                 std::uint32_t blocks_beside) const {
-    SweepCut made;
-    const Region like = layout_.region(extent_);
-    SweepRegion& region = made.region;
-    std::ranges::copy(like.own_low, region.own_low);
-    std::ranges::copy(like.own_size, region.own_size);
-    std::ranges::copy(like.extent, region.extent);
-    region.pitch = like.pitch;
-    region.plane = like.plane;
-    region.held = layout_.local(reached(layout_.pads));
-    if (device_.properties().host_cores) {
-      made.shape = cut_into_items(region, boxes, layout_);
-    } else {
-      made.shape = cut_into_runs(region, boxes, halo, layout_, blocks_at_once(kernel), blocks_beside);
-    }
-    return made;
+    launcher_.add_phase(to, phase, std::move(kept));
   }
 
   const Flow& flow_;
@@ -248,6 +160,7 @@ class Planner {
   const StencilProgram& program_;
   Device device_;
   Extent extent_;
+  Launcher launcher_;
   Layers neighbours_;
   Split split_;
 };

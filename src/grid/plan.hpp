@@ -5,33 +5,12 @@
 #include <vector>
 
 #include "grid/flow.hpp"
+#include "grid/launches.hpp"
 #include "grid/layout.hpp"
-#include "grid/runs.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/device/kernel.hpp"
 #include "headrace/grid/detail/decomposition.hpp"
 
 namespace headrace::grid {
-
-/// A phase over some boxes of a part.
-struct PhaseLaunch {
-  std::size_t phase = 0;
-  Region region;
-  LaunchShape shape;
-};
-
-/// Many steps of the swept phases over some boxes of a part: how many tasks a device does at once is another number for
-/// either kernel.
-struct SweepLaunch {
-  SweepCut plain;
-  SweepCut watched;  ///< Where changes are added up.
-};
-
-/// What is launched together: a pass over memory, and phases after it, which find what it has left.
-struct Launches {
-  std::vector<SweepLaunch> sweeps;
-  std::vector<PhaseLaunch> phases;
-};
 
 /// One step, or several that are done in a pass.
 struct Leg {

@@ -32,6 +32,10 @@ void Simulation::set_bytes(int field, TypeKey value_type, const void* values, st
   const bool one_for_all = count == 1;
   const auto cells = static_cast<std::size_t>(state_->decomposition.extent().cells());
   state_->require_array(field, value_type, one_for_all ? cells : count);
+  if (state_->slabs) {
+    state_->require_usable("setting a field of a grid");
+    return state_->slabs->set(field, static_cast<const std::byte*>(values), one_for_all);
+  }
   state_->on_every_part("setting a field of a grid", [&](std::size_t part) {
     return upload_field(*state_->parts[part], field, state_->decomposition.extent(),
                         static_cast<const std::byte*>(values), one_for_all);
@@ -41,6 +45,10 @@ void Simulation::set_bytes(int field, TypeKey value_type, const void* values, st
 void Simulation::get_bytes(int field, TypeKey value_type, void* values, std::size_t count) {
   state_->require_array(field, value_type, count);
   state_->require_same({.function = Call::Function::get, .first = field});
+  if (state_->slabs) {
+    state_->require_usable("getting a field of a grid");
+    return state_->slabs->get(field, static_cast<std::byte*>(values));
+  }
   state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
     return download_field(*state_->parts[part], field, state_->decomposition.extent(), static_cast<std::byte*>(values));
   });
@@ -62,6 +70,7 @@ std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) {
 void Simulation::record_timeline(std::size_t cycles) {
   state_->birth.require("recording the timeline of a grid");
   constexpr std::size_t kCyclesMax = 10000;
+  state_->require_in_core("timeline");
   if (cycles > kCyclesMax) throw UsageError(fmt::format("a timeline of {} cycles: at most {}", cycles, kCyclesMax));
   if (state_->resident) {
     throw UsageError("mode 'resident' has no timeline: its kernel does all steps of a call; use mode 'streams'",
@@ -73,6 +82,7 @@ void Simulation::record_timeline(std::size_t cycles) {
 
 std::vector<WorkSpan> Simulation::timeline() const {
   state_->birth.require("the timeline of a grid");
+  if (state_->slabs) return {};
   std::vector<WorkSpan> all;
   for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) {
     const std::vector<WorkSpan> its = state_->parts[part]->recorded();
@@ -94,6 +104,7 @@ void Simulation::set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::
   if (stencil_type != state_->program.stencil_type) {
     throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));
   }
+  if (state_->slabs) return state_->slabs->take_stencil(bytes);
   state_->parts[part]->take_stencil(bytes);
 }
 
@@ -137,7 +148,8 @@ bool Simulation::passes_alone() const {
 
 std::uint64_t Simulation::moved_bytes() const noexcept {
   const StencilProgram& program = state_->program;
-  const auto steps = static_cast<std::uint64_t>(state_->options.redundant);
+  const std::uint64_t steps =
+      state_->slabs ? state_->slabs->facts().steps : static_cast<std::uint64_t>(state_->options.redundant);
   const auto whole = static_cast<std::uint64_t>(state_->decomposition.extent().cells());
   std::uint64_t values = 0;
   for (const std::size_t leg : legs_of(program, static_cast<std::size_t>(steps), false)) {
@@ -160,9 +172,14 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
   return values * program.value_bytes / steps;
 }
 
+std::optional<SlabFacts> Simulation::slabs() const {
+  return state_->slabs ? std::optional(state_->slabs->facts()) : std::nullopt;
+}
+
 FieldView Simulation::view(std::size_t part, int field) const {
   state_->require_field(field);
   state_->share.require(part);
+  state_->require_in_core("view");
   const Part& its = *state_->parts[part];
   const Layers sides = state_->decomposition.neighbours(part);
   Layers ghosts;

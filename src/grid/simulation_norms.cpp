@@ -44,6 +44,7 @@ Norms Simulation::State::norms(int field, int other) {
   constexpr const char* kDoing = "a norm of a grid's field";
   require_field(field);
   require_summable();
+  require_in_core("norms");
   std::vector<std::uint64_t> bits(parts.size());
   on_every_part(kDoing, [&](std::size_t part) -> Status {
     const auto found = largest_bits(*parts[part], field, other);
@@ -157,6 +158,7 @@ std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try
     throw UsageError(fmt::format("stencil {} names no field whose changes are watched (kWatched)", program.name));
   }
   require_summable();
+  require_in_core("norms");
   std::vector<Norms> found;
   std::uint64_t begun = 0;
   std::optional<ChangeGroup> running;
@@ -186,7 +188,9 @@ std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try
   }
   return found;
 } catch (...) {
-  for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
+  for (const auto& part : parts) {
+    if (part) static_cast<void>(part->wait());
+  }
   throw;
 }
 

@@ -8,6 +8,7 @@
 
 #include "grid/digest.hpp"
 #include "grid/patches.hpp"
+#include "grid/slabs/budget.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -15,6 +16,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr int kRedundantMax = 64;
+constexpr int kVisitStepsMax = 256;
 constexpr Duration kWaitLimitMax = std::chrono::hours(24);
 
 void require_fitting(const Share& share, const StencilProgram& program, const SimulationOptions& options) {
@@ -37,6 +39,10 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   if (options.pass_steps < 1 || options.pass_steps > kPassStepsMax) {
     throw UsageError(fmt::format("steps of a pass over memory: 1 to {}, not {}", kPassStepsMax, options.pass_steps));
   }
+  if (options.visit_steps < 0 || options.visit_steps > kVisitStepsMax) {
+    throw UsageError(fmt::format("steps of a visit to a slab: 1 to {}, or 0 to choose, not {}", kVisitStepsMax,
+                                 options.visit_steps));
+  }
   if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
     throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
                                  std::chrono::duration<double>(options.wait_limit).count()));
@@ -51,19 +57,6 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
                        Errc::not_supported);
     }
   }
-}
-
-/// Leaves the passes and vectors that are to be used.
-void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores) {
-  constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
-  const bool never = options.passes == Passes::never || options.mode == Mode::resident;
-  const bool few = options.passes == Passes::automatic && host_cores;
-  std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
-    return never || sweep.steps > std::min(options.redundant, options.pass_steps) || (few && sweep.steps < kLeastOnCpu);
-  });
-  if (program.sweeps.empty()) program.spare_fields = 0;
-  // A small grid has a cell for each thread of a resident kernel, if that.
-  if (host_cores || options.mode == Mode::resident) program.vectored.clear();
 }
 
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
@@ -87,7 +80,8 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
-  choose_kernels(program, options, share.devices().front().properties().host_cores);
+  const auto slab_bytes = slab_budget(decomposition, share.devices(), program, options);
+  choose_kernels(program, options, share.devices().front().properties().host_cores, slab_bytes.has_value());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
@@ -95,10 +89,22 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   flow = flow_of(program, options.redundant);
   share.require_same_program(program, flow.ghosts);
   note_restrictions();
+  team = std::make_unique<Team>(share.devices());
+  parts.resize(decomposition.parts().size());
+  if (slab_bytes) {
+    find_patches();
+    slabs = std::make_unique<SlabGrid>(share.devices().front(), decomposition.extent(), program, options, *slab_bytes);
+    return;
+  }
+  make_parts();
+  replan();
+  on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
+}
+
+void Simulation::State::make_parts() {
   const std::vector<PartLayout> layouts = lay_out_parts(decomposition, flow, program.value_bytes);
   if (options.mode == Mode::resident) require_resident(decomposition, share, flow, options.push);
   options.push = choose_push(options.push, decomposition, share, flow);
-  parts.resize(layouts.size());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     parts[part] = std::make_unique<Part>(part, share.device(part), layouts[part], program);
     parts[part]->take_stencil(program.stencils[program.stencils.size() == 1 ? 0 : part - share.first()]);
@@ -106,15 +112,14 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   links = make_links(decomposition, share, flow, layouts, options.push);
   introduce();
   if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program, options.wait_limit);
-  replan();
-  team = std::make_unique<Team>(share.devices());
-  on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
 }
 
 Simulation::State::~State() {
   team.reset();
   // Pushes of one part write to memory of another, so all must be done before any goes.
-  for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
+  for (const auto& part : parts) {
+    if (part) static_cast<void>(part->wait());
+  }
 }
 
 void Simulation::State::end(std::unique_ptr<State> state) noexcept {
@@ -149,8 +154,13 @@ void Simulation::State::note_restrictions() {
   given.boxes = boxes.value();
 }
 
-void Simulation::State::replan() {
+void Simulation::State::find_patches() {
   for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
+}
+
+void Simulation::State::replan() {
+  find_patches();
+  if (slabs) return slabs->replan();
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
     parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part)));
@@ -175,9 +185,13 @@ void Simulation::State::throw_failure(const char* doing) const {
       error.native);
 }
 
-void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
+void Simulation::State::require_usable(const char* doing) const {
   birth.require(doing);
   throw_failure(doing);
+}
+
+void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
+  require_usable(doing);
   team->run([&](std::size_t thread) {
     const std::size_t part = share.first() + thread;
     const Status done = job(part);
@@ -198,6 +212,7 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexce
     return resident->run(part,
                          {.count = count, .redundant = longest, .steps_done = steps_done, .cycles_done = cycles_done});
   }
+  if (slabs) return slabs->run(count, steps_done);
   const Status status = enqueue_cycles(part, count, true);
   const Status waited = parts[part]->wait();
   return status ? waited : status;
@@ -225,8 +240,19 @@ void Simulation::State::require_same(Call call) const {
 }
 
 void Simulation::State::step(std::uint64_t count) {
+  require_usable("a step of a grid");
+  if (slabs) prepare_slabs(count);
   on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
   advance(count);
+}
+
+void Simulation::State::prepare_slabs(std::uint64_t count) try {
+  slabs->prepare(count);
+} catch (const DeviceError& error) {
+  // Without memory the run can go on, with fewer steps at a time or once there is some; after a fault it cannot.
+  if (error.code() != Errc::device_fault) throw;
+  fail(share.first(), {error.code(), error.native()});
+  throw_failure("a step of a grid");
 }
 
 void Simulation::State::advance(std::uint64_t count) noexcept {
@@ -238,6 +264,15 @@ void Simulation::State::advance(std::uint64_t count) noexcept {
 void Simulation::State::require_field(int field) const {
   if (field >= 0 && field < program.field_count) return;
   throw UsageError(fmt::format("stencil {} has fields 0 to {}, not {}", program.name, program.field_count - 1, field));
+}
+
+void Simulation::State::require_in_core(const char* what) const {
+  if (!slabs) return;
+  throw UsageError(
+      fmt::format("a domain of {} that is larger than the memory of its device has no {} yet: it is in host "
+                  "memory, of which get() gives a field",
+                  to_string(decomposition.extent()), what),
+      Errc::not_supported);
 }
 
 void Simulation::State::require_array(int field, TypeKey value_type, std::size_t count) const {

@@ -10,6 +10,7 @@
 #include "grid/part.hpp"
 #include "grid/resident.hpp"
 #include "grid/share.hpp"
+#include "grid/slabs/slab_grid.hpp"
 #include "grid/team.hpp"
 #include "headrace/base/detail/process.hpp"
 #include "headrace/grid/simulation.hpp"
@@ -36,9 +37,13 @@ class Simulation::State {
   void require_field(int field) const;
   void require_array(int field, TypeKey value_type, std::size_t count) const;
   void require_summable() const;
+  /// Throws UsageError where the domain is in slabs, which have no `what`.
+  void require_in_core(const char* what) const;
   /// Throws UsageError on all ranks where they do not make this call, with its steps_done filled in here.
   void require_same(Call call) const;
   void throw_failure(const char* doing) const;
+  /// Throws what throw_failure() does, and where this process is not the one that made the simulation.
+  void require_usable(const char* doing) const;
   [[nodiscard]] Norms norms(int field, int other);
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
   /// Whether these steps, from the start of a cycle on, are all done in passes.
@@ -50,9 +55,10 @@ class Simulation::State {
   StencilProgram program;
   SimulationOptions options;
   Flow flow;
-  std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank.
+  std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank, or in slabs.
   Links links;
   std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
+  std::unique_ptr<SlabGrid> slabs;         ///< In place of the one part, where its device has no room for it.
   Progress progress;
   std::uint64_t steps_done = 0;
   std::uint64_t cycles_done = 0;
@@ -61,10 +67,14 @@ class Simulation::State {
   std::unique_ptr<Team> team;
 
  private:
+  void make_parts();
   void introduce();
+  /// Where passes leave cells to phases, as phases are restricted now.
+  void find_patches();
   /// Does steps of a part, in either mode, and waits for them.
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
   [[nodiscard]] Status enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
+  void prepare_slabs(std::uint64_t count);
   void advance(std::uint64_t count) noexcept;
   /// Notes why a part cannot go on.
   void fail(std::size_t part, Error error);

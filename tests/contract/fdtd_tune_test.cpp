@@ -57,6 +57,16 @@ TEST_P(FdtdTuneTest, TakesTheQuickestOfWhatIsNotForced) {
   grid::Fdtd(options).step(3);
 }
 
+TEST_P(FdtdTuneTest, ADomainInSlabsHasNothingToChoose) {
+  FdtdOptions options = plane(1);
+  options.extent = {40, 200, 1};
+  options.simulation.device_memory_bytes = 300000;
+  EXPECT_TRUE(grid::Fdtd(options).simulation().slabs());
+  EXPECT_EQ(grid::tune(options, {}, 2).trials.size(), 1U);
+  options.simulation.device_memory_bytes = 0;
+  EXPECT_EQ(grid::tune(options, {}, 2).trials.size(), 4U);
+}
+
 TEST_P(FdtdTuneTest, WhatIsForcedStays) {
   const FdtdOptions options = plane(2);
   EXPECT_EQ(tried(grid::tune(options, {.redundant = 3, .push = {}}, 1).trials),

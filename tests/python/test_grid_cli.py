@@ -207,6 +207,28 @@ def test_ctrl_c_keeps_what_there_is(tmp_path: Path):
 def test_memory_that_does_not_fit(run: Run, tmp_path: Path):
     scene = tmp_path / "large.toml"
     scene.write_text(changed(("[0.4, 0.3]", "[40.0, 30.0]")), encoding="utf-8")
-    failed = run("grid", "fdtd", scene, "--device", "cpu:0", HEADRACE_CPU_MEMORY="64MiB")
+    two = ("--device", "cpu:0", "--device", "cpu:1")
+    failed = run("grid", "fdtd", scene, *two, HEADRACE_CPU_MEMORY="64MiB")
     assert failed.returncode == 1
-    assert "12,000,000 cells in single precision need 0.268 GiB, and cpu:0 has 0.0625 GiB free" in failed.stderr
+    assert "12,000,000 cells in single precision need 0.268 GiB, and cpu:0, cpu:1 have 0.0625 GiB free" in failed.stderr
+
+
+def test_a_domain_larger_than_the_memory_of_its_device(run: Run, tmp_path: Path):
+    scene = tmp_path / "tall.toml"
+    scene.write_text(changed(("[0.4, 0.3]", "[0.4, 3.0]")), encoding="utf-8")
+    words = ("grid", "fdtd", scene, "--device", "cpu:0", "--json")
+    whole = json.loads(run(*words).stdout)
+    assert whole["slabs"] is None
+    given = json.loads(run(*words, "--device-memory", "200KiB", "--visit-steps", 7).stdout)
+    itself = json.loads(run(*words, HEADRACE_CPU_MEMORY="300KiB").stdout)
+    for cut in (given, itself):
+        assert cut["slabs"]["count"] > 1
+        assert cut["slabs"]["device_bytes"] <= 300 << 10
+        assert cut["traces"] == whole["traces"]
+    assert given["slabs"]["steps"] == 7
+    told = run("grid", "fdtd", scene, "--device", "cpu:0", "--device-memory", "200KiB")
+    assert "In host memory, visited in " in told.stdout
+    refused = run("grid", "fdtd", scene, "--device", "cpu:0", "--device", "cpu:1", "--device-memory", "50KiB")
+    assert refused.returncode == 2
+    assert "cannot be in several parts" in refused.stderr
+    assert run("grid", "fdtd", scene, "--device-memory", "lots").returncode == 2

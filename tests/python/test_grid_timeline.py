@@ -9,7 +9,7 @@ from test_grid_cli import Call, call  # noqa: F401 - a fixture
 
 from headrace import UsageError
 from headrace.grid import Fdtd
-from headrace.grid.fdtd import WorkSpan
+from headrace.grid.records import WorkSpan
 from headrace.grid.solver import Layout, timeline
 
 

@@ -101,9 +101,9 @@ struct FdtdComponentMaterials {
 
 /// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
 /// docs/fdtd.md. Fields are named "ex", "ey", "ez", "hx", "hy" and "hz", in V/m and A/m; in two dimensions there are
-/// "ez", "hx" and "hy". Results are equal to the last bit for every decomposition, push and number of redundant steps,
-/// on every device. Not safe for concurrent use by two threads. Over several ranks (FdtdOptions::simulation) all make
-/// the same calls in the same order, as for a Simulation; every rank has all traces.
+/// "ez", "hx" and "hy". Results are equal to the last bit for every decomposition, push, number of redundant steps and
+/// cut into slabs, on every device. Not safe for concurrent use by two threads. Over several ranks
+/// (FdtdOptions::simulation) all make the same calls in the same order, as for a Simulation; every rank has all traces.
 class Fdtd {
  public:
   /// Starts with vacuum and fields of 0. Throws UsageError for options out of range, such as a time step that is not

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,6 +89,11 @@ struct SimulationOptions {
   /// In Mode::resident, how long a kernel waits for its own blocks or a neighbour before the run fails; the host waits
   /// twice as long for a kernel to begin or make progress. Above 0, at most a day.
   Duration wait_limit = std::chrono::seconds(30);
+  /// The most device memory that the fields may take, in bytes; 0 for what the device has free. A domain of one part
+  /// that needs more stays in page-locked host memory, and the device visits it slab by slab; see docs/grid.md.
+  std::size_t device_memory_bytes = 0;
+  /// Steps that the device does of a slab before it goes back to the host; 0 chooses. Without slabs it means nothing.
+  int visit_steps = 0;
   /// The processes that share the domain; null for this one alone. Borders go to other ranks in messages, whatever the
   /// push.
   std::shared_ptr<Ranks> ranks = nullptr;
@@ -104,6 +110,18 @@ struct FieldView {
   std::int64_t plane = 0;  ///< Values from one plane to the next along z.
 };
 
+/// How a domain that is larger than the memory of its device is cut into slabs along its slowest axis, as of the last
+/// call of step().
+struct SlabFacts {
+  std::int64_t rows = 0;         ///< Rows of a slab in a plane, planes in space.
+  std::int64_t count = 0;        ///< Slabs of the domain.
+  std::uint64_t steps = 0;       ///< Steps of a visit: from a slab's way in to its way out.
+  std::uint64_t bytes_in = 0;    ///< Bytes that a visit of all slabs copies to the device,
+  std::uint64_t bytes_out = 0;   ///< and back.
+  std::size_t device_bytes = 0;  ///< Device memory of the fields.
+  std::size_t host_bytes = 0;    ///< Page-locked host memory of the fields.
+};
+
 /// Norms of a field, or of the difference of two, over all cells. They are equal for every decomposition and device:
 /// squares are rounded to 2^-56 of the square of a power of two above the maximum, and their sum is exact. The error of
 /// that sum is at most 2^-55 of itself for each cell, and in practice far less.
@@ -116,9 +134,9 @@ struct Norms {
 /// of its neighbours' cells as far as it reads before the next exchange. Border cells are computed first and pushed
 /// into the neighbours' ghosts while the interior is computed; see docs/grid.md.
 ///
-/// Whatever the decomposition, the redundant layers, the push and the mode, every cell is computed by the same
-/// operations from the same values, so results are equal to the last bit. Cells outside the domain are always 0. Not
-/// safe for concurrent use by two threads. With two parts or more, each has a host thread.
+/// Whatever the decomposition, the redundant layers, the push, the mode and the slabs, every cell is computed by the
+/// same operations from the same values, so results are equal to the last bit. Cells outside the domain are always 0.
+/// Not safe for concurrent use by two threads. With two parts or more, each has a host thread.
 ///
 /// Over several ranks, every rank makes the same simulation, with devices for its own parts, and calls the same
 /// functions in the same order: those that set, get, step or compute a norm wait for all ranks. If the device of a rank
@@ -128,9 +146,10 @@ class Simulation {
  public:
   /// All fields start at 0. `devices` has one device for each part of this process, all of one kind; a device may have
   /// several parts. Throws UsageError if the number of devices is not that of parts, or the number of stencils neither
-  /// 1 nor that of parts; if a part is thinner than the ghosts of its neighbour; if the stencil has no CUDA kernels for
-  /// a CUDA device; or if the devices cannot do the push or mode. Throws DeviceError if a device has no memory or
-  /// refuses.
+  /// 1 nor that of parts; if SimulationOptions::device_memory_bytes has no room for a slab, or the domain needs slabs
+  /// and has several parts, ranks or Mode::resident; if a part is thinner than the ghosts of its neighbour; if the
+  /// stencil has no CUDA kernels for a CUDA device; or if the devices cannot do the push or mode. Throws DeviceError if
+  /// a device has no memory or refuses.
   Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
              const SimulationOptions& options = {});
   Simulation(Simulation&&) noexcept;
@@ -156,7 +175,8 @@ class Simulation {
   void get_bytes(int field, TypeKey value_type, void* values, std::size_t count);
 
   /// Does `count` steps, and waits for them. In Mode::resident throws DeviceError (Errc::hung) that names the part for
-  /// which others, or the host, have waited longer than SimulationOptions::wait_limit.
+  /// which others, or the host, have waited longer than SimulationOptions::wait_limit. For a domain in slabs throws
+  /// DeviceError if the host has no page-locked memory for the fields.
   void step(std::uint64_t count);
 
   /// Does `count` steps, and returns for each the norms of its change to the stencil's watched field (kWatched). Passes
@@ -164,12 +184,12 @@ class Simulation {
   /// largest change of one of the 64 steps before; which power depends on the changes alone. The norms are therefore
   /// equal for every decomposition and device, but after the first step their last bits may differ from
   /// norms_of_difference(). Throws UsageError for a stencil without a watched field, and DataError if a change grows
-  /// 64-fold within 64 steps; later steps may have been done by then.
+  /// 64-fold within 64 steps; later steps may have been done by then. Throws UsageError for a domain in slabs.
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
 
   /// Records what each part of this process does when, in the next `cycles` cycles (from one exchange to the next); 0
   /// stops recording. It uses events on the streams, so nothing waits. Throws UsageError in Mode::resident, which has
-  /// no such streams, and for more than 10,000 cycles.
+  /// no such streams, for a domain in slabs, and for more than 10,000 cycles.
   void record_timeline(std::size_t cycles);
   /// What has been recorded so far, part by part.
   [[nodiscard]] std::vector<WorkSpan> timeline() const;
@@ -193,9 +213,9 @@ class Simulation {
   /// Sets the number of steps done, which Cell::step() counts from. For a simulation that continues another.
   void set_steps_done(std::uint64_t steps) noexcept;
 
-  /// The norms of a field. Infinite or NaN if a value is.
+  /// The norms of a field. Infinite or NaN if a value is. Throws UsageError for a domain in slabs.
   [[nodiscard]] Norms norms(int field);
-  /// The norms of the difference of two fields. Infinite or NaN if a value is.
+  /// The norms of the difference of two fields. Infinite or NaN if a value is. Throws UsageError for a domain in slabs.
   [[nodiscard]] Norms norms_of_difference(int field, int other);
 
   /// Steps done so far, including those that set_steps_done() set.
@@ -223,7 +243,10 @@ class Simulation {
   /// field that it writes, once, at the cells to which it is restricted. For phases that are done in passes, the loads
   /// and stores of a pass, divided by its steps. Work on ghosts is not counted.
   [[nodiscard]] std::uint64_t moved_bytes() const noexcept;
-  /// A field of a part of this process, in its current memory: after another step the field may be elsewhere.
+  /// How the domain is cut into slabs; nothing where the device holds all of it.
+  [[nodiscard]] std::optional<SlabFacts> slabs() const;
+  /// A field of a part of this process, in its current memory: after another step the field may be elsewhere. Throws
+  /// UsageError for a domain in slabs, which lies on no device.
   [[nodiscard]] FieldView view(std::size_t part, int field) const;
 
  private:

@@ -12,6 +12,7 @@ import typer
 
 from headrace import Device, UsageError, tables
 from headrace._core import Ranks
+from headrace.base import parse_bytes
 from headrace.cli import grid_show, options, show
 from headrace.cli.errors import STATUS_INTERRUPTED, finish
 from headrace.grid.ranks import device_of, failing_together, joined, require_alike
@@ -176,6 +177,23 @@ def fdtd(
             help="With --mode resident: how long to wait for a device before it counts as hung.",
         ),
     ] = "30s",  # type: ignore[assignment] # parsed
+    device_memory: Annotated[
+        int | None,
+        typer.Option(
+            "--device-memory",
+            parser=parse_bytes,
+            metavar="SIZE",
+            help="Device memory that the fields may take, such as 8GiB. Default: what is free. A larger domain on one "
+            "device stays in host memory and is visited slab by slab.",
+            show_default=False,
+        ),
+    ] = None,
+    visit_steps: Annotated[
+        int,
+        typer.Option(
+            "--visit-steps", min=0, max=256, help="Steps of a visit to such a slab. Default: 0, which chooses."
+        ),
+    ] = 0,
     traces: Annotated[
         Path | None, typer.Option("--traces", "-o", readable=False, help="HDF5 file for what the receivers record.")
     ] = None,
@@ -254,7 +272,7 @@ def fdtd(
         by_speed = cut == "measured"
         layers = layers_of(redundant)
         layout = make_layout(scene, ranks, device or [], "best" if by_speed else cut, layers or 1, push, mode)
-        layout = replace(layout, wait_limit=wait_limit)
+        layout = replace(layout, wait_limit=wait_limit, device_memory=device_memory or 0, visit_steps=visit_steps)
         devices = _devices(layout)
         for line in scene.warnings if layout.first else ():
             show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)

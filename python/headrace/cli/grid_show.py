@@ -1,5 +1,6 @@
 """What a run of `headrace grid fdtd` came to, in words and as JSON."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "redundant": layout.redundant,
         "push": layout.push,
         "mode": layout.mode,
+        "device_memory": layout.device_memory or None,
+        "slabs": asdict(done.slabs) if done.slabs else None,
         "trials": [trial._asdict() for trial in chosen.trials],
         "positions": done.positions,
         "sources": _places(scene, "sources", done),
@@ -102,6 +105,12 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
         f"on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
     lines += _choices(scene, chosen, devices)
+    if done.slabs:
+        kind = "planes" if len(scene.shape) > 2 else "rows"  # noqa: PLR2004 - axes
+        lines.append(
+            f"In host memory, visited in {done.slabs.count} slabs of {done.slabs.rows:,} {kind}, "
+            f"{done.slabs.steps} steps a visit"
+        )
     if done.interrupted:
         got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
         lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")

@@ -1,7 +1,7 @@
 """Finite differences in the time domain, with NumPy arrays."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
 from headrace.grid.dispersion import Pole, medium_of
 from headrace.grid.domain import AXES, cuts_of, padded, shape_of
 from headrace.grid.layers import Cpml
+from headrace.grid.records import Slabs, WorkSpan, bytes_of
 
 Array = NDArray[Any]
 
@@ -20,16 +21,6 @@ _STEPS = "steps"
 _LAYERS = "layers"
 _DIMENSIONS = (2, 3)
 _ELECTRIC = ("ex", "ey", "ez")
-
-
-class WorkSpan(NamedTuple):
-    """A part did something; seconds from where it began the first cycle that was recorded."""
-
-    part: int
-    cycle: int
-    work: str  # "body", "border", "push", "messages", "receive" or "interior"
-    begin: float
-    end: float
 
 
 class Fdtd:
@@ -60,6 +51,8 @@ class Fdtd:
         averaging: bool = True,
         per_component: bool = False,
         pole_values: int = 0,
+        device_memory: int | str | None = None,
+        visit_steps: int = 0,
         ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
@@ -84,6 +77,9 @@ class Fdtd:
         around a component together; 14 at most. Steps are then done one by one, without passes.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
+        `device_memory` (bytes, or words such as "8GiB") bounds what the fields take of the device; by default that is
+        what it has free. A domain of one part that needs more stays in host memory, and the device visits it slab by
+        slab (`slabs`), `visit_steps` steps each time.
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
         one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
@@ -110,22 +106,16 @@ class Fdtd:
             per_component=per_component,
             ranks=ranks,
             grading=layers.grading,
-            sides=self._sides(layers),
+            sides=layers.walls(len(self._shape)),
             pole_values=pole_values,
+            device_memory=bytes_of(device_memory),
+            visit_steps=visit_steps,
         )
         self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
         self._trials = take_trials(options, redundant, push)
         self._core = FdtdCore(options)
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
-
-    def _sides(self, layers: Cpml) -> tuple[tuple[int, int], ...] | None:
-        """The layers at each wall of three axes, where they differ."""
-        if layers.sides is None:
-            return None
-        if len(layers.sides) != len(self._shape):
-            raise UsageError(f"layers at the walls of {len(layers.sides)} axes, and there are {len(self._shape)}")
-        return (*layers.sides, *((0, 0),) * (AXES - len(layers.sides)))
 
     def set_materials(
         self,
@@ -356,6 +346,16 @@ class Fdtd:
     def redundant(self) -> int:
         """Steps from one exchange to the next."""
         return self._core.redundant
+
+    @property
+    def slabs(self) -> Slabs | None:
+        """The slabs of a domain that is larger than the memory of its device, as of the last step; None for others."""
+        return Slabs(*self._core.slabs) if self._core.slabs else None
+
+    @property
+    def steps_at_once(self) -> int:
+        """The fewest steps that a call of step() should do: fewer take as long."""
+        return self._core.steps_at_once
 
     @property
     def trials(self) -> list[Trial]:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from headrace.errors import UsageError
+from headrace.grid.domain import AXES
+
 
 @dataclass(frozen=True)
 class Cpml:
@@ -27,6 +30,18 @@ class Cpml:
     def at(self) -> tuple[tuple[int, int], ...]:
         """Thickness at the low and the high wall of each of up to three axes."""
         return self.sides or ((self.cells, self.cells),) * 3
+
+    def walls(self, dimensions: int) -> tuple[tuple[int, int], ...] | None:
+        """The layers at each wall of three axes, where they differ.
+
+        Raises:
+            UsageError: for walls of other axes than the domain has.
+        """
+        if self.sides is None:
+            return None
+        if len(self.sides) != dimensions:
+            raise UsageError(f"layers at the walls of {len(self.sides)} axes, and there are {dimensions}")
+        return (*self.sides, *((0, 0),) * (AXES - len(self.sides)))
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:

@@ -13,6 +13,7 @@
 #include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/share.hpp"
+#include "grid/slabs/budget.hpp"
 #include "grid/stencils/fdtd_program.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/grid/detail/stencils/fdtd_phases.hpp"
@@ -57,6 +58,12 @@ void check(const FdtdOptions& options) {
     return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0, options.pole_values > 0);
   });
   return static_cast<int>(before);
+}
+
+/// As many steps as whole visits have, about as many as wished, and one at least.
+[[nodiscard]] std::int64_t whole_visits(std::int64_t wished, std::uint64_t steps) noexcept {
+  const auto visit = static_cast<std::int64_t>(steps);
+  return std::max<std::int64_t>(wished / visit, 1) * visit;
 }
 
 template <class Value>
@@ -107,10 +114,6 @@ void Fdtd::State::build(const Decomposition& decomposition) {
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
-  // A pass of one step saves less than the phases that layers take beside it cost.
-  SimulationOptions its = options.simulation;
-  if (absorbing && std::min(its.redundant, its.pass_steps) == 1 && its.passes == Passes::automatic)
-    its.passes = Passes::never;
   const int poles = options.pole_values;
   const bool flat = options.dimensions == 2;
   StencilProgram program = poles > 0 && flat       ? fdtd2d_dispersive_program<Value>(tables, absorbing, poles)
@@ -119,7 +122,14 @@ void Fdtd::State::build(const Decomposition& decomposition) {
                            : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
                                                    : fdtd2d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
+  // A pass of one step saves less than the phases that layers take beside it cost.
+  SimulationOptions its = options.simulation;
+  if (absorbing && its.passes == Passes::automatic && its.pass_steps == 1) its.passes = Passes::never;
+  SimulationOptions in_core = its;
+  if (absorbing && its.passes == Passes::automatic && its.redundant == 1) in_core.passes = Passes::never;
+  if (!slab_budget(decomposition, options.devices, program, in_core)) its = in_core;
   simulation.emplace(decomposition, options.devices, std::move(program), its);
+  if (simulation->slabs()) trace_steps_ = whole_visits(kTraceSteps, simulation->slabs()->steps);
   parts_ = std::move(parts);
 }
 

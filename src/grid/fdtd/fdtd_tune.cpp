@@ -17,6 +17,9 @@ namespace {
   return [fdtd](std::uint64_t count) { fdtd->step(count); };
 }
 
+/// Slabs exchange nothing, and their passes are as long as their visits allow.
+[[nodiscard]] bool in_slabs(const FdtdOptions& options) { return Fdtd(options).simulation().slabs().has_value(); }
+
 /// What is forced, or else what is to be tried.
 template <class Value>
 [[nodiscard]] std::span<const Value> only(const std::optional<Value>& forced, std::span<const Value> tried) {
@@ -31,7 +34,8 @@ Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps
   const bool alone = options.devices.size() == 1;
   const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
                          given.passes != Passes::never;
-  const std::span<const int> layers = alone && !in_passes ? std::span<const int>(kUntried) : kTriedRedundant;
+  const std::span<const int> layers =
+      alone && (!in_passes || in_slabs(options)) ? std::span<const int>(kUntried) : kTriedRedundant;
   const std::span<const Push> pushes = alone ? std::span<const Push>(kNoPush) : kTriedPushes;
   SimulationOptions fallback = given;
   fallback.redundant = forced.redundant.value_or(1);

@@ -40,7 +40,9 @@ def choose(
         DeviceError: when there is no memory for the scene.
     """
     memory.check(scene, replace(layout, redundant=redundant or 1))
-    tried = steps >= LEAST_STEPS and layout.ranks is None
+    # Slabs exchange nothing, and do as many steps in a pass as they like.
+    slabs = memory.in_slabs(scene, layout)
+    tried = steps >= LEAST_STEPS and layout.ranks is None and not slabs
     known = replace(layout, redundant=redundant or 1, push=push or "automatic")
     if not by_speed and not (tried and (redundant is None or push is None)):
         return Chosen(known)
@@ -56,6 +58,8 @@ def choose(
         push="measured" if tried and push is None else known.push,
         mode=layout.mode,
         wait_limit=layout.wait_limit,
+        device_memory=layout.device_memory,
+        visit_steps=layout.visit_steps,
         cpml=scene.layers,
         precision=scene.precision,
         averaging=scene.averaging,

@@ -1,5 +1,6 @@
 """How much memory a scene needs, and whether it is there."""
 
+import os
 from itertools import product
 
 import numpy as np
@@ -90,8 +91,20 @@ def _mixed_cells(scene: Scene) -> int:
     return int(np.count_nonzero(mixed)) + len(materials) + sum(own.cells.size for own in laid.edges.values())
 
 
+def in_slabs(scene: Scene, layout: Layout) -> bool:
+    """Whether a scene needs more than its device may give it, and is visited slab by slab for that."""
+    room = layout.device_memory or Device.parse(layout.devices[0]).memory().free_bytes
+    return layout.may_be_slabs and device_bytes(scene, layout) > room
+
+
+def _host_bytes(scene: Scene) -> int:
+    """What a scene in slabs keeps in host memory, without what layers and poles remember."""
+    arrays = len(scene.fields) + (2 if scene.dimensions > _PLANE else 0)
+    return scene.cells * arrays * (4 if scene.precision == "single" else 8)
+
+
 def check(scene: Scene, layout: Layout) -> None:
-    """Whether the devices have the room.
+    """Whether the devices have the room, or the host has it for a scene that is visited slab by slab.
 
     Raises:
         DeviceError: saying how much is needed, how much there is, and how many such devices would do.
@@ -103,10 +116,14 @@ def check(scene: Scene, layout: Layout) -> None:
     free = [device.memory().free_bytes for device in unlike.values()]
     if needed <= sum(free):
         return
+    host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if layout.may_be_slabs and _host_bytes(scene) <= host:
+        return
+    beside = f", and the host {host / GIB:.3g} GiB" if layout.may_be_slabs else ""
     more = f"; {-(-needed // min(free))} such devices would do" if min(free) and "cpu" not in unlike else ""
     raise DeviceError(
         f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / GIB:.3g} GiB, and "
         f"{', '.join(device.name for device in devices)} {'has' if len(devices) == 1 else 'have'} "
-        f"{sum(free) / GIB:.3g} GiB free{more}",
+        f"{sum(free) / GIB:.3g} GiB free{beside}{more}",
         Errc.out_of_memory,
     )

@@ -70,6 +70,8 @@ class Layout:
     ranks: Ranks | None = None  # the processes that share it; `devices` are those of this one
     weights: tuple[float, ...] | None = None  # slabs along the last axis are as thick as these say
     wait_limit: float = 30.0  # s, of kernels in mode "resident"
+    device_memory: int = 0  # bytes that fields may take of the device; 0 for what is free
+    visit_steps: int = 0  # steps of a visit to a slab, where they need more; 0 to choose
 
     @property
     def first(self) -> bool:
@@ -80,6 +82,11 @@ class Layout:
     def count(self) -> int:
         """Parts of the domain, in all processes."""
         return len(self.devices) * (self.ranks.count if self.ranks else 1)
+
+    @property
+    def may_be_slabs(self) -> bool:
+        """Whether a domain that is larger than the memory of its device can be visited slab by slab."""
+        return self.count == 1 and self.mode == "streams"
 
     def agree(self, numbers: list[int]) -> list[int]:
         """The numbers of the first process, on all: what depends on time or on a signal, they must do alike."""
@@ -225,6 +232,8 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
     shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
     if scene.smoothing:
         shared["per_component"] = True
+    if layout.device_memory or layout.visit_steps:
+        shared |= {"device_memory": layout.device_memory, "visit_steps": layout.visit_steps}
     laid = lay(scene)
     values = values_needed(scene, laid)
     if values:

@@ -100,7 +100,8 @@ def run(
     """
     speed = Speed()
     check = FiniteCheck(scene, solver)
-    chunk = 1
+    least = getattr(solver, "steps_at_once", 1)
+    chunk = least
     while solver.steps_done < scene.steps:
         chunk, due, asked = agree([chunk, int(check.due()), int(stop is not None and stop.asked)])
         if asked:
@@ -113,7 +114,7 @@ def run(
         seconds = time.monotonic() - began
         speed.cells += count * scene.cells
         speed.seconds += seconds
-        chunk = max(1, min(2 * chunk, int(count * _CHUNK_SECONDS / max(seconds, 1e-9))))
+        chunk = max(least, min(2 * chunk, int(count * _CHUNK_SECONDS / max(seconds, 1e-9))) // least * least)
         if due or solver.steps_done == scene.steps:
             check.look()
         for watcher in watchers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from headrace import outputs as files
 from headrace.errors import MissingFileError, UsageError
 from headrace.grid.ranks import require_alike
+from headrace.grid.records import Slabs
 from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
 from headrace.grid.solver.pictures import Frame, Plane
@@ -73,6 +74,7 @@ class Done:
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
     roof: float | None = None  # cells a second that memory allows
+    slabs: Slabs | None = None  # of a domain that is larger than the memory of its device
     disturbed: str = ""  # why the machine was not quiet meanwhile
     traces: Traces | None = None
     files: Attempts = field(default_factory=Attempts)
@@ -113,7 +115,8 @@ def run_one(
             agree=layout.agree,
         )
         watch.stop()
-        if outputs.roof and done.speed.cells and model.solver.steps_done == moved.steps:
+        done.slabs = getattr(model.solver, "slabs", None)
+        if outputs.roof and not done.slabs and done.speed.cells and model.solver.steps_done == moved.steps:
             # Twice: whatever disturbs a roof lowers it, and two that differ are not to be trusted.
             found = [roof.cells_per_second(moved, layout, model.solver) for _ in range(2)]
             watch.roofs("memory", found)
@@ -153,6 +156,7 @@ def run_scan(
             speed = run(moved, model.solver, progress=partial(progress, number), stop=stop, agree=layout.agree)
             done.speed.cells += speed.cells
             done.speed.seconds += speed.seconds
+            done.slabs = getattr(model.solver, "slabs", None)
             if model.solver.steps_done < moved.steps:
                 done.interrupted = True
                 break

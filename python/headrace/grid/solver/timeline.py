@@ -12,7 +12,7 @@ from headrace.grid.solver.scene import Scene
 from headrace.report import timeline
 
 if TYPE_CHECKING:
-    from headrace.grid.fdtd import WorkSpan
+    from headrace.grid.records import WorkSpan
 
 _WARM_UP_CYCLES = 20
 _COLOURS = {

@@ -1,0 +1,83 @@
+#include "grid/slabs/budget.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "grid/flow.hpp"
+#include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+/// The share of a device's free memory that is left to tables, traces and the driver where no budget is given: 1/16.
+constexpr std::size_t kLeft = 16;
+/// As many redundant layers as a Simulation takes.
+constexpr int kRedundantMost = 64;
+
+/// The bytes of the largest part of a simulation that has no slabs.
+[[nodiscard]] std::size_t bytes_in_core(const Decomposition& decomposition, StencilProgram program,
+                                        const SimulationOptions& options, bool host_cores) {
+  choose_kernels(program, options, host_cores, false);
+  const Flow flow = flow_of(program, std::clamp(options.redundant, 1, kRedundantMost));  // others are refused later
+  std::size_t most = 0;
+  for (std::size_t part = 0; part < decomposition.parts().size(); ++part) {
+    const PartLayout layout = lay_out(decomposition.parts()[part], decomposition.neighbours(part), flow.ghosts,
+                                      flow.edge, program.value_bytes);
+    most = std::max(most, layout.memory_bytes(program.field_count + program.spare_fields));
+  }
+  return most;
+}
+
+[[nodiscard]] std::string why_not(const Decomposition& decomposition, const SimulationOptions& options) {
+  if (options.ranks) return "over several ranks";
+  if (decomposition.parts().size() > 1) return "in several parts";
+  if (options.mode == Mode::resident) return "in mode 'resident'";
+  if (decomposition.extent().dimensions() == 1) return "of a single row of cells";
+  return {};
+}
+
+}  // namespace
+
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores, bool slabs) {
+  constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
+  const int steps = slabs ? options.pass_steps : std::min(options.redundant, options.pass_steps);
+  const bool never = options.passes == Passes::never || options.mode == Mode::resident;
+  const bool few = options.passes == Passes::automatic && host_cores;
+  std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
+    return never || sweep.steps > steps || (few && sweep.steps < kLeastOnCpu);
+  });
+  if (program.sweeps.empty()) program.spare_fields = 0;
+  // A small grid has a cell for each thread of a resident kernel, if that.
+  if (host_cores || options.mode == Mode::resident) program.vectored.clear();
+}
+
+std::optional<std::size_t> slab_budget(const Decomposition& decomposition, const std::vector<Device>& devices,
+                                       const StencilProgram& program, const SimulationOptions& options) {
+  const std::size_t given = options.device_memory_bytes;
+  const std::string reason = why_not(decomposition, options);
+  if (given == 0 && !reason.empty()) return std::nullopt;  // the device says what it has no room for
+  const std::size_t needed = bytes_in_core(decomposition, program, options, devices.front().properties().host_cores);
+  if (given == 0) {
+    const std::size_t free = devices.front().memory().free_bytes;
+    return needed > free ? std::optional(free - free / kLeft) : std::nullopt;
+  }
+  if (needed <= given) return std::nullopt;
+  if (reason.empty()) return given;
+  throw UsageError(
+      fmt::format(
+          "{} cells take {} on one device, more than the {} that they may, and a domain that is larger than the "
+          "memory of its device cannot be {}: use one part on one device, or more devices",
+          to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
+      Errc::not_supported);
+}
+
+PartLayout layout_of_slab(const StencilProgram& program, const Extent& extent) {
+  Box own = Box::whole(extent);
+  own.high[slab_axis(extent)] = 1;
+  return lay_out(own, {}, {}, flow_of(program, 1).edge, program.value_bytes);
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "grid/layout.hpp"
+#include "headrace/grid/simulation.hpp"
+
+/// Decides whether a domain is larger than the memory of its device, and how its slabs lie there.
+namespace headrace::grid {
+
+/// Removes the passes and vectors that are not to be used. With `slabs`, passes may do as many steps as a visit.
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores, bool slabs);
+
+/// The budget for a domain that its device has no room for; nothing where it has. Throws UsageError where
+/// SimulationOptions::device_memory_bytes asks for slabs of a domain that cannot have any: one in several parts, over
+/// ranks, in mode `resident`, or of a single row.
+[[nodiscard]] std::optional<std::size_t> slab_budget(const Decomposition& decomposition,
+                                                     const std::vector<Device>& devices, const StencilProgram& program,
+                                                     const SimulationOptions& options);
+
+/// The axis along which slabs follow each other: the slowest.
+[[nodiscard]] constexpr std::size_t slab_axis(const Extent& extent) noexcept {
+  return static_cast<std::size_t>(extent.dimensions() - 1);
+}
+/// How a slab of one row, or plane, lies on the device.
+[[nodiscard]] PartLayout layout_of_slab(const StencilProgram& program, const Extent& extent);
+
+}  // namespace headrace::grid
