@@ -80,19 +80,31 @@ overload_attribute(GroupType, "thread_count")(
 )
 
 
-class EachType(types.SimpleIteratorType):
-    """What group.each() gives: every `step`th number below a limit."""
+class EachIteratorType(types.SimpleIteratorType):
+    """Where a loop over group.each() is."""
 
     def __init__(self) -> None:
-        super().__init__("headrace.cuda.Each", types.int64)
+        super().__init__("headrace.cuda.EachIterator", types.int64)
+
+
+class EachType(types.SimpleIterableType):
+    """What group.each() gives: every `step`th number from `first` on, below `end`."""
+
+    def __init__(self) -> None:
+        super().__init__("headrace.cuda.Each", EachIteratorType())
 
 
 @register_model(EachType)
 class _EachModel(models.StructModel):
     def __init__(self, manager: object, kind: object) -> None:
-        super().__init__(
-            manager, kind, [("next", types.CPointer(types.int64)), ("end", types.int64), ("step", types.int64)]
-        )
+        super().__init__(manager, kind, [(name, types.int64) for name in ("first", "end", "step")])
+
+
+@register_model(EachIteratorType)
+class _EachIteratorModel(models.StructModel):
+    def __init__(self, manager: object, kind: object) -> None:
+        members = [("next", types.CPointer(types.int64)), ("end", types.int64), ("step", types.int64)]
+        super().__init__(manager, kind, members)
 
 
 @intrinsic
@@ -101,23 +113,31 @@ def _each(_typing: object, first: object, end: object, step: object) -> Any:  # 
 
     def generate(context: Any, builder: Any, _signature: object, arguments: Any) -> Any:  # noqa: ANN401
         each = create_struct_proxy(made)(context, builder)
-        each.next = alloca_once_value(builder, arguments[0])
-        each.end, each.step = arguments[1:]
+        each.first, each.end, each.step = arguments
         return each._getvalue()
 
     return made(types.int64, types.int64, types.int64), generate
 
 
-@lower_builtin("iternext", EachType)
+@lower_builtin("getiter", EachType)
+def _iterator_of_each(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    each = create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+    iterator = create_struct_proxy(signature.return_type)(context, builder)
+    iterator.next = alloca_once_value(builder, each.first)  # in the function that has the loop
+    iterator.end, iterator.step = each.end, each.step
+    return iterator._getvalue()
+
+
+@lower_builtin("iternext", EachIteratorType)
 @iternext_impl(RefType.UNTRACKED)
 def _next_of_each(context: Any, builder: Any, signature: Any, arguments: Any, result: Any) -> None:  # noqa: ANN401
-    each = create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
-    number = builder.load(each.next)
-    valid = builder.icmp_signed("<", number, each.end)
+    iterator = create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+    number = builder.load(iterator.next)
+    valid = builder.icmp_signed("<", number, iterator.end)
     result.set_valid(valid)
     with builder.if_then(valid):
         result.yield_(number)
-        builder.store(builder.add(number, each.step, flags=["nsw"]), each.next)
+        builder.store(builder.add(number, iterator.step, flags=["nsw"]), iterator.next)
 
 
 # Numba compares the names of parameters, annotations included: these have none.
