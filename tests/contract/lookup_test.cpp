@@ -93,7 +93,7 @@ bool all_quiet_nan(const std::vector<float>& answer) {
   return std::ranges::all_of(answer, [](float value) { return std::bit_cast<std::uint32_t>(value) == 0x7FC00000U; });
 }
 
-std::string message_of(const LookupTable& table, const LookupOptions& options = {}) {
+std::string lookup_refusal(const LookupTable& table, const LookupOptions& options = {}) {
   try {
     static_cast<void>(lookup(table, options));
   } catch (const UsageError& error) {
@@ -297,26 +297,26 @@ TEST(Lookup, NamesWhatIsWrong) {
   const std::vector<std::uint64_t> counts{1, 2, 3};
   const std::vector<std::uint64_t> zeros{0, 0};
   const std::vector<std::uint64_t> huge{std::numeric_limits<std::uint64_t>::max(), 1};
-  EXPECT_EQ(message_of({}), "lookup: rows of the table must be 1 to 4294967295, not 0");
-  EXPECT_EQ(message_of({.data = values.data(), .row_count = std::uint64_t{1} << 32, .column_count = 1}),
+  EXPECT_EQ(lookup_refusal({}), "lookup: rows of the table must be 1 to 4294967295, not 0");
+  EXPECT_EQ(lookup_refusal({.data = values.data(), .row_count = std::uint64_t{1} << 32, .column_count = 1}),
             "lookup: rows of the table must be 1 to 4294967295, not 4294967296");
-  EXPECT_EQ(message_of({.data = values.data(), .row_count = 1, .column_count = 4097}),
+  EXPECT_EQ(lookup_refusal({.data = values.data(), .row_count = 1, .column_count = 4097}),
             "lookup: columns of the table must be 1 to 4096, not 4097");
-  EXPECT_EQ(message_of({.row_count = 1, .column_count = 1}), "lookup: a table is needed");
-  EXPECT_EQ(message_of(table_of(values, 2), {.most = 1025}), "lookup: most must be 1 to 1024, not 1025");
-  EXPECT_EQ(message_of(table_of(values, 2), {.threads = 0}), "lookup: threads must be 1 to 1024, not 0");
-  EXPECT_EQ(message_of(table_of(values, 2), {.pooling = Pooling::mean, .weighted = true}),
+  EXPECT_EQ(lookup_refusal({.row_count = 1, .column_count = 1}), "lookup: a table is needed");
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.most = 1025}), "lookup: most must be 1 to 1024, not 1025");
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.threads = 0}), "lookup: threads must be 1 to 1024, not 0");
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.pooling = Pooling::mean, .weighted = true}),
             "lookup: weights are for pooling by sum");
-  EXPECT_EQ(message_of(table_of(values, 2), {.counts = counts}),
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = counts}),
             "lookup: there are 3 counts, and the table has 2 rows");
-  EXPECT_EQ(message_of(table_of(values, 2), {.counts = zeros}), "lookup: counts are all 0");
-  EXPECT_EQ(message_of(table_of(values, 2), {.counts = huge}), "lookup: counts add up to 2^64 or more");
-  EXPECT_EQ(message_of(table_of(values, 2), {.exponent = -1}),
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = zeros}), "lookup: counts are all 0");
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = huge}), "lookup: counts add up to 2^64 or more");
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.exponent = -1}),
             "lookup: an exponent of Zipf's law is 0 or more, not -1");
-  EXPECT_EQ(message_of(table_of(values, 2), {.exponent = std::nan("")}),
+  EXPECT_EQ(lookup_refusal(table_of(values, 2), {.exponent = std::nan("")}),
             "lookup: an exponent of Zipf's law is 0 or more, not nan");
   values[3] = 70000;
-  EXPECT_EQ(message_of(table_of(values, 2)),
+  EXPECT_EQ(lookup_refusal(table_of(values, 2)),
             "lookup: element (1, 1) of the table is 70000, which is not finite as float16");
 }
 
@@ -334,10 +334,10 @@ TEST(Lookup, SeveralThreadsStoreALargeTable) {
     ASSERT_TRUE(std::equal(answer.begin(), answer.end(), values.begin() + std::ptrdiff_t{row} * 8)) << row;
   }
   values[(std::size_t{kRows} - 1) * 8 + 3] = INFINITY;
-  EXPECT_EQ(message_of(table_of(values, 8)),
+  EXPECT_EQ(lookup_refusal(table_of(values, 8)),
             "lookup: element (524287, 3) of the table is inf, which is not finite as float16");
   values[std::size_t{5} * 8 + 2] = INFINITY;
-  EXPECT_EQ(message_of(table_of(values, 8)),
+  EXPECT_EQ(lookup_refusal(table_of(values, 8)),
             "lookup: element (5, 2) of the table is inf, which is not finite as float16");
 }
 

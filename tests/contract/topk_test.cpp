@@ -82,7 +82,7 @@ Rows by_plain_loop(const std::vector<float>& values, std::span<const float> quer
   return rows;
 }
 
-std::string message_of(const TopkMatrix& matrix, const TopkOptions& options = {.k = 1}) {
+std::string topk_refusal(const TopkMatrix& matrix, const TopkOptions& options = {.k = 1}) {
   try {
     static_cast<void>(topk(matrix, options));
   } catch (const UsageError& error) {
@@ -188,18 +188,18 @@ TEST(Topk, Float16MatricesAreTakenAsTheyAre) {
 
 TEST(Topk, NamesWhatIsWrong) {
   std::vector<float> values{1, 2, 3, 4};
-  EXPECT_EQ(message_of({}), "topk: rows of the matrix must be 1 to 4294967264, not 0");
-  EXPECT_EQ(message_of({.data = values.data(), .row_count = 1, .column_count = 4097}),
+  EXPECT_EQ(topk_refusal({}), "topk: rows of the matrix must be 1 to 4294967264, not 0");
+  EXPECT_EQ(topk_refusal({.data = values.data(), .row_count = 1, .column_count = 4097}),
             "topk: columns of the matrix must be 1 to 4096, not 4097");
-  EXPECT_EQ(message_of({.row_count = 1, .column_count = 1}), "topk: a matrix is needed");
-  EXPECT_EQ(message_of(matrix_of(values, 2), {.k = 3}), "topk: k is 3, and the matrix has 2 rows");
-  EXPECT_EQ(message_of(matrix_of(values, 2), {.k = 257}), "topk: k must be 1 to 256, not 257");
-  EXPECT_EQ(message_of(matrix_of(values, 2), {.k = 1, .threads = 0}), "topk: threads must be 1 to 1024, not 0");
+  EXPECT_EQ(topk_refusal({.row_count = 1, .column_count = 1}), "topk: a matrix is needed");
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 3}), "topk: k is 3, and the matrix has 2 rows");
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 257}), "topk: k must be 1 to 256, not 257");
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 1, .threads = 0}), "topk: threads must be 1 to 1024, not 0");
   values[3] = 70000;
-  EXPECT_EQ(message_of(matrix_of(values, 2)),
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2)),
             "topk: element (1, 1) of the matrix is 70000, which is not finite as float16");
   values[3] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(message_of(matrix_of(values, 2), {.k = 1, .element = ElementType::float32}),
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 1, .element = ElementType::float32}),
             "topk: element (1, 1) of the matrix is nan, which is not finite as float32");
 }
 
