@@ -183,7 +183,7 @@ def test_a_second_signal_ends_it_at_once():
             assert peer.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # a request has begun, and does not end
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
-            assert process.stderr.readline().startswith("Answering what has begun")
+            assert process.stderr.readline().startswith("Finishing requests in progress")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 130

@@ -485,7 +485,7 @@ def test_a_signal_during_a_load_waits_for_it(operators: Operators):
         held = operators.held()
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("Answering what has begun")
+        assert process.stderr.readline().startswith("Finishing requests in progress")
         os.close(held)
         assert Replies(peer).next().status == 200
         out, _ = process.communicate(timeout=SECONDS)
