@@ -254,7 +254,7 @@ def test_what_cannot_be_says_so():
     for via in ("packet", "xdp"):
         with says("there is no network interface 'nowhere0'; there are: lo"):
             ingest.udp(f"{PEER}:9000", via=via, interface="nowhere0", **LAYOUT)
-        with says(f"via='{via}' takes packets of an interface: name it"):
+        with says(f"via='{via}' needs an interface"):
             ingest.udp(f"{PEER}:9000", via=via, **LAYOUT)
     with says("there is no network interface 'nowhere0'"):
         ingest.tcp(f"{PEER}:9000", interface="nowhere0", to="cpu")

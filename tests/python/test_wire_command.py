@@ -211,7 +211,7 @@ def test_a_port_that_is_taken_is_one_line(run: Run):
         (("light", "--grpc", "any"), "none"),
         (("light", "--address", "nowhere"), "nowhere"),
         (("light", "--body", "0B"), "--body"),
-        (("light", "--shared-memory-max", "1GiB"), "give both"),
+        (("light", "--shared-memory-max", "1GiB"), "needs --shared-memory"),
         (("light", "--shared-memory", "--shared-memory-max", "0B"), "--shared-memory-max"),
         (("light", "--slots", "3"), "power of two"),
         (("light", "--schedule", "none"), "none"),

@@ -21,7 +21,7 @@ def difference(ours: pa.Table, theirs: pa.Table, keys: Sequence[str] = (), order
         return f"there are {ours.num_rows} rows, not {theirs.num_rows}"
     for name in order:
         if not _same_columns(ours.column(name).to_pylist(), theirs.column(name).to_pylist()):
-            return f"rows are in another order of {name}"
+            return f"rows are ordered differently by {name}"
     mine, other = (_rows(table, keys) for table in (ours, theirs))
     for left, right in zip(mine, other, strict=True):
         if not _same_columns(left, right):
