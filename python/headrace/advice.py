@@ -81,7 +81,7 @@ def rates_from_dict(content: object) -> MemoryRates:
             value = content[name]
             setattr(rates, name, float("inf") if name == "link_reach_bytes" and value is None else value)
     except (TypeError, OverflowError) as error:
-        raise DataError(f"memory rates: {name} is not of its kind") from error
+        raise DataError(f"memory rates: {name} has the wrong type") from error
     for kind in content.keys() & set(_BY_OPERATION):
         setattr(rates, kind, OperationRates(*_numbers(content, kind, _OPERATIONS)))
     if "faults" in content:
@@ -103,7 +103,7 @@ def read_counts(path: Path) -> list[int]:
         except OSError as error:
             raise reading(path, error) from error
         except BROKEN as error:
-            raise DataError(f"{path} is no .npy file: {error}") from error
+            raise DataError(f"{path} is not an .npy file: {error}") from error
     else:
         content = read_json(path)
         counts = np.asarray(content if isinstance(content, list) else None, dtype=object)
@@ -114,7 +114,7 @@ def read_counts(path: Path) -> list[int]:
 
 def _array(path: Path, loaded: object) -> np.ndarray[Any, Any]:
     if not isinstance(loaded, np.ndarray):  # an archive of several
-        raise DataError(f"{path} is no .npy file of one array")
+        raise DataError(f"{path} is not an .npy file of one array")
     return loaded
 
 

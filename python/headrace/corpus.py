@@ -184,7 +184,7 @@ def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
         left = host_memory().free_bytes
         if left < held + _SPARE_BYTES:
             raise DataError(
-                f"{path}: an index of it takes more memory than there is: {number:,} documents hold "
+                f"{path}: its index needs more memory than there is: {number:,} documents hold "
                 f"{held >> 20:,} MiB, as much again is needed to build it, and {left >> 20:,} MiB are left",
                 Errc.out_of_memory,
             )

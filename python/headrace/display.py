@@ -72,7 +72,7 @@ def as_array(self: Any, dtype: npt.DTypeLike | None = None, copy: bool | None = 
     """
     where, number = self.__dlpack_device__()
     if where not in _ON_HOST:
-        raise UsageError(f"a {type(self).__name__} on cuda:{number} is no NumPy array: copy it to the host first")
+        raise UsageError(f"a {type(self).__name__} on cuda:{number} is not a NumPy array: copy it to the host first")
     values = self.numpy() if hasattr(self, "numpy") else np.from_dlpack(self)
     if dtype is not None and values.dtype != np.dtype(dtype):
         if copy is False:

@@ -82,13 +82,13 @@ def no_gpu(facts: MachineFacts) -> str:
     if facts.devices:
         return ""
     why = facts.gpu_absence or "none was found"
-    remedy = "Everything runs on the CPU device meanwhile"
+    remedy = "Everything runs on the CPU device until then"
     if "built without CUDA" in why:
         remedy = "Install the CUDA toolkit and build again with HEADRACE_CUDA=ON"
     elif "HEADRACE_DEVICES" in why:
         remedy = "Unset HEADRACE_DEVICES to use the GPUs"
     elif "driver" in why:
-        remedy = "Install or update NVIDIA's driver, and see that nvidia-smi lists the GPU"
+        remedy = "Install or update NVIDIA's driver, and check that nvidia-smi lists the GPU"
     return f"machine: no GPU ({why}). {remedy}."
 
 
@@ -99,7 +99,7 @@ def not_verified(facts: MachineFacts) -> Iterator[Finding]:
             yield Finding(
                 "not_verified",
                 one.name,
-                "bytes copied to it did not arrive as they were sent",
+                "data copied to it arrived corrupted",
                 "Stop using it: look for Xid errors in dmesg and have the hardware tested",
             )
 
@@ -112,7 +112,7 @@ def slow_link(facts: MachineFacts) -> Iterator[Finding]:
                 "slow_link",
                 one.name,
                 f"its link carries {_rate(one.pinned_rate)} of {_rate(one.link_rate)}",
-                "Look for other traffic, a far memory node, or power saving (ASPM) in the firmware's settings",
+                "Look for other traffic, a remote memory node, or power saving (ASPM) in the firmware settings",
             )
 
 
@@ -123,16 +123,16 @@ def narrow_link(facts: MachineFacts) -> Iterator[Finding]:
             yield Finding(
                 "narrow_link",
                 one.name,
-                f"its link runs x{one.link_width} where x{one.link_width_max} is possible",
-                "Reseat the card, try another slot, look at the slot's bifurcation in the firmware's settings",
+                f"its link runs at x{one.link_width}, but x{one.link_width_max} is possible",
+                "Reseat the card, try another slot, or check the slot's bifurcation in the firmware settings",
             )
         here, could = one.link_generation_max, one.device_generation_max
         if here and could and here < could:
             yield Finding(
                 "old_link",
                 one.name,
-                f"it is made for PCIe {could} and the slot gives {here}",
-                "Move it to a faster slot, or raise the slot's speed in the firmware's settings",
+                f"it supports PCIe {could}, but the slot provides {here}",
+                "Move it to a faster slot, or raise the slot's speed in the firmware settings",
             )
 
 
@@ -143,8 +143,8 @@ def slow_pageable(facts: MachineFacts) -> Iterator[Finding]:
             yield Finding(
                 "slow_pageable",
                 one.name,
-                f"pageable memory goes at {_rate(one.pageable_rate)}, pinned at {_rate(one.pinned_rate)}",
-                "Keep what is sent in pinned memory, register what you have, or send it through a CopyBatch",
+                f"copies from pageable memory reach {_rate(one.pageable_rate)}, from pinned {_rate(one.pinned_rate)}",
+                "Keep data to send in pinned memory, register its memory, or send it through a CopyBatch",
             )
 
 
@@ -156,7 +156,7 @@ def far_node(facts: MachineFacts) -> Iterator[Finding]:
             yield Finding(
                 "far_node",
                 one.name,
-                f"it is on memory node {one.numa_node}, and this process runs on {nodes}",
+                f"it is on memory node {one.numa_node}, but this process runs on {nodes}",
                 f"Start it with: numactl --cpunodebind={one.numa_node} --membind={one.numa_node}",
             )
 
@@ -172,7 +172,7 @@ def no_peer_access(facts: MachineFacts) -> Iterator[Finding]:
         yield Finding(
             "no_peer_access",
             f"{pair.device} and {pair.peer}",
-            f"no peer access ({pair.way}): what they exchange goes through host memory",
+            f"no peer access ({pair.way}): their exchanges go through host memory",
             "Put them under one PCIe switch or NVLink; in a virtual machine pass them through together with ACS off",
         )
 
@@ -185,7 +185,7 @@ def small_bar(facts: MachineFacts) -> Iterator[Finding]:
                 "small_bar",
                 one.name,
                 f"its BAR1 window is {one.bar1_bytes // MIB:,} MiB of {one.memory_bytes // MIB:,}",
-                "Enable Above 4G Decoding and Resizable BAR in the firmware's settings",
+                "Enable Above 4G Decoding and Resizable BAR in the firmware settings",
             )
 
 
@@ -209,7 +209,7 @@ def no_vmm(facts: MachineFacts) -> Iterator[Finding]:
                 "no_vmm",
                 one.name,
                 "no virtual memory management, so no spans over devices and host",
-                "Use a driver and a virtualisation that have it (not every vGPU has)",
+                "Use a driver and virtualisation that support it (not every vGPU does)",
             )
 
 
@@ -219,7 +219,7 @@ def low_locked_limit(facts: MachineFacts) -> Iterator[Finding]:
         yield Finding(
             "low_locked_limit",
             "machine",
-            f"a process may lock {facts.locked_limit // 1024:,} KiB, which rings of pinned memory exceed",
+            f"a process may lock only {facts.locked_limit // 1024:,} KiB, less than rings of pinned memory need",
             "Raise it: ulimit -l unlimited, memlock in /etc/security/limits.conf, or LimitMEMLOCK= of the service",
         )
 

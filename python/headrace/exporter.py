@@ -49,7 +49,9 @@ class Exporter:
             self.address = target
             self.write()
         else:
-            raise UsageError(f"'{target}' is neither a port, as 9100 or 0.0.0.0:9100, nor a file that ends in .prom")
+            raise UsageError(
+                f"'{target}' is neither a port, such as 9100 or 0.0.0.0:9100, nor a file that ends in .prom"
+            )
 
     def write(self) -> None:
         """Writes the file anew, in one step; does nothing for a port."""

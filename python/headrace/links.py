@@ -94,4 +94,4 @@ def check_pairs(settings: Settings) -> None:
     lacking = [section for section in settings.sections if section in _NEED_PAIR]
     if lacking and settings.sections != SECTIONS and not settings.pairs:
         names = ", ".join(device.name for device in settings.devices)
-        raise UsageError(f"section {lacking[0]} needs two devices of one kind, and there is only {names}")
+        raise UsageError(f"section {lacking[0]} needs two devices of one kind, but there is only {names}")

@@ -116,16 +116,18 @@ class ServerCollector(Collector):
         yield CounterMetricFamily("headrace_serve_connections_closed", "Accepted connections that ended.", value=closed)
         yield CounterMetricFamily(
             "headrace_serve_connections_refused",
-            "Connections closed because too many were open: the most silent ones, or else new ones.",
+            "Connections closed because too many were open: those idle longest, or else new ones.",
             value=done.connections_refused,
         )
         yield GaugeMetricFamily("headrace_serve_connections_open", "Connections open.", value=done.connections_open)
         yield from _of_clients(done)
         yield GaugeMetricFamily(
-            "headrace_serve_memory_bytes", "Memory that requests and replies take.", value=done.memory_bytes
+            "headrace_serve_memory_bytes", "Memory used by requests and replies.", value=done.memory_bytes
         )
         yield GaugeMetricFamily(
-            "headrace_serve_memory_limit_bytes", "The most that they may take.", value=done.memory_limit_bytes
+            "headrace_serve_memory_limit_bytes",
+            "Limit of the memory of requests and replies.",
+            value=done.memory_limit_bytes,
         )
 
     def _of_device(self) -> Iterator[Metric]:
@@ -182,17 +184,19 @@ def _of_traces(tracing: "Tracing") -> Iterator[Metric]:
 def _of_clients(done: ServerStatistics) -> Iterator[Metric]:
     """How many did not say who they are, and handshakes of TLS where it is spoken."""
     yield CounterMetricFamily(
-        "headrace_serve_unauthorized", "Requests without a token that the server takes.", value=done.unauthorized
+        "headrace_serve_unauthorized", "Requests without a token that the server accepts.", value=done.unauthorized
     )
     if done.certificate_ends == 0:
         return
-    handshakes = CounterMetricFamily("headrace_serve_tls_handshakes", "Handshakes of TLS.", labels=("outcome",))
+    handshakes = CounterMetricFamily(
+        "headrace_serve_tls_handshakes", "TLS handshakes, by outcome.", labels=("outcome",)
+    )
     handshakes.add_metric(("done",), done.handshakes)
     handshakes.add_metric(("failed",), done.handshakes_failed)
     yield handshakes
     yield GaugeMetricFamily(
         "headrace_serve_tls_certificate_end_timestamp_seconds",
-        "When the server's certificate ends, in seconds since 1970.",
+        "When the server's certificate expires, in seconds since 1970.",
         value=done.certificate_ends,
     )
 

@@ -160,7 +160,7 @@ def _parts(of: str, what: str, path: str, dtype: np.dtype[Any], offset: int) -> 
     if base.names is not None:
         if shape:
             raise UsageError(
-                f"{of}: {field} is an array of records, whose parts do not lie side by side as those of a tensor: "
+                f"{of}: {field} is an array of records, whose parts are not contiguous, unlike a tensor's: "
                 "make it a record of arrays"
             )
         assert base.fields is not None
@@ -173,7 +173,7 @@ def _parts(of: str, what: str, path: str, dtype: np.dtype[Any], offset: int) -> 
         shape = (*shape, base.itemsize)
     if kind is None or not _little(base):
         known = "bool, integers and fractions (float16, 32, 64) in little-endian order, S and V"
-        raise UsageError(f"{of}: {field} has type {base.str}, which is no type of a tensor's elements: {known} are")
+        raise UsageError(f"{of}: {field} has type {base.str}, which a tensor's elements cannot have: use {known}")
     if 0 in shape:
         raise UsageError(f"{of}: {field} has no elements")
     yield Tensor(path or what, DataType[kind], list(shape), offset=offset)

@@ -161,7 +161,15 @@ def test_the_verb(run: Run):
     chosen = next(line for line in done.stdout.splitlines() if line.lstrip().startswith("*"))
     assert "by-budget" in chosen
     assert 'Device::parse("cuda:0")' in done.stdout
-    for word in ("2 times the", "the table's row H100", "C++:", "Python:", "rebalance", "zero-copy", "over the link"):
+    for word in (
+        "2 times the",
+        "row H100 of the built-in table",
+        "C++:",
+        "Python:",
+        "rebalance",
+        "zero-copy",
+        "over the link",
+    ):
         assert word in done.stdout
     assert done.stderr == ""
 
@@ -250,11 +258,11 @@ def test_a_broken_file_of_counts_is_named(tmp_path: Path, name: str):
     [
         ((), 2, "--heat FILE"),
         (("zigzag", "--factor", "2", *H100), 2, "grid-stride"),
-        (("grid-stride", *H100), 2, "how much data"),
+        (("grid-stride", *H100), 2, "the size of the data is missing"),
         (("grid-stride", "--factor", "0", *H100), 2, "above 0"),
         (("grid-stride", "--factor", "-1", *H100), 2, "above 0"),
         (("grid-stride", "--factor", "nan", *H100), 2, "above 0"),
-        (("grid-stride", "--factor", "2", "--bytes", "1GiB", "--budget", "1GiB", *H100), 2, "leave one"),
+        (("grid-stride", "--factor", "2", "--bytes", "1GiB", "--budget", "1GiB", *H100), 2, "leave out one"),
         (("grid-stride", "--factor", "2", "--bytes", "one"), 2, "one"),
         (("grid-stride", "--factor", "2", "--budget", "0"), 2, "1 byte or more"),
         (("grid-stride", "--factor", "2", "--operation", "erase", *H100), 2, "read-modify-write"),

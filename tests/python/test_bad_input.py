@@ -147,7 +147,7 @@ ODD = "9" * 26
             "query {index} apple --offset 18446744073709551616",
             "'18446744073709551616' has a number that is out of range",
         ),
-        ("query {index} apple --device \udcff", "is not text in UTF-8"),
+        ("query {index} apple --device \udcff", "is not valid UTF-8"),
         (f"ladder --steps {ODD}", "out of range"),
         (f"load --rate {'9' * 400}", "a rate must be above 0 queries/s"),
         ("load --rate 1K --duration 1e400s", "at most 1e+09 s"),
@@ -156,7 +156,7 @@ ODD = "9" * 26
         (f"index synthetic x.hridx --documents {'9' * 5000}", "is more than"),
         ("index synthetic x.hridx --length inf", "--length"),
         ("ingest send udp 127.0.0.1:9 --number-width -1", "--number-width"),
-        (f"ingest model --merge {'9' * 5000}", "--merge are whole numbers"),
+        (f"ingest model --merge {'9' * 5000}", "--merge takes whole numbers"),
         (f"ingest model --target {'9' * 400}", "not a rate"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_file_whose_name_is_no_text_is_named(run: Run, tmp_path: Path):
 
 def test_a_page_of_results_that_is_no_text_is_not_current(run: Run, tmp_path: Path):
     (tmp_path / "README.md").write_bytes(b"\xff")
-    assert_error(run("results", "render", tmp_path, "--check"), 1, "README.md is not current")
+    assert_error(run("results", "render", tmp_path, "--check"), 1, "README.md is out of date")
     assert run("results", "render", tmp_path).returncode == 0
     assert run("results", "render", tmp_path, "--check").returncode == 0
 

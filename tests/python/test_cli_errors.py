@@ -27,7 +27,7 @@ def status_of(failure: BaseException | None) -> int:
         (headrace.DeviceError("lost", "device fault", 719), 1, "lost"),
         (FileNotFoundError(2, "No such file", "x.idx"), 1, "x.idx"),
         (PermissionError(13, "Permission denied", "x.idx"), 1, "error: x.idx: Permission denied"),
-        (BlockingIOError(11, "Resource temporarily unavailable"), 1, "no process could be started: raise the limit"),
+        (BlockingIOError(11, "Resource temporarily unavailable"), 1, "cannot start a process: raise the limit"),
         (MemoryError(), 1, "there is not enough memory"),
         (MemoryError("std::bad_alloc"), 1, "there is not enough memory"),
         (MemoryError("Unable to allocate 8 GiB"), 1, "Unable to allocate 8 GiB"),

@@ -198,7 +198,9 @@ def test_what_numba_knows_on_the_host_alone_is_named():
     def root(_group, query, answer):
         answer[0] = np.sqrt(query[0])
 
-    assert wrong(root, "f4", "f4").endswith("for a GPU: numpy.sqrt of a number is not known there: try one of math")
+    assert wrong(root, "f4", "f4").endswith(
+        "for a GPU: numpy.sqrt of a number is not supported there: try the function of math"
+    )
 
 
 def test_code_is_kept_and_made_anew_where_it_is_damaged_or_another(from_library, monkeypatch):

@@ -92,9 +92,9 @@ def test_files_that_are_no_arrays(network: Path, tmp_path: Path) -> None:
     for words, message in (
         (["check", "topk", "--matrix", network], f"{network} has several arrays: give an .npy file with the matrix"),
         (["check", "lookup", "--table", network], f"{network} has several arrays: give an .npy file with the table"),
-        (["check", "lookup", "--counts", text], f"{text} is no .npy file with an array of numbers: "),
-        (["check", "topk", "--matrix", text], f"{text} is no .npy file with an array of numbers: "),
-        (["check", "mlp", "--weights", text], f"{text} is no .npz file with arrays of numbers: "),
+        (["check", "lookup", "--counts", text], f"{text} is not an .npy file with an array of numbers: "),
+        (["check", "topk", "--matrix", text], f"{text} is not an .npy file with an array of numbers: "),
+        (["check", "mlp", "--weights", text], f"{text} is not an .npz file with arrays of numbers: "),
         (
             ["check", "mlp", "--weights", names],
             f"{names} has w, and not weights0, biases0, weights1, ... for the layers",

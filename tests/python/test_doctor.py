@@ -52,13 +52,13 @@ def test_a_healthy_machine_has_nothing_wrong():
     [
         (with_gpu(pageable_rate=8.6e9), "slow_pageable", "8.6 GB/s"),
         (with_gpu(pinned_rate=26e9, pageable_rate=20e9), "slow_link", "26 GB/s of 63 GB/s"),
-        (with_gpu(link_width=8), "narrow_link", "x8 where x16"),
-        (with_gpu(link_generation_max=4), "old_link", "PCIe 5 and the slot gives 4"),
-        (with_gpu(numa_node=3), "far_node", "node 3, and this process runs on 0, 1"),
+        (with_gpu(link_width=8), "narrow_link", "x8, but x16"),
+        (with_gpu(link_generation_max=4), "old_link", "PCIe 5, but the slot provides 4"),
+        (with_gpu(numa_node=3), "far_node", "node 3, but this process runs on 0, 1"),
         (with_gpu(bar1_bytes=256 << 20), "small_bar", "256 MiB of 81,920"),
         (with_gpu(persistence=False), "no_persistence", "-i 0 -pm 1"),
         (with_gpu(virtual_memory_management=False), "no_vmm", "no spans"),
-        (with_gpu(verified=False), "not_verified", "did not arrive"),
+        (with_gpu(verified=False), "not_verified", "arrived corrupted"),
         (replace(HEALTHY, locked_limit=8 << 20), "low_locked_limit", "8,192 KiB"),
     ],
 )

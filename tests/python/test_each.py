@@ -76,7 +76,7 @@ def test_parts_of_an_input_are_words_of_their_own():
 
 
 def test_combinations_that_are_none():
-    with pytest.raises(UsageError, match="no inputs behind ':::' number 2"):
+    with pytest.raises(UsageError, match="no inputs after ':::' number 2"):
         combine([["a"], []])
     with pytest.raises(UsageError, match="1000002 combinations"):
         combine([["a"] * 2, ["b"] * 500_001])
@@ -523,9 +523,9 @@ def test_resume_runs_what_has_not_succeeded(tmp_path: Path, capfd: pytest.Captur
 def test_resume_wants_the_same_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 0  # nothing to resume
     for words, says in (
-        (["echo", "-n", ":::", "a", "b"], "of another command"),
-        (["echo", ":::", "a", "c"], "of other inputs"),
-        (["echo", ":::", "a", "b", "c"], "of other inputs"),
+        (["echo", "-n", ":::", "a", "b"], "belongs to another command"),
+        (["echo", ":::", "a", "c"], "belongs to other inputs"),
+        (["echo", ":::", "a", "b", "c"], "belongs to other inputs"),
     ):
         assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", *words) == 2
         assert says in capfd.readouterr().err

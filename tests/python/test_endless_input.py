@@ -96,7 +96,7 @@ def test_lines_without_an_end_are_an_error_before_memory_ends(tmp_path: Path, mo
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    with pytest.raises(DataError, match=r"endless: an index of it takes more memory than there is: [0-9,]+ documents"):
+    with pytest.raises(DataError, match=r"endless: its index needs more memory than there is: [0-9,]+ documents"):
         corpus.build_index(path)
     writer.join()
 

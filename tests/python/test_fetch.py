@@ -271,9 +271,9 @@ def test_types_that_are_not_supported_are_named(tmp_path, levels):
 def test_files_that_are_none_are_refused(tmp_path):
     with pytest.raises(MissingFileError, match="there is no file"):
         Table.open(tmp_path / "none.parquet")
-    with pytest.raises(MissingFileError, match="no file fits"):
+    with pytest.raises(MissingFileError, match="no file matches"):
         Table.open(str(tmp_path / "*.parquet"))
-    with pytest.raises(MissingFileError, match="no file fits"):
+    with pytest.raises(MissingFileError, match="no file matches"):
         Table.open(tmp_path)
     path = tmp_path / "file"
     for content in (b"", b"PAR1", b"not a table at all", b"ARROW1\0\0" + b"x" * 100, b"PAR1" + b"x" * 100):

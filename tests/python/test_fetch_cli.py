@@ -57,7 +57,7 @@ def test_the_table_has_a_line_a_level(table):
 def test_what_does_not_fit_is_streamed_and_said_to_be(table):
     result = run("fetch", table, "--columns", "number", "--to", "cpu", "--device-budget", "400KiB", "--json")
     assert result.returncode == 0, result.stderr
-    assert "streaming through it instead" in result.stderr
+    assert "streaming the columns through the device instead" in result.stderr
     content = json.loads(result.stdout)
     assert content["streamed"]
     device = content["levels"]["device"]

@@ -79,7 +79,7 @@ def test_values_are_not_copied(rides):
 
 def test_what_is_no_arrow_data_is_refused():
     for source in ({"x": [1]}, [1, 2], None):
-        with pytest.raises(UsageError, match=f"{type(source).__name__} hands no Arrow data over"):
+        with pytest.raises(UsageError, match=f"{type(source).__name__} provides no Arrow data"):
             Table.from_arrow(source, "cpu")
-    with pytest.raises(UsageError, match="names of their own"):
+    with pytest.raises(UsageError, match="distinct names"):
         Table.from_arrow(pa.table([[1], [2]], ["x", "x"]), "cpu")

@@ -284,9 +284,9 @@ def test_casts_round_as_they_should(device, value, to, expected):
         (lambda t: t.agg(col("s").avg()), "an average is of numbers"),
         (lambda t: t.group_by("i", "f", "d", "s", "s2").agg(count()), "1 to 4 keys, not 5"),
         (lambda t: t.select("i", i=col("f")), "two columns of the result are called 'i'"),
-        (lambda t: t.select("i").order_by("f"), "ordered by 'f', and has i"),
+        (lambda t: t.select("i").order_by("f"), "ordered by 'f', but has i"),
         (lambda t: t.select(x=col("s").cast("int64")), "string cannot be cast to int64"),
-        (lambda t: t.select(x=col("i").cast(pa.list_(pa.int8()))), "casts to no list"),
+        (lambda t: t.select(x=col("i").cast(pa.list_(pa.int8()))), "cannot cast to list"),
         (lambda t: t.filter(col("i") > 2**64).select("i"), "beyond 64 bits"),
     ],
 )
@@ -314,9 +314,9 @@ def test_steps_that_make_no_query_are_refused(device):
     table = Table.from_arrow(pa.table({"x": [1]}), device)
     for step, words in (
         (table.group_by, "1 to 4 keys"),
-        (lambda: table.group_by("x").group_by("x"), "groups once"),
+        (lambda: table.group_by("x").group_by("x"), "groups only once"),
         (lambda: table.agg(count()).filter(col("x") > 1), "before group_by"),
-        (lambda: table.select("x").agg(count()), "not beside select"),
+        (lambda: table.select("x").agg(count()), "not together with select"),
         (lambda: table.limit(-1), "0 or more"),
         (lambda: table.order_by(("x", "upwards")), "ascending or descending"),
         (lambda: bool(col("x") == 1), "neither true nor false"),

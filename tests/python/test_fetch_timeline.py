@@ -104,7 +104,7 @@ def test_the_verb_writes_it(path, tmp_path, name):
     [
         (("--timeline", "t.jpg"), "written as .json, .svg or .png"),
         (("--timeline", "t.json", "--to", "host"), "on a device, not on the host"),
-        (("--window", "3"), "--window is for --timeline"),
+        (("--window", "3"), "--window needs --timeline"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(path, options, says):

@@ -75,7 +75,7 @@ def test_fdtd_measures_what_is_not_forced_where_a_run_is_long(call: Call, monkey
     status, out, _ = call("fdtd", "small.toml", "--device", "cpu:0", "--device", "cpu:1", "--cut", "measured")
     assert status == 0
     assert "Cut by measured speed: " in out
-    assert re.search(r"Exchanges every \d steps, push (store|copy|host): the quickest of 12 tried", out)
+    assert re.search(r"Exchanges every \d steps, push (store|copy|host): the fastest of 12 tried", out)
 
 
 def test_fdtd_hands_on_the_limit_of_waits(call: Call):
@@ -123,13 +123,13 @@ def test_warnings_go_to_stderr(call: Call):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--scan", "--position", "1"], "--scan runs every position, --position one of them"),
-        (["--scan", "--gif", "a.gif"], "--gif is of one run, not of a scan"),
-        (["--scan", "--checkpoint", "a.npz"], "--checkpoint is of one run, not of a scan"),
+        (["--scan", "--position", "1"], "--scan runs all positions, --position only one"),
+        (["--scan", "--gif", "a.gif"], "--gif is for a single run, not for a scan"),
+        (["--scan", "--checkpoint", "a.npz"], "--checkpoint is for a single run, not for a scan"),
         (["--position", "3"], "--position 3: small.toml has 3 positions, from 0"),
         (["--checkpoint-every", "10"], "--checkpoint-every needs --checkpoint FILE"),
-        (["--cut", "2"], "--cut 2: not best, or the parts along each axis, such as 4x1"),
-        (["--cut", "2x1"], "--cut 2x1 makes 2 parts, and there are 1 devices"),
+        (["--cut", "2"], "--cut 2: give best, or the parts along each axis, such as 4x1"),
+        (["--cut", "2x1"], "--cut 2x1 makes 2 parts, but there are 1 devices"),
         (["--device", "gpu"], "gpu"),
         (["--field", "ey"], "there is no field 'ey'"),
         (["--at", "8"], "not a time above 0 with a unit"),
@@ -137,8 +137,8 @@ def test_warnings_go_to_stderr(call: Call):
         (["--push", "pull"], "pull"),
         (["--mode", "eternal"], "eternal"),
         (["--plane", "zz"], "zz"),
-        (["--redundant", "0"], "--redundant 0: not automatic, or a number of steps from 1 on"),
-        (["--redundant", "often"], "--redundant often: not automatic"),
+        (["--redundant", "0"], "--redundant 0: give automatic, or a number of steps of 1 or more"),
+        (["--redundant", "often"], "--redundant often: give automatic"),
         (["--wait-limit", "0s"], "a time above 0"),
     ],
 )

@@ -388,7 +388,7 @@ def test_files_that_are_included(tmp_path: Path):
         (
             "#rx:",
             "#python:\nprint('#rx: 0 0 0')\n#end_python:\n#rx:",
-            ":11: #python: a block of code, which is run with --trust",
+            ":11: #python: a block of code, which runs only with --trust",
         ),
         ("#rx:", "#python:\nprint(1)\n#rx:", ":11: #python: there is no #end_python for it"),
     ],

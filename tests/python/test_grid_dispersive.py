@@ -85,7 +85,7 @@ def test_a_plasma_says_which_courant_it_takes() -> None:
 
 
 def test_smoothing_does_not_go_with_poles() -> None:
-    with pytest.raises(UsageError, match="smoothing: does not go with dispersive materials"):
+    with pytest.raises(UsageError, match="smoothing: cannot be combined with dispersive materials"):
         scene_of(domain="smoothing = true")
     assert scene_of("", domain="smoothing = true").smoothing
 

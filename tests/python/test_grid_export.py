@@ -129,9 +129,9 @@ def test_the_verb(call: Call, tmp_path: Path):  # noqa: F811
     status, out, _ = call("export", path, "-o", tmp_path / "b.out", "--separate")
     assert out.splitlines() == [f"Wrote {tmp_path / f'b{number}.out'}" for number in (1, 2, 3)]
     for words, says in (
-        (("-o", path), "would take the place"),
-        (("-o", tmp_path / "c.sgy", "--separate"), "SEG-Y has all positions in one"),
-        (("--receiver", "near"), "gprMax's files have all receivers"),
+        (("-o", path), "would overwrite its own input"),
+        (("-o", tmp_path / "c.sgy", "--separate"), "a SEG-Y file holds all positions"),
+        (("--receiver", "near"), "gprMax's files hold all receivers"),
     ):
         status, _, error = call("export", path, *words)
         assert status == 2

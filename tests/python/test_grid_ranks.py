@@ -153,7 +153,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     Path("scene.toml").write_text(changed(), encoding="utf-8")
     for words, says in (
-        (("--cut", "3x1"), "--cut 3x1 makes 3 parts, and there are 2 ranks, which have a device each"),
+        (("--cut", "3x1"), "--cut 3x1 makes 3 parts, but there are 2 ranks with one device each"),
         (("--mode", "resident"), "mode 'resident' is of one process"),
         (("--traces", "nowhere/t.h5"), "nowhere"),
     ):

@@ -84,7 +84,7 @@ def test_steps_of_a_scan_are_rounded_once():
     places = [scene.moved(number).sources[0].position for number in range(12)]
     assert [scene.cell(place) for place in places] == [(20 + number, 20 - number) for number in range(12)]
     assert (
-        "[scan] step: [0.015, -0.006] m is no whole number of cells of 0.01 m; [0.01, -0.01] m is used"
+        "[scan] step: [0.015, -0.006] m is not a whole number of cells of 0.01 m; [0.01, -0.01] m is used"
         in warning_of(scene)
     )
     assert scene.asked(3).receivers[0].position == pytest.approx((0.295, 0.182))
@@ -153,16 +153,16 @@ radius = {0.02 * scale!r}
 THIN = [
     (
         'type = "box"\nlow = [0.1, 0.102]\nhigh = [0.3, 0.103]',
-        "is 0.001 m across, and cells are 0.01 m: it holds the centre of none, so that it is left out",
+        "is 0.001 m across, and cells are 0.01 m: it contains no cell's centre and is left out",
     ),
     (
         'type = "box"\nlow = [0.1, 0.104]\nhigh = [0.3, 0.108]',
         "is 0.004 m across, and cells are 0.01 m: the 20 cells whose centres it holds stand for it, whole",
     ),
-    ('type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.002', "is 0.004 m across, and cells are 0.01 m: it holds the"),
+    ('type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.002', "is 0.004 m across, and cells are 0.01 m: it contains"),
     (
         'type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.0065',
-        "is 0.013 m across, and cells are 0.01 m: it holds the",
+        "is 0.013 m across, and cells are 0.01 m: it contains",
     ),
     (
         'type = "cylinder"\ncentre = [0.105, 0.1049]\nradius = 0.002',

@@ -54,7 +54,7 @@ def test_the_verb_draws_it(call: Call, name: str):  # noqa: F811
     status, out, error = call("timeline", "small.toml", *devices, "-o", name, "--cycles", 3)
     assert (status, error) == (0, "")
     assert "3 cycles: " in out
-    assert f"of it beside computing\nWrote {name}\n" in out
+    assert f"of it overlapped with computing\nWrote {name}\n" in out
     assert Path(name).stat().st_size > 5000
     status, out, _ = call("timeline", "small.toml", *devices, "-o", name, "--cycles", 3, "--json")
     found = json.loads(out)

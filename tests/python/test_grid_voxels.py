@@ -251,7 +251,7 @@ def test_fractal_boxes_of_gprmax():
     ("old", "new", "says"),
     [
         (" 3 soil box", " 4 soil box", "4 materials, and 'soil' has 3"),
-        (" 3 soil box", " 3 m0 box", "3 materials, and 'm0' is no list of them"),
+        (" 3 soil box", " 3 m0 box", "3 materials, and 'm0' is not a list of them"),
         ("0.04 0.06 box", "0.04 0.06 bax", "there is no fractal box 'bax'"),
         ("roughness: 0 0 0.05 0.1 0.1 0.05", "roughness: 0 0 0.04 0.1 0.1 0.04", "it lies on no side of 'box'"),
         ("0.04 0.06 box", "0.06 0.04 box", "its limits 0.06 and 0.04 do not ascend"),

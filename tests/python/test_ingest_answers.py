@@ -524,7 +524,7 @@ def test_what_cannot_be_answered_says_so():
     ("arguments", "says"),
     [
         (("tcp", ":9000", "--answer", "gopher"), "'gopher' is not a protocol to answer; there are iperf3, http"),
-        (("tcp", ":9000", "--answer", "http", "--control", "resident"), "resident control answers nothing"),
+        (("tcp", ":9000", "--answer", "http", "--control", "resident"), "resident control cannot answer"),
         (("tcp", ":9000", "--answer", "http", "--conversion", "swap2"), "--conversion none"),
         (("udp", ":9000", "--answer", "http"), "No such option: --answer"),
     ],

@@ -81,7 +81,7 @@ def test_a_capture(run: Run, tmp_path: Path):
     assert stream["missing_bytes"] == 0
     assert (tmp_path / "out").read_bytes() == ingest.stream_bytes(3, 0, 400 * NUMBERED)
     done = run("ingest", "pcap", path, "--port", 9001, *SMALL)
-    assert "400 packets were refused: 400 were to another port" in done.stdout
+    assert "400 packets were refused: 400 went to another port" in done.stdout
 
 
 def test_refused_packets_are_told_by_reason(run: Run, tmp_path: Path):
@@ -332,12 +332,12 @@ def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str,
         ),
         (("udp", ":9000", "--payload", "0"), 2, "--payload"),
         (("udp", ":9000", "--number-offset", "1464"), 2, "fills a datagram of 1,472"),
-        (("synthetic", "0B"), 2, "SIZE must be 1 byte at least"),
+        (("synthetic", "0B"), 2, "SIZE must be at least 1 byte"),
         (("synthetic", "90000B"), 2, "90000, not 1 to 65,535"),
-        (("synthetic", "100B", "--frame", "0"), 2, "--frame must be 1 byte at least"),
+        (("synthetic", "100B", "--frame", "0"), 2, "--frame must be at least 1 byte"),
         (("synthetic", "100B", "--frame", "banana"), 2, "banana"),
         (("synthetic", "100B", "--frame", "-5"), 2, "-5"),
-        (("synthetic", "100B", "--frame", "1000TiB"), 2, "take a smaller --frame"),
+        (("synthetic", "100B", "--frame", "1000TiB"), 2, "use a smaller --frame"),
         (("tcp", ":9000", "--frame", "1TiB"), 2, "4 frames of 1,099,511,627,776 bytes of each connection"),
         (("synthetic", "100B", "--to", "cuda:99"), 2, "cuda:99"),
         (("synthetic", "100B", "--way", "teleport"), 2, "teleport"),

@@ -51,14 +51,14 @@ def test_parts_without_a_place_are_refused_by_name(run: Run, tmp_path: Path):
     done = run("ingest", "pcap", path, *how, "--json", "--to", "cpu")
     assert json.loads(done.stdout)["counters"]["refused"]["no_place"] == 2
     said = " ".join(run("ingest", "pcap", path, *how, "--to", "cpu").stdout.split())
-    assert "had a part that is no multiple of the payload or lies behind --group-bytes" in said
+    assert "had a part that is not a multiple of the payload or lies beyond --group-bytes" in said
 
 
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        (("--part-width", 6), "--part-width and --group-bytes are given together"),
-        (("--group-bytes", "1MiB"), "--part-width and --group-bytes are given together"),
+        (("--part-width", 6), "--part-width and --group-bytes go together"),
+        (("--group-bytes", "1MiB"), "--part-width and --group-bytes go together"),
         (("--part-offset", 4), "--part-offset needs --part-width and --group-bytes"),
         (("--part-width", 6, "--part-offset", 1470, "--group-bytes", "1MiB"), "fills a datagram of 1,472"),
     ],

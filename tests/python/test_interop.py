@@ -59,7 +59,7 @@ def test_numpy_takes_what_the_host_can_read() -> None:
         with pytest.raises(ValueError, match="without a copy"):
             np.asarray(values, dtype=np.int8, copy=False)
         for whole in (rows, rows.limit(1), fetched):
-            with pytest.raises(UsageError, match="is no array"):
+            with pytest.raises(UsageError, match="is not an array"):
                 np.asarray(whole)
     span = Span("cpu:0", 4096, Placement.all("host"))
     assert np.asarray(span).shape == (4096,)
@@ -72,7 +72,7 @@ def test_of_an_array_on_another_device_numpy_gets_an_error() -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return 2, 1
 
-    with pytest.raises(UsageError, match="a Far on cuda:1 is no NumPy array"):
+    with pytest.raises(UsageError, match="a Far on cuda:1 is not a NumPy array"):
         headrace.display.as_array(Far())
 
 

@@ -112,7 +112,7 @@ def test_refusals_are_said_beside_the_percentiles(run: Run):
         done = run("load", "--url", peer.url, "--rate", 200, "--duration", "300ms")
     assert done.returncode == 0, done.stderr
     assert "p99 covers admitted ones only" in done.stdout
-    assert "latency, p99, the unanswered as latest" in done.stdout
+    assert "latency, p99, unanswered as slowest" in done.stdout
     assert "latency, p99 of those answered" in done.stdout
     for name in ("connections", "streams per connection", "queries per request", "refused", "late", "lost"):
         assert name in done.stdout

@@ -178,7 +178,7 @@ def test_a_token_goes_without_tls_to_this_machine_alone(run: Run, folder: Path, 
         words = ("--rate", 200, "--duration", "200ms", "--token-file", folder / "tokens")
         assert loaded(run, url_of(server, scheme), *words)["requests"]["answered"] > 0
     away = ("load", "--url", f"{scheme}://192.0.2.1:1/halve", "--rate", 100, "--token-file", folder / "tokens")
-    one_line(run(*away), 2, "the token would go to 192.0.2.1")
+    one_line(run(*away), 2, "the token would reach 192.0.2.1")
     one_line(run(*away, "--plain-tokens", "--patience", "100ms"), 1, "connecting to 192.0.2.1:1")
 
 

@@ -183,7 +183,7 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"table": [1, 2]}, "lookup: elements of the table have 1 dimensions, not 2"),
         ({"table": [[np.nan]]}, "lookup: element (0, 0) of the table is nan, which is not finite as float16"),
         ({"table": [[1, 1e6]]}, "lookup: element (0, 1) of the table is 1000000, which is not finite as float16"),
-        ({"table": [[1]], "shape": (1, 1)}, "lookup: shape is that of a random table or of a span: leave it out"),
+        ({"table": [[1]], "shape": (1, 1)}, "lookup: shape is for a random table or a span: leave it out"),
         ({"shape": (0, 1)}, "lookup: shape is rows and columns, 1 or more of each, not (0, 1)"),
         ({"most": 0}, "lookup: most must be 1 to 1024, not 0"),
         ({"most": 1025}, "lookup: most must be 1 to 1024, not 1025"),
@@ -195,8 +195,8 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"counts": [1, 2, 3]}, "lookup: there are 3 counts, and the table has 2 rows"),
         ({"counts": [1, -2]}, "lookup: counts are 0 or more, not -2"),
         ({"counts": [0, 0]}, "lookup: counts are all 0"),
-        ({"counts": [0.5, 1]}, "lookup: counts are whole numbers, one a row, not 1 dimensions of float64"),
-        ({"counts": [[1, 2]]}, "lookup: counts are whole numbers, one a row, not 2 dimensions of int64"),
+        ({"counts": [0.5, 1]}, "lookup: counts are whole numbers, one per row, not 1 dimensions of float64"),
+        ({"counts": [[1, 2]]}, "lookup: counts are whole numbers, one per row, not 2 dimensions of int64"),
     ],
 )
 def test_what_a_table_cannot_be(given: dict[str, Any], message: str) -> None:
@@ -216,8 +216,8 @@ def test_what_a_table_cannot_be(given: dict[str, Any], message: str) -> None:
         ({"shape": (131073, 8)}, "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, and the span has"),
         ({"shape": (2**32 - 1, 4096)}, "lookup: 4294967295 rows of 4096 columns as float16 take 35184372080640 bytes"),
         ({"shape": (2**32, 8)}, "lookup: rows of the table must be 1 to 4294967295, not 4294967296"),
-        ({"shape": (1, 8), "device_bytes": 0}, "lookup: rows of a span are placed already: leave out device_bytes"),
-        ({"shape": (1, 8), "counts": [1]}, "lookup: rows of a span are placed already: leave out device_bytes"),
+        ({"shape": (1, 8), "device_bytes": 0}, "lookup: the rows of a span are already placed: leave out device_bytes"),
+        ({"shape": (1, 8), "counts": [1]}, "lookup: the rows of a span are already placed: leave out device_bytes"),
     ],
 )
 def test_what_a_span_cannot_hold(given: dict[str, Any], message: str) -> None:

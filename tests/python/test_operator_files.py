@@ -34,7 +34,7 @@ def test_private_operators_need_no_name_to_be_told_from(tmp_path: Path):
 
 def test_files_and_folders_without_operators_are_refused(folder: Path):
     for text, says in (
-        ("import sys\nsys.exit(0)\n", "fails.py:2 ends the program"),
+        ("import sys\nsys.exit(0)\n", "fails.py:2 ended the program"),
         (DOUBLE, "both have an operator double"),
         (DOUBLE.partition("by_three")[0].replace("double", "_double"), "takes arrays"),
         ("import headrace\nheadrace.light(steps=0)\n", "fails.py"),

@@ -221,4 +221,4 @@ def test_commands_take_it_by_its_path(built: Path, run: Run):
     assert done.returncode == 0, done.stderr
     done = run("load", "--operator", built / "libdistance.so", "--rate", 2000, "--steps", 3)
     assert done.returncode == 2
-    assert "has its parameters in its file" in done.stderr
+    assert "sets its parameters in its file" in done.stderr

@@ -267,8 +267,8 @@ def test_what_cannot_be_passed_is_named():
     assert wrong(function) == "operator function takes rows: rows missing"
     assert wrong(function, rows=[1], row=2) == "operator function takes rows: row unknown"
     assert "rows has type object" in wrong(function, rows=np.array(["a", None], object))
-    assert "a query of type object has no fixed bytes" in wrong(function, query="O")
-    assert "an answer of type >i8 is not in this machine's byte order" in wrong(function, answer=">i8").replace(
+    assert "a query of type object has no fixed size in bytes" in wrong(function, query="O")
+    assert "an answer of type >i8 does not have this machine's byte order" in wrong(function, answer=">i8").replace(
         "a answer", "an answer"
     )
     assert "its parameters are group, query, answer" in wrong(lambda _group, _query: None)
@@ -337,7 +337,7 @@ def test_other_names_of_operators_are_refused_in_one_line(text, run: Run):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = 1", "has no operator: write a function under @headrace.operator"),
+        ("x = 1", "has no operator: decorate a function with @headrace.operator"),
         ("1 / 0", ":1: ZeroDivisionError: division by zero"),
         (FILE.format(reference="0").replace("served =", "a = times(factor=1); b ="), "several operators: give one of"),
         (FILE.format(reference="0").replace("served = times(factor=3)", ""), "write served = times(factor=...)"),

@@ -149,9 +149,9 @@ def test_the_command_pages(run: Run, files: tuple[Path, Path], index: Index):
     assert page == {"query": "w1 AND w2", "hits": len(everything), "offset": 20, "ids": everything[20:50]}
     text = run("query", file, "w1 AND w2", "--offset", "20", "--limit", "30", "--corpus", corpus).stdout.splitlines()
     assert len(text) == 32
-    assert text[-1].strip().startswith(f"... and {len(everything) - 50:,} more (--offset 50")
+    assert text[-1].strip().startswith(f"... and {len(everything) - 50:,} more (continue with --offset 50")
     behind = run("query", file, "w1 AND w2", "--offset", "100000").stdout
-    assert "none is left from --offset 100000 on" in behind
+    assert "no matches from --offset 100000 on" in behind
 
 
 def test_the_command_ranks(run: Run, files: tuple[Path, Path], index: Index):

@@ -65,7 +65,7 @@ def test_roof_here(run: Run):
     assert content["gpu"] is None
     assert content["roofs"]["compute"] > 0
     text = run("roof", "--operator", "light", "--device", "cpu").stdout
-    assert "nothing of it is resident" in text
+    assert "keeps no blocks resident" in text
     assert "generator" in text
 
 

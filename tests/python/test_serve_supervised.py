@@ -112,7 +112,7 @@ def supervised(folder: Path, *options: str) -> Iterator[Supervised]:
     ("harm", "said"),
     [
         (lambda served: os.kill(served.worker(), signal.SIGKILL), "ended with signal SIGKILL"),
-        (lambda served: os.kill(served.worker(), signal.SIGSTOP), "has not said for 1 s that it lives"),
+        (lambda served: os.kill(served.worker(), signal.SIGSTOP), "has given no sign of life for 1 s"),
         (lambda served: served.ask(7), "has a model whose engine has failed"),
     ],
     ids=["killed", "stopped", "failed"],
@@ -128,7 +128,7 @@ def test_it_is_back_at_the_same_port(harm: Callable[[Supervised], object], said:
         served.process.send_signal(signal.SIGTERM)
         out, errors = served.process.communicate(timeout=SECONDS)
     assert json.loads(out)["restarts"] == 1, "one line of totals, that of the last server"
-    assert f"The server {said}: starting it again." in errors
+    assert f"The server {said}: restarting it." in errors
     assert served.process.returncode == 0
 
 
@@ -195,4 +195,4 @@ def test_arguments_that_are_wrong_are_said_once(run: Run, tmp_path: Path):
     assert "absent.py" in done.stderr
     done = run("serve", "light", "--unresponsive-after", "1s")
     assert done.returncode == 2
-    assert "--unresponsive-after is of use with --supervise alone" in done.stderr
+    assert "--unresponsive-after needs --supervise" in done.stderr

@@ -145,7 +145,7 @@ def test_a_difference_is_found_and_said():
     assert difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0 + 1e-12]}), ["k"]) is None
     assert (
         difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0]}), ["k"], order=["a"])
-        == "rows are in another order of a"
+        == "rows are ordered differently by a"
     )
     assert "a row is (1, 1.0), not (1, 1.001)" in difference(ours, pa.table({"k": [1, None], "a": [1.001, 2.0]}), ["k"])
     assert "2 rows, not 1" in difference(ours, ours.slice(1))
@@ -165,7 +165,7 @@ def test_bad_files_and_numbers_are_refused(tmp_path):
         taxi.generate(-1, tmp_path / "rides.arrow")
     with pytest.raises(UsageError, match="1 fragment or more"):
         taxi.generate(1, tmp_path / "rides.arrow", fragments=0)
-    with pytest.raises(UsageError, match="is no level to start from: cold, warm, hot"):
+    with pytest.raises(UsageError, match="is not a level to start from: cold, warm, hot"):
         taxi_bench.Settings("cpu", levels=["tepid"])
     with pytest.raises(UsageError, match="1 thread or more"):
         taxi_bench.Settings("cpu", threads=[0])

@@ -82,7 +82,7 @@ def test_ladder_json_and_save(run: Run, tmp_path: Path):
     (tmp_path / "README.md").write_text("old")
     stale = run("results", "render", tmp_path, "--check")
     assert stale.returncode == 1
-    assert "not current" in stale.stderr
+    assert "out of date" in stale.stderr
 
 
 def test_load(run: Run, tmp_path: Path):
@@ -159,8 +159,8 @@ def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
     for question in ("apple AND NOT pie", "violin AND bow", "whale AND (baleen OR blubber)"):
         assert question in shown
     assert "a bow used in playing the violin" in shown
-    assert "Verified: 300 random questions" in shown
-    for way in ("A loop in Python", "FTS5", "Headrace: "):
+    assert "Verified: the answers to 300 random queries" in shown
+    for way in ("A Python loop", "FTS5", "Headrace: "):
         assert way in shown
     assert "The best rate" in shown
     assert "machine was quiet" in shown or "DISTURBED" in shown
@@ -225,4 +225,4 @@ def test_help_and_version_have_short_forms(run: Run):
     assert "SCENE.toml" in run("help", "grid", "fdtd").stdout
     unknown = run("help", "grid", "flow")
     assert unknown.returncode == 2
-    assert "there is no verb 'grid flow'" in unknown.stderr
+    assert "there is no command 'grid flow'" in unknown.stderr

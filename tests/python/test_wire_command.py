@@ -183,7 +183,7 @@ def test_a_second_signal_ends_it_at_once():
             assert peer.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # a request has begun, and does not end
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
-            assert process.stderr.readline().startswith("Answering what has begun")
+            assert process.stderr.readline().startswith("Finishing requests in progress")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
@@ -211,7 +211,7 @@ def test_a_port_that_is_taken_is_one_line(run: Run):
         (("light", "--grpc", "any"), "none"),
         (("light", "--address", "nowhere"), "nowhere"),
         (("light", "--body", "0B"), "--body"),
-        (("light", "--shared-memory-max", "1GiB"), "give both"),
+        (("light", "--shared-memory-max", "1GiB"), "needs --shared-memory"),
         (("light", "--shared-memory", "--shared-memory-max", "0B"), "--shared-memory-max"),
         (("light", "--slots", "3"), "power of two"),
         (("light", "--schedule", "none"), "none"),

@@ -339,7 +339,7 @@ def test_the_command_says_where_its_metrics_are_and_drains_with_them():
             assert peer.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # a request has begun
             process.send_signal(signal.SIGTERM)
             assert process.stderr is not None
-            assert process.stderr.readline().startswith("Answering what has begun")
+            assert process.stderr.readline().startswith("Finishing requests in progress")
             found = scrape(said["prometheus"])  # the server drains, and is still watched
             assert value(found, "nv_inference_request_success", model="light", version="1") == 1
             peer.sendall(json.dumps(body).encode())

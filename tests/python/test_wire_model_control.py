@@ -318,7 +318,7 @@ def test_a_call_of_grpc_whose_deadline_passes_ends_and_the_load_goes_on(operator
     [
         ("x = (\n", "SyntaxError"),
         ("import nowhere_at_all\n", "ModuleNotFoundError"),
-        ("exit(3)\n", "ends the program"),
+        ("exit(3)\n", "ended the program"),
         ("del times\n", "no operator times any more: it has less"),
         ("times = 3\nless = 4\n", "no operator"),
         ("@headrace.operator(query='i8', answer='i8')\ndef times(g, q, a):\n    a[0] = nobody(q[0])\n", "nobody"),
@@ -485,7 +485,7 @@ def test_a_signal_during_a_load_waits_for_it(operators: Operators):
         held = operators.held()
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("Answering what has begun")
+        assert process.stderr.readline().startswith("Finishing requests in progress")
         os.close(held)
         assert Replies(peer).next().status == 200
         out, _ = process.communicate(timeout=SECONDS)

@@ -299,7 +299,7 @@ def test_a_watched_server_asks_for_certificates_and_tokens_and_is_started_again(
         process.send_signal(signal.SIGTERM)
         out, errors = process.communicate(timeout=SECONDS)
     assert json.loads(out)["restarts"] == 1
-    assert errors.count("starting it again") == 1
+    assert errors.count("restarting it") == 1
     assert process.returncode == 0
 
 

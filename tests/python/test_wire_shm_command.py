@@ -136,7 +136,7 @@ def _is_loaded(process: Any) -> bool:
         (("--url", "shm://nothing/light", "--rate", "1K"), "headrace serve ... --shm nothing"),
         (("--url", "shm:///light", "--rate", "1K"), "a server's name is"),
         (("--url", "shm://x/light", "--rate", "1K", "--queries-per-request", "2"), "each request is a query"),
-        (("--url", "shm://x/light", "--rate", "1K", "--connections", "3"), "each of --generators"),
+        (("--url", "shm://x/light", "--rate", "1K", "--connections", "3"), "each generator has one connection"),
     ],
 )
 def test_mistakes_of_a_load_are_one_line(run: Run, arguments: tuple[str, ...], says: str):

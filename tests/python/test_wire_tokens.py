@@ -334,12 +334,12 @@ def test_no_token_is_in_what_the_command_says(tokens: Path, form: str | None):
         process.send_signal(signal.SIGHUP)
         assert process.stderr is not None
         lines = []
-        while not re.search("not read again", line := process.stderr.readline()):
+        while not re.search("could not be reloaded", line := process.stderr.readline()):
             assert line
             lines.append(line)
         tokens.write_text(f"{wrong}\n")
         process.send_signal(signal.SIGHUP)
-        while not re.search("read again", line := process.stderr.readline()):
+        while not re.search("were reloaded", line := process.stderr.readline()):
             assert line
             lines.append(line)
         assert infer_status(said["url"], wrong) == 200
@@ -369,8 +369,8 @@ def test_mistakes_and_warnings_of_the_command(tokens: Path, run: Run):
         assert said["url"].startswith("http://localhost:")
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=SECONDS)
-    assert "Others than its owner can read" in err
-    assert "tokens neither: whoever is on the way to 0.0.0.0 reads all of it" in err
+    assert "Other users can read" in err
+    assert "not even tokens: anyone on the network path to 0.0.0.0 can read all traffic" in err
 
 
 @pytest.mark.skipif(browser.PROGRAM is None, reason="there is no Chromium here")

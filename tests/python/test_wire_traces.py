@@ -377,7 +377,7 @@ def _labels(destination: str) -> frozenset[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("options", "status", "says"),
     [
-        (("--trace-collector", "http://192.0.2.1:4318"), 2, "to this machine alone"),
+        (("--trace-collector", "http://192.0.2.1:4318"), 2, "only to this machine"),
         (("--trace-collector", "https://127.0.0.1:4318"), 2, "is not of the form"),
         (("--trace-collector", "http://127.0.0.1"), 2, "is not of the form"),
         (("--trace-collector", "127.0.0.1:4318"), 2, "is not of the form"),

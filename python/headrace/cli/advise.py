@@ -35,15 +35,15 @@ def _sizes(factor: float | None, data: int | None, budget: int | None, pages: in
     if factor is not None and not 0 < factor < float("inf"):
         raise UsageError(f"--factor must be above 0, not {factor:g}")
     if pages and data is not None and -(-data // PAGE_BYTES) != pages:
-        raise UsageError(f"--bytes {data} is {-(-data // PAGE_BYTES)} pages, and --heat has counts of {pages}")
+        raise UsageError(f"--bytes {data} is {-(-data // PAGE_BYTES)} pages, but --heat has counts for {pages}")
     if pages and data is None:
         data = pages * PAGE_BYTES
     if factor is None:
         if data is None:
-            raise UsageError("how much data is there? give --factor, --bytes or --heat")
+            raise UsageError("the size of the data is missing: give --factor, --bytes or --heat")
         return data, budget or memory
     if data is not None and budget is not None:
-        raise UsageError("data and --budget make the factor: leave one of them or --factor out")
+        raise UsageError("--factor follows from the size of the data and --budget: leave out one of the three")
     if data is not None:
         return data, max(1, int(data / factor))
     budget = budget or memory
@@ -56,7 +56,7 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
         raise UsageError("give --gpu or --rates, not both")
     if gpu is not None:
         rates = headrace.span.find_memory_rates(gpu)
-        return rates, f"the table's row {rates.name}"
+        return rates, f"row {rates.name} of the built-in table"
     if file is not None:
         content = read_json(file)
         return advice.rates_from_dict(
@@ -119,13 +119,14 @@ def _print(content: Json, found: Advice, rates: MemoryRates) -> None:
     console = show.stdout()
     console.print(found.because, markup=False)
     console.print(_table(found))
-    console.print("* the choice. Predicted: bytes touched a second, over all passes, with what comes before them.")
+    console.print("* the recommendation. Predicted: bytes touched per second, over all passes and their preparation.")
     for one in found.forecasts:
         if one.refused:
             console.print(f"{one.strategy}: refused, {one.refused}", markup=False, soft_wrap=True)
     console.print(
-        f"Rates: {content['rates_from']}; device {speed(rates.device.read)}, link {speed(rates.link.read)} read in "
-        f"order, {speed(rates.device_random.read)} and {speed(rates.link_random.read)} at random.",
+        f"Rates: {content['rates_from']}; sequential reads: device {speed(rates.device.read)}, link "
+        f"{speed(rates.link.read)}; random reads: device {speed(rates.device_random.read)}, link "
+        f"{speed(rates.link_random.read)}.",
         markup=False,
     )
     for name, key in (("C++", "cpp"), ("Python", "python")):
@@ -158,9 +159,7 @@ def advise(
         typer.Option(
             "--heat",
             readable=False,
-            help=(
-                "Read the number of accesses to each 2 MiB page from a .npy file or a JSON list, instead of a pattern."
-            ),
+            help="Read the number of accesses to each 2 MiB page from a .npy file or JSON list instead of a pattern.",
         ),
     ] = None,
     factor: Annotated[
@@ -179,36 +178,42 @@ def advise(
         ),
     ] = None,
     operation: Annotated[
-        str, typer.Option("--operation", help="What the kernel does: read, write or read-modify-write.")
+        str, typer.Option("--operation", help="Operation of the kernel: read, write or read-modify-write.")
     ] = "read",
     reuse: Annotated[
         float,
         typer.Option(
             "--reuse",
-            help=("How many times the kernel goes through the data. inf leaves out the cost of preparing it."),
+            help="Number of passes of the kernel over the data; inf ignores the cost of preparation.",
         ),
     ] = 100.0,
-    exponent: Annotated[float, typer.Option("--exponent", help="zipf-rows: exponent of the popularity.")] = 1.0,
-    row_bytes: Annotated[int, typer.Option("--row-bytes", min=1, help="zipf-rows: bytes in a row.")] = 512,
-    order: Annotated[str, typer.Option("--rows", help="zipf-rows: ordered by popularity, or scattered.")] = "ordered",
+    exponent: Annotated[
+        float, typer.Option("--exponent", help="zipf-rows: Zipf exponent of the popularity of rows.")
+    ] = 1.0,
+    row_bytes: Annotated[int, typer.Option("--row-bytes", min=1, help="zipf-rows: bytes per row.")] = 512,
+    order: Annotated[
+        str, typer.Option("--rows", help="zipf-rows: order of the rows: ordered (by popularity) or scattered.")
+    ] = "ordered",
     device: options.DeviceOption = "best",
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help="Advise for a GPU that is not here, from the built-in table: H100, H200."),
+        typer.Option("--gpu", help="Advise for a GPU that is not installed, from the built-in table: H100, H200."),
     ] = None,
     rates_file: Annotated[
         Path | None,
         typer.Option("--rates", readable=False, help="Read the rates from a file that an earlier --json wrote."),
     ] = None,
-    measure: Annotated[bool, typer.Option(help="Measure the device, which takes some tenths of a second.")] = True,
+    measure: Annotated[
+        bool, typer.Option(help="Measure the rates of the device; this takes a few tenths of a second.")
+    ] = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Recommend where to place data that a kernel goes through, with reasons and code to paste.
+    """Recommend where to place the data that a kernel works on, with reasons and code to paste.
 
     Example: headrace advise zipf-rows --factor 2 --rows scattered --gpu H100
     """
     if pattern is None and heat is None:
-        raise UsageError("how is the data used? name a pattern, such as zipf-rows, or give --heat FILE")
+        raise UsageError("the access pattern is missing: name one, such as zipf-rows, or give --heat FILE")
     counts = advice.read_counts(heat) if heat is not None else []
     watch = Watch()
     rates, source = _rates(gpu, rates_file, device, measure=measure)

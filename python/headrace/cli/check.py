@@ -51,23 +51,25 @@ def check_operator(
     operator: Annotated[
         str,
         typer.Argument(
-            help="FILE.py, FILE.py:NAME where there are several, FILE.so, or the name of one that ships with Headrace.",
+            help="Operator: FILE.py, FILE.py:NAME if the file has several, FILE.so, or the name of one that "
+            "ships with Headrace.",
             metavar="FILE",
         ),
     ],
     device: options.DeviceOption = "cpu",
-    queries: Annotated[int, typer.Option("--queries", min=1, help="Sample queries that are asked of each plan.")] = 200,
+    queries: Annotated[int, typer.Option("--queries", min=1, help="Number of sample queries for each plan.")] = 200,
     tolerance: Annotated[
-        float, typer.Option("--tolerance", min=0, help="Relative, of numbers with a fraction against the reference.")
+        float,
+        typer.Option("--tolerance", min=0, help="Relative tolerance of floating-point numbers against the reference."),
     ] = 1e-5,
     *,
     dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compare the answers of an operator in a file under every schedule with its reference.
+    """Compare the answers of an operator under every schedule with those of its reference.
 
-    For mlp, topk and lookup, that is NumPy in float64; for a shared object, what the host answers. The first query
-    whose answer is another one is shown. Exit status: 0 where all are equal, else 1.
+    The reference of mlp, topk and lookup is NumPy in float64; that of a shared object is its answer on the host. The
+    first query whose answer differs is shown. Exit status: 0 if all answers are equal, 1 otherwise.
 
     Example: headrace check my_operator.py
     """

@@ -38,35 +38,37 @@ class Dense:
         typer.Option(
             "--weights",
             readable=False,
-            help="mlp: an .npz with weights0 (outputs x inputs), biases0, weights1, ... Default: random "
-            "ones, 256-256-256-16.",
+            help="mlp: .npz file with weights0 (outputs x inputs), biases0, weights1, ... Default: random, "
+            "256-256-256-16.",
         ),
     ] = None
-    activation: Annotated[str | None, typer.Option("--activation", help="mlp: relu or identity. Default: relu.")] = None
+    activation: Annotated[
+        str | None, typer.Option("--activation", help="mlp: activation, relu or identity. Default: relu.")
+    ] = None
     matrix: Annotated[
         Path | None,
-        typer.Option("--matrix", readable=False, help="topk: an .npy with the rows. Default: random, 100,000 x 128."),
+        typer.Option("--matrix", readable=False, help="topk: .npy file with the rows. Default: random, 100,000 x 128."),
     ] = None
-    k: Annotated[int | None, typer.Option("--k", min=1, help="topk: how many rows. Default: 10.")] = None
-    metric: Annotated[str | None, typer.Option("--metric", help="topk: dot or l2. Default: dot.")] = None
+    k: Annotated[int | None, typer.Option("--k", min=1, help="topk: number of rows to find. Default: 10.")] = None
+    metric: Annotated[str | None, typer.Option("--metric", help="topk: metric, dot or l2. Default: dot.")] = None
     dtype: Annotated[
         str | None,
         typer.Option(
-            "--dtype", help="mlp, topk, lookup: type of stored elements, float16 or float32. Default: float16."
+            "--dtype", help="mlp, topk, lookup: type of the stored elements, float16 or float32. Default: float16."
         ),
     ] = None
     table: Annotated[
         Path | None,
-        typer.Option("--table", readable=False, help="lookup: an .npy with the rows. Default: random, 250,000 x 64."),
+        typer.Option("--table", readable=False, help="lookup: .npy file with the rows. Default: random, 250,000 x 64."),
     ] = None
     most: Annotated[
-        int | None, typer.Option("--most", min=1, help="lookup: rows that a query may ask for. Default: 32.")
+        int | None, typer.Option("--most", min=1, help="lookup: maximum number of rows per query. Default: 32.")
     ] = None
     pooling: Annotated[
-        str | None, typer.Option("--pooling", help="lookup: sum, mean or max of the rows. Default: sum.")
+        str | None, typer.Option("--pooling", help="lookup: pooling of the rows: sum, mean or max. Default: sum.")
     ] = None
     weighted: Annotated[
-        bool | None, typer.Option("--weighted", help="lookup: queries have a weight for each row.", show_default=False)
+        bool | None, typer.Option("--weighted", help="lookup: queries carry a weight for each row.", show_default=False)
     ] = None
     device_bytes: Annotated[
         int | None,
@@ -74,7 +76,8 @@ class Dense:
             "--device-bytes",
             parser=_bytes,
             metavar="SIZE",
-            help="lookup: the most of the table on each GPU, such as 40GiB; other rows lie on the host. Default: all.",
+            help="lookup: maximum size of the table on each GPU, such as 40GiB; other rows stay on the host. "
+            "Default: all.",
         ),
     ] = None
     counts: Annotated[
@@ -82,8 +85,8 @@ class Dense:
         typer.Option(
             "--counts",
             readable=False,
-            help="lookup: an .npy that says how often each row is asked for; the most popular go to the GPU, and "
-            "samples follow it. Default: the first rows go there.",
+            help="lookup: .npy file with the access count of each row; the most popular rows go to the GPU, and "
+            "sample queries follow the counts. Default: the first rows go to the GPU.",
         ),
     ] = None
     exponent: Annotated[
@@ -91,7 +94,7 @@ class Dense:
         typer.Option(
             "--exponent",
             min=0,
-            help="lookup: of Zipf's law, by which samples draw rows. Default: as --counts says; without, 1.05.",
+            help="lookup: Zipf exponent of the rows in sample queries. Default: follow --counts, or 1.05 without it.",
         ),
     ] = None
 
@@ -148,7 +151,7 @@ def _read_array(path: Path | None, what: str) -> NDArray[Any] | None:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
     except BROKEN as error:
-        raise DataError(f"{path} is no .npy file with an array of numbers: {error}") from error
+        raise DataError(f"{path} is not an .npy file with an array of numbers: {error}") from error
     if not isinstance(found, np.ndarray):
         raise DataError(f"{path} has several arrays: give an .npy file with the {what}")
     return found
@@ -162,7 +165,7 @@ def _read_layers(path: Path) -> tuple[list[NDArray[Any]], list[NDArray[Any] | No
             found = np.load(file, allow_pickle=False)
             arrays = {} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
     except BROKEN as error:
-        raise DataError(f"{path} is no .npz file with arrays of numbers: {error}") from error
+        raise DataError(f"{path} is not an .npz file with arrays of numbers: {error}") from error
     count = sum(name.startswith("weights") for name in arrays)
     weights = [f"weights{number}" for number in range(count)]
     biases = [f"biases{number}" for number in range(count)]

@@ -59,12 +59,14 @@ def _table(devices: list[Device]) -> Table:
 
 
 def devices(
-    as_json: bool = typer.Option(False, "--json", help="Print JSON: {devices: [...], cuda_absence: why or empty}."),
+    as_json: bool = typer.Option(
+        False, "--json", help="Print JSON: {devices: [...], cuda_absence: the reason, or empty}."
+    ),
     topology: bool = typer.Option(
-        False, "--topology", help="Show the processors instead: caches, order of binding, round trips by distance."
+        False, "--topology", help="Show the processors instead: caches, binding order and round-trip times by distance."
     ),
 ) -> None:
-    """List the devices with their properties, the best first.
+    """List the devices and their properties, best first.
 
     Example: headrace devices --json
     """

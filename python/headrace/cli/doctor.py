@@ -35,9 +35,9 @@ def _healthy(one: DeviceFacts) -> str:
 
 
 def doctor(as_json: options.JsonOption = False) -> None:
-    """Check this machine for problems, and say how to fix them, in ten lines at most.
+    """Check this machine for problems and show how to fix them, in at most ten lines.
 
-    The exit status is 0 if there are none and 1 otherwise. A missing GPU is not a problem.
+    Exit status: 0 if there is no problem, 1 otherwise. A missing GPU is not a problem.
 
     Example: headrace doctor
     """

@@ -108,8 +108,8 @@ def each(
         list[str] | None,
         typer.Argument(
             metavar="PROGRAM [ARGUMENTS] [::: INPUTS]...",
-            help="{} is the input (the last argument where it is not there), {device} such as cuda:1, {index} from 0. "
-            "With several ::: every combination runs, and {1}, {2} are its parts.",
+            help="Program to run. {} is the input (appended if absent), {device} its device such as cuda:1, {index} "
+            "its number from 0. Several ::: run every combination; {1}, {2} are its parts.",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +130,7 @@ def each(
         typer.Option(
             "--glob",
             metavar="PATTERN",
-            help="Take the files that match as inputs, such as 'data/**/*.vtk'. May be repeated.",
+            help="Use the files that match as inputs, such as 'data/**/*.vtk'. May be repeated.",
         ),
     ] = None,
     devices: Annotated[
@@ -144,7 +144,7 @@ def each(
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option("--slots", min=1, max=4096, help="Number of processes at a time on the CPU; they see no GPU."),
+        typer.Option("--slots", min=1, max=4096, help="Number of concurrent processes on the CPU; they see no GPU."),
     ] = None,
     logs: Annotated[
         Path,
@@ -153,16 +153,21 @@ def each(
         ),
     ] = Path("each-logs"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Run only what did not succeed in the run whose logs are in --logs.")
+        bool,
+        typer.Option(
+            "--resume", help="Run only the inputs that have not succeeded in the run whose logs are in --logs."
+        ),
     ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
             "--overwrite",
-            help=("Replace the logs of an earlier run; without this option they are kept, and the run is refused."),
+            help="Replace the logs of an earlier run; without this option, existing logs are an error.",
         ),
     ] = False,
-    retries: Annotated[int, typer.Option("--retries", min=0, help="How often to retry an input that fails.")] = 0,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="Maximum number of retries of an input that fails.")
+    ] = 0,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", parser=options.duration, metavar="TIME", help="Time limit of each attempt."),
@@ -173,13 +178,13 @@ def each(
             "--grace",
             parser=options.duration,
             metavar="TIME",
-            help="Time from SIGINT to SIGTERM, and from there to SIGKILL.",
+            help="Time from SIGINT to SIGTERM, and from SIGTERM to SIGKILL.",
         ),
     ] = "5s",  # type: ignore[assignment]
     keep_going: Annotated[
         bool,
         typer.Option(
-            "--keep-going/--stop-on-failure", help="After a failure, start the remaining inputs, or start no more."
+            "--keep-going/--stop-on-failure", help="After a failure, start the remaining inputs or start no more."
         ),
     ] = True,
     as_json: options.JsonOption = False,
@@ -189,9 +194,9 @@ def each(
     Example: headrace each --logs logs -- ./simulate --out {index}.vtk {} ::: a.json b.json c.json
     """
     if resume and overwrite:
-        raise UsageError("--resume goes on with the logs that --overwrite replaces: give one of them")
+        raise UsageError("--resume continues the logs that --overwrite replaces: give only one of them")
     if null and not inputs_from:
-        raise UsageError("-0 is for the inputs of --inputs-from, which is not given")
+        raise UsageError("-0 needs --inputs-from")
     again = Again.resume if resume else Again.overwrite if overwrite else Again.refuse
     command, sources = Command.split(words or [])
     first = gather_inputs(sources[0] if sources else [], inputs_from or [], pattern or [], null=null)

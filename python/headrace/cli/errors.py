@@ -94,7 +94,7 @@ def _system_message(error: OSError) -> str:
 
 def _no_more(what: str) -> str:
     limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    return f"no {what} could be started: raise the limit on processes (ulimit -u, {limit} here)"
+    return f"cannot start a {what}: raise the limit on processes (ulimit -u, currently {limit})"
 
 
 def _message(error: Exception) -> str | None:
@@ -114,14 +114,14 @@ def _usage(error: typer.TyperException) -> str:
     """What is wrong with the words of a command, and which command says what it takes."""
     context = getattr(error, "ctx", None)
     said = error.format_message().rstrip(".")
-    return said if context is None else f"{said}; '{context.command_path} --help' shows what it takes"
+    return said if context is None else f"{said}; see '{context.command_path} --help'"
 
 
 def _odd_word(words: list[str]) -> str | None:
     """What is wrong with the first word of a command that no function could be given; None where none is odd."""
     for word in words:
         if not word.isascii() and any(0xD800 <= ord(letter) <= 0xDFFF for letter in word):  # noqa: PLR2004
-            return f"'{shortened(word)}' is not text in UTF-8"
+            return f"'{shortened(word)}' is not valid UTF-8"
         if _MANY_DIGITS.search(word):
             return f"'{shortened(word)}' has a number that is out of range"
     return None

@@ -84,7 +84,8 @@ def _print(console: Console, content: Json, run: "Run") -> None:
         drawn = content["timeline"]
         share = drawn["transfer_beside_materialise_seconds"] / max(drawn["transfer_seconds"], 1e-9)
         console.print(
-            f"{drawn['windows']} windows in {drawn['seconds']:.3f} s, {share:.0%} of the transfers beside decoding\n"
+            f"{drawn['windows']} windows in {drawn['seconds']:.3f} s, {share:.0%} of transfer time "
+            f"overlapped with decoding\n"
             f"Wrote {drawn['file']}",
             markup=False,
             soft_wrap=True,
@@ -116,7 +117,9 @@ def _measured(
                 except Error as error:
                     if not is_out_of_device_memory(error):
                         raise
-                    show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
+                    show.stderr().print(
+                        f"{error}: streaming the columns through the device instead", markup=False, soft_wrap=True
+                    )
                     streamed = True
                 measured.append(measure.of_stream(stored, names))
     except KeyboardInterrupt:
@@ -146,10 +149,10 @@ def fetch(
         ),
     ] = None,
     to: Annotated[
-        str, typer.Option("--to", help="Where the columns go: cpu, cuda:0, best, or host (host memory only).")
+        str, typer.Option("--to", help="Destination of the columns: cpu, cuda:0, best, or host (host memory only).")
     ] = "best",
     threads: Annotated[
-        int, typer.Option("--threads", min=0, max=256, help="Number of threads; 0 means one per core, 16 at most.")
+        int, typer.Option("--threads", min=0, max=256, help="Number of threads; 0 means one per core, at most 16.")
     ] = 0,
     mode: Annotated[
         str, typer.Option("--mode", help="async overlaps reading and copying; sync waits for the copy of each chunk.")
@@ -164,7 +167,7 @@ def fetch(
         ),
     ] = "128MiB",
     disk_budget: Annotated[
-        str | None, typer.Option("--disk-budget", metavar="BYTES", help="Limit for the page cache.")
+        str | None, typer.Option("--disk-budget", metavar="BYTES", help="Limit for the page cache in bytes.")
     ] = None,
     cpu_budget: Annotated[
         str | None, typer.Option("--cpu-budget", metavar="BYTES", help="Limit for host memory.")
@@ -177,7 +180,7 @@ def fetch(
     ] = 1,
     clear: Annotated[
         str,
-        typer.Option("--clear", metavar="LEVELS", help="Levels to empty before each run: some of disk, cpu, device."),
+        typer.Option("--clear", metavar="LEVELS", help="Levels to empty before each run: any of disk, cpu and device."),
     ] = "cpu,device",
     timeline: Annotated[
         Path | None,
@@ -185,12 +188,14 @@ def fetch(
             "--timeline",
             metavar="FILE",
             readable=False,
-            help="Run once more with a kernel, and draw the timeline as .png, .svg or .json.",
+            help="Run once more with a kernel and write the timeline as .png, .svg or .json.",
         ),
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option("--window", min=1, help="With --timeline: row groups in flight. Default: an eighth of them."),
+        typer.Option(
+            "--window", min=1, help="With --timeline: number of row groups in flight. Default: an eighth of all."
+        ),
     ] = None,
     verify_checksums: Annotated[
         bool, typer.Option("--verify-checksums", help="Verify the checksums of Parquet pages that have them.")
@@ -199,7 +204,7 @@ def fetch(
 ) -> None:
     """Fetch columns of Parquet or Arrow IPC files to a device, and show the rate at each level.
 
-    Columns that do not fit the device together are streamed through it.
+    Columns that do not fit on the device together are streamed through it.
 
     Example: headrace fetch 'taxi-*.parquet' --columns cab_type,total_amount --to cuda:0
     """
@@ -210,10 +215,10 @@ def fetch(
     cleared = _levels(clear)
     device = "best" if to == "host" else options.find_device(to).name
     if timeline is None and window is not None:
-        raise UsageError("--window is for --timeline")
+        raise UsageError("--window needs --timeline")
     if timeline is not None:
         if to == "host":
-            raise UsageError("--timeline is of columns on a device, not on the host")
+            raise UsageError("--timeline needs columns on a device, not on the host")
         lines.check(timeline)
     levels = headrace.fetch.Levels(
         device,

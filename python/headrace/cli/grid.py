@@ -29,20 +29,26 @@ app.command("export")(grid_gprmax.export)
 @app.command("merge")
 def merge(
     scene_file: Annotated[
-        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="The scene that the traces belong to.")
+        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="Scene that the traces belong to.")
     ],
     parts: Annotated[
-        list[Path], typer.Argument(metavar="FILES...", readable=False, help="Files that --position and --traces wrote.")
+        list[Path],
+        typer.Argument(
+            metavar="FILES...",
+            readable=False,
+            help="Trace files of the positions, written by grid fdtd --position N --traces FILE.",
+        ),
     ],
     output: Annotated[
-        Path, typer.Option("--traces", "-o", readable=False, help="HDF5 file for the traces of all positions.")
+        Path,
+        typer.Option("--traces", "-o", readable=False, help="HDF5 file to write, with the traces of all positions."),
     ] = Path("scan.h5"),
     png: Annotated[
         Path | None, typer.Option("--png", readable=False, help="File for a picture of the radargram.")
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="Field shown in the radargram.")] = "ez",
+    field: Annotated[str, typer.Option("--field", help="Field to show in the radargram.")] = "ez",
 ) -> None:
-    """Merge the positions of a scan that were run one by one.
+    """Merge the traces of scan positions that were run one by one.
 
     Example: headrace grid merge radar.toml position-*.h5 -o scan.h5 --png scan.png
     """

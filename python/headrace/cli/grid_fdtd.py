@@ -59,7 +59,7 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
         return text
     if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5})*", text) or text.count("x") != dimensions - 1:
         example = "x".join(["4", "1", "1"][:dimensions])
-        raise UsageError(f"--cut {text}: not best, or the parts along each axis, such as {example}")
+        raise UsageError(f"--cut {text}: give best, or the parts along each axis, such as {example}")
     return tuple(int(part) for part in text.split("x"))
 
 
@@ -68,7 +68,7 @@ def layers_of(text: str) -> int | None:
     if text == "automatic":
         return None
     if not re.fullmatch(r"[1-9]\d{0,5}", text):
-        raise UsageError(f"--redundant {text}: not automatic, or a number of steps from 1 on")
+        raise UsageError(f"--redundant {text}: give automatic, or a number of steps of 1 or more")
     return int(text)
 
 
@@ -80,8 +80,8 @@ def make_layout(
     names = tuple(options.find_device(name).name for name in chosen)
     layout = Layout(names, cut_of(cut, scene.dimensions), redundant, str(push), str(mode), ranks)
     if not isinstance(layout.cut, str) and int(np.prod(layout.cut)) != layout.count:
-        there = f"{layout.count} ranks, which have a device each" if ranks else f"{layout.count} devices (--device)"
-        raise UsageError(f"--cut {cut} makes {int(np.prod(layout.cut))} parts, and there are {there}")
+        there = f"{layout.count} ranks with one device each" if ranks else f"{layout.count} devices (--device)"
+        raise UsageError(f"--cut {cut} makes {int(np.prod(layout.cut))} parts, but there are {there}")
     return layout
 
 
@@ -105,11 +105,11 @@ def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
 def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> None:
     """Refuses options that do not go together."""
     if scan and position is not None:
-        raise UsageError("--scan runs every position, --position one of them: leave one out")
+        raise UsageError("--scan runs all positions, --position only one: give one of them")
     if scan:
         for name in ("snapshots", "gif", "mp4", "checkpoint", "restart"):
             if getattr(outputs, name):
-                raise UsageError(f"--{name} is of one run, not of a scan: use --position N instead of --scan")
+                raise UsageError(f"--{name} is for a single run, not for a scan: use --position N instead of --scan")
     if position is not None and (scene.scan is None or position >= scene.scan.count):
         there = f"{scene.scan.count} positions, from 0" if scene.scan else "no [scan]"
         raise UsageError(f"--position {position}: {scene.path} has {there}")
@@ -132,7 +132,7 @@ def fdtd(
         typer.Argument(
             metavar="SCENE.toml",
             readable=False,
-            help="The scene; docs/scenes.md describes the format.",
+            help="Scene file; docs/scenes.md describes the format.",
             show_default=False,
         ),
     ],
@@ -140,15 +140,16 @@ def fdtd(
         list[str] | None,
         typer.Option(
             "--device",
-            help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best. Under mpirun each "
-            "process takes one of them in turn, or of all GPUs.",
+            help="Device: cpu:0, cuda:0, ... Repeat it to cut the domain over several. Default: best. Under mpirun, "
+            "the ranks of a machine take these devices, or else its GPUs, in turn.",
         ),
     ] = None,
     cut: Annotated[
         str,
         typer.Option(
             "--cut",
-            help=("How to cut the domain: best, parts along each axis such as 2x1, or measured (slabs by speed)."),
+            help="How to cut the domain: best, parts along each axis such as 2x1, or measured (slabs sized by "
+            "measured speed).",
         ),
     ] = "best",
     redundant: Annotated[
@@ -156,13 +157,11 @@ def fdtd(
         typer.Option(
             "--redundant",
             metavar="N",
-            help=(
-                "Steps between two exchanges of borders. Default: automatic, which tries some of them in a long run."
-            ),
+            help="Steps between two exchanges of borders; automatic tries several numbers in a long run.",
         ),
     ] = "automatic",
     push: Annotated[
-        Push, typer.Option("--push", help="How borders reach the neighbour. automatic chooses as for --redundant.")
+        Push, typer.Option("--push", help="How borders reach the neighbour; automatic chooses as for --redundant.")
     ] = Push.automatic,
     mode: Annotated[
         Mode,
@@ -174,7 +173,7 @@ def fdtd(
             "--wait-limit",
             parser=options.duration,
             metavar="TIME",
-            help="With --mode resident: how long to wait for a device before it counts as hung.",
+            help="With --mode resident: time to wait for a device before it counts as hung.",
         ),
     ] = "30s",  # type: ignore[assignment] # parsed
     device_memory: Annotated[
@@ -195,7 +194,7 @@ def fdtd(
         ),
     ] = 0,
     traces: Annotated[
-        Path | None, typer.Option("--traces", "-o", readable=False, help="HDF5 file for what the receivers record.")
+        Path | None, typer.Option("--traces", "-o", readable=False, help="HDF5 file for the traces of the receivers.")
     ] = None,
     snapshots: Annotated[
         Path | None, typer.Option("--snapshots", readable=False, help="Folder for VTK files (ParaView).")
@@ -228,11 +227,14 @@ def fdtd(
         typer.Option(
             "--checkpoint",
             readable=False,
-            help="File for a checkpoint at the end and on Ctrl-C; --restart continues from it.",
+            help="Write a checkpoint to this file at the end and on Ctrl-C; --restart continues from it.",
         ),
     ] = None,
     checkpoint_every: Annotated[
-        int, typer.Option("--checkpoint-every", min=0, help="Write a checkpoint every so many steps as well.")
+        int,
+        typer.Option(
+            "--checkpoint-every", min=0, help="With --checkpoint: also write one every N steps; 0 means never."
+        ),
     ] = 0,
     restart: Annotated[
         Path | None, typer.Option("--restart", readable=False, help="Continue from this checkpoint of the same scene.")
@@ -241,7 +243,7 @@ def fdtd(
     position: Annotated[
         int | None, typer.Option("--position", min=0, help=r"Run one position of \[scan], counted from 0.")
     ] = None,
-    roof: Annotated[bool, typer.Option(help="At the end, measure the roof that memory bandwidth sets.")] = True,
+    roof: Annotated[bool, typer.Option(help="Measure the roof set by memory bandwidth after the run.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
     r"""Solve Maxwell's equations in a scene (FDTD).

@@ -19,7 +19,9 @@ def convert(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", readable=False, help="File for the scene. Default: FILE.toml beside the input."),
+        typer.Option(
+            "--output", "-o", readable=False, help="Scene file to write. Default: FILE.toml beside the input."
+        ),
     ] = None,
     count: Annotated[
         int | None, typer.Option("--count", min=1, help="Number of positions in the scan, as given to gprMax with -n.")
@@ -34,7 +36,7 @@ def convert(
     """
     written = output or source.with_suffix(".toml")
     if written.exists() and source.exists() and written.samefile(source):
-        raise UsageError(f"{written} would take the place of the file that it is made of")
+        raise UsageError(f"{written} would overwrite its own input")
     text = gprmax.read(source)
     try:
         found = gprmax.convert(text, source, runner=blocks.runner(source, count or 1) if trust else None, count=count)
@@ -52,7 +54,9 @@ def convert(
 
 
 def export(
-    source: Annotated[Path, typer.Argument(metavar="TRACES.h5", readable=False, help="A file that --traces wrote.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="TRACES.h5", readable=False, help="Trace file, as written by grid fdtd --traces.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -63,7 +67,7 @@ def export(
         ),
     ] = None,
     separate: Annotated[
-        bool, typer.Option("--separate", help="Write a file for each position, as gprMax does: NAME1.out, NAME2.out.")
+        bool, typer.Option("--separate", help="Write one file per position, as gprMax does: NAME1.out, NAME2.out.")
     ] = False,
     receiver: Annotated[
         str | None, typer.Option("--receiver", help="Receiver to write as SEG-Y. Default: the first.")
@@ -76,14 +80,14 @@ def export(
     """
     target = output or source.with_suffix(".out")
     if target.exists() and source.exists() and target.samefile(source):
-        raise UsageError(f"{target} would take the place of the file that it is made of")
+        raise UsageError(f"{target} would overwrite its own input")
     found = exports.read(source)
     if target.suffix.lower() in (".sgy", ".segy"):
         if separate:
-            raise UsageError("--separate is of gprMax's files: SEG-Y has all positions in one")
+            raise UsageError("--separate is for gprMax's format: a SEG-Y file holds all positions")
         paths = [exports.write_segy(target, found, receiver, field)]
     elif receiver is not None:
-        raise UsageError("--receiver is of SEG-Y: gprMax's files have all receivers")
+        raise UsageError("--receiver is for SEG-Y: gprMax's files hold all receivers")
     else:
         paths = exports.write_gprmax(target, found, separate=separate)
     for path in paths:

@@ -80,7 +80,7 @@ def _choices(scene: Scene, chosen: Chosen, devices: list[str]) -> list[str]:
     """What was measured before the run, and what came of it."""
     layout, lines = chosen.layout, []
     if is_dispersive(scene):
-        lines.append("Steps are done one by one: passes of several over memory have no dispersive materials")
+        lines.append("Steps run one at a time: passes of several steps do not support dispersive materials")
     if layout.weights and len(devices) > 1:
         shares = [weight / sum(layout.weights) for weight in layout.weights]
         each = ", ".join(f"{share:.0%} to {device}" for share, device in zip(shares, devices, strict=True))
@@ -89,8 +89,8 @@ def _choices(scene: Scene, chosen: Chosen, devices: list[str]) -> list[str]:
     if seconds is not None:
         push = f", push {layout.push}" if len(devices) > 1 else ""
         lines.append(
-            f"Exchanges every {layout.redundant} steps{push}: the quickest of {len(chosen.trials)} tried, "
-            f"{seconds * 1e6:.4g} us a step"
+            f"Exchanges every {layout.redundant} steps{push}: the fastest of {len(chosen.trials)} tried, "
+            f"{seconds * 1e6:.4g} us per step"
         )
     return lines
 
@@ -112,8 +112,8 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
             f"{done.slabs.steps} steps a visit"
         )
     if done.interrupted:
-        got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
-        lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
+        got = f"{len(done.positions)} complete positions" if scanned else f"step {done.steps:,}"
+        lines.append(f"Interrupted after {got}" if scanned else f"Interrupted at {got}")
     steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
     rate = done.speed.cells_per_second
     share = (

@@ -21,7 +21,7 @@ def timeline(
         typer.Argument(
             metavar="SCENE.toml",
             readable=False,
-            help="The scene; docs/scenes.md describes the format.",
+            help="Scene file; docs/scenes.md describes the format.",
             show_default=False,
         ),
     ],
@@ -56,7 +56,7 @@ def timeline(
         share = beside / took if took else None
         shape = " x ".join(f"{count:,}" for count in scene.shape)
         whose = f", rank 0 of {ranks.count}" if ranks else ""
-        how = f", {share:.0%} of the exchange beside computing" if share is not None else ""
+        how = f", {share:.0%} of the exchange overlapped with computing" if share is not None else ""
         title = f"{shape} cells on {layout.count} devices{whose}{how}"
         attempts = Attempts()
         attempts.write(output, lambda path: lines.draw(path, title, spans, layout.devices))
@@ -72,7 +72,7 @@ def timeline(
     else:
         said = "no exchange"
         if share is not None:
-            said = f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing"
+            said = f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it overlapped with computing"
         shown = [f"{cycles} cycles: {said}", *(f"Wrote {path}" for path in attempts.written)]
         show.stdout().print("\n".join(shown), markup=False, soft_wrap=True)
     finish(attempts)

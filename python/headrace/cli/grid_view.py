@@ -19,7 +19,7 @@ def view(
         typer.Argument(
             metavar="SCENE.toml",
             readable=False,
-            help="The scene; docs/scenes.md describes the format.",
+            help="Scene file; docs/scenes.md describes the format.",
             show_default=False,
         ),
     ],
@@ -31,7 +31,9 @@ def view(
     ] = None,
     recorded: Annotated[
         Path | None,
-        typer.Option("--traces", readable=False, help="File that --traces wrote, to draw below the scene."),
+        typer.Option(
+            "--traces", readable=False, help="Trace file to draw below the scene, as written by grid fdtd --traces."
+        ),
     ] = None,
     receiver: Annotated[
         str | None,

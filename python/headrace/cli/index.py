@@ -19,12 +19,15 @@ _POSTINGS_PER_SECOND = 8e6  # of a thread
 app = typer.Typer(help="Build Boolean indexes.", no_args_is_help=False)
 
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="Format of the corpus. auto decides by file name; a folder is WordNet.")
+    Format,
+    typer.Option(
+        "--format", help="Format of the corpus; auto decides by the file name and takes a folder for WordNet."
+    ),
 ]
 PackedOption = Annotated[
     bool,
     typer.Option(
-        "--packed", help="Write a file about a third as large, which is unpacked into memory when it is loaded."
+        "--packed", help="Write a packed file of about a third of the size; it is unpacked into memory when loaded."
     ),
 ]
 FieldOption = Annotated[str, typer.Option("--field", help="JSON Lines and Parquet: name of the field with the text.")]
@@ -57,31 +60,28 @@ def _save(made: Index, output: Path, *, packed: bool, as_json: bool) -> None:
 
 @app.command("build")
 def build(
-    source: Annotated[
-        str, typer.Argument(help="The corpus: a file, a WordNet folder, or the word wordnet for Debian's copy.")
-    ],
+    source: Annotated[str, typer.Argument(help="Corpus: a file, a WordNet folder, or wordnet for Debian's copy.")],
     output: Annotated[Path, typer.Argument(readable=False, help="Index file to write, atomically.")],
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
     fold_diacritics: Annotated[
-        bool, typer.Option("--fold-diacritics", help="Ignore accents, in documents and queries.")
+        bool, typer.Option("--fold-diacritics", help="Ignore accents in documents and queries.")
     ] = False,
     frequencies: Annotated[
-        bool, typer.Option("--frequencies", help="Store how often each word occurs, which headrace query --rank needs.")
+        bool, typer.Option("--frequencies", help="Store word frequencies, which headrace query --rank needs.")
     ] = False,
     stem: Annotated[
         str | None,
         typer.Option(
             "--stem",
             metavar="LANGUAGE",
-            help="Reduce words to their stems by Snowball's rules for a language such as english, in documents and "
-            "queries.",
+            help="Stem the words of documents and queries by Snowball's rules for this language, such as english.",
         ),
     ] = None,
     packed: PackedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build the index of a corpus; a document is a line, a record or a WordNet gloss.
+    """Build the index of a corpus. Each line, record or WordNet gloss is a document.
 
     Example: headrace index build wordnet wordnet.hridx
     """
@@ -97,13 +97,11 @@ def synthetic(
     output: Annotated[Path, typer.Argument(readable=False, help="Index file to write, atomically.")],
     documents: Annotated[
         int,
-        typer.Option(
-            "--documents", parser=count, metavar="N", help="Number of documents, such as 10M, which takes 400 MB."
-        ),
+        typer.Option("--documents", parser=count, metavar="N", help="Number of documents; 10M take 400 MB."),
     ] = "10M",  # type: ignore[assignment]
     terms: Annotated[int, typer.Option("--terms", parser=count, metavar="N", help="Size of the vocabulary.")] = "1M",  # type: ignore[assignment]
     length: Annotated[
-        float, typer.Option("--length", min=2, max=500, help="Mean number of words in a document, 2 to 500.")
+        float, typer.Option("--length", min=2, max=500, help="Mean number of words per document, 2 to 500.")
     ] = 10,
     exponent: Annotated[float, typer.Option("--exponent", min=0, max=4, help="Exponent of Zipf's law, 0 to 4.")] = 1,
     seed: Annotated[
@@ -115,7 +113,7 @@ def synthetic(
             "--threads",
             min=0,
             max=1024,
-            help="Number of threads; 0 means one per core. The file does not depend on it.",
+            help="Number of threads; 0 means one per core. The file is the same for any number.",
         ),
     ] = 0,
     packed: PackedOption = False,

@@ -31,7 +31,7 @@ def bit_rate(text: str) -> float:
 def _numbers(text: str, what: str) -> list[int]:
     words = text.split(",")
     if not all(re.fullmatch(r"[0-9]{1,15}", word.strip()) and int(word) > 0 for word in words):
-        raise UsageError(f"{what} are whole numbers above 0 with commas between, not '{text}'")
+        raise UsageError(f"{what} takes whole numbers above 0, separated by commas, not '{text}'")
     return [int(word) for word in words]
 
 
@@ -69,18 +69,18 @@ def _fit_lines(found: Fit) -> list[str]:
 def _print(content: Json, found: Fit | None, model: Model) -> None:
     console: Console = show.stdout()
     lines = [
-        f"{content['constants']}: {model.cycles:,.4g} cycles a copy, {model.offset:,.4g} an iteration besides, "
+        f"{content['constants']}: {model.cycles:,.4g} cycles per copy, {model.offset:,.4g} more per iteration, "
         f"at {model.clock_mhz:,.0f} MHz, payloads of {model.payload_bytes:,} bytes",
     ]
     if found is not None:
         lines += ["", *_fit_lines(found)]
     merges = content["table"][0]["merges"]
-    lines += ["", "Most that the copies can carry, Gb/s (of 1,024 Mb/s, cut off, as Ito 2024 has them)"]
-    lines.append("clock MHz" + "".join(f"{f'{merge} a copy':>14}" for merge in merges))
+    lines += ["", "Maximum rate of the copies, Gb/s (of 1,024 Mb/s, truncated, as in Ito 2024)"]
+    lines.append("clock MHz" + "".join(f"{f'{merge} per copy':>14}" for merge in merges))
     for row in content["table"]:
         cells = ("no limit" if cell is None else f"{cell:,}" for cell in row["gbps"])
         lines.append(f"{row['clock_mhz']:9,}" + "".join(f"{cell:>14}" for cell in cells))
-    lines += ["", f"Packets of an iteration that carries {_gigabits(content['target_bits_per_second'])} Gb/s"]
+    lines += ["", f"Packets per iteration needed for {_gigabits(content['target_bits_per_second'])} Gb/s"]
     for row in content["targets"]:
         packets = row["packets"]
         need = (
@@ -88,9 +88,9 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
             if packets is not None
             else f"out of reach: {_gigabits(row['limit_bits_per_second'])} Gb/s at most"
         )
-        lines.append(f"{row['merge']:3} a copy: {need}")
-    heads = (*(f"{merge} a copy" for merge in merges), "gather", "link")
-    lines += ["", "Which GPU is enough, Gb/s", f"{'':14}" + "".join(f"{head:>12}" for head in heads) + "  enough"]
+        lines.append(f"{row['merge']:3} per copy: {need}")
+    heads = (*(f"{merge} per copy" for merge in merges), "gather", "link")
+    lines += ["", "Which GPU is fast enough, Gb/s", f"{'':14}" + "".join(f"{head:>12}" for head in heads) + "  enough"]
     for row in content["gpus"]:
         ceilings = (*(row["copies"][str(merge)] for merge in merges), row["gather"], row["link"])
         verdict = ", ".join(row["enough"]) or ("no" if row["link_is_enough"] else "no: its link")
@@ -103,7 +103,7 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
 
 
 def model(
-    payload: Annotated[str, typer.Option("--payload", help="Payload of a packet, such as 8000B or 1460.")] = "8000",
+    payload: Annotated[str, typer.Option("--payload", help="Payload per packet, such as 8000B or 1460.")] = "8000",
     target: Annotated[
         float, typer.Option("--target", parser=bit_rate, metavar="RATE", help="Rate to reach in bits/s, such as 100G.")
     ] = "100G",  # type: ignore[assignment]
@@ -113,32 +113,35 @@ def model(
     ] = ",".join(map(str, ingest_model.DOCUMENT_CLOCKS_MHZ)),
     measured: Annotated[
         bool,
-        typer.Option("--measure/--published", help="Fit the costs to --device, or use those published by Ito 2024."),
+        typer.Option(
+            "--measure/--published",
+            help="Fit the costs to measurements on --device, or use those published by Ito 2024.",
+        ),
     ] = False,
     device: options.DeviceOption = "best",
     way: Annotated[
-        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.ingest.copy_ways().")
+        str, typer.Option("--way", help="Way to copy to measure; one of headrace.ingest.copy_ways().")
     ] = "automatic",
     cycles: Annotated[float | None, typer.Option("--cycles", min=0, help="Cycles to start a copy.")] = None,
     offset: Annotated[
-        float | None, typer.Option("--offset", min=0, help="Cycles per iteration besides copies.")
+        float | None, typer.Option("--offset", min=0, help="Cycles per iteration in addition to those of the copies.")
     ] = None,
     clock: Annotated[
         float | None, typer.Option("--clock", min=1, help="Clock of the device in MHz, for everything but the table.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show how fast packets can be placed into frames, and which GPU is enough.
+    """Show how fast packets can be placed into frames, and which GPU is fast enough.
 
     Example: headrace ingest model --payload 1460 --target 100G
     """
     payload_bytes = headrace.base.parse_bytes(payload)
     if payload_bytes == 0:
-        raise UsageError("a payload has 1 byte at least")
+        raise UsageError("--payload must be at least 1 byte")
     merges = _numbers(merge, "--merge")
     clocks_mhz = _numbers(clocks, "--clocks")
     if measured and (cycles is not None or offset is not None):
-        raise UsageError("--measure finds --cycles and --offset: give one or the other")
+        raise UsageError("--measure determines --cycles and --offset: leave out either it or them")
     found: Fit | None = None
     if measured:
         here = options.find_device(device)

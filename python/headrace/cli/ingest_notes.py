@@ -3,8 +3,8 @@
 from headrace.ingest.figures import Counters
 
 _REFUSED = {
-    "truncated": "ended before their headers or lengths did",
-    "snapped": "were captured or received only in part (a larger snaplen)",
+    "truncated": "were shorter than their headers or lengths require",
+    "snapped": "were captured or received only in part (raise the snaplen)",
     "malformed": "had lengths that contradict each other",
     "arp": "were ARP",
     "not_ip": "were not IP",
@@ -17,12 +17,12 @@ _REFUSED = {
     "tcp_checksum": "had a wrong TCP checksum",
     "udp_checksum": "had a wrong UDP checksum",
     "not_udp": "were TCP",
-    "other_port": "were to another port",
-    "other_sender": "were of other senders than --from",
-    "no_number": "were too short for their number and header",
+    "other_port": "went to another port",
+    "other_sender": "came from senders other than --from",
+    "no_number": "were too short for their sequence number and header",
     "too_long": "had more payload than --payload",
-    "no_place": "had a part that is no multiple of the payload or lies behind --group-bytes",
-    "too_many": "were of further senders: see --senders and --from",
+    "no_place": "had a part that is not a multiple of the payload or lies beyond --group-bytes",
+    "too_many": "came from more senders than allowed: see --senders and --from",
 }
 """For each reason of counters()["refused"], what the packets were."""
 
@@ -34,9 +34,9 @@ def notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     found = _of_tcp(counters) if kind == "tcp" else _of_datagrams(counters, kind, via)
     source = counters["source"]
     if source["left_out"]:
-        found.append(f"{source['left_out']:,} packets of the capture were left out: they are not IP")
+        found.append(f"{source['left_out']:,} packets of the capture were skipped: they are not IP")
     if source["truncated"] and kind == "tcp":
-        found.append(f"{source['truncated']:,} packets were longer than a slot, or captured in part")
+        found.append(f"{source['truncated']:,} packets were longer than a slot or captured only in part")
     return found
 
 
@@ -44,19 +44,21 @@ def _of_tcp(counters: Counters) -> list[str]:
     found = []
     tcp = counters["tcp"]
     told = (
-        (tcp["waited"], "connections waited for a place: more --connections, or a faster consumer"),
-        (tcp["connections_waiting"], "connections were still waiting at the end, with nothing acknowledged"),
+        (tcp["waited"], "connections waited for a free stream: raise --connections or speed up the consumer"),
+        (tcp["connections_waiting"], "connections were still waiting at the end; none of their data was acknowledged"),
         (
             counters["streams"]["memory_failures"],
-            "times there was no memory for a stream's frames, and connections waited: a smaller --frame",
+            "times a connection waited because memory for its frames was short: lower --frame",
         ),
         (tcp["syns_unanswered"], "requests to connect were not answered: the --backlog was full"),
-        (tcp["silent_timed_out"], "connections were reset because they had sent nothing: see --first-byte"),
-        (tcp["refused"], "requests to connect were refused: to another port"),
+        (tcp["silent_timed_out"], "connections were reset because they sent nothing: see --first-byte"),
+        (tcp["refused"], "requests to connect to another port were refused"),
     )
     found += [f"{count:,} {what}" for count, what in told if count]
     if tcp["bad_checksums"] and not tcp["opened"]:
-        found.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
+        found.append(
+            "every packet has a wrong checksum: the other end of a veth leaves checksums out; see --trust-checksums"
+        )
     return found
 
 
@@ -69,21 +71,25 @@ def _of_datagrams(counters: Counters, kind: str, via: str | None) -> list[str]:
         said = ", ".join(f"{count:,} {_REFUSED.get(reason, reason)}" for count, reason in reasons)
         found.append(f"{total:,} packets were refused: {said}")
     if kind == "pcap" and refused["not_udp"]:
-        found.append("--follow tcp puts TCP connections together")
+        found.append("--follow tcp reassembles TCP connections")
     by_card = any(refused[reason] for reason in _CHECKSUMS) or (kind == "pcap" and refused["malformed"])
     if by_card and (kind == "pcap" or via == "xdp"):
-        found.append("a sender's card puts in checksums and lengths, behind a capture or a veth: see --trust-checksums")
+        found.append(
+            "a sender's card fills in checksums and lengths only after a capture or a veth: see --trust-checksums"
+        )
     if datagrams["short_payloads"]:
-        found.append(f"{datagrams['short_payloads']:,} datagrams were shorter than --payload: zeros fill their places")
+        found.append(
+            f"{datagrams['short_payloads']:,} datagrams were shorter than --payload and were padded with zeros"
+        )
     if datagrams["restarts"]:
-        found.append(f"{datagrams['restarts']:,} times a sender began anew with other numbers: a new stream each time")
+        found.append(f"{datagrams['restarts']:,} times a sender restarted its numbering, which began a new stream")
     if datagrams["late"]:
         found.append(
-            f"{datagrams['late']:,} datagrams came after their frame was closed: a longer --frame-timeout, or more "
-            f"--window-frames, keeps it open"
+            f"{datagrams['late']:,} datagrams arrived after their frame was closed: raise --timeout or "
+            "--window-frames to keep it open longer"
         )
     if datagrams["far"]:
-        found.append(f"{datagrams['far']:,} datagrams had a number far beyond --forward-packets, each alone")
+        found.append(f"{datagrams['far']:,} datagrams had an isolated sequence number far beyond --forward-packets")
     if datagrams["no_space"]:
         found.append(f"{datagrams['no_space']:,} datagrams were dropped: the consumer was slower than the sender")
     return found

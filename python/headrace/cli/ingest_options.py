@@ -22,7 +22,7 @@ def size(text: str, option: str) -> int:
     """The bytes that an option such as --frame was given; at least 1."""
     count = headrace.base.parse_bytes(text)
     if count == 0:
-        raise UsageError(f"{option} must be 1 byte at least")
+        raise UsageError(f"{option} must be at least 1 byte")
     return count
 
 
@@ -46,10 +46,10 @@ class Frames:
     """Frames."""
 
     frame: Annotated[
-        str | None, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream per frame. Default: 64MiB.")
+        str | None, typer.Option("--frame", metavar="SIZE", help="Stream bytes per frame. Default: 64MiB.")
     ] = None
     buffers: Annotated[
-        int, typer.Option("--buffers", min=2, max=65536, help="Number of frames in memory for each stream.")
+        int, typer.Option("--buffers", min=2, max=65536, help="Number of frames in memory per stream.")
     ] = 4
     to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="Device for the frames: cpu, cuda:0 or best.")] = (
         "best"
@@ -60,11 +60,14 @@ class Frames:
     way: Annotated[str, typer.Option("--way", help="How to copy payloads; one of headrace.ingest.copy_ways().")] = (
         "automatic"
     )
-    ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for packets.")] = "64MiB"
+    ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for the ring of packets.")] = "64MiB"
     faults: Annotated[
         ingest.Faults | None,
         typer.Option(
-            "--faults", parser=_faults, metavar="LIST", help="Simulate a bad network: loss=0.01,reordering=0.05."
+            "--faults",
+            parser=_faults,
+            metavar="LIST",
+            help="Simulate network faults, such as loss=0.01,reordering=0.05.",
         ),
     ] = None
 
@@ -118,8 +121,8 @@ class Frames:
         need = frame_bytes * self.buffers * self.growth * count
         if need > memory.total_bytes:
             raise UsageError(
-                f"{self.buffers} frames of {frame_bytes:,} bytes{each} are {need:,} bytes, and {device.name} has "
-                f"{memory.total_bytes:,}: take {smaller}"
+                f"{self.buffers} frames of {frame_bytes:,} bytes{each} need {need:,} bytes, but {device.name} has "
+                f"{memory.total_bytes:,}: use {smaller}"
             )
 
 
@@ -138,29 +141,31 @@ class Output:
         ),
     ] = None
     out_files: Annotated[
-        int, typer.Option("--out-files", min=1, help="--out: most files to write; further streams are reset.")
+        int, typer.Option("--out-files", min=1, help="--out: maximum number of files; further streams are reset.")
     ] = OUT_FILES_MAX
     out_bytes: Annotated[
         str | None,
         typer.Option(
             "--out-bytes",
             metavar="SIZE",
-            help="--out: most bytes to write in all files; streams beyond that are reset.",
+            help="--out: maximum size of all files together; streams beyond it are reset.",
         ),
     ] = None
     keep_streams: Annotated[
-        int, typer.Option("--keep-streams", min=1, help="How many of the ended streams to list, the latest ones.")
+        int, typer.Option("--keep-streams", min=1, help="Number of ended streams to list; the latest are kept.")
     ] = KEPT_STREAMS
     duration: Annotated[
-        float | None, typer.Option("--duration", parser=options.duration, metavar="TIME", help="End after this time.")
+        float | None, typer.Option("--duration", parser=options.duration, metavar="TIME", help="Stop after this time.")
     ] = None
-    frames: Annotated[int | None, typer.Option("--frames", min=1, help="End after this many frames.")] = None
-    streams: Annotated[int | None, typer.Option("--streams", min=1, help="End when this many streams have ended.")] = (
+    frames: Annotated[int | None, typer.Option("--frames", min=1, help="Stop after this many frames.")] = None
+    streams: Annotated[int | None, typer.Option("--streams", min=1, help="Stop when this many streams have ended.")] = (
         None
     )
     interval: Annotated[
         float | None,
-        typer.Option("--interval", parser=options.duration, metavar="TIME", help="Print a line at this interval."),
+        typer.Option(
+            "--interval", parser=options.duration, metavar="TIME", help="Print a status line at this interval."
+        ),
     ] = None
     prometheus: options.PrometheusOption = None
     as_json: options.JsonOption = False
@@ -173,51 +178,57 @@ class Datagrams:
     payload: Annotated[
         int | None,
         typer.Option(
-            "--payload", min=1, help="Most bytes of a datagram behind its header. Default: 1472 less the header."
+            "--payload", min=1, help="Maximum payload of a datagram in bytes. Default: 1472 minus the header."
         ),
     ] = None
     number_offset: Annotated[
-        int | None, typer.Option("--number-offset", min=0, help="Offset of the number in a datagram. Default: 0.")
+        int | None,
+        typer.Option(
+            "--number-offset", min=0, help="Offset of the sequence number in a datagram, in bytes. Default: 0."
+        ),
     ] = None
     number_width: Annotated[
         int | None,
-        typer.Option("--number-width", min=1, max=8, help="Width of the number, 1 to 8 bytes. Default: 8."),
+        typer.Option("--number-width", min=1, max=8, help="Width of the sequence number, 1 to 8 bytes. Default: 8."),
     ] = None
-    little_endian: Annotated[bool, typer.Option("--little-endian", help="The number is little-endian.")] = False
+    little_endian: Annotated[bool, typer.Option("--little-endian", help="The sequence number is little-endian.")] = (
+        False
+    )
     header_bytes: Annotated[
         int | None,
         typer.Option(
             "--header-bytes",
             min=1,
-            help="Bytes at the start of a datagram to leave out. Default: up to the end of the number.",
+            help="Header bytes at the start of a datagram to skip. Default: through the end of the sequence number.",
         ),
     ] = None
     raw_offset: Annotated[
         int | None,
-        typer.Option("--raw-offset", min=0, help="Packets are not UDP; their datagrams begin at this offset."),
+        typer.Option("--raw-offset", min=0, help="Packets are not UDP: datagrams start at this byte of a packet."),
     ] = None
     part_offset: Annotated[
         int | None,
         typer.Option(
             "--part-offset",
             min=0,
-            help="Offset of the field that gives a datagram's place in its group. Default: 0.",
+            help="Offset of the field with a datagram's position in its group, in bytes. Default: 0.",
         ),
     ] = None
     part_width: Annotated[
-        int | None, typer.Option("--part-width", min=1, max=8, help="Width of that field in bytes.")
+        int | None,
+        typer.Option("--part-width", min=1, max=8, help="Width of the field at --part-offset, 1 to 8 bytes."),
     ] = None
     group_bytes: Annotated[
         str | None,
         typer.Option(
             "--group-bytes",
             metavar="SIZE",
-            help="Size of the group that a number counts: a video frame, a SPEAD heap.",
+            help="Size of the group that shares a sequence number, such as a video frame or a SPEAD heap.",
         ),
     ] = None
     window_frames: Annotated[
         int | None,
-        typer.Option("--window-frames", min=1, help="Frames kept open for late datagrams. Default: 2."),
+        typer.Option("--window-frames", min=1, help="Number of frames kept open for late datagrams. Default: 2."),
     ] = None
     timeout: Annotated[
         float | None,
@@ -225,17 +236,23 @@ class Datagrams:
             "--timeout",
             parser=options.duration,
             metavar="TIME",
-            help="Deliver a frame when it is this old. Default: 1s.",
+            help="Deliver a frame at this age even if datagrams are missing. Default: 1s.",
         ),
     ] = None
     forward_packets: Annotated[
         int | None,
-        typer.Option("--forward-packets", min=1, help="A jump of the number by more than this begins a new stream."),
+        typer.Option(
+            "--forward-packets",
+            min=1,
+            help="Start a new stream if the sequence number jumps forward by more than this.",
+        ),
     ] = None
     backward_packets: Annotated[
         int | None,
         typer.Option(
-            "--backward-packets", min=1, help="A step back by more than this begins a new stream. Default: 100."
+            "--backward-packets",
+            min=1,
+            help="Start a new stream if the sequence number steps back by more than this. Default: 100.",
         ),
     ] = None
     from_senders: Annotated[
@@ -244,7 +261,9 @@ class Datagrams:
     ] = None
     senders: Annotated[
         int | None,
-        typer.Option("--senders", min=1, max=65534, help="Most senders at a time, each with a stream. Default: 64."),
+        typer.Option(
+            "--senders", min=1, max=65534, help="Maximum number of concurrent senders, one stream each. Default: 64."
+        ),
     ] = None
     idle: Annotated[
         float | None,
@@ -252,7 +271,7 @@ class Datagrams:
             "--idle",
             parser=never_or_duration,
             metavar="TIME",
-            help="A sender silent for this long gives way to another; or never. Default: 10s.",
+            help="Silence after which another sender may replace a sender, or never. Default: 10s.",
         ),
     ] = None
 
@@ -268,7 +287,7 @@ class Datagrams:
     def keywords(self) -> ingest.Numbering:
         """Arguments of headrace.ingest.udp() and pcap()."""
         if (self.part_width is None) != (self.group_bytes is None):
-            raise UsageError("--part-width and --group-bytes are given together: where a part lies, and of what")
+            raise UsageError("--part-width and --group-bytes go together: give both")
         if self.part_offset is not None and self.part_width is None:
             raise UsageError("--part-offset needs --part-width and --group-bytes")
         found: dict[str, Any] = {

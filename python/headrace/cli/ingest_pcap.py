@@ -13,10 +13,12 @@ from headrace.ingest.receiving import frame_bytes as frame_bytes_of
 
 @grouped
 def pcap(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A capture, pcap or pcapng; - reads standard input.")],
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Destination port of the packets; 0: any.")] = 0,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Capture file, pcap or pcapng; - reads standard input.")],
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Destination port of the packets; 0 means any.")
+    ] = 0,
     speed: Annotated[
-        float, typer.Option("--speed", min=0, help="1 replays at the captured speed, 2 twice as fast, 0 without gaps.")
+        float, typer.Option("--speed", min=0, help="Replay speed: 1 as captured, 2 twice as fast, 0 without pauses.")
     ] = 0.0,
     follow: Annotated[
         str | None,
@@ -26,17 +28,17 @@ def pcap(
     ] = None,
     connections: Annotated[
         int | None,
-        typer.Option("--connections", min=1, max=65536, help="--follow: most streams at a time. Default: 64."),
+        typer.Option(
+            "--connections", min=1, max=65536, help="--follow: maximum number of concurrent streams. Default: 64."
+        ),
     ] = None,
     hold: Annotated[
         str | None,
-        typer.Option(
-            "--hold", metavar="SIZE", help="--follow: memory for segments that wait for earlier ones. Default: 256MiB."
-        ),
+        typer.Option("--hold", metavar="SIZE", help="--follow: memory for out-of-order segments. Default: 256MiB."),
     ] = None,
     trust_checksums: Annotated[
         bool,
-        typer.Option("--trust-checksums", help="Do not verify checksums: for captures made on the sending machine."),
+        typer.Option("--trust-checksums", help="Do not verify checksums, for captures made on the sending machine."),
     ] = False,
     *,
     datagrams: Datagrams,
@@ -45,7 +47,7 @@ def pcap(
 ) -> None:
     """Replay a capture's numbered datagrams into frames on a device, or its TCP connections.
 
-    It ends with the capture, after --duration, --frames or --streams, or on Ctrl-C.
+    The command stops at the end of the capture, after --duration, --frames or --streams, or on Ctrl-C.
 
     Example: headrace ingest pcap traffic.pcapng --follow tcp --sha256 --out streams
     """

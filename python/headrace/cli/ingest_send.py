@@ -37,18 +37,18 @@ class _Stream:
 @app.command("tcp")
 @grouped
 def send_tcp(
-    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where to send.")],
+    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Destination.")],
     chunk: Annotated[
-        str, typer.Option("--chunk", metavar="SIZES", help="Bytes to send between two waits; 2MiB,16MiB tries both.")
+        str, typer.Option("--chunk", metavar="SIZES", help="Bytes per chunk; 2MiB,16MiB tries both.")
     ] = "1MiB",
-    wait: Annotated[bool, typer.Option(help="Send a chunk when the one before has been acknowledged.")] = True,
-    mss: Annotated[int, typer.Option("--mss", min=0, help="Largest segment payload; 0 uses the path's.")] = 0,
+    wait: Annotated[bool, typer.Option(help="Wait until a chunk is acknowledged before sending the next.")] = True,
+    mss: Annotated[int, typer.Option("--mss", min=0, help="Maximum segment payload in bytes; 0 uses the path's.")] = 0,
     *,
     stream: _Stream,
 ) -> None:
-    """Send pseudo-random bytes over a TCP connection of the kernel, and show the rate.
+    """Send pseudo-random bytes over a TCP connection of the kernel and show the rate.
 
-    Each chunk waits until the receiver has acknowledged the one before.
+    Each chunk waits until the receiver has acknowledged the previous one.
 
     Example: headrace ingest send tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
     """
@@ -60,24 +60,26 @@ def send_tcp(
 @app.command("udp")
 @grouped
 def send_udp(
-    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where to send.")],
+    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Destination.")],
     payload: Annotated[
         int | None,
-        typer.Option("--payload", min=1, help="Bytes of a datagram behind its number. Default: 1472 less the header."),
+        typer.Option(
+            "--payload", min=1, help="Bytes of a datagram after its sequence number. Default: 1472 minus the header."
+        ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="Datagrams per second.")
     ] = None,
     number_offset: Annotated[
-        int, typer.Option("--number-offset", min=0, help="Offset of the number in a datagram.")
+        int, typer.Option("--number-offset", min=0, help="Offset of the sequence number in a datagram, in bytes.")
     ] = 0,
     number_width: Annotated[
-        int, typer.Option("--number-width", min=1, max=8, help="Width of the number, 4 or 8 bytes.")
+        int, typer.Option("--number-width", min=1, max=8, help="Width of the sequence number, 4 or 8 bytes.")
     ] = 8,
     *,
     stream: _Stream,
 ) -> None:
-    """Send pseudo-random bytes as numbered datagrams through the kernel, and show the rate.
+    """Send pseudo-random bytes as numbered datagrams through the kernel and show the rate.
 
     Example: headrace ingest send udp 10.0.0.2:9000 --bytes 1GiB --payload 8964 --rate 100K
     """

@@ -14,13 +14,16 @@ from headrace.cli.ingest_run import Run, Source
 @grouped
 def synthetic(
     payload: Annotated[
-        str, typer.Argument(metavar="SIZE", help="Bytes of the stream in each datagram, behind a number of 8 bytes.")
+        str, typer.Argument(metavar="SIZE", help="Stream bytes per datagram, after an 8-byte sequence number.")
     ] = "8992B",
-    packets: Annotated[int, typer.Option("--packets", min=0, help="End after this many packets; 0: never.")] = 0,
+    packets: Annotated[int, typer.Option("--packets", min=0, help="Stop after this many packets; 0 means never.")] = 0,
     rate: Annotated[
         float | None,
         typer.Option(
-            "--rate", parser=options.rate, metavar="RATE", help="Packets per second. Default: as many as are taken."
+            "--rate",
+            parser=options.rate,
+            metavar="RATE",
+            help="Packets per second. Default: as fast as the receiver takes them.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bytes.")] = 1,
@@ -31,9 +34,9 @@ def synthetic(
     frames: Frames,
     output: Output,
 ) -> None:
-    """Make numbered datagrams in memory, receive them into frames on a device, and show the rate.
+    """Generate numbered datagrams in memory, receive them into frames on a device, and show the rate.
 
-    It ends after --packets, --duration, --frames or --streams, or on Ctrl-C.
+    The command stops after --packets, --duration, --frames or --streams, or on Ctrl-C.
 
     Example: headrace ingest synthetic 8992B --packets 100000 --sha256
     """

@@ -19,9 +19,9 @@ def _answering(answer: str | None, control: str, conversion: str) -> type[ingest
     if answer not in _ANSWERS:
         raise UsageError(f"'{answer}' is not a protocol to answer; there are {', '.join(_ANSWERS)}")
     if control == "resident":
-        raise UsageError("--answer needs --control host: resident control answers nothing")
+        raise UsageError("--answer needs --control host: resident control cannot answer")
     if conversion != "none":
-        raise UsageError("--answer reads what comes: it goes with --conversion none")
+        raise UsageError("--answer reads the received bytes: it needs --conversion none")
     return _ANSWERS[answer]
 
 
@@ -30,12 +30,15 @@ def tcp(
     address: Annotated[
         str,
         typer.Argument(
-            metavar="ADDRESS:PORT", help="Where to listen; :9000 chooses an IPv4 address, [::]:9000 one of IPv6."
+            metavar="ADDRESS:PORT",
+            help="Address to listen on; :9000 chooses an IPv4 address, [::]:9000 an IPv6 address.",
         ),
     ],
-    connections: Annotated[int, typer.Option("--connections", min=1, max=65536, help="Most streams at a time.")] = 64,
+    connections: Annotated[
+        int, typer.Option("--connections", min=1, max=65536, help="Maximum number of concurrent streams.")
+    ] = 64,
     backlog: Annotated[
-        int, typer.Option("--backlog", min=1, max=1048576, help="Most connections that have no stream yet.")
+        int, typer.Option("--backlog", min=1, max=1048576, help="Maximum number of connections that wait for a stream.")
     ] = 4096,
     memory: Annotated[
         str | None,
@@ -45,16 +48,16 @@ def tcp(
     ] = None,
     mtu: Annotated[int, typer.Option("--mtu", min=576, max=65535, help="MTU of the TUN device.")] = 1500,
     offloads: Annotated[
-        bool, typer.Option("--offloads/--no-offloads", help="Accept segments that the kernel has merged.")
+        bool, typer.Option("--offloads/--no-offloads", help="Accept segments merged by the kernel.")
     ] = True,
-    window: Annotated[str, typer.Option("--window", metavar="SIZE", help="Largest receive window.")] = "16MiB",
+    window: Annotated[str, typer.Option("--window", metavar="SIZE", help="Maximum receive window.")] = "16MiB",
     idle: Annotated[
         float,
         typer.Option(
             "--idle",
             parser=never_or_duration,
             metavar="TIME",
-            help="Reset streams that are silent for this long; or never.",
+            help="Reset streams that are silent for this long, or never.",
         ),
     ] = "5min",  # type: ignore[assignment]
     first_byte: Annotated[
@@ -63,20 +66,21 @@ def tcp(
             "--first-byte",
             parser=never_or_duration,
             metavar="TIME",
-            help="Time until the first byte, or never. Default: 30s, or --idle if that is less.",
+            help="Reset connections that send no byte for this long, or never. Default: 30s, or --idle if shorter.",
         ),
     ] = None,
     control: Annotated[
-        str, typer.Option("--control", help="Where the control runs: host, or resident, a kernel on the device.")
+        str, typer.Option("--control", help="Where TCP control runs: host, or resident (a kernel on the device).")
     ] = "host",
     answer: Annotated[
-        str | None, typer.Option("--answer", help="Answer senders whose protocol expects it: iperf3, http.")
+        str | None,
+        typer.Option("--answer", help="Answer senders that expect replies, by this protocol: iperf3 or http."),
     ] = None,
     interface: Annotated[
-        str, typer.Option("--interface", help="Receive by AF_XDP on this interface instead of TUN.")
+        str, typer.Option("--interface", help="Receive through AF_XDP on this interface instead of a TUN device.")
     ] = "",
     trust_checksums: Annotated[
-        bool, typer.Option("--trust-checksums", help="Do not verify checksums: for AF_XDP on a veth.")
+        bool, typer.Option("--trust-checksums", help="Do not verify checksums, for AF_XDP on a veth.")
     ] = False,
     *,
     frames: Frames,
@@ -84,9 +88,9 @@ def tcp(
 ) -> None:
     """Receive TCP connections into frames on a device, and show the rate.
 
-    It ends after --duration, --frames or --streams, or on Ctrl-C.
+    The command stops after --duration, --frames or --streams, or on Ctrl-C.
 
-    It creates a network device for as long as it runs, which needs CAP_NET_ADMIN.
+    It needs CAP_NET_ADMIN for the network device that it creates while it runs.
 
     Example: headrace ingest tcp 10.0.0.2:9000 --frame 64MiB --to cuda:0
     """

@@ -14,21 +14,23 @@ from headrace.ingest.receiving import frame_bytes as frame_bytes_of
 @grouped
 def udp(
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS:PORT", help="Where to listen; :9000 listens on any address.")
+        str, typer.Argument(metavar="ADDRESS:PORT", help="Address to listen on; :9000 listens on any address.")
     ],
-    via: Annotated[str, typer.Option("--via", help="Receive through socket, packet or xdp.")] = "socket",
+    via: Annotated[
+        str, typer.Option("--via", help="Receive through this kernel interface: socket, packet or xdp.")
+    ] = "socket",
     interface: Annotated[
         str,
-        typer.Option("--interface", help="Interface: the one that packet and xdp need, or that of a multicast group."),
+        typer.Option("--interface", help="Network interface, for --via packet, --via xdp or a multicast group."),
     ] = "",
     multicast_group: Annotated[
         str, typer.Option("--multicast-group", metavar="ADDRESS", help="Multicast group to join.")
     ] = "",
     kernel_buffer: Annotated[
-        str, typer.Option("--kernel-buffer", metavar="SIZE", help="--via socket: the kernel's buffer for datagrams.")
+        str, typer.Option("--kernel-buffer", metavar="SIZE", help="--via socket: size of the kernel's receive buffer.")
     ] = "8MiB",
     promiscuous: Annotated[
-        bool, typer.Option("--promiscuous", help="--via packet: receive packets for other hosts as well.")
+        bool, typer.Option("--promiscuous", help="--via packet: also receive packets for other hosts.")
     ] = False,
     trust_checksums: Annotated[
         bool, typer.Option("--trust-checksums", help="--via xdp: do not verify checksums, as on a veth.")
@@ -40,7 +42,7 @@ def udp(
 ) -> None:
     """Receive numbered datagrams into frames on a device, and show the rate.
 
-    It ends after --duration, --frames or --streams, or on Ctrl-C.
+    The command stops after --duration, --frames or --streams, or on Ctrl-C.
 
     Example: headrace ingest udp :9000 --number-offset 2 --number-width 2 --header-bytes 12
     """

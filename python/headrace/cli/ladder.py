@@ -94,8 +94,8 @@ def ladder(
         Tables,
         typer.Option(
             "--tables",
-            help="All threads, a single thread (fewer plans to try, so the shorter climb), or "
-            "both, one after the other; each says how long it took.",
+            help="Threads per rung: all, single (fewer plans, so a shorter climb), or both in turn; each reports "
+            "its time.",
         ),
     ] = Tables.all,
     batches: Annotated[
@@ -103,7 +103,7 @@ def ladder(
         typer.Option(
             "--batches",
             metavar="SIZES",
-            help="Then search again for each of these batch sizes of rung batched, such as 1,2,4,8.",
+            help="Also search rung batched with each of these batch sizes, such as 1,2,4,8.",
         ),
     ] = None,
     arrivals: options.ArrivalsOption = options.Arrivals.poisson,
@@ -113,7 +113,7 @@ def ladder(
     window: options.WindowOption = "100ms",  # type: ignore[assignment]
     tolerance: options.ToleranceOption = 0.002,
     samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Number of climbs; figures are the median and its spread.")
+        int, typer.Option("--samples", min=1, help="Number of climbs; figures are medians with their spread.")
     ] = 1,
     save: options.ResultsOption = None,
     report_to: options.ReportOption = None,

@@ -25,13 +25,13 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 def link(
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            "--device", help="A device; may be repeated. Default: every GPU, or cpu:0 and cpu:1 where there is none."
-        ),
+        typer.Option("--device", help="Device; may be repeated. Default: every GPU, or cpu:0 and cpu:1 without a GPU."),
     ] = None,
     section: Annotated[
         str | None,
-        typer.Option("--section", metavar="NAMES", help=f"Of {', '.join(links.SECTIONS)}; default: all."),
+        typer.Option(
+            "--section", metavar="NAMES", help=f"Sections to measure: any of {', '.join(links.SECTIONS)}. Default: all."
+        ),
     ] = None,
     sizes: Annotated[
         str | None,
@@ -39,7 +39,10 @@ def link(
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Measure 1 KiB to 1 GiB by powers of two with more samples: minutes, not seconds."),
+        typer.Option(
+            "--full",
+            help="Measure all powers of two from 1 KiB to 1 GiB with more samples; takes minutes, not seconds.",
+        ),
     ] = False,
     save: options.ResultsOption = None,
     as_json: options.JsonOption = False,

@@ -143,7 +143,7 @@ def show_notes(console: Console, curves: list[Json]) -> None:
         shown = "; ".join(routes[:2]) + (f" and {len(routes) - 2} more" if len(routes) > 2 else "")  # noqa: PLR2004
         _say(console, f"{shown}: {reason}")
     if any(curve["points"] and not curve["gated"] for curve in curves):
-        _say(console, "Pageable and managed copies make their caller wait, so the host's clock times them.")
+        _say(console, "Pageable and managed copies block the caller, so the host's clock times them.")
     for curve in curves:
         if not all(point["verified"] for point in curve["points"]):
             _say(console, f"NOT VERIFIED: {curve['device']} {_route(curve)}", style="bold red")
@@ -224,15 +224,15 @@ def show_chase(console: Console, chase: Json) -> None:
     """Pointer chases: against size, against stride, and whose L2 it is."""
     chases = chase["chases"]
     lines = [one for one in chases if one["stride_bytes"] == links.LINE]
-    _chase_table(console, lines, "bytes", "Pointer chase, ns a step (cycles), 128 bytes apart, against size")
+    _chase_table(console, lines, "bytes", "Pointer chase, ns per step (cycles), 128 bytes apart, by size")
     middle = next((one["bytes"] for one in chases if one["stride_bytes"] != links.LINE), None)
     strides = [one for one in chases if one["bytes"] == middle]
-    _chase_table(console, strides, "stride_bytes", f"The same in {size(middle)}, against stride")
+    _chase_table(console, strides, "stride_bytes", f"The same in {size(middle)}, by stride")
     for one in chase["owners"]:
         _say(
             console,
-            f"{one['reader']} reads from {one['owner']}: {one['swept_ns']:.0f} ns a step, after the owner has read it "
-            f"{one['after_owner_ns']:.0f}, after the reader has {one['after_reader_ns']:.0f}",
+            f"{one['reader']} reads from {one['owner']}: {one['swept_ns']:.0f} ns per step, after the owner has read "
+            f"it {one['after_owner_ns']:.0f}, after the reader has {one['after_reader_ns']:.0f}",
         )
 
 
@@ -253,7 +253,7 @@ def show_hiding(console: Console, curves: list[Json]) -> None:
     """How much hides under a far load."""
     for one in curves:
         unit = "local loads" if one["work"] == "loads" else "steps of arithmetic"
-        console.print(f"Between a load and its use, {_place(one)}; ns a round", style="bold")
+        console.print(f"Between a load and its use, {_place(one)}; ns per round", style="bold")
         made = table([unit, *(str(point["count"]) for point in one["points"])])
         for name, key in (("the work alone", "work_ns"), ("with the far load", "both_ns")):
             made.add_row(name, *(f"{point[key]:.3g}" for point in one["points"]))

@@ -52,8 +52,8 @@ def _as_dict(operator: str, device: str, plan: Plan, done: PlanLoad) -> Json:
 
 def _refused(done: PlanLoad) -> str:
     return (
-        f"{done.load.refused:,} queries were refused, because all slots were taken (--slots): latencies are those of "
-        "the queries that were admitted."
+        f"{done.load.refused:,} queries were refused because all slots were taken (--slots); latencies cover admitted "
+        "queries only."
     )
 
 
@@ -63,8 +63,8 @@ def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int
         return {}
     if rate is not None and rate * seconds > _LATENCIES_MOST:
         raise UsageError(
-            f"{rate:,.0f} queries/s for {seconds:g} s are more latencies than are kept ({_LATENCIES_MOST:,.0f}): "
-            "lower --duration, or use: headrace soak"
+            f"{rate:,.0f} queries/s for {seconds:g} s are more latencies than fit ({_LATENCIES_MOST:,.0f}): "
+            "lower --duration, or use headrace soak"
         )
     count = max(1, min(20, math.floor(seconds / 0.1)))
     return {"window": seconds / count, "windows_max": count, "stable_windows": count}
@@ -114,7 +114,8 @@ def load(
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
     plan: Annotated[
-        str, typer.Option("--plan", help="Start from the plan of a rung, by number or id; the options below change it.")
+        str,
+        typer.Option("--plan", help="Start from the plan of a rung, by number or id; the options below override it."),
     ] = "7",
     schedule: Annotated[
         str | None,
@@ -123,7 +124,9 @@ def load(
     threads: Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="Number of engine threads.")] = None,
     streams_per_thread: Annotated[
         int | None,
-        typer.Option("--streams-per-thread", min=1, help="Streams in flight in each thread; persistent: its kernels."),
+        typer.Option(
+            "--streams-per-thread", min=1, help="Streams in flight per thread; persistent: kernels per thread."
+        ),
     ] = None,
     allocator: Annotated[
         str | None, typer.Option("--allocator", help="Allocator: per-query, stream-ordered or pool.")
@@ -132,25 +135,32 @@ def load(
         str | None, typer.Option("--host-memory", help="Memory of the slots: pageable, pinned, mapped or managed.")
     ] = None,
     streams: Annotated[str | None, typer.Option("--streams", help="Streams: shared or per-thread.")] = None,
-    binding: Annotated[str | None, typer.Option("--binding", help="Binding of threads: none or cores.")] = None,
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Close a batch at this many queries ...")] = None,
+    binding: Annotated[str | None, typer.Option("--binding", help="Binding of engine threads: none or cores.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch", min=1, help="Close a batch at this many queries, or at --batch-age if that comes first."
+        ),
+    ] = None,
     batch_age: Annotated[
         float | None,
         typer.Option(
             "--batch-age",
             parser=options.duration,
             metavar="TIME",
-            help="... or when its first query has waited this long.",
+            help="Close a batch when its first query has waited this long.",
         ),
     ] = None,
-    doorbell: Annotated[str | None, typer.Option("--doorbell", help="persistent: doorbell, words or barrier.")] = None,
+    doorbell: Annotated[
+        str | None, typer.Option("--doorbell", help="persistent: type of doorbell, words or barrier.")
+    ] = None,
     plan_blocks: Annotated[
         int | None,
-        typer.Option("--plan-blocks", min=0, help="Blocks that answer a query; 0 uses the operator's number."),
+        typer.Option("--plan-blocks", min=0, help="Blocks per query; 0 uses the operator's number."),
     ] = None,
     plan_block_threads: Annotated[
         int | None,
-        typer.Option("--plan-block-threads", min=0, help="Threads of each block; 0 uses the operator's number."),
+        typer.Option("--plan-block-threads", min=0, help="Threads per block; 0 uses the operator's number."),
     ] = None,
     workers: Annotated[
         int | None,
@@ -159,7 +169,7 @@ def load(
     answer_inline: Annotated[
         bool | None,
         typer.Option(
-            "--answer-inline", help="dispatched: the block that hands queries out answers single queries itself."
+            "--answer-inline", help="dispatched: the block that hands queries out answers lone queries inline."
         ),
     ] = None,
     hang_after: Annotated[
@@ -168,12 +178,15 @@ def load(
             "--hang-after",
             parser=options.duration,
             metavar="TIME",
-            help="Time after which a resident kernel that makes no progress is given up.",
+            help="Time without progress after which a resident kernel is abandoned.",
         ),
     ] = None,
-    slots: Annotated[int | None, typer.Option("--slots", min=1, help="Queries in flight; a power of two.")] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, help="Maximum number of queries in flight; a power of two.")
+    ] = None,
     arrivals: Annotated[
-        Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")
+        Arrivals,
+        typer.Option("--arrivals", help="Gaps between queries: poisson (random), constant, or trace (see --trace)."),
     ] = Arrivals.poisson,
     trace: Annotated[
         str | None, typer.Option("--trace", help="File of arrival times in seconds, one per line.")
@@ -200,7 +213,7 @@ def load(
     security: RemoteSecurity,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run one load on one plan, or on a server (--url): arrivals, answers and latency.
+    """Put one load on one plan, or on a server (--url), and show its throughput and latency.
 
     Example: headrace load --rate 20K --plan page-locked --threads 2
     """
@@ -210,7 +223,7 @@ def load(
     if arrivals is not Arrivals.trace and rate is None:
         raise UsageError("a load needs --rate, such as 20K (or --arrivals trace --trace FILE)")
     if arrivals is Arrivals.trace and rate is not None:
-        raise UsageError("a trace has a rate of its own: leave out --rate")
+        raise UsageError("a trace sets its own rate: leave out --rate")
     windows = _windows(duration, rate)
     if remote.url is not None:
         _load_server(remote, security, str(arrivals), rate, trace, seed, generators, windows, as_json=as_json)

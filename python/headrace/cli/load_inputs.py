@@ -48,7 +48,7 @@ def make_requests(
         SystemError: for a file that cannot be read.
     """
     if not inputs:
-        raise DataError("the model has no inputs, so that there is nothing to ask it")
+        raise DataError("the model has no inputs, so it cannot be queried")
     for name in files.keys() - {one.name for one in inputs}:
         known = ", ".join(printable(one.name) for one in inputs)
         raise UsageError(f"the model has no input '{printable(name)}': it has {known}")
@@ -75,7 +75,7 @@ def _element_bytes(one: ModelInput | Tensor) -> int:
 
 def _dtype(one: ModelInput | Tensor) -> str:
     if one.datatype not in _DTYPES:
-        raise UsageError(f"input {printable(one.name)} has type {printable(one.datatype)}, which is not known here")
+        raise UsageError(f"input {printable(one.name)} has type {printable(one.datatype)}, which is not supported")
     return _DTYPES[one.datatype]
 
 
@@ -109,12 +109,12 @@ def _read_rows(one: ModelInput | Tensor, path: Path, *, batched: bool) -> NDArra
     except FileNotFoundError as error:
         raise reading(path, error) from None
     except BROKEN as error:
-        raise DataError(f"{what}: this is no array of NumPy (.npy): {printable(str(error))}") from None
+        raise DataError(f"{what}: not a NumPy array (.npy): {printable(str(error))}") from None
     if one.datatype == "BYTES":
         if array.dtype.kind not in "SU":
-            raise UsageError(f"{what}: it has {array.dtype}, where BYTES takes texts (S or U)")
+            raise UsageError(f"{what}: the array has type {array.dtype}, but BYTES takes strings (S or U)")
     elif array.dtype != np.dtype(_dtype(one)):
-        raise UsageError(f"{what}: it has {array.dtype}, where {one.datatype} takes {np.dtype(_dtype(one))}")
+        raise UsageError(f"{what}: the array has type {array.dtype}, but {one.datatype} takes {np.dtype(_dtype(one))}")
     shape = _shape(one, batched=batched)
     if array.ndim == len(shape):
         array = array[None]
@@ -122,7 +122,7 @@ def _read_rows(one: ModelInput | Tensor, path: Path, *, batched: bool) -> NDArra
         want < 0 or want == have for want, have in zip(shape, array.shape[1:], strict=True)
     )
     if not fits or array.size == 0:
-        raise UsageError(f"{what}: it has the shape {list(array.shape)}, where a query has {shape}")
+        raise UsageError(f"{what}: the array has shape {list(array.shape)}, but a query has {shape}")
     return array
 
 

@@ -18,32 +18,32 @@ class RemoteSecurity:
         typer.Option(
             "--tls-authority",
             metavar="FILE",
-            help="PEM file of the authorities that may have signed the server's certificate. Default: the system's.",
+            help="PEM file of the authorities trusted to sign the server's certificate. Default: the system's.",
         ),
     ] = None
     tls_certificate: Annotated[
         Path | None,
-        typer.Option("--tls-certificate", metavar="FILE", help="PEM file of the certificate to show the server."),
+        typer.Option("--tls-certificate", metavar="FILE", help="PEM file of the client certificate."),
     ] = None
     tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="PEM file of that certificate's key.")
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="PEM file of the client certificate's key.")
     ] = None
     tls_name: Annotated[
         str | None,
         typer.Option(
             "--tls-name",
             metavar="NAME",
-            help="Name or address that the server's certificate has to be for. Default: the URL's.",
+            help="Name or address that the server's certificate must match. Default: the URL's.",
         ),
     ] = None
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", metavar="FILE", help="Send the first token of this file with each request."),
+        typer.Option("--token-file", metavar="FILE", help="Send the first token in this file with each request."),
     ] = None
     plain_tokens: Annotated[
         bool,
         typer.Option(
-            "--plain-tokens", help="Send the token without TLS to an address that others reach: a proxy speaks TLS."
+            "--plain-tokens", help="Send the token without TLS to a non-loopback address, where a proxy adds TLS."
         ),
     ] = False
 
@@ -68,11 +68,11 @@ class RemoteSecurity:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise UsageError("--tls-certificate and --tls-key go together: give both")
         if self.plain_tokens and self.token_file is None:
-            raise UsageError("--plain-tokens is of use with --token-file alone")
+            raise UsageError("--plain-tokens needs --token-file")
         if self.token_file is not None and not (tls or local or self.plain_tokens):
             raise UsageError(
-                f"the token would go to {host} for everybody on the way to read: use grpcs:// or https://, or "
-                "--plain-tokens where something on the way speaks TLS"
+                f"the token would reach {host} unencrypted: use grpcs:// or https://, or --plain-tokens if a proxy on "
+                "the way adds TLS"
             )
         endpoint.secure(
             tls=tls,

@@ -45,7 +45,7 @@ class Remote:
             "--connections",
             min=1,
             max=10_000,
-            help="Connections. Default: 4 for gRPC, 64 for HTTP, one for each generator with shm://.",
+            help="Number of connections. Default: 4 for gRPC, 64 for HTTP, one per generator for shm://.",
         ),
     ] = None
     streams_per_connection: Annotated[
@@ -54,30 +54,33 @@ class Remote:
             "--streams-per-connection",
             min=1,
             max=1 << 16,
-            help="Calls at once; 64 for gRPC, 256 for shm:// by default.",
+            help="Calls in flight per connection. Default: 64 for gRPC, 256 for shm://.",
         ),
     ] = None
     queries_per_request: Annotated[
-        int, typer.Option("--queries-per-request", min=1, max=1 << 20, help="Queries in each request.")
+        int, typer.Option("--queries-per-request", min=1, max=1 << 20, help="Queries per request.")
     ] = 1
     inputs: Annotated[
         list[str] | None,
         typer.Option(
             "--input",
             metavar="NAME=FILE.npy",
-            help="Rows of a file as an input of the model; may be repeated. Other inputs are random.",
+            help="Take an input of the model from the rows of a .npy file; may be repeated. Other inputs are random.",
         ),
     ] = None
     deadline: Annotated[
         float | None,
         typer.Option(
-            "--deadline", parser=options.duration, metavar="TIME", help="Deadline that the server is told, per request."
+            "--deadline",
+            parser=options.duration,
+            metavar="TIME",
+            help="Deadline per request, which the server is told.",
         ),
     ] = None
     high_share: Annotated[
         float,
         typer.Option(
-            "--high-share", min=0, max=1, help="Share of the requests that have high priority, such as 0.2; at random."
+            "--high-share", min=0, max=1, help="Share of requests that get high priority, at random, such as 0.2."
         ),
     ] = 0.0
     patience: Annotated[
@@ -86,7 +89,7 @@ class Remote:
             "--patience",
             parser=options.duration,
             metavar="TIME",
-            help="Give up on a server that is away or silent for so long.",
+            help="Give up on a server that is unreachable or silent for this long.",
         ),
     ] = "10s"  # type: ignore[assignment]
 
@@ -101,7 +104,7 @@ def require_options(context: typer.Context, remote: Remote) -> None:
         if remote.url is None and parameter.name in names:
             raise UsageError(f"{parameter.opts[0]} is for a server: it needs --url {_FORM}")
         if remote.url is not None and parameter.name not in names | _SHARED:
-            raise UsageError(f"{parameter.opts[0]} is for an engine of this process: leave it out, or --url")
+            raise UsageError(f"{parameter.opts[0]} is for an engine in this process: leave out either it or --url")
 
 
 @dataclass(frozen=True)
@@ -273,7 +276,7 @@ def run(
             progress,
         )
     if remote.streams_per_connection is not None and place.protocol == "http":
-        raise UsageError("--streams-per-connection is for gRPC: a connection of HTTP/1.1 has one request at a time")
+        raise UsageError("--streams-per-connection is for gRPC: an HTTP/1.1 connection carries one request at a time")
     connections = remote.connections or max(_CONNECTIONS[place.protocol], generators)
     streams = remote.streams_per_connection or _STREAMS[place.protocol]
     if connections < generators:
@@ -322,7 +325,7 @@ def _run_rings(
     if remote.queries_per_request > 1:
         raise UsageError("--queries-per-request is for grpc:// and http://: in shared memory each request is a query")
     if remote.connections not in {None, generators}:
-        raise UsageError("--connections: with shm:// each of --generators has a connection, and there are no others")
+        raise UsageError("--connections is for grpc:// and http://: with shm:// each generator has one connection")
     if remote.high_share > 0:
         raise UsageError("--high-share is for gRPC and HTTP: queries through shared memory have no priority")
     slots = remote.streams_per_connection or _SLOTS

@@ -83,7 +83,7 @@ def _table(asked: Asked) -> Table:
         (f"latency, p50{of}", latency(late.p50)),
         (f"latency, p90{of}", latency(late.p90)),
         (f"latency, p99{of}", latency(late.p99)),
-        *([("latency, p99, the unanswered as latest", offered)] if load.unanswered_counted else []),
+        *([("latency, p99, unanswered as slowest", offered)] if load.unanswered_counted else []),
         (f"latency, p99.9{of}", latency(late.p999)),
         (f"latency, highest{of}", latency(late.max)),
         ("latencies", f"{late.count:,}"),
@@ -108,9 +108,11 @@ def _notes(asked: Asked) -> list[str]:
         said = f" ({printable(done.refusal)})" if done.refusal else ""
         notes.append(f"{ended['refused']:,} requests were refused{said}: p99 covers admitted ones only.")
     if ended["late"]:
-        notes.append(f"{ended['late']:,} requests were not answered by their deadline, and have no latency.")
+        notes.append(f"{ended['late']:,} requests missed their deadline and have no latency.")
     if ended["failed"]:
-        notes.append(f"{ended['failed']:,} requests failed. Of the first the server said: {printable(done.failure)}")
+        notes.append(
+            f"{ended['failed']:,} requests failed. The server's message for the first: {printable(done.failure)}"
+        )
     if ended["lost"]:
         notes.append(f"{ended['lost']:,} requests were lost with their connection, or never answered.")
     if ended["unsent"]:
@@ -119,7 +121,7 @@ def _notes(asked: Asked) -> list[str]:
             "keep up, or there are too few --connections."
         )
     if done.connections_lost:
-        notes.append(f"{done.connections_lost:,} connections ended during the load and were made again.")
+        notes.append(f"{done.connections_lost:,} connections ended during the load and were reopened.")
     return notes
 
 

@@ -87,14 +87,14 @@ def _reserve_stdout(wanted: bool) -> bool:
 
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", callback=_reserve_stdout, help="Print JSON, and nothing else, on stdout.")
+    bool, typer.Option("--json", callback=_reserve_stdout, help="Print JSON and nothing else on stdout.")
 ]
 PrometheusOption = Annotated[
     str | None,
     typer.Option(
         "--prometheus",
         metavar="PORT|FILE",
-        help="Export metrics: a port such as 9100, 0.0.0.0:9100, or a file x.prom.",
+        help="Export Prometheus metrics on a port (9100, 0.0.0.0:9100) or to a file (x.prom).",
     ),
 ]
 OperatorOption = Annotated[
@@ -102,13 +102,12 @@ OperatorOption = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME",
-        help="What the kernel does with a query: light, reference, retrieval, mlp, topk, lookup, FILE.py:NAME "
-        "(Python), or FILE.so (C++).",
+        help="Operator: light, reference, retrieval, mlp, topk, lookup, FILE.py:NAME (Python) or FILE.so (C++).",
     ),
 ]
-ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
+ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="Operator that answers the queries.")]
 IndexOption = Annotated[
-    Path | None, typer.Option("--index", readable=False, help="retrieval: an index made by headrace index build.")
+    Path | None, typer.Option("--index", readable=False, help="retrieval: index file made by headrace index build.")
 ]
 BoundOption = Annotated[
     float,
@@ -118,18 +117,23 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of arrivals
 GeneratorsOption = Annotated[
     int, typer.Option("--generators", min=1, max=64, help="Threads that generate load, each with its own client.")
 ]
-ArrivalsOption = Annotated[Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")]
+ArrivalsOption = Annotated[
+    Arrivals, typer.Option("--arrivals", help="Gaps between queries: poisson (random) or constant.")
+]
 ThreadsMaxOption = Annotated[
     int,
     typer.Option(
-        "--threads-max", min=0, max=1024, help="Most engine threads to try; 0 means as many as cores are left."
+        "--threads-max",
+        min=0,
+        max=1024,
+        help="Maximum number of engine threads to try; 0 means one per remaining core.",
     ),
 ]
 WindowOption = Annotated[
-    float, typer.Option("--window", parser=duration, metavar="TIME", help="Shortest measuring window.")
+    float, typer.Option("--window", parser=duration, metavar="TIME", help="Minimum length of a measuring window.")
 ]
 ToleranceOption = Annotated[
-    float, typer.Option("--tolerance", min=0.0005, max=0.01, help="How exactly p99 must be known, as a rank.")
+    float, typer.Option("--tolerance", min=0.0005, max=0.01, help="Precision of p99, as an error of its rank.")
 ]
 ResultsOption = Annotated[
     Path | None,
@@ -138,11 +142,13 @@ ResultsOption = Annotated[
 ReportOption = Annotated[
     Path | None, typer.Option("--report", readable=False, help="Write a page with plots; needs matplotlib.")
 ]
-StepsOption = Annotated[int | None, typer.Option("--steps", help="light, reference: multiply-adds in a chain.")]
-QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference: bytes of a query.")]
-AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference: bytes of an answer.")]
+StepsOption = Annotated[
+    int | None, typer.Option("--steps", help="light, reference: number of multiply-adds in a chain.")
+]
+QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference: bytes per query.")]
+AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference: bytes per answer.")]
 BlocksOption = Annotated[int | None, typer.Option("--blocks", help="reference: blocks per query.")]
-BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help="All operators: threads of a block.")]
+BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help="All operators: threads per block.")]
 
 
 def find_device(name: str) -> Device:
@@ -178,7 +184,7 @@ def make_operator(
     of_dense = Dense() if dense is None else dense
     if files.is_file(name):
         if values or index is not None or of_dense != Dense():
-            raise UsageError(f"operator {name} has its parameters in its file: leave out the options that set them")
+            raise UsageError(f"operator {name} sets its parameters in its file: leave out their options")
         return files.load_operator(name)
     if name not in set(OperatorName):
         raise UsageError(

@@ -128,13 +128,22 @@ def _progress(bar: show.Bar) -> Callable[[OversubscriptionProgress], None]:
 
 def oversubscribe(
     patterns: Annotated[
-        str, typer.Option("--patterns", metavar="LIST", help=f"{_ALL}, or some of {','.join(_PATTERNS)}.")
+        str,
+        typer.Option(
+            "--patterns", metavar="LIST", help=f"Patterns to measure: {_ALL}, or some of {','.join(_PATTERNS)}."
+        ),
     ] = _ALL,
     operations: Annotated[
-        str, typer.Option("--operations", metavar="LIST", help=f"{_ALL}, or some of {','.join(_OPERATIONS)}.")
+        str,
+        typer.Option(
+            "--operations", metavar="LIST", help=f"Operations to measure: {_ALL}, or some of {','.join(_OPERATIONS)}."
+        ),
     ] = "read",
     strategies: Annotated[
-        str, typer.Option("--strategies", metavar="LIST", help=f"{_ALL}, or some of {','.join(_STRATEGIES)}.")
+        str,
+        typer.Option(
+            "--strategies", metavar="LIST", help=f"Strategies to measure: {_ALL}, or some of {','.join(_STRATEGIES)}."
+        ),
     ] = _ALL,
     factors: Annotated[
         str, typer.Option("--factors", metavar="LIST", help="Ratios of the data to the budget.")
@@ -142,7 +151,9 @@ def oversubscribe(
     rows: Annotated[
         str,
         typer.Option(
-            "--rows", metavar="LIST", help="Order of zipf-rows: ordered by popularity, or scattered over all pages."
+            "--rows",
+            metavar="LIST",
+            help="zipf-rows: order of the rows: ordered (by popularity) or scattered over all pages.",
         ),
     ] = "ordered,scattered",
     page_sizes: Annotated[
@@ -150,28 +161,29 @@ def oversubscribe(
         typer.Option(
             "--page-sizes",
             metavar="LIST",
-            help=("4KiB,64KiB,2MiB: size of the page that random-warp draws, and that prefetched and by-budget place."),
+            help="Page sizes, such as 4KiB,64KiB,2MiB: random-warp draws such pages; prefetched and by-budget "
+            "place them.",
         ),
     ] = "2MiB",
     threads: Annotated[
-        str, typer.Option("--threads", metavar="LIST", help="Threads of a block; multiples of 32 up to 1024.")
+        str, typer.Option("--threads", metavar="LIST", help="Threads per block; multiples of 32 up to 1024.")
     ] = "256",
     synchronised: Annotated[
         Synchronised,
-        typer.Option("--synchronised", help="The threads of a block synchronise after every turn of the loop."),
+        typer.Option("--synchronised", help="Synchronise the threads of a block after every iteration of the loop."),
     ] = Synchronised.no,
     blocks: Annotated[
-        int, typer.Option("--blocks", min=0, max=64, help="Blocks on each multiprocessor; 0 means as many as it holds.")
+        int, typer.Option("--blocks", min=0, max=64, help="Blocks per multiprocessor; 0 means as many as fit.")
     ] = 0,
     budget: Annotated[
         str | None,
         typer.Option(
             "--budget",
             metavar="SIZE",
-            help="Stands in for the device's memory, such as 2GiB. Default: an eighth of what is free.",
+            help="Device memory for the data, such as 2GiB. Default: an eighth of what is free.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed runs of each cell.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed runs per cell.")] = 5,
     device: options.DeviceOption = "best",
     save: options.ResultsOption = None,
     plot: Annotated[
@@ -180,7 +192,7 @@ def oversubscribe(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Measure access patterns over data larger than device memory, for each way to place it.
+    """Measure access patterns over data larger than device memory, under each placement strategy.
 
     Example: headrace oversubscribe --patterns grid-stride,zipf-rows --factors 1,1.5,2,4 --budget 2GiB --plot spans.svg
     """

@@ -42,7 +42,9 @@ def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, s
         if number in wanted:
             found[number] = as_text(document, path, number)
     if found.keys() != wanted:
-        raise UsageError(f"{corpus} has fewer documents than the index: it is not the corpus it was made from")
+        raise UsageError(
+            f"{corpus} has fewer documents than the index: it is not the corpus that the index was made from"
+        )
     return found
 
 
@@ -82,21 +84,23 @@ def _print_page(index: Index, page: _Page, texts: dict[int, str] | None, offset:
         typer.echo(f"{number:>10}{score}  {harmless(texts[number])}" if texts is not None else f"{number:>10}{score}")
     behind = page.hits - offset - len(page.ids)
     if behind > 0:
-        typer.echo(f"       ... and {behind:,} more (--offset {offset + len(page.ids)} goes on; --all lists them all)")
+        typer.echo(
+            f"       ... and {behind:,} more (continue with --offset {offset + len(page.ids)}, or list all with --all)"
+        )
     elif not page.ids and page.hits:
-        typer.echo(f"       none is left from --offset {offset} on")
+        typer.echo(f"       no matches from --offset {offset} on")
 
 
 def _check_options(*, everything: bool, limit: int | None, offset: int, rank: bool, parameters: bool) -> None:
     if everything and (limit is not None or offset != 0):
         raise UsageError("--all lists every document that matches: leave out --offset and --limit")
     if parameters and not rank:
-        raise UsageError("--k1 and --b are parameters of --rank")
+        raise UsageError("--k1 and --b need --rank")
 
 
 def query(
-    index: Annotated[Path, typer.Argument(readable=False, help="An index made by headrace index build.")],
-    text: Annotated[str, typer.Argument(help="Words, AND, OR, NOT and parentheses.")],
+    index: Annotated[Path, typer.Argument(readable=False, help="Index file made by headrace index build.")],
+    text: Annotated[str, typer.Argument(help="Query: words, AND, OR, NOT and parentheses.")],
     device: DeviceOption = "best",
     corpus: Annotated[
         str | None, typer.Option("--corpus", help="Print the text of the documents, from this corpus.")
@@ -107,7 +111,9 @@ def query(
         bool, typer.Option("--all", help="List all matching documents, instead of the first 15.")
     ] = False,
     offset: Annotated[int, typer.Option("--offset", min=0, help="Start the list at this match, counted from 0.")] = 0,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, help="Length of the list. [default: 15]")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=0, help="Maximum length of the list. [default: 15]")
+    ] = None,
     rank: Annotated[
         bool, typer.Option("--rank", help="List the most relevant documents first, by BM25, computed on the host.")
     ] = False,

@@ -9,7 +9,7 @@ from headrace import MissingFileError, outputs, results_page
 from headrace import report as pages
 from headrace.cli.errors import STATUS_FAILURE, report
 
-app = typer.Typer(help="Render files of measured figures.", no_args_is_help=False)
+app = typer.Typer(help="Render results files as pages.", no_args_is_help=False)
 
 
 @app.callback()
@@ -33,7 +33,7 @@ def render(
     if not check:
         outputs.write(path, page)
     elif not path.exists() or path.read_bytes() != page.encode(errors="surrogatepass"):
-        report(f"{path} is not current: run headrace results render {folder}")
+        report(f"{path} is out of date: run headrace results render {folder}")
         raise typer.Exit(STATUS_FAILURE)
 
 

@@ -85,7 +85,7 @@ def _lines(kinds: Json, gpu: GpuLimits, blocks: int) -> list[str]:
     lines = []
     for name, found in kinds.items():
         per = found["blocks_per_multiprocessor"]
-        text = f"{name}: {gpu.multiprocessors} multiprocessors x {per} blocks / {blocks} a query"
+        text = f"{name}: {gpu.multiprocessors} multiprocessors x {per} blocks / {blocks} per query"
         limited = f", limited by {found['limited_by']}" if "limited_by" in found else ""
         lines.append(f"{text} = {found['resident_queries']} resident queries{limited}")
         pairs = ", ".join(f"{pair['threads']}x{pair['streams_per_thread']}" for pair in found["combinations"])
@@ -97,7 +97,7 @@ def _print(content: Json, kinds: Json, gpu: GpuLimits | None, roofs: Roofs | Non
     console: Console = show.stdout()
     lines = _lines(kinds, gpu, content["blocks"]) if gpu else []
     if gpu is None:
-        lines.append(f"{content['device']}: a CPU device runs a query a thread, so nothing of it is resident.")
+        lines.append(f"{content['device']}: a CPU device runs one query per thread and keeps no blocks resident.")
     lines += ["", *show.roof_lines(roofs)] if roofs else []
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
@@ -119,7 +119,7 @@ def _roofs(
             found.append(headrace.measure.roofs(device, op, generators))  # noqa: PERF401 - seen while it grows
 
     if stopping.stopped(measure):
-        watch.add("the roofs were not measured twice, because of Ctrl-C")
+        watch.add("Ctrl-C came before the roofs had been measured twice")
         return (found[0] if found else None), True
     first, second = found
     for name in ("link_in", "link_out", "compute", "generator"):
@@ -133,43 +133,45 @@ def roof(
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="A GPU that is not here, such as L40: occupancy only, no roofs.")
+        str | None, typer.Option("--gpu", help="GPU that is not installed, such as L40: show occupancy only, no roofs.")
     ] = None,
     registers: Annotated[
-        int | None, typer.Option("--registers", min=0, help="For --gpu: registers of a thread.")
+        int | None, typer.Option("--registers", min=0, help="For --gpu: registers per thread.")
     ] = None,
-    shared_bytes: Annotated[
-        int, typer.Option("--shared-bytes", min=0, help="For --gpu: shared memory of a block.")
-    ] = 0,
+    shared_bytes: Annotated[int, typer.Option("--shared-bytes", min=0, help="For --gpu: shared memory per block.")] = 0,
     persistent_registers: Annotated[
-        int | None, typer.Option("--persistent-registers", min=0, help="Registers of a thread of the resident kernel.")
+        int | None, typer.Option("--persistent-registers", min=0, help="Registers per thread of the resident kernel.")
     ] = None,
     persistent_shared_bytes: Annotated[
-        int, typer.Option("--persistent-shared-bytes", min=0, help="Shared memory of a block of the resident kernel.")
+        int, typer.Option("--persistent-shared-bytes", min=0, help="Shared memory per block of the resident kernel.")
     ] = 0,
     per_multiprocessor: Annotated[
         int | None,
         typer.Option(
-            "--blocks-per-multiprocessor", min=1, help="Blocks on a multiprocessor, instead of the computed number."
+            "--blocks-per-multiprocessor", min=1, help="Blocks per multiprocessor, instead of the computed number."
         ),
     ] = None,
     persistent_per_multiprocessor: Annotated[
         int | None,
-        typer.Option("--persistent-blocks-per-multiprocessor", min=1, help="The same for the resident kernel."),
+        typer.Option(
+            "--persistent-blocks-per-multiprocessor",
+            min=1,
+            help="Blocks per multiprocessor of the resident kernel, instead of the computed number.",
+        ),
     ] = None,
     blocks: Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks per query.")] = None,
     block_threads: Annotated[
-        int, typer.Option("--threads", "--block-threads", min=1, max=1024, help="Threads of a block.")
+        int, typer.Option("--threads", "--block-threads", min=1, max=1024, help="Threads per block.")
     ] = _BLOCK_THREADS,
     host_threads: Annotated[
-        int, typer.Option("--host-threads", min=1, max=1024, help="Largest number of host threads in the combinations.")
+        int, typer.Option("--host-threads", min=1, max=1024, help="Maximum number of host threads in the combinations.")
     ] = 10,
     generators: options.GeneratorsOption = 1,
     *,
     dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show how many queries a device holds at once, for which threads and streams, and its roofs.
+    """Show how many queries a device holds at once, with which threads and streams, and its roofs.
 
     Example: headrace roof --gpu L40 --blocks 32 --blocks-per-multiprocessor 10
     """
@@ -201,7 +203,7 @@ def roof(
             if found is not None:
                 kinds[name] = _parallelism(found[0], limits, each, host_threads) | found[1]
         if not kinds:
-            raise UsageError("a GPU that is not here needs --registers or --blocks-per-multiprocessor")
+            raise UsageError("--gpu needs --registers or --blocks-per-multiprocessor for a GPU that is not installed")
     watch = quiet.Watch()
     roofs, interrupted = _roofs(here, op, generators, watch)
     content: Json = {

@@ -66,7 +66,7 @@ def _kept(path: Path, console: Console) -> Index | None:
     try:
         return Index.load(path)
     except Error as error:
-        _say(console, f"{error}: building it anew")
+        _say(console, f"{error}: rebuilding it")
         return None
 
 
@@ -78,7 +78,7 @@ def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
         _say(console, f"Index of WordNet's {index.document_count:,} glosses: from {path}")
         return index, path
     began = time.monotonic()
-    _say(console, f"Building an index of WordNet's glosses ({folder}), which takes some seconds ...")
+    _say(console, f"Building an index of WordNet's glosses ({folder}), which takes a few seconds ...")
     with show.progress_bar("Indexing WordNet") as bar:
         index = build_index(folder, progress=bar)
     took = (
@@ -90,7 +90,7 @@ def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
             older.unlink(missing_ok=True)
         index.save(path)
     except (Error, OSError) as error:
-        _say(console, f"{took}. It cannot be kept for the next time: {error}")
+        _say(console, f"{took}. It cannot be kept for the next run: {error}")
         return index, None
     _say(console, f"{took}; kept in {path}")
     return index, path
@@ -102,7 +102,7 @@ def _ids(answer: Any) -> list[int]:  # noqa: ANN401 - a record of NumPy
 
 def ask(device: Device, operator: Operator, corpus: Corpus, console: Console) -> None:
     """Asks some questions one by one, and shows each with its answers and its time."""
-    _say(console, f"\nSome questions to {corpus.index.document_count:,} glosses, one at a time:", "bold")
+    _say(console, f"\nSome queries on {corpus.index.document_count:,} glosses, one at a time:", "bold")
     with headrace.Engine(device, operator) as engine, engine.connect() as client:
         for question in _QUESTIONS:
             query = corpus.index.compile(question)
@@ -141,8 +141,8 @@ def check_answers(device: Device, operator: Operator, corpus: Corpus, console: C
             bar(number / _CHECKED)
     _say(
         console,
-        f'\nVerified: {_CHECKED} random questions such as "{texts[0]}" were answered as a plain search through every '
-        "gloss answers them, to the last hit.",
+        f'\nVerified: the answers to {_CHECKED} random queries such as "{texts[0]}" equal those of a plain search '
+        "through every gloss, hit for hit.",
     )
     return texts
 
@@ -155,7 +155,7 @@ def run(
         typer.Option("--time", parser=options.duration, metavar="TIME", help="Target for the total time."),
     ] = "65s",  # type: ignore[assignment]
 ) -> None:
-    """See it work: index WordNet, answer questions, verify the answers, compare the techniques.
+    """Demonstrate Headrace: index WordNet, answer queries, verify the answers, compare the techniques.
 
     Example: headrace run
     """

@@ -52,7 +52,7 @@ def compare(
     A rate that was sustained with p99 within the bound counts; where a busy machine sustains none, the rate that came
     back when nothing bounded latency is shown instead, and said to be that.
     """
-    console.print(Text("\nHow many such questions a second this machine answers:\n", "bold"))
+    console.print(Text("\nSuch queries per second on this machine:\n", "bold"))
     console.print(Text(f"  {'':<{_NAME}}{'a second':>10}{'times':>10}{'p99':>10}", "dim"))
     watch = quiet.Watch()
     lines = _baselines(documents, texts, console)
@@ -75,8 +75,8 @@ def compare(
 def _baselines(documents: Sequence[str], texts: Sequence[str], console: Console) -> list[Line]:
     lines: list[Line] = []
     made: dict[str, Callable[[Sequence[str]], PythonLoop | Fts5]] = {
-        "a loop in Python over all glosses": PythonLoop,
-        "SQLite's full-text index, FTS5": Fts5,
+        "a Python loop over all glosses": PythonLoop,
+        "SQLite's FTS5 full-text index": Fts5,
     }
     for name, make in made.items():
         try:
@@ -111,8 +111,8 @@ def _doing(now: LadderProgress) -> str:
     if now.rung == 0:
         return "measuring what the hardware allows ..."
     if now.rate_per_second == 0:
-        return f"how many without a bound, {now.threads} thread{'s' if now.threads > 1 else ''} ..."
-    return f"trying {tables.rate(now.rate_per_second)} a second, p99 {tables.latency(now.p99)} ..."
+        return f"measuring the rate without a latency bound, {now.threads} thread{'s' if now.threads > 1 else ''} ..."
+    return f"trying {tables.rate(now.rate_per_second)} per second, p99 {tables.latency(now.p99)} ..."
 
 
 def _line(name: str, result: RungResult | None) -> Line | None:
@@ -144,10 +144,10 @@ def _sum_up(console: Console, lines: list[Line], bound: float, disturbed: str) -
             f"{best.per_second / line.per_second:,.0f} times that of {line.called}" for line in others
         )
         rate = tables.short_rate(best.per_second)
-        console.print(Text(f"\nThe best rate, {rate} questions a second, is {beside}."))
+        console.print(Text(f"\nThe best rate, {rate} queries per second, is {beside}."))
         if any(line.p99 is None for line in ours):
             kept = f"kept p99 within {tables.latency(bound)}"
             reason = f"the machine was too busy: no rate {kept}" if disturbed else f"no rate that was tried {kept}"
-            why = f"Without a p99: {reason}, so that this is the rate with latency unbounded."
+            why = f"Lines without p99: {reason}; they show the rate with unbounded latency."
             console.print(Text(why, "dim"))
     show.print_quiet(console, disturbed)

@@ -27,13 +27,13 @@ def next_steps(index: Path | None) -> list[tuple[str, str]]:
     steps = []
     if index is not None:
         steps.append(
-            (f'{name} query {shlex.quote(str(index))} "whale AND NOT fish" --corpus wordnet', "ask it yourself")
+            (f'{name} query {shlex.quote(str(index))} "whale AND NOT fish" --corpus wordnet', "run a query of your own")
         )
     steps.append((f"{name} tune --budget 60s", "find the best plan for small queries on this machine"))
     if _RADAR.exists():
         drawn = importlib.util.find_spec("matplotlib") is not None
         picture = " --png radar.png" if drawn else ""
         steps.append((f"{name} grid fdtd {_RADAR}{picture}", "simulate a ground radar, here on the same devices"))
-    steps.append((f"{name} doctor", "what of this machine slows a GPU down"))
+    steps.append((f"{name} doctor", "find what slows a GPU down on this machine"))
     steps.append((f"{name} --help", "everything else"))
     return steps

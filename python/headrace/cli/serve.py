@@ -50,8 +50,8 @@ def _of_word(word: str, dense: Dense) -> dict[str, Source]:
         return {name: Source(found.operator, word, found.at) for name, found in files.locate_operators(word).items()}
     if word == options.OperatorName.retrieval:
         raise UsageError(
-            "retrieval needs an index: write served = headrace.retrieval(headrace.Index.load('FILE')) in a FILE.py, "
-            "and serve that"
+            "retrieval needs an index: write served = headrace.retrieval(headrace.Index.load('FILE')) in a FILE.py "
+            "and serve that file"
         )
     raise UsageError(
         f"there is no operator '{printable(word)}': choose {', '.join(_SHIPPED)}, FILE.py:NAME, FILE.py, FILE.so or a "
@@ -66,7 +66,7 @@ def _find(words: list[str], dense: Dense) -> dict[str, Source]:
         for name, source in _of_word(word, dense).items():
             if name in found:
                 first = printable(found[name].given)
-                raise UsageError(f"{first} and {printable(word)} both have an operator {name}: give one of them alone")
+                raise UsageError(f"{first} and {printable(word)} both have an operator {name}: serve only one of them")
             found[name] = source
     return found
 
@@ -75,7 +75,7 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        message = f"'{text}' is no address of IPv4 or IPv6, such as 127.0.0.1, 0.0.0.0 or ::1"
+        message = f"'{text}' is not an IPv4 or IPv6 address, such as 127.0.0.1, 0.0.0.0 or ::1"
         raise typer.BadParameter(message) from None
 
 
@@ -145,7 +145,9 @@ def _wait_and_drain(
         if log is not None:
             log.write("draining", limit_seconds=limit)
         else:
-            show.stderr().print(f"Answering what has begun, for {limit:g} s at most.", markup=False, soft_wrap=True)
+            show.stderr().print(
+                f"Finishing requests in progress, for at most {limit:g} s.", markup=False, soft_wrap=True
+            )
         return server.drain(limit)
     except KeyboardInterrupt:
         return False
@@ -169,15 +171,17 @@ def _print_totals(
         return
     console = show.stdout()
     console.print(
-        f"{done.requests:,} requests in {show.minutes(seconds)}: {done.failed:,} failed, {done.refused:,} of these for "
-        f"want of room. {done.connections:,} connections, and {done.connections_refused:,} refused.",
+        f"{done.requests:,} requests in {show.minutes(seconds)}: {done.failed:,} failed, {done.refused:,} of them "
+        f"refused for lack of room. {done.connections:,} connections, {done.connections_refused:,} refused.",
         markup=False,
         soft_wrap=True,
     )
     if restarts:
-        console.print(f"The server was started again {restarts} times, and counts since then.", soft_wrap=True)
+        console.print(
+            f"The server was restarted {restarts} times; the counts are those since the last restart.", soft_wrap=True
+        )
     if not drained:
-        console.print("Requests that had begun were given up.", markup=False, soft_wrap=True)
+        console.print("Requests in progress were abandoned.", markup=False, soft_wrap=True)
 
 
 def _leave(tracing: "Tracing | None", *, drained: bool) -> NoReturn:
@@ -195,40 +199,41 @@ def serve(  # noqa: PLR0915 - a list of steps
         list[str],
         typer.Argument(
             metavar="OPERATOR",
-            help="light, reference, mlp, topk, lookup, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a "
-            "folder for those of its *.py and *.so.",
+            help="Operators: light, reference, mlp, topk, lookup, FILE.py:NAME, FILE.py (every operator in it), "
+            "FILE.so, or a folder (every operator in its *.py and *.so).",
         ),
     ],
     address: Annotated[
         str,
         typer.Option(
-            "--address", parser=_address, metavar="ADDRESS", help="Listen here; 0.0.0.0 or :: is every interface."
+            "--address",
+            parser=_address,
+            metavar="ADDRESS",
+            help="Address to listen on; 0.0.0.0 or :: means every interface.",
         ),
     ] = "127.0.0.1",
     http: Annotated[
-        int, typer.Option("--http", min=0, max=65535, metavar="PORT", help="Port for HTTP; 0 takes any that is free.")
+        int, typer.Option("--http", min=0, max=65535, metavar="PORT", help="HTTP port; 0 takes any free port.")
     ] = 8000,
     grpc: Annotated[
         str | None,
         typer.Option(
             "--grpc",
             metavar="PORT",
-            help="Port for gRPC; 0 takes any that is free, none does without. Default: 8001, where the build has gRPC.",
+            help="gRPC port; 0 takes any free port, none disables gRPC. Default: 8001 if the build has gRPC.",
         ),
     ] = None,
     threads: Annotated[
-        int, typer.Option("--threads", min=1, max=256, help="Threads that read requests and write replies.")
+        int, typer.Option("--threads", min=1, max=256, help="Number of threads that read requests and write replies.")
     ] = 1,
-    page: Annotated[
-        bool, typer.Option("--page/--no-page", help="Show browsers at / what the server does, and a form to ask.")
-    ] = True,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve a status page with a query form at /.")] = True,
     drain: Annotated[
         float | None,
         typer.Option(
             "--drain",
             parser=options.duration,
             metavar="TIME",
-            help="After Ctrl-C, how long requests that have begun may take. Default: 10s.",
+            help="After Ctrl-C, time limit for requests in progress. Default: 10s.",
         ),
     ] = None,
     *,
@@ -241,9 +246,7 @@ def serve(  # noqa: PLR0915 - a list of steps
     prometheus: options.PrometheusOption = None,
     supervise: Annotated[
         bool,
-        typer.Option(
-            "--supervise", help="Watch the server from a process of its own, and start it again when it fails."
-        ),
+        typer.Option("--supervise", help="Watch the server from a separate process and restart it when it fails."),
     ] = False,
     unresponsive_after: Annotated[
         float | None,
@@ -251,29 +254,30 @@ def serve(  # noqa: PLR0915 - a list of steps
             "--unresponsive-after",
             parser=options.duration,
             metavar="TIME",
-            help="With --supervise: how long the server may not say that it lives. Default: 2s.",
+            help="With --supervise: restart the server after this long without a sign of life. Default: 2s.",
         ),
     ] = None,
     log: Annotated[
         LogForm | None,
-        typer.Option("--log", help="Write what happens to standard error, a line for each event: as text, or as JSON."),
+        typer.Option("--log", help="Log events to standard error, one per line, as text or as JSON."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Serve operators to other processes over HTTP and gRPC, by the Open Inference Protocol (KServe v2).
 
-    Clients of Triton work with it unchanged.
+    Triton's clients work unchanged.
 
-    Ctrl-C or SIGTERM ends it once all requests that have begun are answered, and a second one at once.
+    Ctrl-C or SIGTERM stops the server once all requests in progress are answered; a second one stops it at once.
 
-    With --shm, processes of the same machine and user may ask through shared memory as well, without a system call for
-    a query: headrace.Client("shm://NAME/MODEL").
-    With --tls-certificate and --tls-key it speaks TLS, with --tls-clients to clients with a certificate alone, and with
-    --token-file it answers requests with a token alone. SIGHUP has these files read again.
+    With --shm, processes of the same user on this machine can also send queries through shared memory, without a system
+    call per query: headrace.Client("shm://NAME/MODEL").
 
-    With --supervise it is started again, at the same ports, when it dies, hangs, or has a model whose engine failed.
+    With --tls-certificate and --tls-key the server speaks TLS. With --tls-clients it accepts only clients with a
+    certificate, and with --token-file only requests with a token. SIGHUP reloads these files.
 
-    With --json, a line says what is served where, and another one at the end has the totals.
+    With --supervise the server is restarted, at the same ports, when it dies, hangs or has a model whose engine failed.
+
+    With --json, the first line lists the models and their addresses, and the last line has the totals.
 
     Example: headrace serve light my_operators.py --http 8000
     """
@@ -284,7 +288,7 @@ def serve(  # noqa: PLR0915 - a list of steps
     worker = serve_supervised.this_worker()
     secured = security.arguments(address)
     if unresponsive_after is not None and not supervise:
-        raise UsageError("--unresponsive-after is of use with --supervise alone")
+        raise UsageError("--unresponsive-after needs --supervise")
     if supervise and worker is None:
         # The arguments as they were given: the server's process reads them itself.
         limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after

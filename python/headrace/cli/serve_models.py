@@ -178,5 +178,5 @@ def _why(error: Exception) -> str:
     """Why a model could not be loaded, in words for a client."""
     text = str(error) or type(error).__name__
     if isinstance(error, DeviceError) or (isinstance(error, UsageError) and error.code == Errc.full):
-        text += ". If the device has no room for the present engine and a new one, unload the model first"
+        text += ". If the device has no room for both the present and the new engine, unload the model first"
     return text

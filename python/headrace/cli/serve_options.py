@@ -24,28 +24,35 @@ class Engines:
         ),
     ] = None
     engine_threads: Annotated[
-        int | None, typer.Option("--engine-threads", min=1, max=1024, help="Threads of each engine.")
+        int | None, typer.Option("--engine-threads", min=1, max=1024, help="Number of threads per engine.")
     ] = None
     host_memory: Annotated[
         str | None, typer.Option("--host-memory", help="Memory of the slots: pageable, pinned, mapped or managed.")
     ] = None
     binding: Annotated[
         str,
-        typer.Option("--binding", help="Binding of engine threads: none, or cores, which the engines then share."),
+        typer.Option("--binding", help="Binding of engine threads: none or cores (the engines share the cores)."),
     ] = "none"
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Close a batch at this many queries ...")] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch", min=1, help="Close a batch at this many queries, or at --batch-age if that comes first."
+        ),
+    ] = None
     batch_age: Annotated[
         float | None,
         typer.Option(
             "--batch-age",
             parser=options.duration,
             metavar="TIME",
-            help="... or when its first query has waited this long.",
+            help="Close a batch when its first query has waited this long.",
         ),
     ] = None
     slots: Annotated[
         int | None,
-        typer.Option("--slots", min=1, help="Queries in flight of each --threads in each engine; a power of two."),
+        typer.Option(
+            "--slots", min=1, help="Maximum queries in flight per engine and server thread (--threads); a power of two."
+        ),
     ] = None
 
     share: Annotated[
@@ -53,8 +60,8 @@ class Engines:
         typer.Option(
             "--share",
             metavar="PART",
-            help="dispatched: the part of the device that each engine takes, such as 0.4. Default: an equal part for "
-            "each operator.",
+            help="dispatched: share of the device for each engine, such as 0.4. Default: equal shares for all "
+            "operators.",
         ),
     ] = None
 
@@ -70,7 +77,7 @@ class Engines:
             slots=self.slots,
         )
         if plan.schedule == "none":
-            raise UsageError("schedule none answers no query: it is for measuring what feeds an engine")
+            raise UsageError("schedule none answers no queries: it is for measuring what feeds an engine")
         plan.binding = self.binding
         plan.clients_max = max(plan.clients_max, threads)
         if plan.schedule == "dispatched":
@@ -89,20 +96,26 @@ class Rings:
         typer.Option(
             "--shm",
             metavar="NAME",
-            help="Answer processes of this machine and user through shared memory as well, at shm://NAME/MODEL.",
+            help="Also serve this user's processes on this machine through shared memory, at shm://NAME/MODEL.",
         ),
     ] = None
     shm_threads: Annotated[
         int | None,
-        typer.Option("--shm-threads", min=1, max=256, help="--shm: threads that answer them. Default: 1."),
+        typer.Option(
+            "--shm-threads", min=1, max=256, help="--shm: number of threads that serve its clients. Default: 1."
+        ),
     ] = None
     shm_clients: Annotated[
         int | None,
-        typer.Option("--shm-clients", min=1, max=1 << 20, help="--shm: clients at the same time. Default: 64."),
+        typer.Option(
+            "--shm-clients", min=1, max=1 << 20, help="--shm: maximum number of concurrent clients. Default: 64."
+        ),
     ] = None
     shm_slots: Annotated[
         int | None,
-        typer.Option("--shm-slots", min=1, max=1 << 16, help="--shm: queries in flight of a client. Default: 4096."),
+        typer.Option(
+            "--shm-slots", min=1, max=1 << 16, help="--shm: maximum queries in flight per client. Default: 4096."
+        ),
     ] = None
     shm_spin: Annotated[
         float | None,
@@ -110,7 +123,7 @@ class Rings:
             "--shm-spin",
             parser=options.duration,
             metavar="TIME",
-            help="--shm: how long an idle thread looks for queries before it sleeps. Default: 50us.",
+            help="--shm: how long an idle thread polls for queries before it sleeps. Default: 50us.",
         ),
     ] = None
 
@@ -144,14 +157,16 @@ class Rings:
 class Limits:
     """What clients may use."""
 
-    queries: Annotated[int, typer.Option("--queries", min=1, max=1 << 20, help="Queries in one request.")] = 1024
+    queries: Annotated[
+        int, typer.Option("--queries", min=1, max=1 << 20, help="Maximum number of queries per request.")
+    ] = 1024
     connections: Annotated[
         int | None,
         typer.Option(
             "--connections",
             min=1,
             max=1 << 20,
-            help="Connections at the same time; beyond, the most silent is closed. Default: 4096.",
+            help="Maximum number of concurrent connections; beyond it, the one idle longest is closed. Default: 4096.",
         ),
     ] = None
     waiting: Annotated[
@@ -160,18 +175,24 @@ class Limits:
             "--waiting",
             min=1,
             max=1 << 30,
-            help="Queries of a model that wait for slots of its engine, for each of the --threads. Default: 4096.",
+            help="Maximum queries per model and server thread (--threads) that wait for engine slots. Default: 4096.",
         ),
     ] = None
     head: Annotated[
-        str | None, typer.Option("--head", metavar="SIZE", help="Line and headers of a request. Default: 16KiB.")
+        str | None,
+        typer.Option(
+            "--head", metavar="SIZE", help="Maximum size of a request's first line and headers. Default: 16KiB."
+        ),
     ] = None
     body: Annotated[
-        str | None, typer.Option("--body", metavar="SIZE", help="Tensors and JSON of a request. Default: 64MiB.")
+        str | None,
+        typer.Option("--body", metavar="SIZE", help="Maximum size of a request's tensors and JSON. Default: 64MiB."),
     ] = None
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="Memory of all requests and replies together. Default: 1GiB."),
+        typer.Option(
+            "--memory", metavar="SIZE", help="Maximum memory of all requests and replies together. Default: 1GiB."
+        ),
     ] = None
     request_time: Annotated[
         float | None,
@@ -179,7 +200,7 @@ class Limits:
             "--request-time",
             parser=options.duration,
             metavar="TIME",
-            help="Time from a request's first byte to its last. Default: 30s.",
+            help="Maximum time from a request's first byte to its last. Default: 30s.",
         ),
     ] = None
     idle: Annotated[
@@ -188,7 +209,7 @@ class Limits:
             "--idle",
             parser=options.duration,
             metavar="TIME",
-            help="Time between requests, and without progress of a reply. Default: 75s.",
+            help="Maximum time between requests, and without progress of a reply. Default: 75s.",
         ),
     ] = None
 
@@ -196,8 +217,8 @@ class Limits:
         bool,
         typer.Option(
             "--shared-memory",
-            help="Let clients register POSIX shared memory for their tensors: whoever reaches the server can then have "
-            "every object in /dev/shm read and written that it may open.",
+            help="Let clients register POSIX shared memory for their tensors. Any client can then make the server "
+            "read and write every object in /dev/shm that the server may open.",
         ),
     ] = False
     shared_memory_max: Annotated[
@@ -205,7 +226,7 @@ class Limits:
         typer.Option(
             "--shared-memory-max",
             metavar="SIZE",
-            help="Bytes of all shared memory that is registered. Default: 16GiB.",
+            help="Maximum size of all registered shared memory together. Default: 16GiB.",
         ),
     ] = None
 
@@ -213,15 +234,15 @@ class Limits:
         bool,
         typer.Option(
             "--model-control",
-            help="Let clients load and unload models: whoever reaches the server can then have the files that it was "
-            "given run anew, and models taken from others.",
+            help="Let clients load and unload models. Any client can then make the server rerun the files it was "
+            "given, and take models away from other clients.",
         ),
     ] = False
 
     def arguments(self) -> dict[str, int | float]:
         """Those that were given, as arguments of headrace.wire.Server."""
         if self.shared_memory_max is not None and not self.shared_memory:
-            raise UsageError("--shared-memory-max bounds what --shared-memory turns on: give both")
+            raise UsageError("--shared-memory-max needs --shared-memory")
         given: dict[str, int | float | None] = {
             "connections_max": self.connections,
             "waiting_max": self.waiting,
@@ -242,5 +263,5 @@ def _size(text: str | None, option: str) -> int | None:
         return None
     count = headrace.base.parse_bytes(text)
     if count == 0:
-        raise UsageError(f"{option} must be 1 byte at least")
+        raise UsageError(f"{option} must be at least 1 byte")
     return count

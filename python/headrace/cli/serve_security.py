@@ -37,18 +37,18 @@ class Security:
         typer.Option(
             "--tls-certificate",
             metavar="FILE",
-            help="Speak TLS: PEM file of the server's certificate, with those that lead to its authority behind it.",
+            help="Enable TLS: PEM file of the server's certificate, followed by its intermediate certificates.",
         ),
     ] = None
     tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="PEM file of that certificate's key.")
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="PEM file of the server certificate's key.")
     ] = None
     tls_clients: Annotated[
         Path | None,
         typer.Option(
             "--tls-clients",
             metavar="FILE",
-            help="Clients have to show a certificate (mutual TLS): PEM file of the authorities that may sign one.",
+            help="Require client certificates (mutual TLS): PEM file of the authorities that may sign them.",
         ),
     ] = None
     token_file: Annotated[
@@ -56,13 +56,14 @@ class Security:
         typer.Option(
             "--token-file",
             metavar="FILE",
-            help="Requests have to carry one of the tokens in this file: a token a line, its name behind a space.",
+            help="Require a token with each request: file of tokens, one per line, each followed by a space and its "
+            "name.",
         ),
     ] = None
     plain_tokens: Annotated[
         bool,
         typer.Option(
-            "--plain-tokens", help="Take tokens without TLS on an address that others reach: a proxy speaks TLS there."
+            "--plain-tokens", help="Accept tokens without TLS on a non-loopback address, where a proxy adds TLS."
         ),
     ] = False
 
@@ -96,14 +97,14 @@ class Security:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise UsageError("--tls-certificate and --tls-key go together: give both")
         if self.tls_clients is not None and not self.has_tls:
-            raise UsageError("--tls-clients needs TLS: give --tls-certificate and --tls-key, too")
+            raise UsageError("--tls-clients needs TLS: also give --tls-certificate and --tls-key")
         if self.plain_tokens and self.token_file is None:
-            raise UsageError("--plain-tokens is of use with --token-file alone")
+            raise UsageError("--plain-tokens needs --token-file")
         is_open = not ipaddress.ip_address(address).is_loopback
         if self.token_file is not None and is_open and not (self.has_tls or self.plain_tokens):
             raise UsageError(
-                f"tokens would go to {address} for everybody on the way to read: give --tls-certificate and --tls-key, "
-                "or --plain-tokens where a proxy in front of the server speaks TLS"
+                f"tokens would reach {address} unencrypted: give --tls-certificate and --tls-key, or --plain-tokens if "
+                "a proxy in front of the server adds TLS"
             )
         names = ("tls_certificate", "tls_key", "tls_clients", "token_file", "plain_tokens")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -113,24 +114,24 @@ def warn_of_others(address: str, security: Security, limits: "Limits", log: Serv
     """Tells what programs of other machines, and other users of this one, can do."""
     for file in (security.tls_key, security.token_file):
         if file is not None and _is_open(file):
-            warning = f"Others than its owner can read {printable(str(file))}: chmod 600 keeps them out."
+            warning = f"Other users can read {printable(str(file))}: restrict it to its owner with chmod 600."
             _tell(log, "file_open_to_others", "warning", warning, file=str(file))
     if ipaddress.ip_address(address).is_loopback:
         return
     said = []
     if not security.has_tls:
-        said.append("nothing is encrypted" + (", tokens neither" if security.token_file is not None else ""))
+        said.append("nothing is encrypted" + (", not even tokens" if security.token_file is not None else ""))
     if not security.asked_of_clients:
-        said.append("nobody has to say who they are")
+        said.append("clients are not authenticated")
     if not said:
         return
-    warning = f"Whoever reaches {address} may ask: {', and '.join(said)}."
+    warning = f"Anyone who reaches {address} may send requests: {', and '.join(said)}."
     if security.asked_of_clients:
-        warning = f"{', and '.join(said).capitalize()}: whoever is on the way to {address} reads all of it."
+        warning = f"{', and '.join(said).capitalize()}: anyone on the network path to {address} can read all traffic."
     if limits.shared_memory:
-        warning += " They may have shared memory of this machine, /dev/shm, read and written, too."
+        warning += " Clients can also make the server read and write shared memory of this machine (/dev/shm)."
     if limits.model_control:
-        warning += " They may have models loaded anew and taken from others, too."
+        warning += " Clients can also reload models and take them away from other clients."
     _tell(log, "open_to_others", "warning", warning, address=address)
 
 
@@ -184,10 +185,10 @@ class Reading:
         try:
             server.reload_credentials()
         except Error as error:
-            warning = f"The files were not read again, and those before go on: {error}"
+            warning = f"The files could not be reloaded; the previous ones stay in use: {error}"
             _tell(self._log, "credentials_failed", "error", warning)
             return
-        _tell(self._log, "credentials_read", "info", "Certificates and tokens were read again.")
+        _tell(self._log, "credentials_read", "info", "Certificates and tokens were reloaded.")
         tell_of_certificate(server, self._log)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:

@@ -57,12 +57,12 @@ class Served:
         console = show.stdout()
         also = f" and {self.grpc} (gRPC)" if self.grpc is not None else ""
         also += f" and {self.shm} (shared memory)" if self.shm is not None else ""
-        title = f"Serving on {self.url}{also}, by {self.device.name} and plan {self.plan.name}. Ctrl-C ends it."
+        title = f"Serving on {self.url}{also}, on {self.device.name} with plan {self.plan.name}. Press Ctrl-C to stop."
         console.print(title, markup=False, soft_wrap=True)
         if self.security.asked_of_clients:
             console.print(f"Clients need {' and '.join(self.security.asked_of_clients)}.", soft_wrap=True)
         if self.page is not None:
-            console.print(f"Open {self.page} in a browser to see what it does.", markup=False, soft_wrap=True)
+            console.print(f"Open {self.page} in a browser for the status page.", markup=False, soft_wrap=True)
         if self.prometheus is not None:
             console.print(f"Metrics for Prometheus: {printable(self.prometheus)}", markup=False, soft_wrap=True)
         console.print(table)

@@ -113,7 +113,7 @@ class _Supervisor:
                 if self._log is not None:
                     self._log.write("restarting", "error", restarts=self._restarts, message=why)
                 else:
-                    show.stderr().print(f"{why}: starting it again.", markup=False, soft_wrap=True)
+                    show.stderr().print(f"{why}: restarting it.", markup=False, soft_wrap=True)
                 self._sleep(stop)
 
     def _note_reload(self, _number: int, _frame: FrameType | None) -> None:
@@ -215,7 +215,7 @@ class _Health:
             if time.monotonic() - self._answered < self._unresponsive_after:
                 return None
             self.hangs = True
-            return f"The server has not said for {self._unresponsive_after:g} s that it lives"
+            return f"The server has given no sign of life for {self._unresponsive_after:g} s"
         now = self._answered = time.monotonic()
         if answer.status == http.client.OK:
             self._unready_since = None

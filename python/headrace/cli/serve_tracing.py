@@ -32,7 +32,8 @@ def _collector(text: str) -> SplitResult:
         raise UsageError(f"{shown} is not of the form {_FORM}")
     if parts.username is not None or not _is_loopback(parts.hostname):
         raise UsageError(
-            f"{shown}: traces go without TLS, and to this machine alone: use {_FORM}, where a collector passes them on"
+            f"{shown}: traces are sent without TLS and only to this machine: use {_FORM}, and let a "
+            "collector forward them"
         )
     return parts._replace(path=parts.path if parts.path not in {"", "/"} else _PATH)
 
@@ -52,14 +53,18 @@ class Traces:
 
     trace_file: Annotated[
         Path | None,
-        typer.Option("--trace-file", metavar="FILE", help="Append their spans to a file, as lines of OTLP JSON."),
+        typer.Option(
+            "--trace-file",
+            metavar="FILE",
+            help="Append the spans of sampled requests (traceparent) to a file, as lines of OTLP JSON.",
+        ),
     ] = None
     trace_collector: Annotated[
         str | None,
         typer.Option(
             "--trace-collector",
             metavar="URL",
-            help=f"Send their spans to a collector of this machine, such as {_FORM}.",
+            help=f"Send the spans of sampled requests (traceparent) to a collector on this machine, such as {_FORM}.",
         ),
     ] = None
 

@@ -275,7 +275,7 @@ def load_table(done: PlanLoad, disturbed: str) -> Table:
         (f"latency, p50{admitted}", latency(late.p50)),
         (f"latency, p90{admitted}", latency(late.p90)),
         (f"latency, p99{admitted}", latency(late.p99)),
-        *([("latency, p99, the refused as latest", offered)] if load.refused_counted else []),
+        *([("latency, p99, refused as slowest", offered)] if load.refused_counted else []),
         (f"latency, p99.9{admitted}", latency(late.p999)),
         (f"latency, highest{admitted}", latency(late.max)),
         ("latencies", f"{late.count:,}"),

@@ -84,7 +84,7 @@ class Report:
         if self.wrong or self.failed:
             found.append(f"{self.wrong:,} wrong answers, {self.failed:,} failures")
         if self.resident_drift > _FLAT:
-            found.append(f"memory moved by {self.resident_drift:.1%} after warm-up")
+            found.append(f"memory changed by {self.resident_drift:.1%} after warm-up")
         if self.threads_after > self.threads_before:
             found.append(f"{self.threads_after} threads at the end, {self.threads_before} at the start")
         return found
@@ -163,7 +163,7 @@ def _print(report: Report, faults: list[str], watch: Watch) -> None:
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
         f"{report.failed:,}, wrong {report.wrong:,}",
         f"worst p99 of {len(report.resident)} chunks: {tables.latency(report.p99_worst)}",
-        f"memory: {bytes_text(resident_bytes())} at the end, moved by {report.resident_drift:.2%} after warm-up",
+        f"memory: {bytes_text(resident_bytes())} at the end, changed by {report.resident_drift:.2%} after warm-up",
         f"threads: {report.threads_before} before, {report.threads_after} after",
         f"FAILED: {'; '.join(faults)}" if faults else "passed",
     ]
@@ -196,7 +196,7 @@ def soak(
     dense: Dense,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Load one rung for minutes: every query returns once, memory stays flat, threads end.
+    """Load one rung for minutes and check that every query returns once, memory stays flat and threads end.
 
     Example: headrace soak --minutes 10 --share 0.8
     """

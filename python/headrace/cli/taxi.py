@@ -18,7 +18,9 @@ from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 if TYPE_CHECKING:
     from headrace.fetch.taxi_bench import Duck, Measured
 
-app = typer.Typer(help="Run the taxi benchmark: make its table, run its queries.", no_args_is_help=True)
+app = typer.Typer(
+    help="Generate or convert the table of the taxi benchmark, and run its queries.", no_args_is_help=True
+)
 
 _FEW_ROWS = 2_000_000
 _ROWS_PER_SECOND = 500_000.0
@@ -77,7 +79,7 @@ def load(
     threads: ThreadsOption = 0,
     fragments: FragmentsOption = 0,
 ) -> None:
-    """Convert the city's files to one table for the benchmark, whatever their columns are called.
+    """Convert the city's files, with any of their column names, to one table for the benchmark.
 
     Example: headrace taxi load yellow_tripdata_2015-*.parquet green_tripdata_2015-*.parquet --out rides.parquet
     """
@@ -105,7 +107,7 @@ def run(
         typer.Option(
             "--fragments",
             metavar="COUNTS",
-            help="Write and read the table with these numbers of fragments, such as 4,256.",
+            help="Rewrite the table with each of these numbers of fragments, such as 4,256, and read those.",
         ),
     ] = "",
     threads: Annotated[
@@ -121,12 +123,12 @@ def run(
         ),
     ] = "cold,warm,hot",
     runs: Annotated[
-        int, typer.Option("--runs", min=1, max=1000, help="Number of runs in each cell; the median counts.")
+        int, typer.Option("--runs", min=1, max=1000, help="Number of runs per cell; the median counts.")
     ] = 5,
     host: Annotated[
         str, typer.Option("--host-memory", help="Kind of host memory for the cpu level: pinned or pageable.")
     ] = "pinned",
-    page_cache: Annotated[bool, typer.Option(help="Cold runs find the files' bytes in the page cache.")] = True,
+    page_cache: Annotated[bool, typer.Option(help="Leave the files in the page cache for cold runs.")] = True,
     duckdb_threads: Annotated[
         int, typer.Option("--duckdb-threads", min=0, help="Number of DuckDB threads; 0 means one per core.")
     ] = 0,
@@ -140,7 +142,7 @@ def run(
     save: options.ResultsOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run the four queries over a stored table from each level, fetching and end to end, beside DuckDB.
+    """Time the four queries over a stored table from each level, fetch and end to end, beside DuckDB.
 
     Without DuckDB, its figures are missing and the results are not checked.
 
@@ -215,7 +217,7 @@ def _duck(file: Path, threads: int) -> "Duck | None":
     try:
         return Duck(file, threads)
     except UsageError as error:
-        show.stderr().print(f"{error}. Its figures are absent, and nothing is checked", markup=False, soft_wrap=True)
+        show.stderr().print(f"{error}. Its figures are missing, and nothing is checked", markup=False, soft_wrap=True)
         return None
 
 

@@ -58,7 +58,7 @@ def _describe(found: TunedPlan) -> list[str]:
     if not found.per_second:
         return [found.note]
     plan = found.plan
-    source = "from the cache" if found.cached else f"of {found.space} plans, {found.looked_at} looked at"
+    source = "from the cache" if found.cached else f"{found.looked_at} of {found.space} plans examined"
     lines = [
         f"{rate(found.per_second)} queries/s at p99 {latency(found.p99)}, {source}, in {found.took:.1f} s",
         f"  {plan.schedule}, {plan.threads} threads x {plan.streams_per_thread} streams, {plan.host_memory} memory, "
@@ -78,7 +78,7 @@ def _print(console: Console, found: TunedPlan, sweep: TunedPlan | None) -> None:
             compared = tuning.against(found, sweep)
             lines += [
                 "",
-                f"The tuned plan does {compared['share_of_exhaustive']:.1%} of the best of the sweep, found in "
+                f"The tuned plan reaches {compared['share_of_exhaustive']:.1%} of the sweep's best rate, in "
                 f"{compared['time_of_exhaustive']:.1%} of its time.",
             ]
     for line in lines:
@@ -97,15 +97,15 @@ def tune(
             "--budget",
             parser=options.duration,
             metavar="TIME",
-            help="No new plan is tried after this time; the rate of one is searched for to its end.",
+            help="Try no new plan after this time; the search for the current plan's rate is finished.",
         ),
     ] = "60s",  # type: ignore[assignment]
     schedule: Annotated[
         list[str] | None, typer.Option("--schedule", help="Search only this schedule. May be repeated.")
     ] = None,
-    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Try every plan as well, and compare.")] = False,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Also try every plan, and compare.")] = False,
     plans: Annotated[
-        Cache, typer.Option("--plans", help="Use, refresh or ignore plans that were found before.")
+        Cache, typer.Option("--plans", help="Use, refresh or ignore the cache of plans found before.")
     ] = Cache.use,
     arrivals: options.ArrivalsOption = options.Arrivals.poisson,
     seed: options.SeedOption = 1,

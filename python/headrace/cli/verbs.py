@@ -61,7 +61,7 @@ _VERBS = {verb.name: verb for verb in _verbs()}
 
 def _show_help(
     context: typer.Context,
-    verb: Annotated[list[str] | None, typer.Argument(help="A command, such as: grid fdtd.", show_default=False)] = None,
+    verb: Annotated[list[str] | None, typer.Argument(help="Command, such as: grid fdtd.", show_default=False)] = None,
 ) -> None:
     """Show the help of a command, or list all commands.
 
@@ -72,7 +72,7 @@ def _show_help(
     for word in verb or []:
         below = getattr(command, "commands", {}).get(word)
         if below is None:
-            raise UsageError(f"there is no verb '{printable(' '.join(verb or []))}'; 'headrace help' lists them")
+            raise UsageError(f"there is no command '{printable(' '.join(verb or []))}'; see 'headrace help'")
         found, command = type(found)(below, info_name=word, parent=found), below
     typer.echo(found.get_help())
 
@@ -100,7 +100,7 @@ def _headrace(
     Example: headrace run
     """
     if context.invoked_subcommand is None:
-        report("no verb given; 'headrace --help' lists them")
+        report("no command given; see 'headrace --help'")
         raise typer.Exit(STATUS_USAGE)
 
 

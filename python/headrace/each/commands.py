@@ -129,11 +129,11 @@ def gather_inputs(
     for pattern in patterns:
         inputs += _matches(pattern)
     if not inputs:
-        raise UsageError(f"no inputs: give them behind '{SEPARATOR}', with --inputs-from or with --glob")
+        raise UsageError(f"no inputs: give them after '{SEPARATOR}', with --inputs-from or with --glob")
     for number, text in enumerate(inputs):
         if "\0" in text:
             raise UsageError(
-                f"input {number} has a NUL byte in it, which no program can be given; -0 splits files there"
+                f"input {number} contains a NUL byte, which no program can be given; -0 splits files there"
             )
     return inputs
 
@@ -146,7 +146,7 @@ def combine(sources: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """
     for number, source in enumerate(sources, 1):
         if not source:
-            raise UsageError(f"no inputs behind '{SEPARATOR}' number {number}")
+            raise UsageError(f"no inputs after '{SEPARATOR}' number {number}")
     count = math.prod(map(len, sources))
     if count > _COMBINATIONS_MAX:
         raise UsageError(f"{count} combinations of inputs: at most {_COMBINATIONS_MAX}")

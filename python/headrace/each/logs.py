@@ -124,10 +124,10 @@ class Logs:
         if not of_each:
             raise DataError(f"{self.path} is not a job log of headrace each")
         if not same_command:
-            raise UsageError(f"{self.path} is of another command: resume with that, or give another --logs")
+            raise UsageError(f"{self.path} belongs to another command: resume with that one, or give another --logs")
         now = dict(enumerate(self._inputs))
         if header["inputs"] != len(now) or any(now.get(index) != parts for index, parts in before.items()):
-            raise UsageError(f"{self.path} is of other inputs: resume with those, or give another --logs")
+            raise UsageError(f"{self.path} belongs to other inputs: resume with those, or give another --logs")
         return succeeded
 
     def _remove_files_of(self, content: bytes) -> None:

@@ -48,12 +48,12 @@ def as_table(source: ArrowStream) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     if not hasattr(source, "__arrow_c_stream__"):
-        raise UsageError(f"{type(source).__name__} hands no Arrow data over: it has no __arrow_c_stream__()")
+        raise UsageError(f"{type(source).__name__} provides no Arrow data: it has no __arrow_c_stream__()")
     try:
         stream = pa.RecordBatchReader.from_stream(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(_unknown_type(source, error), Errc.not_supported) from error
-    with arrow_errors(f"the data that {type(source).__name__} hands over"):
+    with arrow_errors(f"the data that {type(source).__name__} provides"):
         return stream.read_all()
 
 

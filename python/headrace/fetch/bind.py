@@ -49,11 +49,11 @@ class Binder:
             case Cast(value=value, to=to):
                 type_ = column_type(to)
                 if type_ is None or type_.id == TypeId.dictionary:
-                    raise UsageError(f"a scan casts to no {to}")
+                    raise UsageError(f"a scan cannot cast to {to}")
                 return ScanExpression.cast(self.bind(value), type_)
             case Call(operation=operation, arguments=arguments):
                 return self._call(operation, arguments)
-        raise UsageError(f"{expression} is no expression")
+        raise UsageError(f"{expression} is not an expression")
 
     def source(self, expression: Expr) -> ScanColumn | None:
         """The column that an expression is, if it is one."""
@@ -121,7 +121,7 @@ class Binder:
         beside = arguments[1] if operation in _COMPARISONS and _is_text(arguments[0]) else arguments[0]
         source = self.source(beside)
         if source is None or not source.is_text or operation not in {*_COMPARISONS, Operation.is_in}:
-            raise UsageError(f"a string is compared with a column of strings, which {beside} is not")
+            raise UsageError(f"a string can only be compared with a column of strings, which {beside} is not")
         bound = [self.bind(one) if one is beside else _text(one, source.type) for one in arguments]
         return ScanExpression.call(operation, bound)
 
@@ -148,7 +148,7 @@ def _text(expression: Expr, type_: ColumnType) -> ScanExpression:
         return ScanExpression.missing(type_)
     if isinstance(expression, Value) and isinstance(expression.value, str):
         return ScanExpression.text(expression.value)
-    raise UsageError(f"strings are compared with strings, and {expression} is none")
+    raise UsageError(f"strings can only be compared with strings, which {expression} is not")
 
 
 def _bits(value: float) -> int:
@@ -167,7 +167,7 @@ def _integer(value: int) -> ScanExpression:
 def _decimal(value: decimal.Decimal) -> ScanExpression:
     parts = value.as_tuple()
     if not isinstance(parts.exponent, int):
-        raise UsageError(f"a decimal is a number, and {value} is none")
+        raise UsageError(f"a decimal must be a number, which {value} is not")
     scale = max(0, -parts.exponent)
     units = int(value.scaleb(scale, decimal.Context(prec=60)))
     if abs(units) > _INT64_MAX or scale > _DECIMAL_DIGITS_MAX:
@@ -188,7 +188,7 @@ def _literal(value: Literal) -> ScanExpression:
         return _decimal(value)
     if isinstance(value, datetime.date):
         return _time(value)
-    raise UsageError(f"the string {value!r} is compared with no column")
+    raise UsageError(f"the string {value!r} is not compared with a column")
 
 
 def _time(value: datetime.date) -> ScanExpression:

@@ -24,7 +24,7 @@ def difference(ours: pa.Table, theirs: pa.Table, keys: Sequence[str] = (), order
         return f"there are {ours.num_rows} rows, not {theirs.num_rows}"
     for name in order:
         if not _same(ours.column(name), theirs.column(name)).all():
-            return f"rows are in another order of {name}"
+            return f"rows are ordered differently by {name}"
     mine, other = (_in_order_of(keys, _plain(table)) for table in (ours, theirs))
     same = np.ones(mine.num_rows, np.bool_)
     for left, right in zip(mine.columns, other.columns, strict=True):

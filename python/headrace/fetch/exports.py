@@ -50,4 +50,4 @@ class ArrowExports:
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401
         """Raises UsageError: columns have types of their own, of which NumPy would make one of objects."""
-        raise UsageError(f"a {type(self).__name__} is no array: take a column of it, to_arrow() or to_pandas()")
+        raise UsageError(f"a {type(self).__name__} is not an array: take a column of it, to_arrow() or to_pandas()")

@@ -130,11 +130,11 @@ class Expr:
         Floats round half to even, decimals half away from zero. A value that the type does not hold fails the query.
         """
         if not isinstance(to, str | pa.DataType):
-            raise UsageError(f"a cast is to a type of pyarrow's or its name, not to {to!r}")
+            raise UsageError(f"a cast needs a pyarrow type or its name, not {to!r}")
         try:
             return Cast(self, pa.type_for_alias(to) if isinstance(to, str) else to)
         except ValueError:
-            raise UsageError(f"there is no type '{to}'; pyarrow's names are such as int64, double and date32") from None
+            raise UsageError(f"there is no type '{to}'; pyarrow has names such as int64, double and date32") from None
 
     def year(self) -> "Expr":
         """The year of a date or a timestamp, in UTC."""

@@ -31,7 +31,9 @@ def open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> Opened:
         file.footer = mapped.parquet_footer()
         file.rows = file.footer.rows
         if len(file.rows) != file.metadata.num_row_groups:
-            raise DataError(f"{mapped.path}: {len(file.rows)} row groups, and {file.metadata.num_row_groups} by Arrow")
+            raise DataError(
+                f"{mapped.path}: {len(file.rows)} row groups, but {file.metadata.num_row_groups} according to Arrow"
+            )
     return file
 
 

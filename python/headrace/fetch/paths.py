@@ -30,7 +30,7 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
         else:
             some = [name]
         if not some:
-            raise MissingFileError(f"no file fits {name}")
+            raise MissingFileError(f"no file matches {name}")
         found += some
     if not found:
         raise UsageError("a table needs at least one file")
@@ -57,7 +57,7 @@ def _text(path: PathLike) -> str:
     except TypeError:
         raise _no_path(path) from None
     if "\0" in name:
-        raise UsageError(f"a path has no zero byte in it, and {name!r} has")
+        raise UsageError(f"a path cannot contain a zero byte, as {name!r} does")
     return name
 
 

@@ -82,7 +82,7 @@ class Scannable(ArrowExports):
         """These values of each row; all columns that can be fetched where nothing is selected."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
-            raise UsageError("a query selects once, and not beside group_by or agg")
+            raise UsageError("a query selects only once, and not together with group_by or agg")
         chosen = [*map(named, values), *(named(value).alias(name) for name, value in names.items())]
         return replace(query, values=tuple(chosen))
 
@@ -90,7 +90,7 @@ class Scannable(ArrowExports):
         """One row for each combination of one to four keys, which are columns or expressions."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
-            raise UsageError("a query groups once, before agg, and not beside select")
+            raise UsageError("a query groups only once, before agg, and not together with select")
         chosen = [*map(named, keys), *(named(value).alias(name) for name, value in names.items())]
         if not chosen:
             raise UsageError("a group-by has 1 to 4 keys; agg alone makes one group of all rows")
@@ -100,7 +100,7 @@ class Scannable(ArrowExports):
         """What is gathered of each group, or of all rows where there is no group_by."""
         query = self._query()
         if query.values or query.aggregates:
-            raise UsageError("a query aggregates once, and not beside select")
+            raise UsageError("a query aggregates only once, and not together with select")
         chosen = [*aggregations, *(value.alias(name) for name, value in names.items())]
         return replace(query, aggregates=tuple(chosen))
 
@@ -118,7 +118,7 @@ class Scannable(ArrowExports):
 
     def limit(self, rows: int) -> Query:
         """At most so many rows of the result."""
-        check_count("a limit is 0 or more", rows, 0)
+        check_count("a limit must be 0 or more", rows, 0)
         return replace(self._query(), count=rows)
 
     def to_arrow(self) -> pa.Table:
@@ -208,7 +208,7 @@ class Query(Scannable):
             raise UsageError(f"two columns of the result are called '{twice}': give one an alias")
         unknown = next((name for name, _ in self.order if name not in names), None)
         if unknown is not None:
-            raise UsageError(f"the result is ordered by '{unknown}', and has {', '.join(names)}")
+            raise UsageError(f"the result is ordered by '{unknown}', but has {', '.join(names)}")
         return names
 
     @cached_property

@@ -60,7 +60,7 @@ def _pieces(dictionary: "_core.StringDictionary", indices: pa.Array, name: str, 
         try:
             piece.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise DataError(f"column '{name}' has strings that are no text: {error}") from error
+            raise DataError(f"column '{name}' has strings that are not text: {error}") from error
         made.append(piece)
         first += length
     return made

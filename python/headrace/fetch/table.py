@@ -112,9 +112,9 @@ class Table(Scannable):
         require_fetch()
         table = as_table(source)
         if len(set(table.column_names)) < table.num_columns:
-            raise UsageError(f"columns need names of their own, not {', '.join(table.column_names)}")
+            raise UsageError(f"columns need distinct names, not {', '.join(table.column_names)}")
         if fragment_rows is not None:
-            check_count("a fragment has 1 row or more", fragment_rows, 1)
+            check_count("a fragment needs 1 row or more", fragment_rows, 1)
             batches = table.combine_chunks().to_batches(max_chunksize=fragment_rows)
             table = pa.Table.from_batches(batches, table.schema)
         caches = levels if levels is not None else _core.Levels(device, host="pageable")
@@ -240,7 +240,7 @@ class Table(Scannable):
         """
         names = self._checked(columns, self._columns) if columns is not None else self.fetchable()
         if window is not None and window < 1:
-            raise UsageError(f"a window has 1 fragment or more, not {window}")
+            raise UsageError(f"a window needs 1 fragment or more, not {window}")
         count = len(self._source.fragments)
         windows: Sequence[Sequence[int]]
         if window is None:

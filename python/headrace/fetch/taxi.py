@@ -272,7 +272,7 @@ def _dollars(cents: NDArray[Any], money: str) -> pa.Array:
 
 def _kind(file: Path) -> str:
     if file.suffix not in {".parquet", ".arrow"}:
-        raise UsageError(f"{file} is to be a .parquet or an .arrow file")
+        raise UsageError(f"{file} must be a .parquet or an .arrow file")
     return file.suffix
 
 

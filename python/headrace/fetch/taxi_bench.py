@@ -42,10 +42,10 @@ class Settings:
         """Raises UsageError for a level that is not there and numbers of threads that cannot be."""
         wrong = next((name for name in self.levels if name not in LEVELS), None)
         if wrong is not None:
-            raise UsageError(f"'{wrong}' is no level to start from: {', '.join(LEVELS)}")
+            raise UsageError(f"'{wrong}' is not a level to start from: {', '.join(LEVELS)}")
         for number in self.threads:
             if number < 1:
-                raise UsageError(f"a fetch has 1 thread or more, not {number}")
+                raise UsageError(f"a fetch needs 1 thread or more, not {number}")
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Duck:
         try:
             yield
         except self._failure as error:
-            raise Error(f"DuckDB: {error}; --no-check does without it") from None
+            raise Error(f"DuckDB: {error}; --no-check runs without it") from None
 
     def result(self, query: taxi.TaxiQuery) -> pa.Table:
         """The result of one query."""

@@ -104,7 +104,7 @@ def _cab(path: Path, columns: dict[str, str]) -> str:
         (c for c in taxi.CABS if c in path.name.lower()), None
     )
     if cab is None:
-        raise UsageError(f"{path} does not say of which cabs it tells: its name has neither {' nor '.join(taxi.CABS)}")
+        raise UsageError(f"{path} does not say which cabs it is about: its name has neither {' nor '.join(taxi.CABS)}")
     return cab
 
 

@@ -136,6 +136,7 @@ def write(path: Path, one: Pass) -> None:
     moved = overlap["transfer_seconds"]
     share = overlap["transfer_beside_materialise_seconds"] / moved if moved > 0 else 0.0
     title = (
-        f"{len(one.columns)} columns to {one.device} in {one.windows} windows, {share:.0%} of transfers beside decoding"
+        f"{len(one.columns)} columns to {one.device} in {one.windows} windows, {share:.0%} of transfer time "
+        "overlapped with decoding"
     )
     outputs.write(path, timeline.render(path.suffix, title, [*rows, "kernel"], bars, _COLOURS, ""))

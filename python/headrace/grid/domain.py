@@ -19,7 +19,7 @@ def shape_of(shape: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]
     if len(given) not in dimensions:
         raise UsageError(f"a shape has {' or '.join(map(str, dimensions))} numbers, not {len(given)}: {given}")
     if any(count < 1 for count in given):
-        raise UsageError(f"a shape has numbers from 1 on, not {given}")
+        raise UsageError(f"a shape needs numbers of 1 or more, not {given}")
     return given
 
 

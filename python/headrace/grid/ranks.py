@@ -57,7 +57,7 @@ def require_alike(ranks: Ranks | None, what: str, digest: str) -> None:
     digests = ranks.gather(digest) if ranks else [digest]
     for rank, other in enumerate(digests):
         if other != digests[0]:
-            raise UsageError(f"rank {rank} has another {what} than rank 0: all ranks are given the same")
+            raise UsageError(f"rank {rank} has another {what} than rank 0: give all ranks the same")
 
 
 def device_of(ranks: Ranks, names: list[str]) -> str:

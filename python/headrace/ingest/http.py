@@ -142,10 +142,10 @@ class HttpUploads(Answering):
             request = yield from reader.line(self._head_bytes, too_long)
         method = _REQUEST.fullmatch(request)
         if method is None:
-            raise _RefusedError("400 Bad Request", "this is no request of HTTP/1.1\n")
+            raise _RefusedError("400 Bad Request", "this is not an HTTP/1.1 request\n")
         fields = yield from self._fields(reader, self._head_bytes - len(request))
         if method[1] not in (b"PUT", b"POST"):
-            raise _RefusedError("405 Method Not Allowed", "uploads alone are taken: PUT, POST\n", "Allow: PUT, POST")
+            raise _RefusedError("405 Method Not Allowed", "only uploads are accepted: PUT, POST\n", "Allow: PUT, POST")
         length = _length(fields, version_1_0=method[3] == b"0")
         self.deadline(stream, None)
         if any(b"100-continue" in value.lower() for value in fields.get(b"expect", [])) and method[3] != b"0":
@@ -191,7 +191,7 @@ class HttpUploads(Answering):
             total = _add_chunks(body, total, begin, begin + np.uint64(size))
             yield from reader.skip(size)
             if (yield from reader.exactly(2)) != b"\r\n":
-                raise _RefusedError("400 Bad Request", "a chunk is longer than it says\n")
+                raise _RefusedError("400 Bad Request", "a chunk is longer than its size says\n")
         self.deadline(stream, self._head_seconds)
         yield from self._fields(reader, self._head_bytes)
         self.deadline(stream, None)
@@ -216,7 +216,7 @@ def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
     """The bytes of the body with those of further chunks."""
     total += int((ends - begins).sum())
     if total > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
+        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
     if len(body) + len(begins) > _CHUNKS_MOST:
         raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
     body.extend(begins, ends)
@@ -231,14 +231,14 @@ def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | Non
         if lengths is not None:
             raise _RefusedError("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other\n")
         if version_1_0:
-            raise _RefusedError("400 Bad Request", "HTTP/1.0 knows no Transfer-Encoding\n")
+            raise _RefusedError("400 Bad Request", "HTTP/1.0 has no Transfer-Encoding\n")
         if [coding.lower() for coding in codings] != [b"chunked"]:
-            raise _RefusedError("501 Not Implemented", "the one Transfer-Encoding that is known is chunked\n")
+            raise _RefusedError("501 Not Implemented", "the only supported Transfer-Encoding is chunked\n")
         return None
     if lengths is None:
-        raise _RefusedError("411 Length Required", "an upload must say its Content-Length, or come in chunks\n")
+        raise _RefusedError("411 Length Required", "an upload needs a Content-Length, or must come in chunks\n")
     if len(lengths) != 1 or re.fullmatch(rb"[0-9]+", lengths[0]) is None:
         raise _RefusedError("400 Bad Request", "a Content-Length is one number\n")
     if len(lengths[0]) > len(str(_UPLOAD_MOST)) or int(lengths[0]) > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
+        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
     return int(lengths[0])

@@ -89,7 +89,7 @@ class Messages(Iterator[Message]):
         if reader is not None and reader.rest:
             raise DataError(
                 f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) within a message, "
-                f"{reader.rest} bytes behind the last whole one"
+                f"{reader.rest} bytes after the last whole one"
             )
 
 

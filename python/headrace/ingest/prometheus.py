@@ -10,8 +10,8 @@ from headrace.units import NANO
 
 _GAUGES = {
     ("streams", "open_streams"): "Streams that are open now.",
-    ("tcp", "connections_waiting"): "Connections that wait for a place for their stream.",
-    ("tcp", "connections_silent"): "Connections that may send, and have not sent a byte.",
+    ("tcp", "connections_waiting"): "Connections that wait for a free stream.",
+    ("tcp", "connections_silent"): "Connections that may send but have not sent a byte.",
     ("streams", "deliveries_waiting"): "Frames and events that the consumer has not taken.",
     ("streams", "window_least_bytes"): "The smallest window that an open connection is offered.",
     ("tcp", "round_trip_ns"): "The latest round trip of any connection.",

@@ -100,7 +100,7 @@ def default_payload(how: Numbering) -> int:
     header = max(number_end, part_end) if header is None else header
     if header >= _DATAGRAM_BYTES:
         raise UsageError(
-            f"a header of {header:,} bytes fills a datagram of {_DATAGRAM_BYTES:,}: say how long payloads are"
+            f"a header of {header:,} bytes fills a datagram of {_DATAGRAM_BYTES:,}: give the payload length"
         )
     return _DATAGRAM_BYTES - header
 
@@ -238,7 +238,7 @@ def udp(
     """
     host, port = _split(address, port_least=0)
     if via in ("packet", "xdp") and not interface:
-        raise UsageError(f"via='{via}' takes packets of an interface: name it")
+        raise UsageError(f"via='{via}' needs an interface")
     for option, given, way in (("promiscuous", promiscuous, "packet"), ("trust_checksums", trust_checksums, "xdp")):
         if given and via != way:
             raise UsageError(f"{option} is for via='{way}', not for '{via}'")
@@ -300,7 +300,7 @@ def pcap(
     """
     if follow:
         if follow != "tcp":
-            raise UsageError(f"'{follow}' is not a protocol to follow: there is tcp")
+            raise UsageError(f"'{follow}' is not a protocol to follow: only tcp is")
         return _core.follow_capture(
             _target(_FOLLOW_FRAME if frame is None else frame, buffers, to, how),
             str(path),

@@ -50,7 +50,7 @@ def as_array(operator: str, name: str, given: object) -> Array:
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"operator {operator}: {name} is no array of the host's: {error}") from error
+        raise UsageError(f"operator {operator}: {name} is not an array on the host: {error}") from error
     _require_passable(operator, name, array.dtype)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 

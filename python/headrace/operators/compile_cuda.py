@@ -207,7 +207,9 @@ def to_ltoir(
         if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
             raise missing("nvidia-nvvm", error) from None
         if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
-            error = TypeError(f"numpy.{error.args[0].__name__} of a number is not known there: try one of math")
+            error = TypeError(
+                f"numpy.{error.args[0].__name__} of a number is not supported there: try the function of math"
+            )
         raise UsageError(explain(function, error, "for a GPU ")) from error
     return bytes(code)
 
@@ -228,7 +230,7 @@ def link(
         handle = nvjitlink.create(len(options), options)
     except Exception as error:
         if type(error).__name__ == "nvJitLinkError":
-            raise UsageError(f"nvJitLink makes no code for sm_{compute_capability}: {error}") from None
+            raise UsageError(f"nvJitLink cannot generate code for sm_{compute_capability}: {error}") from None
         raise missing("nvidia-nvjitlink", error) from None
     try:
         for index, code in enumerate(codes):

@@ -85,13 +85,13 @@ def _compiler() -> list[str]:
     given = shlex.split(os.environ.get("CXX", ""))
     if given:
         if shutil.which(given[0]) is None:
-            raise UsageError(f"operators in C++ source need a compiler, and CXX names none: {given[0]}", Errc.not_found)
+            raise UsageError(f"operators in C++ source need a compiler, but CXX names none: {given[0]}", Errc.not_found)
         return given
     found = next((one for one in _COMPILERS if shutil.which(one)), None)
     if found is None:
         raise UsageError(
-            "operators in C++ source need a compiler, and there is none: install one (apt-get install g++), or name it "
-            "with CXX",
+            "operators in C++ source need a compiler, but none was found: install one (apt-get install g++), or name "
+            "it with CXX",
             Errc.not_found,
         )
     return [found]

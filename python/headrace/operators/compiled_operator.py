@@ -158,7 +158,9 @@ def maker_of(operator: Operator) -> tuple[CompiledOperator, dict[str, Array]] | 
 def _checked(operator: str, what: str, given: DTypeLike) -> np.dtype[Any]:
     dtype = np.dtype(given)
     if dtype.hasobject or dtype.itemsize == 0:
-        raise UsageError(f"operator {operator}: a {what} of type {dtype} has no fixed bytes that could be passed")
+        raise UsageError(
+            f"operator {operator}: a {what} of type {dtype} has no fixed size in bytes and cannot be passed"
+        )
     if not dtype.isnative:
-        raise UsageError(f"operator {operator}: a {what} of type {dtype} is not in this machine's byte order")
+        raise UsageError(f"operator {operator}: a {what} of type {dtype} does not have this machine's byte order")
     return dtype

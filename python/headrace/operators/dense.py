@@ -81,14 +81,14 @@ def mlp(
     """
     if weights is None:
         if biases is not None:
-            raise UsageError("mlp: biases come with weights, and there are none")
+            raise UsageError("mlp: biases need weights, but none are given")
         weights, biases = random_layers(_MLP_SIZES if sizes is None else sizes, seed)
     elif sizes is not None:
-        raise UsageError("mlp: sizes are those of random weights: leave them out where weights are given")
+        raise UsageError("mlp: sizes are for random weights: leave them out if weights are given")
     elif biases is None:
         biases = [None] * len(weights)
     if len(biases) != len(weights):
-        raise UsageError(f"mlp: {len(weights)} layers have weights, and {len(biases)} have biases")
+        raise UsageError(f"mlp: {len(weights)} layers have weights, but {len(biases)} have biases")
     layers = [
         (
             floats_of(f"mlp: weights of layer {number}", matrix, 2),
@@ -126,9 +126,9 @@ def floats_of(what: str, given: ArrayLike, dimensions: int) -> Floats:
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{what} are no array: {error}") from error
+        raise UsageError(f"{what} are not an array: {error}") from error
     if array.dtype.kind not in "biuf":
-        raise UsageError(f"{what} have type {array.dtype}, which is not one of numbers")
+        raise UsageError(f"{what} have type {array.dtype}, which is not numeric")
     if array.ndim != dimensions:
         raise UsageError(f"{what} have {array.ndim} dimensions, not {dimensions}")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused by name
@@ -175,7 +175,7 @@ def topk(
     if matrix is None:
         matrix = random_matrix(_TOPK_SHAPE if shape is None else shape, seed, "topk")
     elif shape is not None:
-        raise UsageError("topk: shape is that of a random matrix: leave it out where a matrix is given")
+        raise UsageError("topk: shape is for a random matrix: leave it out if a matrix is given")
     rows = rows_of("topk: elements of the matrix", matrix)
     stored = stored_type("topk", dtype)
     made = topk_operator(rows, k, metric, stored, threads)

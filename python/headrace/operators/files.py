@@ -176,8 +176,8 @@ def _none(module: ModuleType) -> str:
     for key, value in vars(module).items():
         if isinstance(value, CompiledOperator) and value.state:
             arrays = ", ".join(f"{name}=..." for name in value.state)
-            return f"no operator yet, for {key} takes arrays: write served = {key}({arrays}) in the file"
-    return "no operator: write a function under @headrace.operator"
+            return f"no operator yet, because {key} takes arrays: write served = {key}({arrays}) in the file"
+    return "no operator: decorate a function with @headrace.operator"
 
 
 class _AsItIs(importlib.machinery.SourceFileLoader):
@@ -196,7 +196,7 @@ def _run(path: Path) -> ModuleType:
     name = f"headrace_operators_{next(_numbers)}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is no Python file")
+        raise UsageError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module  # where Python looks for it, and empties it at the end
     sys.path.insert(0, str(path.parent.resolve()))  # what lies beside it can be imported, as where Python runs it
@@ -205,7 +205,7 @@ def _run(path: Path) -> ModuleType:
     except Error:
         raise
     except SystemExit as error:
-        raise UsageError(f"{path}{_line(path, error)} ends the program: sys.exit() or exit() is called") from error
+        raise UsageError(f"{path}{_line(path, error)} ended the program by calling sys.exit() or exit()") from error
     except Exception as error:
         line = _line(path, error)
         raise UsageError(f"{path}{line}: {type(error).__name__}: {error}") from error

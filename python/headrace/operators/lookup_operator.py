@@ -68,13 +68,13 @@ def lookup(
     stored = stored_type("lookup", dtype)
     if isinstance(table, Span):
         if device_bytes is not None or counts is not None:
-            raise UsageError("lookup: rows of a span are placed already: leave out device_bytes and counts")
+            raise UsageError("lookup: the rows of a span are already placed: leave out device_bytes and counts")
         rows, columns = _sizes(shape)
         return lookup_operator_of_span(table, rows, columns, most, pooling, weighted, stored, exponent, threads)
     if table is None:
         table = random_matrix(_SHAPE if shape is None else shape, seed, "lookup")
     elif shape is not None:
-        raise UsageError("lookup: shape is that of a random table or of a span: leave it out where a table is given")
+        raise UsageError("lookup: shape is for a random table or a span: leave it out if a table is given")
     given = rows_of("lookup: elements of the table", table)
     made = lookup_operator(
         given,
@@ -99,7 +99,9 @@ def _sizes(shape: Sequence[int] | None) -> Sequence[int]:
 def _whole_numbers(given: ArrayLike) -> NDArray[np.uint64]:
     counts = np.asarray(given)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
-        raise UsageError(f"lookup: counts are whole numbers, one a row, not {counts.ndim} dimensions of {counts.dtype}")
+        raise UsageError(
+            f"lookup: counts are whole numbers, one per row, not {counts.ndim} dimensions of {counts.dtype}"
+        )
     if counts.dtype.kind == "i" and len(counts) and counts.min() < 0:
         raise UsageError(f"lookup: counts are 0 or more, not {counts.min()}")
     return np.ascontiguousarray(counts, np.uint64)

@@ -38,7 +38,7 @@ class SourceOperator(CompiledOperator):
     ) -> None:
         for one in (name, *state):
             if not one.isidentifier() or not one.isascii():
-                raise UsageError(f"operator {name}: '{one}' is no name of C++")
+                raise UsageError(f"operator {name}: '{one}' is not a valid C++ name")
         super().__init__(name, module, query, answer, state, sample, reference, threads, blocks)
         self.text = text
         self.file = f"<source of {name}>" if file is None else str(file)

@@ -132,7 +132,7 @@ def _scalar(where: str, dtype: np.dtype[Any]) -> str:
     """The name of a number's type; bytes without one are arrays of uint8_t."""
     known = _SCALARS.get(f"{dtype.kind}{dtype.itemsize}")
     if known is None:
-        raise UsageError(f"{where} has type {dtype}, which C++ source cannot be given: use numbers, bytes and records")
+        raise UsageError(f"{where} has type {dtype}, which C++ source cannot take: use numbers, bytes and records")
     return known
 
 
@@ -166,9 +166,9 @@ def _record(where: str, name: str, dtype: np.dtype[Any]) -> str:
         kind, offset = dtype.fields[field][:2]
         place = f"{where}: field {field}"
         if not field.isidentifier() or not field.isascii():
-            raise UsageError(f"{place} has no name that C++ could use")
+            raise UsageError(f"{place} does not have a valid C++ name")
         if offset != _up(end, _alignment(kind)):
-            raise UsageError(f"{place} lies at byte {offset}, where C++ has none: use np.dtype([...], align=True)")
+            raise UsageError(f"{place} lies at byte {offset}, but elsewhere in C++: use np.dtype([...], align=True)")
         if kind.base.names is not None:
             nested = f"{name}_{field}"
             inner += _record(place, nested, kind.base)
@@ -177,7 +177,9 @@ def _record(where: str, name: str, dtype: np.dtype[Any]) -> str:
             members += f"  {_declared(place, field, kind)};\n"
         end = offset + kind.itemsize
     if dtype.itemsize != _up(end, _alignment(dtype)):
-        raise UsageError(f"{where} has {dtype.itemsize} bytes, and would not in C++: use np.dtype([...], align=True)")
+        raise UsageError(
+            f"{where} has {dtype.itemsize} bytes, but another size in C++: use np.dtype([...], align=True)"
+        )
     return f"{inner}struct {name} {{\n{members}}};\n"
 
 

@@ -93,7 +93,7 @@ def _panel(axes: Axes, found: Scaling) -> None:
 def _efficiencies(axes: Axes, all_found: Sequence[Scaling]) -> None:
     bars = [(f"{found.name} on {count}", share) for found in all_found for count, share in found.efficiency.items()]
     places = range(len(bars))
-    axes.set_title("efficiency: share of as many times one device")
+    axes.set_title("efficiency: share of n times one device")
     axes.barh(places, [share for _, share in bars], color=style.STRATEGY_COLOURS["interleaved"], height=0.6)
     axes.axvline(_WANTED, color=style.BOUND, linewidth=0.9, linestyle=":")
     axes.set_yticks(places, [name for name, _ in bars])
@@ -119,7 +119,7 @@ def scaling(all_found: Sequence[Scaling]) -> Figure:
         _panel(axes, found)
     handles = [
         Line2D([], [], color=style.STRATEGY_COLOURS["interleaved"], marker="o", markersize=4, label="measured"),
-        Line2D([], [], color=style.FAINT, linestyle="--", label="ideal: as many times one device"),
+        Line2D([], [], color=style.FAINT, linestyle="--", label="ideal: n times one device"),
         Line2D([], [], color=style.BOUND, linestyle=":", marker=".", label="roof: memory of all devices"),
     ]
     upper.legend(handles=handles, loc="outside upper left", ncols=3, labelcolor=style.INK)

@@ -47,14 +47,13 @@ _TEXT = ' class="text"'
 # The words of a page: its title, what it is about, and how it was measured.
 _LADDER = (
     "ladder",
-    "How many queries per second each technique carries while p99 latency stays within a bound, beside what the "
-    "hardware allows.",
-    "Latency runs from the scheduled arrival. Every answer was compared with the host's. Roofs were measured alone, "
-    "in the same run.",
+    "Queries per second that each technique sustains with p99 latency within a bound, beside what the hardware allows.",
+    "Latency is counted from the scheduled arrival. Every answer was compared with the host's. Roofs were measured "
+    "alone, in the same run.",
 )
 _FIGURES = (
     "figures",
-    "What was reached, beside what the hardware allows.",
+    "Measured figures, beside what the hardware allows.",
     "Results were verified, and roofs were measured in the same run.",
 )
 
@@ -167,7 +166,7 @@ def _load_sections(content: Json, identity: str, entries: list[Json], single: li
     made = []
     roofs = content.get("roofs") or content["single"]["roofs"]
     if any(entry.get("load") for entry in entries):
-        words = "A diamond is what one engine thread reaches." if single and single is not entries else ""
+        words = "A diamond marks the rate of one engine thread." if single and single is not entries else ""
         drawn = plots.throughput_bars(entries, [] if single is entries else single, roofs)
         made.append(_section(f"{identity}-throughput", "Throughput per rung", words, _plot(drawn)))
     found = curves(entries)
@@ -176,7 +175,7 @@ def _load_sections(content: Json, identity: str, entries: list[Json], single: li
             _section(
                 f"{identity}-p99",
                 "p99 latency against incoming throughput",
-                "Every load that was tried and ran to its end. A number is its rung, at the highest rate it sustains.",
+                "Every load that ran to its end. A number marks a rung at the highest rate that it sustains.",
                 _plot(plots.latency_overview(found, bound_us)),
             ),
             _section(
@@ -188,8 +187,8 @@ def _load_sections(content: Json, identity: str, entries: list[Json], single: li
             _section(
                 f"{identity}-measured",
                 "Measured against incoming throughput",
-                "On the diagonal everything that comes in is answered. A full dot is the highest rate sustained within "
-                "the bound; a hollow one was given up as hopeless, and is of a part of a window.",
+                "On the diagonal, every incoming query is answered. A full dot is the highest rate sustained within "
+                "the bound; a hollow dot is a load that was given up early, measured over part of a window.",
                 _plot(plots.throughput_panels(found)),
             ),
         ]
@@ -210,22 +209,20 @@ def _time_sections(content: Json, identity: str, entries: list[Json]) -> list[st
             _section(
                 f"{identity}-batches",
                 "Batch size",
-                "The same plan with batches that close at so many queries.",
+                "The same plan with different maximum batch sizes.",
                 _plot(plots.batch_impact(content["batches"], _bound_us(content))),
             )
         )
     with_stages = [entry for entry in entries if tables.has_stages(entry)]
     if with_stages:
-        words = (
-            "Of the queries sampled at the best rate. Copies and kernel are on the device's clock; host is the rest."
-        )
+        words = "Queries sampled at the best rate. Copies and kernel are timed by the device's clock; host is the rest."
         body = _plot(stage_plots.breakdown(with_stages)) + _stage_table(with_stages)
         made.append(_section(f"{identity}-stages", "Where the time goes", words, body))
     with_samples = [entry for entry in entries if entry.get("samples")]
     if with_samples:
-        words = "The last queries sampled at the best rate, a line each. Host time is drawn before the copy in."
+        words = "The last queries sampled at the best rate, one per line. Host time is drawn before the copy in."
         body = _plot(stage_plots.timelines(with_samples))
-        made.append(_section(f"{identity}-timeline", "Some queries on their way", words, body))
+        made.append(_section(f"{identity}-timeline", "Queries through the stages", words, body))
     return made
 
 
@@ -233,9 +230,9 @@ def _grid_sections(content: Json, identity: str) -> list[str]:
     made = []
     rates = grid_plots.with_rates(content["rows"])
     if rates:
-        words = "Cells that each grid advances in a second, beside what the memory of its devices allows."
-        drawn = svg.inline(grid_plots.rates(rates), "cells a second")
-        made.append(_section(f"{identity}-rates", "Cells a second", words, _plot(drawn)))
+        words = "Cells that each grid advances per second, beside what the memory of its devices allows."
+        drawn = svg.inline(grid_plots.rates(rates), "cells per second")
+        made.append(_section(f"{identity}-rates", "Cells per second", words, _plot(drawn)))
     return made + _scaling_section(content, identity)
 
 
@@ -243,7 +240,10 @@ def _scaling_section(content: Json, identity: str) -> list[str]:
     found = grid_plots.scalings(content["rows"])
     if not found:
         return []
-    words = "Cells a second over the number of devices, and the share that each grid keeps of as many times one device."
+    words = (
+        "Cells per second over the number of devices, and the efficiency of each grid: its share of that number "
+        "times one device."
+    )
     drawn = svg.inline(grid_plots.scaling(found), "scaling over devices")
     return [_section(f"{identity}-scaling", "Several devices", words, _plot(drawn))]
 
@@ -260,7 +260,7 @@ def _chapter(content: Json, identity: str) -> str:
     else:
         parts += _grid_sections(content, identity)
         parts.append(
-            _section(f"{identity}-figures", "Figures", "Each beside its roof.", _figures_table(content["rows"]))
+            _section(f"{identity}-figures", "Figures", "Each figure beside its roof.", _figures_table(content["rows"]))
         )
     return "".join(parts)
 

@@ -143,7 +143,7 @@ def latency_panels(curves: Sequence[Curve], bound_us: float) -> str:
     figure.legend(handles=handles, loc="outside upper right", ncols=3, labelcolor=style.INK)
     figure.supxlabel("incoming throughput, queries/s", color=style.FAINT, fontsize=9)
     figure.supylabel("latency", color=style.FAINT, fontsize=9)
-    return svg.inline(figure, "mean, p50 and p99 latency against incoming throughput, a plot a rung")
+    return svg.inline(figure, "mean, p50 and p99 latency against incoming throughput, one plot per rung")
 
 
 def throughput_panels(curves: Sequence[Curve]) -> str:
@@ -172,7 +172,7 @@ def throughput_panels(curves: Sequence[Curve]) -> str:
         _rates(axes.yaxis)
     figure.supxlabel("incoming throughput, queries/s", color=style.FAINT, fontsize=9)
     figure.supylabel("measured throughput, queries/s", color=style.FAINT, fontsize=9)
-    return svg.inline(figure, "measured against incoming throughput, a plot a rung")
+    return svg.inline(figure, "measured against incoming throughput, one plot per rung")
 
 
 def _roof_lines(axes: Axes, roofs: Json, generators: int) -> None:
@@ -270,5 +270,5 @@ def batch_impact(batches: Sequence[Json], bound_us: float) -> str:
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel("queries a batch, at most")
+        axes.set_xlabel("maximum queries per batch")
     return svg.inline(figure, "throughput and latency by batch size")

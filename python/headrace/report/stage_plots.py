@@ -46,7 +46,7 @@ def breakdown(entries: Sequence[Json]) -> str:
         )
     left.set_yticks(range(len(entries)), [entry["rung"] for entry in entries], color=style.INK)
     left.invert_yaxis()
-    left.set_xlabel("mean time of a query, us")
+    left.set_xlabel("mean time per query, us")
     right.set_xlabel("share of it, %")
     right.set_xlim(0, 100)
     for axes in (left, right):
@@ -72,4 +72,4 @@ def timelines(entries: Sequence[Json]) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(4))
     figure.supxlabel("time since the query was submitted, us", color=style.FAINT, fontsize=9)
     _legend(figure, _WAY)
-    return svg.inline(figure, "some queries on their way through the stages")
+    return svg.inline(figure, "sampled queries through the stages")

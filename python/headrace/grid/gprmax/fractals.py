@@ -28,7 +28,7 @@ def _list(model: Model, command: Command) -> None:
 def _seed(model: Model, command: Command, index: int) -> int:
     """The seed of a command, or one that is always the same."""
     if len(command.words) <= index:
-        model.findings.note(f"{command.place}: it has no seed: 0 is taken, so that runs are alike")
+        model.findings.note(f"{command.place}: it has no seed: 0 is used, so that runs are alike")
         return 0
     seed = command.whole(index)
     if seed is None:
@@ -62,7 +62,7 @@ def _fractal_box(model: Model, command: Command) -> None:
         if len(materials) != count:
             raise command.error(f"{count} materials, and '{mixture}' has {len(materials)}")
     elif count != 1:
-        raise command.error(f"{count} materials, and '{mixture}' is no list of them")
+        raise command.error(f"{count} materials, and '{mixture}' is not a list of them")
     for letter, first, last in zip(_LETTERS, low, high, strict=True):
         if first >= last:
             raise command.error(f"along {letter} it is less than a cell thick")
@@ -99,7 +99,7 @@ def _roughness(model: Model, command: Command) -> None:
     command.expect(_ROUGH, _ROUGH + 1)
     box, axis, side, keys = _side(model, command, command.words[11])
     if model.flat and axis == _Z:
-        model.findings.note(f"{command.place}: it lies along the plane, so that it is left out")
+        model.findings.note(f"{command.place}: it lies along the plane and is left out")
         return
     if (axis, side) in box.surfaces:
         raise command.error("there is another one for that side above")

@@ -35,7 +35,9 @@ def _spacing(model: Model, command: Command) -> None:
     # A second error about the same cells would only repeat this one.
     model.spacing = (command, steps[0])
     if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
-        raise command.error(f"cells of {' x '.join(command.words)} m are no cubes, which is all that the solver has")
+        raise command.error(
+            f"cells of {' x '.join(command.words)} m are not cubes, and the solver has only cubic cells"
+        )
 
 
 def _window(model: Model, command: Command) -> None:

@@ -146,7 +146,7 @@ def commands(text: str, path: Path, findings: Findings, runner: Runner | None) -
     if blocks and runner is None:
         for block in blocks:
             findings.problems.append(
-                f"{block.place}: a block of code, which is run with --trust alone (in a process without privileges)"
+                f"{block.place}: a block of code, which runs only with --trust (in a process without privileges)"
             )
         found = [one for one in found if one.name != _BLOCK]
     elif blocks and runner is not None:

@@ -49,7 +49,7 @@ def _check_mode(command: Command) -> None:
     command.expect(1)
     mode = command.words[0].upper()
     if mode not in ("TM", "3D"):
-        raise command.error(f"two dimensions of mode {mode}, and the solver has TM alone (the electric field along z)")
+        raise command.error(f"two dimensions of mode {mode}, but the solver has only TM (the electric field along z)")
 
 
 def _replaced(command: Command, low: tuple[int, ...], high: tuple[int, ...], cell: str) -> Command:

@@ -30,7 +30,7 @@ def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Rea
             raise command.error(f"{len(command.words)} parameters, not {numbers} and a material, or one for each axis")
         found = shape(model, command)
         if found is None:
-            model.findings.note(f"{command.place}: none of it lies in the one cell along z, so that it is left out")
+            model.findings.note(f"{command.place}: none of it lies in the one cell along z, and it is left out")
             return
         model.objects.append(Object(command, *found, named, smoothed and len(named) == 1))
 

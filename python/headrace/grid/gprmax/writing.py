@@ -182,7 +182,7 @@ def _scan(model: Model) -> str:
         return ""
     sources, receivers = (model.steps.get(name, (command, [0.0] * 3)) for name in ("src_steps", "rx_steps"))
     if nearest_node(tuple(sources[1]), model.cell) != nearest_node(tuple(receivers[1]), model.cell):
-        raise command.error("sources and receivers move by different steps, which a scan does not")
+        raise command.error("sources and receivers move by different steps, which a scan cannot do")
     return _keys("[scan]", {"step": model.point(sources[1]), "count": str(model.count)})
 
 

@@ -64,7 +64,7 @@ def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
     covered = cells_of(shape, scene)
     cells = f"{thickness:g} m across, and cells are {spacing:g} m"
     if covered == 0:
-        return f"is {cells}: it holds the centre of none, so that it is left out"
+        return f"is {cells}: it contains no cell's centre and is left out"
     if thickness >= spacing * (1 - SLACK):
         return None
     stands = (
@@ -92,7 +92,7 @@ def check_places(scene: Scene) -> Scene:
     if scan and not scene.is_placed(tuple(abs(along) for along in scan.step)):
         used = listed(count * scene.spacing for count in scan.cells)
         warnings.append(
-            f"{scene.path}: [scan] step: {listed(scan.step)} m is no whole number of cells of {scene.spacing:g} m; "
+            f"{scene.path}: [scan] step: {listed(scan.step)} m is not a whole number of cells of {scene.spacing:g} m; "
             f"{used} m is used, so that positions are evenly spaced"
         )
     warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others

@@ -116,14 +116,14 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     )
     top.done()
     if smoothing and is_dispersive(scene):
-        raise domain.error("does not go with dispersive materials: leave it out", "smoothing")
+        raise domain.error("cannot be combined with dispersive materials: leave it out", "smoothing")
     return check_resolution(check_places(check_objects(scene)))
 
 
 def _smoothing(domain: Keys, dimensions: int, *, averaging: bool) -> bool:
     wanted = domain.flag("smoothing", False)
     if wanted and dimensions != _FLAT:
-        raise domain.error("is there in two dimensions only", "smoothing")
+        raise domain.error("is available in two dimensions only", "smoothing")
     if wanted and not averaging:
         raise domain.error("is a finer averaging: it cannot be on while averaging is off", "smoothing")
     return wanted
@@ -235,7 +235,7 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
         if dt > limit:
             raise keys.error(
                 f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step may be "
-                f"{limit:.6g} s at most (Courant); leave step out to have one that is stable",
+                f"at most {limit:.6g} s (Courant); leave step out to get a stable one",
                 "step",
             )
     else:

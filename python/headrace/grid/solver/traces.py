@@ -31,7 +31,7 @@ def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
     if data.external or data.is_virtual:
         raise ValueError(f"{data.name} lies in another file")
     if data.nbytes > data.id.get_storage_size() * _UNPACKED_MOST:
-        raise ValueError(f"{data.name} claims {data.nbytes:,} bytes, and {data.id.get_storage_size():,} are there")
+        raise ValueError(f"{data.name} claims {data.nbytes:,} bytes, but {data.id.get_storage_size():,} are there")
     return np.asarray(data[:])
 
 
