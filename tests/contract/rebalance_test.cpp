@@ -18,14 +18,14 @@ class AdvisedSpanTest : public DeviceTest {
 };
 HEADRACE_ON_EVERY_DEVICE(AdvisedSpanTest);
 
-constexpr std::uint32_t kPages = 8;
-constexpr LaunchShape kShape{.blocks = 4, .threads = 64};
+constexpr std::uint32_t kAdvisedPages = 8;
+constexpr LaunchShape kAdvisedShape{.blocks = 4, .threads = 64};
 
 AccessProfile profile() {
   AccessProfile profile;
   profile.pattern = AccessPattern::random_warp;
-  profile.bytes = kPages * kPageBytes;
-  profile.budget_bytes = kPages / 2 * kPageBytes;
+  profile.bytes = kAdvisedPages * kPageBytes;
+  profile.budget_bytes = kAdvisedPages / 2 * kPageBytes;
   return profile;
 }
 
@@ -36,19 +36,19 @@ std::size_t on_device(const Span& span) {
 }
 
 Status number(StreamRef stream, const Span& span) {
-  return launch(stream, number_pages_kernel(), kShape, span.data(), kPages);
+  return launch(stream, number_pages_kernel(), kAdvisedShape, span.data(), kAdvisedPages);
 }
 
 /// The sum of the first words of all pages, read by the device.
 std::uint64_t sum_of_pages(const Stream& stream, const Span& span) {
-  const Buffer list(stream.device(), MemoryKind::mapped, kPages * sizeof(std::uint32_t));
-  std::iota(list.as<std::uint32_t>(), list.as<std::uint32_t>() + kPages, 0U);
+  const Buffer list(stream.device(), MemoryKind::mapped, kAdvisedPages * sizeof(std::uint32_t));
+  std::iota(list.as<std::uint32_t>(), list.as<std::uint32_t>() + kAdvisedPages, 0U);
   const Buffer sum(stream.device(), MemoryKind::device, sizeof(std::uint64_t));
   const Buffer result(stream.device(), MemoryKind::pinned, sizeof(std::uint64_t));
-  const PageHeat heat(stream, span.data(), kPages);
+  const PageHeat heat(stream, span.data(), kAdvisedPages);
   EXPECT_OK(stream.fill(sum.data(), 0, sum.bytes()));
-  EXPECT_OK(launch(stream, visit_pages_kernel(), kShape, static_cast<const std::byte*>(span.data()),
-                   static_cast<const std::uint32_t*>(list.as<std::uint32_t>()), kPages, heat.counter(),
+  EXPECT_OK(launch(stream, visit_pages_kernel(), kAdvisedShape, static_cast<const std::byte*>(span.data()),
+                   static_cast<const std::uint32_t*>(list.as<std::uint32_t>()), kAdvisedPages, heat.counter(),
                    sum.as<std::uint64_t>()));
   EXPECT_OK(stream.copy(result.data(), sum.data(), sum.bytes()));
   EXPECT_OK(stream.wait());
@@ -57,15 +57,15 @@ std::uint64_t sum_of_pages(const Stream& stream, const Span& span) {
 
 TEST_P(AdvisedSpanTest, IsPlacedAsAdvised) {
   const Span dealt = Span::advised(device(), profile(), find_memory_rates("H100"));
-  EXPECT_EQ(dealt.bytes(), kPages * kPageBytes);
-  EXPECT_EQ(on_device(dealt), kPages / 2);
+  EXPECT_EQ(dealt.bytes(), kAdvisedPages * kPageBytes);
+  EXPECT_EQ(on_device(dealt), kAdvisedPages / 2);
   AccessProfile once = profile();
   once.reuse = 1;
   EXPECT_EQ(on_device(Span::advised(device(), once, find_memory_rates("H100"))), 0U);
   AccessProfile fits = profile();
   fits.budget_bytes = fits.bytes;
-  EXPECT_EQ(on_device(Span::advised(device(), fits, find_memory_rates("H100"))), kPages);
-  EXPECT_EQ(Span::advised(device(), fits).page_count(), kPages);
+  EXPECT_EQ(on_device(Span::advised(device(), fits, find_memory_rates("H100"))), kAdvisedPages);
+  EXPECT_EQ(Span::advised(device(), fits).page_count(), kAdvisedPages);
   AccessProfile nothing = profile();
   nothing.bytes = 0;
   EXPECT_THROW(Span::advised(device(), nothing), UsageError);
@@ -79,20 +79,20 @@ TEST_P(AdvisedSpanTest, TheHottestPagesComeUp) {
   ASSERT_OK(stream.fill(sum.data(), 0, sum.bytes()));
   std::vector<std::uint32_t> cold;
   const Span span = sampled_span(stream, profile(), [&](StreamRef on, Span& data, PageCounter counter) -> Status {
-    EXPECT_EQ(on_device(data), kPages / 2);
-    for (std::uint32_t page = 0; page < kPages; ++page) {
+    EXPECT_EQ(on_device(data), kAdvisedPages / 2);
+    for (std::uint32_t page = 0; page < kAdvisedPages; ++page) {
       if (data.place(page).is_host()) cold.push_back(page);
     }
     for (std::size_t i = 0; i < 4000; ++i) list.as<std::uint32_t>()[i] = cold[i % cold.size()];
     if (const Status filled = number(on, data); !filled) return filled;
-    return launch(on, visit_pages_kernel(), kShape, static_cast<const std::byte*>(data.data()),
+    return launch(on, visit_pages_kernel(), kAdvisedShape, static_cast<const std::byte*>(data.data()),
                   static_cast<const std::uint32_t*>(list.as<std::uint32_t>()), std::uint32_t{4000}, counter,
                   sum.as<std::uint64_t>());
   });
-  ASSERT_EQ(cold.size(), kPages / 2);
+  ASSERT_EQ(cold.size(), kAdvisedPages / 2);
   for (const std::uint32_t page : cold) EXPECT_FALSE(span.place(page).is_host()) << page;
-  EXPECT_EQ(on_device(span), kPages / 2);
-  EXPECT_EQ(sum_of_pages(stream, span), kPages * (kPages + 1) / 2);
+  EXPECT_EQ(on_device(span), kAdvisedPages / 2);
+  EXPECT_EQ(sum_of_pages(stream, span), kAdvisedPages * (kAdvisedPages + 1) / 2);
 }
 
 TEST_P(AdvisedSpanTest, ASampleThatFailsIsToldOf) {
