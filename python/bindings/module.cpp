@@ -1,3 +1,4 @@
+#include "base/exception_memory.hpp"
 #include "bindings.hpp"
 #include "headrace/config.hpp"
 
@@ -14,6 +15,7 @@ constexpr bool kLeakWarnings = true;
 }  // namespace
 
 NB_MODULE(_core, module) {
+  headrace::reserve_exception_memory();  // of the main thread, which waits for servers and reads their counters
   nanobind::set_leak_warnings(kLeakWarnings);
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;

@@ -357,7 +357,7 @@ def test_files_that_are_included(tmp_path: Path):
         ),
         ("dipole: z", "dipole: x", "#hertzian_dipole: in two dimensions a source along z is covered"),
         ("dipole: z", "dipole: w", "'w' is not x, y or z"),
-        ("dz: 0.002 0.002", "dz: 0.002 0.001", "#dx_dy_dz: cells of 0.002 x 0.001 x 0.002 m are no cubes"),
+        ("dz: 0.002 0.002", "dz: 0.002 0.001", "#dx_dy_dz: cells of 0.002 x 0.001 x 0.002 m are not cubes"),
         ("0.240 0.210 0.002\n#dx", "0.002 0.210 0.002\n#dx", "#domain: one cell along x"),
         ("0.002 half_space", "0.002 half_space pec", "#box: 8 parameters, not 6 and a material, or one for each axis"),
         ("0.002 half_space", "0.002 half_space pec pec y", "#box: an object with a material for each axis cannot be"),

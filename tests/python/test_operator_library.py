@@ -109,7 +109,7 @@ def test_another_abi_is_named_with_both_numbers(built: Path, run: Run):
     assert caught.value.code == headrace.errors.Errc.not_supported
     said = str(caught.value)
     assert "liblater.so has an operator of ABI 9, built with Headrace 7.3.0 (fedcba9) by GCC 19.1.0" in said
-    assert f"and this Headrace ({headrace.__version__}) has ABI 3: build it again" in said
+    assert f"and this Headrace ({headrace.__version__}) has ABI 4: build it again" in said
     done = run("check", built / "liblater.so")
     assert done.returncode == 2
     assert done.stderr == f"headrace: error: {said}\n"

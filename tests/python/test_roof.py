@@ -42,7 +42,7 @@ def test_roof_of_a_gpu_that_is_not_here(run: Run):
     done = run(*L40, "--blocks-per-multiprocessor", "10", "--persistent-blocks-per-multiprocessor", "7")
     assert done.returncode == 0, done.stderr
     ordinary, _, persistent, pairs = done.stdout.splitlines()
-    assert ordinary == "ordinary: 142 multiprocessors x 10 blocks / 32 a query = 44 resident queries"
+    assert ordinary == "ordinary: 142 multiprocessors x 10 blocks / 32 per query = 44 resident queries"
     assert persistent.endswith("= 31 resident queries")
     assert pairs == "  threads x streams: 1x31, 2x15, 3x10, 4x7, 5x6, 6x5, 7x4, 8x3, 9x3, 10x3"
 

@@ -54,7 +54,7 @@ from headrace.operators import compile_cuda
 compile_cuda.function_kernels = lambda _capability: b"kernels"
 compile_cuda.version_of = lambda _package: "1"
 compile_cuda.to_ltoir = lambda *_: print("compiled") or b"code"
-compile_cuda.link = lambda codes, _capability, _kernels: b"linked " + b" ".join(codes)
+compile_cuda.link = lambda codes, _capability, _kernels, **_more: b"linked " + b" ".join(codes)
 print(twice._for_cuda((), 90, ()))
 say("numba")
 """
@@ -161,7 +161,7 @@ def test_a_mistake_is_found_at_the_call_each_time(cache: Path):
 
 def test_a_mistake_that_the_cache_hid_is_found_when_an_engine_starts(monkeypatch):
     made = headrace.operator(query="i8", answer="i8")(unknown)
-    monkeypatch.setattr("headrace.operators.compile.compiled_before", lambda *_: True)
+    monkeypatch.setattr("headrace.operators.compile.compiled_before", lambda *_, **_more: True)
     served = made()
     for use in (lambda: headrace.Engine("cpu", served), lambda: served.answer_on_host(np.array([1]))):
         with pytest.raises(UsageError, match=rf"^{__file__}:\d+: operator unknown cannot be compiled: .*nowhere"):
@@ -170,7 +170,7 @@ def test_a_mistake_that_the_cache_hid_is_found_when_an_engine_starts(monkeypatch
 
 def test_engines_that_start_at_the_same_time_compile_once(monkeypatch):
     compiled = []
-    monkeypatch.setattr("headrace.operators.compile.compiled_before", lambda *_: True)
+    monkeypatch.setattr("headrace.operators.compile.compiled_before", lambda *_, **_more: True)
     original = headrace.operators.PythonOperator._for_host
     monkeypatch.setattr(
         headrace.operators.PythonOperator, "_for_host", lambda *given: compiled.append(1) or original(*given)
