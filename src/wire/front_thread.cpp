@@ -81,9 +81,8 @@ void FrontThread::adopt(FileDescriptor socket) {
 }
 
 void FrontThread::start() {
-  thread_ = std::thread([this] {
+  thread_ = start_ready_thread([this] {
     ::pthread_setname_np(::pthread_self(), "headrace-wire");
-    reserve_exception_memory();
     run();
   });
 }

@@ -38,9 +38,8 @@ void RingThread::listen(FileDescriptor listener, std::function<void(FileDescript
 }
 
 void RingThread::start() {
-  thread_ = std::thread([this] {
+  thread_ = start_ready_thread([this] {
     ::pthread_setname_np(::pthread_self(), "headrace-rings");
-    reserve_exception_memory();
     run();
   });
 }
