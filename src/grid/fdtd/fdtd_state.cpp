@@ -127,7 +127,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   if (absorbing && its.passes == Passes::automatic && its.pass_steps == 1) its.passes = Passes::never;
   SimulationOptions in_core = its;
   if (absorbing && its.passes == Passes::automatic && its.redundant == 1) in_core.passes = Passes::never;
-  if (!slab_budget(decomposition, options.devices, program, in_core)) its = in_core;
+  if (!slab_budget(decomposition, options.devices, program, in_core)) its = std::move(in_core);
   simulation.emplace(decomposition, options.devices, std::move(program), its);
   if (simulation->slabs()) trace_steps_ = whole_visits(kTraceSteps, simulation->slabs()->steps);
   parts_ = std::move(parts);
