@@ -20,7 +20,7 @@ using grid::Passes;
 class FdtdSlabsTest : public GridTest {};
 HEADRACE_ON_EVERY_DEVICE(FdtdSlabsTest);
 
-struct Scene {
+struct SweptScene {
   Extent extent;
   int layers = 0;
   int points = 2;  ///< Sources, and as many receivers, at rows all along the domain.
@@ -29,7 +29,7 @@ struct Scene {
   bool dispersive = false;
 };
 
-[[nodiscard]] FdtdOptions options_of(const Scene& scene, grid::Precision precision) {
+[[nodiscard]] FdtdOptions options_of(const SweptScene& scene, grid::Precision precision) {
   FdtdOptions options;
   options.extent = scene.extent;
   options.dimensions = scene.extent.dimensions();
@@ -42,7 +42,7 @@ struct Scene {
   return options;
 }
 
-void set_materials(Fdtd& fdtd, const Scene& scene) {
+void set_materials(Fdtd& fdtd, const SweptScene& scene) {
   const auto cells = static_cast<std::size_t>(scene.extent.cells());
   std::vector<double> permittivity(scene.uniform ? 1 : cells, 2.0);
   std::vector<double> conductivity(permittivity.size(), 0.002);
@@ -63,7 +63,7 @@ void set_materials(Fdtd& fdtd, const Scene& scene) {
   fdtd.set_materials(materials);
 }
 
-void add_points(Fdtd& fdtd, const Scene& scene, int number) {
+void add_points(Fdtd& fdtd, const SweptScene& scene, int number) {
   const Extent& extent = scene.extent;
   const bool flat = extent.nz == 1;
   const std::int64_t rows = flat ? extent.ny : extent.nz;
@@ -86,7 +86,7 @@ struct Result {
 };
 
 template <class V>
-Result result_of(const Scene& scene, const grid::SimulationOptions& simulation) {
+Result result_of(const SweptScene& scene, const grid::SimulationOptions& simulation) {
   FdtdOptions options = options_of(scene, sizeof(V) == 4 ? grid::Precision::fp32 : grid::Precision::fp64);
   options.simulation = simulation;
   Fdtd fdtd(options);
@@ -115,7 +115,7 @@ Result result_of(const Scene& scene, const grid::SimulationOptions& simulation) 
 
 /// Slabs in budgets from nearly what all of the domain takes down to what holds none.
 template <class V>
-void expect_as_in_core(const Scene& scene) {
+void expect_as_in_core(const SweptScene& scene) {
   const Result wanted = result_of<V>(scene, {});
   ASSERT_FALSE(wanted.slabs);
   int runs = 0;
@@ -192,7 +192,7 @@ TEST_P(FdtdSlabsTest, OptionsThatCannotBeAreRefusedAsInDeviceMemory) {
 
 /// A run that began in the memory of a device goes on in slabs, and the other way round.
 TEST_P(FdtdSlabsTest, ResumedInSlabs) {
-  const Scene scene{.extent = {60, 240}, .layers = 4, .points = 3};
+  const SweptScene scene{.extent = {60, 240}, .layers = 4, .points = 3};
   const auto make = [&](std::size_t budget) {
     FdtdOptions options = options_of(scene, grid::Precision::fp32);
     options.simulation.device_memory_bytes = budget;
