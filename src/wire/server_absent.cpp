@@ -24,6 +24,7 @@ bool Server::uses(const serve::Engine& /*engine*/) { return false; }
 std::optional<ModelRequest> Server::next_model_request(Duration /*limit*/) { return {}; }
 void Server::end_model_request(const ModelRequest& /*request*/, const std::optional<std::string>& /*failure*/) {}
 void Server::reload_credentials() {}
+std::vector<RequestTrace> Server::take_traces(std::size_t /*most*/, Duration /*limit*/) { return {}; }
 bool Server::drain(Duration /*limit*/) { return true; }
 void Server::stop() noexcept {}
 

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <functional>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/grid/fdtd.hpp"
 #include "tests/contract/grid_support.hpp"
+#include "tests/sanitizers.hpp"
 
 /// Maxwell's equations in a domain that is larger than the memory of its device: fields and traces are those of a run
 /// in that memory, to the last bit.
@@ -113,6 +115,10 @@ Result result_of(const SweptScene& scene, const grid::SimulationOptions& simulat
   return result;
 }
 
+// Under a sanitizer, where a run takes thirty times as long, fewer of them find what it looks for.
+const std::vector<double> kShares = kSanitized ? std::vector{0.7, 0.3} : std::vector{1.0, 0.7, 0.5, 0.3};
+const std::vector<int> kVisitSteps = kSanitized ? std::vector{0, 4} : std::vector{0, 1, 4, 6, 13};
+
 /// Slabs in budgets from nearly what all of the domain takes down to what holds none.
 template <class V>
 void expect_as_in_core(const SweptScene& scene) {
@@ -121,8 +127,8 @@ void expect_as_in_core(const SweptScene& scene) {
   int runs = 0;
   std::int64_t most = 0;
   const auto fields = static_cast<double>(wanted.fields) + (scene.extent.nz > 1 ? 2 : 3);
-  for (const double share : {1.0, 0.7, 0.5, 0.3}) {
-    for (const int steps : {0, 1, 4, 6, 13}) {
+  for (const double share : kShares) {
+    for (const int steps : kVisitSteps) {
       for (const Passes passes : {Passes::automatic, Passes::always}) {
         const auto budget =
             static_cast<std::size_t>(share * fields * static_cast<double>(scene.extent.cells()) * sizeof(V));
@@ -143,7 +149,7 @@ void expect_as_in_core(const SweptScene& scene) {
       }
     }
   }
-  EXPECT_GE(runs, 12);
+  EXPECT_GE(runs, kSanitized ? 4 : 12);
   EXPECT_GE(most, 8);
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/grid/stencils/heat.hpp"
@@ -55,6 +56,10 @@ Found<T> run(const Extent& extent, const grid::StencilProgram& program, const Op
   return found;
 }
 
+// Under a sanitizer, where a run takes thirty times as long, fewer of them find what it looks for.
+const std::vector<double> kBudgets = kSanitized ? std::vector{0.6, 0.2} : std::vector{0.95, 0.6, 0.35, 0.2};
+const std::vector<int> kStepsPerVisit = kSanitized ? std::vector{0, 3} : std::vector{0, 1, 2, 3, 5, 8, 32};
+
 /// Slabs of every thickness that a budget allows, from a few thick ones to those of a row.
 template <class T>
 void expect_as_in_core(const Extent& extent, const grid::StencilProgram& program, const Between& between = {}) {
@@ -64,8 +69,8 @@ void expect_as_in_core(const Extent& extent, const grid::StencilProgram& program
   int runs = 0;
   std::int64_t most = 0;
   for (const Passes passes : {Passes::never, Passes::always}) {
-    for (const int steps : {0, 1, 2, 3, 5, 8, 32}) {
-      for (const double share : {0.95, 0.6, 0.35, 0.2}) {
+    for (const int steps : kStepsPerVisit) {
+      for (const double share : kBudgets) {
         const auto budget = static_cast<std::size_t>(share * bytes);
         SCOPED_TRACE(fmt::format("{}, {} bytes, {} steps a visit, passes {}", to_string(extent), budget, steps,
                                  to_string(passes)));
@@ -84,7 +89,7 @@ void expect_as_in_core(const Extent& extent, const grid::StencilProgram& program
       }
     }
   }
-  EXPECT_GE(runs, 10);
+  EXPECT_GE(runs, kSanitized ? 2 : 10);
   EXPECT_GE(most, 8);
 }
 
