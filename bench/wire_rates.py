@@ -102,7 +102,7 @@ class Result:
         return self.requests["answered"] / max(sum(self.requests.values()), 1)
 
 
-def _load(servers: Servers, way: Way, rate: float, given: argparse.Namespace, more: tuple[str, ...] = ()) -> Result:
+def load(servers: Servers, way: Way, rate: float, given: argparse.Namespace, more: tuple[str, ...] = ()) -> Result:
     """One open load, from `way.processes` clients that share the rate."""
     command = [sys.executable, "-m", "headrace", "load", "--url", way.url.format(**servers.places), "--json"]
     command += ["--rate", f"{rate * way.queries / way.processes:.0f}", "--duration", f"{given.seconds}s"]
@@ -131,7 +131,7 @@ def _keeps(way: Way, result: Result) -> bool:
     return result.p99 <= way.bound and result.answered_share >= _KEPT
 
 
-def _highest(attempt: Callable[[float], Result], way: Way) -> float | None:
+def highest(attempt: Callable[[float], Result], way: Way) -> float | None:
     """The highest rate that is kept, within _FINE; None where none is."""
     low, high, rate = 0.0, math.inf, way.first / way.queries
     while high / max(low, 1.0) > _FINE:
@@ -208,7 +208,7 @@ def _measure(servers: Servers, way: Way, given: argparse.Namespace) -> list[Resu
 
     def attempt(rate: float) -> Result:
         before = servers.answered()
-        result = _load(servers, way, rate, given)
+        result = load(servers, way, rate, given)
         if before is not None and (servers.answered() or 0) - before < result.requests["answered"] * way.queries:
             servers.failures.append(f"{way.identity}: the server counts fewer answers than its clients")
         if given.verbose:
@@ -219,7 +219,7 @@ def _measure(servers: Servers, way: Way, given: argparse.Namespace) -> list[Resu
             )
         return result
 
-    rate = _highest(attempt, way)
+    rate = highest(attempt, way)
     while rate is not None and rate > 1:
         samples = [attempt(rate) for _ in range(given.samples)]
         if sum(_keeps(way, one) for one in samples) * 2 > len(samples):
@@ -246,7 +246,7 @@ def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace
     """What is answered in time at three times the peak, where each request has a deadline."""
     answered, p99, refused = [], [], []
     for _ in range(given.samples):
-        result = _load(servers, way, _OVERLOAD * peak, given, ("--deadline", "10ms"))
+        result = load(servers, way, _OVERLOAD * peak, given, ("--deadline", "10ms"))
         answered.append(result.per_second / peak)
         p99.append(result.p99 * 1e6)
         refused.append(result.requests["refused"] / max(sum(result.requests.values()), 1))
@@ -283,7 +283,7 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> l
             rows.append(_overload(ours, way, median(rates), given))
     idle = Way("wire.shm.idle.p50", "shm://{shm}/light", 1.0, "us")
     if not given.only or any(idle.identity.startswith(word) for word in given.only):
-        loads = [_load(ours, idle, _IDLE_RATE, given) for _ in range(given.samples)]
+        loads = [load(ours, idle, _IDLE_RATE, given) for _ in range(given.samples)]
         about = {"rate": _IDLE_RATE, "p99_us": median(one.p99 for one in loads) * 1e6, "plan": given.plan}
         values = [one.p50 * 1e6 for one in loads]
         rows.append(results.row(idle.identity, values, "us", None, about | {"verified": not ours.failures}))
