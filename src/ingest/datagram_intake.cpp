@@ -246,7 +246,7 @@ class DatagramIntake final : public HostIntake {
       no_memory_ = !parts_.streams.may_open_later();
       const bool others = std::any_of(streams_.begin(), streams_.end(), [](const auto& one) { return !!one->place; });
       if (no_memory_ && !others) {
-        throw DeviceError(Errc::out_of_memory, "there is no memory for the frames of datagrams");
+        throw DeviceError(Errc::out_of_memory, "there is not enough memory for the frames of a stream of datagrams");
       }
       return false;
     }

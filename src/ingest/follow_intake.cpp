@@ -135,10 +135,11 @@ class FollowIntake final : public HostIntake {
     if (least == nullptr) return;
     const FrameOptions& frames = parts_.streams.frame_options();
     if (frames.conversion != Conversion::none) {
-      throw DeviceError(Errc::out_of_memory,
-                        fmt::format("more than {} TCP streams are open at once, and frames that are converted cannot "
-                                    "be cut short to make place for others: let more streams have frames",
-                                    parts_.streams.open_count()));
+      throw DeviceError(
+          Errc::out_of_memory,
+          fmt::format("more than {} TCP streams are open at once, and converted frames cannot be cut short to "
+                      "make room for others; allow more streams to have frames",
+                      parts_.streams.open_count()));
     }
     Open& stream = open_.at(places[which].number);
     place();

@@ -28,18 +28,20 @@ void use_large_pages(const Buffer& memory) noexcept {
 FrameOptions checked(const FrameOptions& options) {
   const std::size_t item = item_bytes(options.conversion);
   if (options.frame_bytes == 0 || options.frame_bytes % item != 0) {
-    throw UsageError(fmt::format("a frame of {} bytes: it must be a multiple of {} above 0, the bytes of an item",
-                                 options.frame_bytes, item));
+    throw UsageError(
+        fmt::format("a frame of {} bytes is invalid: its size must be a positive multiple of {}, the item size",
+                    options.frame_bytes, item));
   }
   if (options.frame_count < kFramesMin || options.frame_count > kFramesMax) {
     throw UsageError(fmt::format("a ring has {} to {} frames, not {}", kFramesMin, kFramesMax, options.frame_count));
   }
   if (!device_accessible(options.kind) || options.kind == MemoryKind::stream_ordered) {
-    throw UsageError(fmt::format("frames cannot lie in {} memory: kernels write them", to_string(options.kind)));
+    throw UsageError(fmt::format("frames cannot be in {} memory; use device, pool, managed or mapped memory",
+                                 to_string(options.kind)));
   }
   if (options.frame_bytes > (std::size_t{1} << 47) / options.frame_count) {
-    throw UsageError(fmt::format("{} frames of {} bytes are more than an address reaches", options.frame_count,
-                                 options.frame_bytes));
+    throw UsageError(
+        fmt::format("{} frames of {} bytes do not fit in the address space", options.frame_count, options.frame_bytes));
   }
   return options;
 }

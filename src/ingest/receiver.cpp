@@ -14,7 +14,7 @@ namespace {
 
 FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions& options) {
   if (options.control == Control::resident) {
-    throw UsageError("resident control receives TCP: of datagrams, control is the host's");
+    throw UsageError("resident control works for TCP only; use host control for datagrams");
   }
   const DatagramConfig config = checked(datagrams.config);
   FrameOptions frames = options.frames;
@@ -26,8 +26,7 @@ FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions
 
 FrameOptions frames_of(const FollowReception& /*follow*/, const ReceiverOptions& options) {
   if (options.control == Control::resident) {
-    throw UsageError(
-        "resident control answers senders: where connections of others are followed, control is the host's");
+    throw UsageError("resident control cannot follow connections between other hosts; use host control");
   }
   return options.frames;
 }

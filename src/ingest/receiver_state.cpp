@@ -35,8 +35,10 @@ ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(streams >= 1 && streams <= kBurstMax, "receiver", "connections", streams, "1 to 65,536");
   if (options.control == Control::resident &&
       (options.builder.way != CopyWay::automatic || options.builder.ring_access != RingAccess::automatic)) {
-    throw UsageError(fmt::format("resident control copies in its own way: not by '{}' from the ring by '{}'",
-                                 to_string(options.builder.way), to_string(options.builder.ring_access)));
+    throw UsageError(
+        fmt::format("resident control chooses the copy way and the ring access itself; leave them automatic "
+                    "instead of '{}' and '{}'",
+                    to_string(options.builder.way), to_string(options.builder.ring_access)));
   }
   return options;
 }
@@ -108,15 +110,16 @@ void Receiver::State::note_burst(std::size_t count) {
 
 void Receiver::State::require_answers() const {
   if (answers_ == Answers::not_resident) {
-    throw UsageError("resident control answers nothing and shows no parts of frames: let control be the host's");
+    throw UsageError("resident control cannot send answers or show parts of frames; use host control");
   }
   if (answers_ == Answers::not_others)
-    throw UsageError("the stream is of a connection between others: it has no answers");
-  if (answers_ == Answers::not_datagrams) throw UsageError("a stream of datagrams has nobody to answer: TCP has");
+    throw UsageError("the stream belongs to a connection between other hosts, which cannot be answered");
+  if (answers_ == Answers::not_datagrams)
+    throw UsageError("a stream of datagrams cannot be answered; only TCP streams can");
 }
 
 void Receiver::State::require_unconverted() const {
-  if (converts_) throw UsageError("frames that are converted cannot be looked at before they are whole");
+  if (converts_) throw UsageError("converted frames cannot be read before they are complete");
 }
 
 /// Slots go back to the source, and frames to the consumer, as far as copies are done.
@@ -159,7 +162,7 @@ void Receiver::State::end() {
 }
 
 void Receiver::State::start() {
-  if (started_.exchange(true)) throw UsageError("the receiver has been started before");
+  if (started_.exchange(true)) throw UsageError("the receiver has already been started");
   publish_counters(SteadyClock::now());
   start_each("threads of a receiver", 1,
              [this](std::size_t) { thread_ = std::jthread([this](const std::stop_token& token) { run(token); }); });

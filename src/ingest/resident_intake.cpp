@@ -137,7 +137,7 @@ class ResidentIntake final : public Intake {
       const Event& event = **next;
       if (event.kind == StreamEvent::opened) {
         if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
-          throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+          throw Exception(Errc::invalid_argument, "a stream was opened that has no place in the stream table");
         }
       } else if (event.kind != StreamEvent::closed) {
         const auto place = parts_.streams.find(event.stream);
@@ -161,7 +161,8 @@ class ResidentIntake final : public Intake {
       turn();
       if (is_done) return;
       if (SteadyClock::now() > give_up) {
-        throw DeviceError(Errc::hung, fmt::format("resident control on {} does not end its streams", device_.name()));
+        throw DeviceError(Errc::hung,
+                          fmt::format("resident control on {} did not end its streams in time", device_.name()));
       }
       std::this_thread::sleep_for(kLook);
     }

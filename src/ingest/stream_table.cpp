@@ -71,8 +71,8 @@ void StreamTable::make_all_frames() {
     if (error.code() != Errc::out_of_memory) throw;
     throw DeviceError(
         Errc::out_of_memory,
-        fmt::format("{} connections with {} frames of {} each take {}, and {} has room for {} of them: let there be "
-                    "fewer connections, or fewer or smaller frames",
+        fmt::format("{} connections with {} frames of {} each need {}, but {} has room for only {} of them; use fewer "
+                    "connections, or fewer or smaller frames",
                     places_.size(), options_.frame_count, format_bytes(options_.frame_bytes),
                     format_bytes(places_.size() * space_bytes()), device_.name(), ring_count_));
   }
@@ -292,7 +292,7 @@ void StreamTable::retire(std::uint32_t place) {
 
 void StreamTable::poll(Time now) {
   for (const Stream& stream : places_) {
-    if (stream.frames) stream.frames->poll().or_throw("looking at frames");
+    if (stream.frames) stream.frames->poll().or_throw("polling frames");
   }
   if (!all_made_ && ring_count_ > 1 && !unused_.empty() && now - unused_.front().since > kUnusedMax) {
     unused_.pop_front();

@@ -159,7 +159,7 @@ class TcpIntake final : public HostIntake {
       const Event& event = output_.events[i];
       if (event.kind != StreamEvent::opened) continue;
       if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
-        throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+        throw Exception(Errc::invalid_argument, "a stream was opened that has no place in the stream table");
       }
     }
   }

@@ -44,7 +44,7 @@ class DevicePackets {
   [[nodiscard]] std::uint32_t part_count() const noexcept { return list_.count(); }
   void clear() { stream_.fill(frames_.data(), 0, list_.bytes()).or_throw(kDoing); }
   void copy() {
-    static_cast<void>(list_.copy(stream_).or_throw(fmt::format("copying by way '{}'", to_string(of_.way))));
+    static_cast<void>(list_.copy(stream_).or_throw(fmt::format("copying with way '{}'", to_string(of_.way))));
   }
   void copy_plainly() { stream_.copy(frames_.data(), ring_.data(), list_.bytes()).or_throw(kDoing); }
 
@@ -164,7 +164,7 @@ BuildRuns measure_device_build(Device device, const BuildCase& of, std::size_t r
 
 BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs, const std::stop_token& stop) {
   if (!has_copy_way(device, of.packets.way)) return {.supported = false};
-  if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+  if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
   RingRun ring(device, of);
   const Buffer target(device, MemoryKind::device, ring.memory().bytes());
   BuildRuns found;

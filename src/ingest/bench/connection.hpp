@@ -86,7 +86,8 @@ class BenchConnection {
   void turn_until(Done done) {
     const Time until = SteadyClock::now() + kPatience;
     while (!done()) {
-      if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+      if (SteadyClock::now() > until)
+        throw DeviceError(Errc::hung, fmt::format("{}: no progress within the time limit", kDoing));
       turn();
       std::this_thread::yield();
     }
@@ -133,7 +134,7 @@ class BenchConnection {
   }
 
   [[nodiscard]] static RingCase packets_of(RingCase of) {
-    if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+    if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
     of.packets.payload_max = 0;
     of.packets.header_bytes = kHeader;
     return of;

@@ -23,14 +23,15 @@ constexpr std::uint64_t kAloneRunsMax = 200;
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
 LatencyCase checked(LatencyCase of) {
-  if (of.ring.burst == 0) throw UsageError("a burst has 1 packet at least");
-  if (of.frames == 0) throw UsageError("a sample has 1 frame at least");
+  if (of.ring.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
+  if (of.frames == 0) throw UsageError("a sample must have at least 1 frame, not 0");
   if (of.ring.packets.payload_bytes > of.ring.frame_bytes) {
     throw UsageError(fmt::format("payloads of {} bytes are longer than frames of {}", of.ring.packets.payload_bytes,
                                  of.ring.frame_bytes));
   }
   const double rate = of.bytes_per_second == 0 ? of.load : of.bytes_per_second;
-  if (!std::isfinite(rate) || rate <= 0) throw UsageError(fmt::format("packets cannot come at {} of a rate", rate));
+  if (!std::isfinite(rate) || rate <= 0)
+    throw UsageError(fmt::format("the packet rate must be finite and above 0, not {}", rate));
   of.ring.packets.payload_max = 0;
   return of;
 }
@@ -121,7 +122,8 @@ class LatencyRun {
 
  private:
   static void throw_after(Time until) {
-    if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+    if (SteadyClock::now() > until)
+      throw DeviceError(Errc::hung, fmt::format("{}: no progress within the time limit", kDoing));
   }
   /// The end of the packet that holds the byte before `offset`.
   [[nodiscard]] std::uint64_t packets_end(std::uint64_t offset) const noexcept {

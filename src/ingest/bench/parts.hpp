@@ -42,8 +42,8 @@ struct SlotSizes {
   SlotSizes slots;
   slots.stride = of.slot_bytes == 0 ? least : of.slot_bytes;
   if (slots.stride < of.header_bytes + longest || slots.stride % kLineBytes != 0) {
-    throw UsageError(fmt::format("slots of {} bytes: packets need {}, and slots are multiples of {}", slots.stride,
-                                 of.header_bytes + longest, kLineBytes));
+    throw UsageError(fmt::format("slots cannot have {} bytes: packets need {}, and the size must be a multiple of {}",
+                                 slots.stride, of.header_bytes + longest, kLineBytes));
   }
   slots.count = bytes / slots.stride;
   if (slots.count == 0 || slots.count > kPacketsMax) {

@@ -33,7 +33,7 @@ class ResidentRun {
       if (gathered != 0 || copied != seen_) moved = SteadyClock::now();
       seen_ = copied;
       if (SteadyClock::now() - moved > kPatience) {
-        throw DeviceError(Errc::hung, fmt::format("{}: packets are not copied any more", kDoing));
+        throw DeviceError(Errc::hung, fmt::format("{}: packets are no longer copied", kDoing));
       }
       if (gathered == 0) std::this_thread::yield();
     }
@@ -66,7 +66,7 @@ class ResidentRun {
 }  // namespace
 
 BuildRuns measure_resident_build(Device device, const RingCase& of, std::size_t runs, const std::stop_token& stop) {
-  if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+  if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
   // Before the kernel that stays.
   const Buffer target(device, MemoryKind::device, BenchConnection::memory_bytes(of));
   ResidentRun ring(device, of);

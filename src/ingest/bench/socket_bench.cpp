@@ -33,8 +33,8 @@ constexpr std::size_t kEndBytes = 64 * kKiB;
 SocketCase checked(const SocketCase& of) {
   if (of.frame_count < 2 || of.chunk_count < 2 || of.chunk_bytes == 0 || of.chunk_bytes > of.frame_bytes) {
     throw UsageError(
-        fmt::format("{} frames of {} bytes from {} chunks of {}: 2 or more of both, and no chunk is empty "
-                    "or larger than a frame",
+        fmt::format("cannot measure {} frames of {} bytes from {} chunks of {}: there must be at least 2 of each, "
+                    "and a chunk must not be empty or larger than a frame",
                     of.frame_count, of.frame_bytes, of.chunk_count, of.chunk_bytes));
   }
   return of;

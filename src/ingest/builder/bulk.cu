@@ -25,8 +25,9 @@ struct Stages {
   alignas(128) std::byte bytes[kWarps][kStages][kStageBytes];
   alignas(8) std::uint64_t full[kWarps][kStages];
 };
-static_assert(sizeof(Stages) <= std::size_t{48} * 1024, "static shared memory ends here");
-static_assert(kBlocks * (sizeof(Stages) + 1024) <= std::size_t{227} * 1024, "of a multiprocessor of Hopper");
+static_assert(sizeof(Stages) <= std::size_t{48} * 1024, "a block has at most 48 KiB of static shared memory");
+static_assert(kBlocks * (sizeof(Stages) + 1024) <= std::size_t{227} * 1024,
+              "the shared memory of a Hopper multiprocessor");
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 

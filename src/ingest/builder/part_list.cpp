@@ -70,7 +70,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
       capacity_(capacity),
       part_bytes_(reader_ == Reader::kernel && way_ != CopyWay::block ? kPartBytes : kWholeBytes) {
   if (!has_copy_way(device, way_)) {
-    throw UsageError(fmt::format("{} has no way '{}' to copy packets", device.name(), to_string(way_)),
+    throw UsageError(fmt::format("{} does not support copy way '{}'", device.name(), to_string(way_)),
                      Errc::not_supported);
   }
   if (capacity == 0 || capacity > kPartsMax) {
@@ -82,7 +82,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   if (reader_ == Reader::cuda) {
     const Stream stream(device);
     const std::size_t scratch = headrace::detail::listed_scratch_bytes(stream, capacity, listed_way(way_))
-                                    .or_throw(fmt::format("preparing the way '{}'", to_string(way_)));
+                                    .or_throw(fmt::format("preparing copy way '{}'", to_string(way_)));
     scratch_ = Buffer(device, MemoryKind::device, std::max<std::size_t>(scratch, 1));
   }
 }

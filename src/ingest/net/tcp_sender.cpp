@@ -43,7 +43,7 @@ FileDescriptor connect_to(const TcpSendOptions& options) {
   const auto doing = fmt::format("connecting to {} port {}", options.address, options.port);
   FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) throw_errno(doing);
-  set(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1, "sending without waiting for more");
+  set(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1, "setting TCP_NODELAY");
   if (options.segment_bytes != 0) {
     set(socket.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(options.segment_bytes), "setting the segment size");
   }
@@ -66,12 +66,12 @@ FileDescriptor connect_to(const TcpSendOptions& options) {
 void check(const TcpSendOptions& options) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::uint32_t kSegmentLeast = 88;  // TCP_MIN_MSS of Linux
-  if (options.port == 0) throw UsageError("a TCP port is from 1 to 65535, not 0");
+  if (options.port == 0) throw UsageError("a TCP port must be from 1 to 65535, not 0");
   if (options.segment_bytes != 0 && (options.segment_bytes < kSegmentLeast || options.segment_bytes > 32767)) {
-    throw UsageError(
-        fmt::format("a segment's payload is from {} to 32767 bytes, not {}", kSegmentLeast, options.segment_bytes));
+    throw UsageError(fmt::format("a segment's payload must be from {} to 32767 bytes, not {}", kSegmentLeast,
+                                 options.segment_bytes));
   }
-  if (options.kernel_buffer_bytes > kMost) throw UsageError("a socket's buffer has at most 1 GiB");
+  if (options.kernel_buffer_bytes > kMost) throw UsageError("a socket's send buffer must be at most 1 GiB");
 }
 
 }  // namespace
@@ -166,8 +166,9 @@ TcpSender::~TcpSender() = default;
 
 void TcpSender::begin(std::uint64_t bytes, std::size_t chunk_bytes, bool wait) {
   State& state = *state_;
-  if (bytes == 0 || chunk_bytes == 0) throw UsageError("a part of a stream has bytes, and so do its chunks");
-  if (state.active) throw UsageError("the part before is not done");
+  if (bytes == 0 || chunk_bytes == 0)
+    throw UsageError("a part of a stream and its chunks must each have at least 1 byte");
+  if (state.active) throw UsageError("the previous part of the stream has not been sent completely");
   state.part_left = bytes;
   state.chunk_bytes = chunk_bytes;
   state.wait = wait;

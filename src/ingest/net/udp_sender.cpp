@@ -32,17 +32,18 @@ void check(const UdpSendOptions& options) {
   constexpr double kRateLeast = 1e-3;
   constexpr double kRateMost = 1e9;
   const double rate = options.packets_per_second;
-  if (options.port == 0) throw UsageError("a UDP port is from 1 to 65535, not 0");
-  if (options.packets == 0) throw UsageError("there are no datagrams to send");
-  if (options.payload_bytes == 0) throw UsageError("a datagram has at least 1 byte of payload");
+  if (options.port == 0) throw UsageError("a UDP port must be from 1 to 65535, not 0");
+  if (options.packets == 0) throw UsageError("the number of datagrams to send must be at least 1, not 0");
+  if (options.payload_bytes == 0) throw UsageError("a datagram must have at least 1 byte of payload, not 0");
   const SequenceField number = number_of(options);
   if (std::uint64_t{number.end()} + options.payload_bytes > kDatagramMost) {
-    throw UsageError(fmt::format("a datagram has at most {} bytes, not {} of payload behind {} of header",
+    throw UsageError(fmt::format("a datagram has at most {} bytes, not {} bytes of payload after {} bytes of header",
                                  kDatagramMost, options.payload_bytes, number.end()));
   }
   const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
   if (!usable) {
-    throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
+    throw UsageError(fmt::format("a rate of {} packets/s is out of range: it must be 0 or from {} to {}", rate,
+                                 kRateLeast, kRateMost));
   }
   check_sequence(number, number.end() + options.payload_bytes);
 }

@@ -27,7 +27,7 @@ constexpr Duration kReportEvery = std::chrono::milliseconds(50);
 [[nodiscard]] std::uint32_t build_blocks(Device device, const ResidentOptions& options) {
   const std::uint32_t blocks = ResidentKernel::block_count(
       device, resident::resident_kernel(), resident::kThreads, resident::kControlBlocks, options.build_blocks,
-      fmt::format("resident control: {} blocks that build", options.build_blocks));
+      fmt::format("resident control: {} building blocks", options.build_blocks));
   const bool chosen = options.build_blocks != 0 || device.properties().host_cores;
   return chosen ? blocks : std::min(blocks, kBuildBlocks);
 }
@@ -53,7 +53,7 @@ ResidentControl::ResidentControl(Device device, const Buffer& ring, Layer layer,
   kernel_.run(launch).or_throw(fmt::format("starting resident control on {}", device.name()));
   const Status started = kernel_.wait_started([this] { return heard(*view().running) != 0; }, options.wait_limit);
   started.or_throw(fmt::format(
-      "resident control: its blocks did not all start on {}: is another resident kernel there?", device.name()));
+      "resident control: not all of its blocks started on {}; another resident kernel may occupy it", device.name()));
 }
 
 const resident::View& ResidentControl::view() const noexcept { return memory_->view(); }
@@ -137,11 +137,11 @@ std::uint32_t ResidentControl::attach(FrameRing& frames) {
   }
   resident::check(frames.options(), options_.frames_max);
   if (frames.reserved_end() < options_.tcp.initial_limit) {
-    throw UsageError(fmt::format("frames have space for {} bytes, and every stream is told of {}",
+    throw UsageError(fmt::format("the frames have space for {} bytes, which is less than tcp.initial_limit, {} bytes",
                                  frames.reserved_end(), options_.tcp.initial_limit));
   }
   const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
-  if (slot == slots_.end()) throw UsageError(fmt::format("{} streams have frames already", slots_.size()));
+  if (slot == slots_.end()) throw UsageError(fmt::format("all {} streams already have frames", slots_.size()));
   *slot = {.frames = &frames, .stream = streams_++, .limit = options_.tcp.initial_limit};
   const auto number = static_cast<std::size_t>(slot - slots_.begin());
   std::fill_n(view().frames + number * view().places_per_slot, frames.options().frame_count, FrameWord{});
@@ -297,18 +297,17 @@ Status ResidentControl::stop() noexcept {
 std::string ResidentControl::failure() const {
   const auto why = static_cast<resident::Leave>(heard(*view().left));
   const auto waited = [&](std::string_view what) {
-    return fmt::format("resident control on {} has left: for {} s {}", device_.name(),
+    return fmt::format("resident control on {} has stopped: for {} s, {}", device_.name(),
                        std::chrono::duration<double>(options_.wait_limit).count(), what);
   };
   switch (why) {
     case resident::Leave::no: break;
     case resident::Leave::told: return {};
-    case resident::Leave::no_room_for_replies: return waited("nobody took replies, of which its ring is full");
-    case resident::Leave::no_room_for_events: return waited("nobody took events, of which their ring is full");
-    case resident::Leave::parts_not_copied:
-      return waited("payloads were not copied: the blocks that build do not get on");
+    case resident::Leave::no_room_for_replies: return waited("the host took no replies from their full ring");
+    case resident::Leave::no_room_for_events: return waited("the host took no events from their full ring");
+    case resident::Leave::parts_not_copied: return waited("the building blocks copied no payloads");
   }
-  return fmt::format("resident control on {} does not answer", device_.name());
+  return fmt::format("resident control on {} does not respond", device_.name());
 }
 
 }  // namespace headrace::ingest

@@ -22,11 +22,12 @@ constexpr std::uint32_t kFramesMost = 1U << 16;
 constexpr std::uint32_t kConnectionsMost = 1U << 16;
 
 void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options) {
-  if (layer == Layer::payload) throw UsageError("resident control reads headers: of payloads alone there are none");
+  if (layer == Layer::payload)
+    throw UsageError("resident control needs packets with headers, but the source delivers payloads only");
   require(options.tcp.initial_limit != 0, kWhat, "tcp.initial_limit", options.tcp.initial_limit,
-          "the space of every stream's frames");
+          "the space in the frames of each stream");
   require(options.tcp.initial_streams == 0, kWhat, "tcp.initial_streams", options.tcp.initial_streams,
-          "0: places come with frames");
+          "0, because streams are added when frames are attached");
   require(options.connections >= 1 && options.connections <= kConnectionsMost, kWhat, "connections",
           options.connections, "1 to 65,536");
   require(options.frames_max >= 2 && options.frames_max <= kFramesMost, kWhat, "frames_max", options.frames_max,
@@ -42,11 +43,11 @@ void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions
   power("commands", options.commands, 4);
   if (options.wait_limit <= Duration::zero()) throw UsageError("resident control: wait_limit must be above 0");
   if (ring.bytes() == 0 || ring.bytes() % kLineBytes != 0) {
-    throw UsageError(
-        fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
+    throw UsageError(fmt::format("the ring has {} bytes, which is not a positive multiple of the line size, {} bytes",
+                                 ring.bytes(), kLineBytes));
   }
   if (ring.kind() == MemoryKind::pageable && !device.properties().host_memory) {
-    throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
+    throw UsageError("the device cannot read a ring in pageable memory; use pinned or mapped memory");
   }
 }
 
@@ -124,8 +125,8 @@ void check(const FrameOptions& frames, std::uint32_t frames_max) {
     return;
   }
   throw UsageError(
-      fmt::format("resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
-                  "not {} of {} with '{}'",
+      fmt::format("resident control needs frames of at least {} bytes, at most {} of them, and no conversion, "
+                  "not {} frames of {} bytes with conversion '{}'",
                   kFrameBytesMin, frames_max, frames.frame_count, frames.frame_bytes, to_string(frames.conversion)));
 }
 

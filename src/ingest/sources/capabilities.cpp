@@ -31,7 +31,7 @@ namespace {
 
 constexpr unsigned kBpf = 39;  ///< CAP_BPF of Linux 5.8.
 constexpr std::array<unsigned, 3> kDropped{CAP_NET_ADMIN, CAP_NET_RAW, kBpf};
-constexpr const char* kDoing = "giving up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
+constexpr const char* kDoing = "dropping CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
 constexpr Duration kLimit = std::chrono::seconds(5);
 constexpr Duration kNap = std::chrono::milliseconds(1);
 
@@ -77,7 +77,8 @@ int install_handler() {
     sigfillset(&ours.sa_mask);
     if (::sigaction(signal, &ours, nullptr) == 0) return signal;
   }
-  throw SystemError(Errc::system, fmt::format("{}: every real-time signal of this process has a handler", kDoing));
+  throw SystemError(Errc::system,
+                    fmt::format("{}: every real-time signal of this process already has a handler", kDoing));
 }
 
 /// Whether a thread has one of them, by its status; one that has ended has none.
@@ -102,7 +103,7 @@ std::vector<std::string> holders() {
   std::vector<std::string> found;
   std::error_code problem;
   const std::filesystem::directory_iterator tasks("/proc/self/task", problem);
-  if (problem) throw_errno(fmt::format("{}: looking for threads in /proc/self/task", kDoing), problem.value());
+  if (problem) throw_errno(fmt::format("{}: listing the threads in /proc/self/task", kDoing), problem.value());
   for (const auto& task : tasks) {
     if (const std::string thread = task.path().filename(); holds(thread)) found.push_back(thread);
   }
@@ -136,8 +137,9 @@ void drop_capabilities() {
     }
     if (left.empty()) continue;
     if (SteadyClock::now() > until) {
-      throw SystemError(Errc::no_permission, fmt::format("{}: thread {} ({}) has kept them: it blocks signals", kDoing,
-                                                         left.front(), name_of(left.front())));
+      throw SystemError(Errc::no_permission,
+                        fmt::format("{}: thread {} ({}) still holds them; it may be blocking signals", kDoing,
+                                    left.front(), name_of(left.front())));
     }
     std::this_thread::sleep_for(kNap);
   }

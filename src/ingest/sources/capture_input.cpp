@@ -103,7 +103,7 @@ std::size_t CaptureInput::unpack(std::span<std::byte> to) {
     if (packed_ended_) {
       if (unpacker_->complete()) return 0;
       throw DataError(
-          fmt::format("{}: the file ends within its {} data: it was cut short", path_, unpacker_->format()));
+          fmt::format("{}: the file is truncated: it ends in the middle of its {} data", path_, unpacker_->format()));
     }
     packed_.resize(kPacked);
     const std::size_t got = read(packed_);

@@ -47,14 +47,15 @@ constexpr double kSpeedMost = 1e9;
 class CaptureSource final : public SlotSource<> {
  public:
   CaptureSource(Ring& ring, const std::string& path, CaptureOptions options)
-      : SlotSource(ring, "a capture's source"),
+      : SlotSource(ring, "a capture source"),
         reader_(CaptureInput(path), path),
         path_(path),
         speed_(options.speed),
         trust_(options.trust_checksums) {
     const bool usable = speed_ == 0 || (speed_ >= kSpeedLeast && speed_ <= kSpeedMost);
     if (!usable) {
-      throw UsageError(fmt::format("a speed of {} is neither 0 nor from {} to {}", speed_, kSpeedLeast, kSpeedMost));
+      throw UsageError(
+          fmt::format("a speed of {} is out of range: it must be 0 or from {} to {}", speed_, kSpeedLeast, kSpeedMost));
     }
     link_type_ = reader_.first_link_type();
     if (link_type_) framing_ = framing_of(*link_type_, path_);

@@ -25,16 +25,16 @@ void check(const Faults& faults, const Slots& to, const Ring& from) {
        {faults.loss, faults.duplication, faults.corruption, faults.reordering, faults.loss_sent}) {
     const bool is_one = probability >= 0 && probability <= 1;
     if (!is_one) {
-      throw UsageError(fmt::format("the probability of a fault is from 0 to 1, not {}", probability));
+      throw UsageError(fmt::format("the probability of a fault must be from 0 to 1, not {}", probability));
     }
   }
   if (faults.reorder_distance == 0 || faults.reorder_distance > kHeldMost) {
-    throw UsageError(
-        fmt::format("packets are held back for 1 to {} others, not {}", kHeldMost, faults.reorder_distance));
+    throw UsageError(fmt::format("reorder_distance must be 1 to {}, not {}", kHeldMost, faults.reorder_distance));
   }
   if (to.slot_bytes() < from.slot_bytes()) {
-    throw UsageError(fmt::format("slots of {} bytes are smaller than those that faults are put into, {}",
-                                 to.slot_bytes(), from.slot_bytes()));
+    throw UsageError(
+        fmt::format("slots of {} bytes are smaller than the slots of the ring that the inner source fills, {} bytes",
+                    to.slot_bytes(), from.slot_bytes()));
   }
 }
 

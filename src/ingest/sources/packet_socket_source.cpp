@@ -21,7 +21,7 @@ namespace {
 class PacketSocketSource final : public SlotSource<> {
  public:
   PacketSocketSource(Ring& ring, const PacketSocketOptions& options)
-      : SlotSource<>(ring, "a packet socket's source"),
+      : SlotSource<>(ring, "a packet socket source"),
         block_bytes_(options.block_bytes),
         block_count_(options.block_count),
         interface_(options.interface),

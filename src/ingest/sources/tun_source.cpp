@@ -31,7 +31,7 @@ HostPair choose_hosts(const TunOptions& options) {
   const HostPair hosts = pair_of(parse_host(options.address));
   for (const Subnet& other : taken) {
     if (!hosts.own.overlaps(other)) continue;
-    throw UsageError(fmt::format("{} overlaps {}, to which there is a route: give another address, or none",
+    throw UsageError(fmt::format("{} overlaps {}, which already has a route; give another address, or none",
                                  format_subnet(hosts.own), format_subnet(other)));
   }
   return hosts;
@@ -41,13 +41,13 @@ HostPair choose_hosts(const TunOptions& options) {
 std::uint32_t checked_mtu(const TunOptions& options, const HostPair& hosts, const Slots& slots) {
   const std::uint32_t least = hosts.peer.version == 4 ? kMtuLeast : kMtuLeastIpv6;
   if (options.mtu < least || options.mtu > kPacketMost) {
-    throw UsageError(fmt::format("an MTU{} is from {} to {}, not {}", hosts.peer.version == 4 ? "" : " of IPv6", least,
-                                 kPacketMost, options.mtu));
+    throw UsageError(fmt::format("the MTU{} must be from {} to {}, not {}", hosts.peer.version == 4 ? "" : " for IPv6",
+                                 least, kPacketMost, options.mtu));
   }
   const std::size_t most = options.offloads ? kPacketMost : options.mtu;
   if (slots.slot_bytes() < most) {
-    throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, the ring's slots {}",
-                                 options.offloads ? "with offloads" : "of this MTU", most, slots.slot_bytes()));
+    throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, but the ring's slots have only {}",
+                                 options.offloads ? "with offloads" : "with this MTU", most, slots.slot_bytes()));
   }
   return options.mtu;
 }
@@ -79,7 +79,7 @@ class Tun final : public SlotSource<TunSource> {
     device_.file = FileDescriptor();
   }
   [[nodiscard]] std::string failure() const override {
-    return deleted_ ? fmt::format("the network device {} was deleted meanwhile", device_.name) : std::string();
+    return deleted_ ? fmt::format("the network device {} has been deleted", device_.name) : std::string();
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {

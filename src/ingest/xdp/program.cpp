@@ -19,7 +19,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr const char* kProgramRights = "CAP_NET_ADMIN, and CAP_BPF";
+constexpr const char* kProgramRights = "CAP_NET_ADMIN and CAP_BPF";
 constexpr std::uint32_t kWithFragments = 1U << 5;  ///< BPF_F_XDP_HAS_FRAGS of Linux 5.18.
 
 /// An operation's code: its class, what it does, and what with.
@@ -125,7 +125,7 @@ std::vector<bpf_insn> assemble(const XdpFilter& filter, int sockets) {
 
 XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
     : sockets_(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "headrace_queues", sizeof(int), sizeof(int), queue_end, nullptr)) {
-  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kProgramRights, errno);
+  if (!sockets_.valid()) throw_rights("creating the socket map of an XDP program", kProgramRights, errno);
   const std::vector<bpf_insn> code = assemble(filter, sockets_.get());
   LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_XDP, .prog_flags = kWithFragments);
   const auto load = [&] {
@@ -141,7 +141,8 @@ XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
 }
 
 void XdpProgram::set_socket(std::uint32_t queue, int socket) const {
-  if (bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) != 0) throw_errno("steering packets to a socket");
+  if (bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) != 0)
+    throw_errno("adding a socket to the map of an XDP program");
 }
 
 void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
@@ -153,10 +154,11 @@ void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
   const bool other_way = options.hook == XdpHook::automatic && attached != -EBUSY && attached != -EPERM;
   if (attached < 0 && other_way) attached = attach_at(XDP_FLAGS_SKB_MODE);
   if (attached == -EBUSY || attached == -EEXIST) {
-    throw SystemError(Errc::system, options.interface + " has another XDP program already", -attached);
+    throw SystemError(Errc::system, options.interface + " already has another XDP program", -attached);
   }
   if (attached == -EOPNOTSUPP) {
-    throw SystemError(Errc::not_supported, "the driver of " + options.interface + " has no XDP of its own: use generic",
+    throw SystemError(Errc::not_supported,
+                      "the driver of " + options.interface + " does not support native XDP; use generic XDP",
                       -attached);
   }
   if (attached < 0) throw_rights("attaching an XDP program to " + options.interface, kProgramRights, -attached);

@@ -39,9 +39,10 @@ XdpQueue::XdpQueue(const XdpOptions& options, std::uint32_t queue, bool sends) {
                                .frame_headroom = 0,
                                .flags = 0};
   const int result = xsk_umem__create(&memory_, frames_.data(), bytes, &fill_, &completion_, &config);
-  if (result == -EAFNOSUPPORT) throw SystemError(Errc::not_supported, "this kernel has no AF_XDP", EAFNOSUPPORT);
+  if (result == -EAFNOSUPPORT)
+    throw SystemError(Errc::not_supported, "this kernel does not support AF_XDP", EAFNOSUPPORT);
   if (result != 0) {
-    throw_rights("making an AF_XDP socket", kQueueRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
+    throw_rights("creating an AF_XDP socket", kQueueRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
   }
   try {
     open_socket(options, queue, sends);
@@ -80,7 +81,7 @@ void XdpQueue::open_socket(const XdpOptions& options, std::uint32_t queue, bool 
   }
   if (result == 0) return;
   const auto doing = fmt::format("binding an AF_XDP socket to queue {} of {}", queue, options.interface);
-  if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket has it", EBUSY);
+  if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket is bound to that queue", EBUSY);
   throw_rights(doing, kQueueRights, -result);
 }
 

@@ -32,7 +32,7 @@ constexpr std::uint32_t kFramesMost = 1U << 20;
 /// How many receive queues an interface has; 1 where its driver does not say.
 std::uint32_t count_queues(const std::string& interface) {
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!control.valid()) throw_errno("asking for the queues of " + interface);
+  if (!control.valid()) throw_errno("reading the number of queues of " + interface);
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
   ifreq request{};
@@ -47,7 +47,8 @@ XdpFilter filter_of(const XdpOptions& options) {
   if (!options.address.empty()) {
     const SocketAddress address = parse_address(options.address, 0);
     if (address.family() != AF_INET)
-      throw UsageError(options.address + " is no IPv4 address: IPv6 comes by a TUN device, without an interface");
+      throw UsageError(options.address +
+                       " is not an IPv4 address; receive IPv6 through a TUN device, without an interface");
     filter.address = ntohl(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr);
   }
   return filter;
@@ -56,13 +57,13 @@ XdpFilter filter_of(const XdpOptions& options) {
 /// Past the last queue to be used.
 std::uint32_t queue_end(const XdpOptions& options) {
   if (!is_power_of_two(options.frames) || options.frames > kFramesMost) {
-    throw UsageError(
-        fmt::format("frames of an AF_XDP socket are a power of two up to {}, not {}", kFramesMost, options.frames));
+    throw UsageError(fmt::format("the number of frames of an AF_XDP socket must be a power of two up to {}, not {}",
+                                 kFramesMost, options.frames));
   }
   const std::uint32_t all = count_queues(options.interface);
   if (options.first_queue >= all || options.queue_count > all - options.first_queue) {
-    throw UsageError(fmt::format("{} has {} receive queues: not {} from {} on", options.interface, all,
-                                 options.queue_count, options.first_queue));
+    throw UsageError(fmt::format("{} has {} receive queues, so it cannot provide {} starting at queue {}",
+                                 options.interface, all, options.queue_count, options.first_queue));
   }
   return options.queue_count == 0 ? all : options.first_queue + options.queue_count;
 }

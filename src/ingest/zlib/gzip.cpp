@@ -51,7 +51,7 @@ class Gzip final : public Unpacker {
     const bool going_on = result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
     if (!going_on && step.made == 0) {  // else what was made comes first: the next call says so again
       throw DataError(fmt::format("{}: the gzip data is damaged at byte {}: {}", name_, packed_,
-                                  stream_.msg != nullptr ? stream_.msg : "no gzip data"));
+                                  stream_.msg != nullptr ? stream_.msg : "not gzip data"));
     }
     return step;
   }
