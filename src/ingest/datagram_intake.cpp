@@ -290,8 +290,7 @@ class DatagramIntake final : public HostIntake {
     wait();
   }
 
-  /// Frees slots when waiting datagrams fill the ring: drops suspects and, if the consumer makes no space, old
-  /// datagrams.
+  /// Frees slots when waiting datagrams fill the ring: drops suspects and, without progress of the consumer, old ones.
   void free_slots() {
     if (waits_ && is_waiting()) return;  // the consumer makes space
     for (const auto& stream : streams_) sequencer(*stream).drop_suspect();

@@ -55,8 +55,7 @@ class DatagramSequencer {
     return part % config.payload_bytes == 0 && part < config.group_bytes ? ParseResult::ok : ParseResult::no_place;
   }
 
-  /// Takes the datagram of `length` bytes at ring offset `at`, which fits. Without space, drops it unless it
-  /// `may_wait`.
+  /// Takes the datagram of `length` bytes at ring offset `at`, which fits. Drops it without space unless may_wait.
   [[nodiscard]] HEADRACE_HD Taken take(std::uint64_t at, std::uint32_t length, bool may_wait) {
     const DatagramConfig& config = shared_.config;
     const std::uint64_t number = place_of(config, ring_ + at);

@@ -6,8 +6,7 @@
 #include "headrace/device/group.hpp"
 #include "headrace/ingest/detail/datagrams.hpp"
 
-/// The state that a DatagramSequencer keeps for one sender. Like the state of a TcpSequencer, it is one block of memory
-/// without pointers.
+/// The state of a DatagramSequencer for one sender: one block of memory without pointers, as that of a TcpSequencer.
 namespace headrace::ingest {
 
 /// One frame of the window.

@@ -27,8 +27,7 @@ class InPlace {
   [[nodiscard]] Expectation expect(const TcpView& view, StreamTable& streams);
   /// Call with the burst before the sequencer gets it.
   void begin(std::span<const Packet> packets);
-  /// How many bytes at the beginning of `piece` are already in their frame. Call it for all pieces of the burst in
-  /// order.
+  /// How many bytes at the beginning of `piece` are already in their frame. Call it for all pieces of a burst in order.
   [[nodiscard]] std::uint32_t placed(const Piece& piece);
   /// Call when the burst is done.
   void end(std::span<const Packet> packets);

@@ -90,8 +90,7 @@ struct Rest {
 }
 
 /// Skips hop-by-hop and destination options (RFC 8200 4.3, 4.6), a routing header that is used up (4.4: no segments
-/// left, so that the pseudo header holds the final address), and the fragment header of a packet that is whole (4.5,
-/// RFC 6946).
+/// left, so that the pseudo header holds the final address), and the fragment header of a whole packet (4.5, RFC 6946).
 [[nodiscard]] HEADRACE_HD inline ParseResult skip_extensions(Rest& rest, std::uint32_t& protocol) {
   constexpr std::uint32_t kHops = 0;
   constexpr std::uint32_t kRouting = 43;
@@ -232,9 +231,9 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
   return at + (load_8(bytes + at + 12) >> 4) * 4U <= count;
 }
 
-/// Reads the headers of the packet of packet.length bytes at `bytes`. It never reads beyond them, whatever they
-/// contain. It verifies checksums unless the source did; that of UDP over IPv4 may be absent (0). Requires: layer is
-/// not Layer::payload.
+/// Reads the headers of the packet of packet.length bytes at `bytes`, and never beyond them, whatever they contain.
+/// Verifies checksums unless the source did; that of UDP over IPv4 may be absent (0).
+/// Requires: layer is not Layer::payload.
 [[nodiscard, gnu::noinline]] HEADRACE_HD inline ParseResult parse_headers(const std::byte* bytes, const Packet& packet,
                                                                           Layer layer, Headers& headers) {
   headers = Headers{};

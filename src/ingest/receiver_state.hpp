@@ -27,8 +27,7 @@ inline constexpr std::uint32_t kBurstMax = 1U << 16;
 /// Whether the peers of streams can be answered, and if not, why.
 enum class Answers : std::uint8_t { yes, not_resident, not_datagrams, not_others };
 
-/// The members of a Receiver, and its loop: it passes packets from the source to the intake, and hands on what has been
-/// copied.
+/// The members of a Receiver, and its loop: it passes packets from the source to the intake and delivers frames.
 class Receiver::State {
  public:
   /// @param answers  `yes` for TCP connections under host control; otherwise why its streams cannot be answered.

@@ -35,8 +35,7 @@ ResidentOptions options_of(const IntakeParts& parts, const TcpReception& tcp, co
   return made;
 }
 
-/// Passes packets to a kernel that stays on the device, and does what the kernel cannot: it sends replies and hands
-/// streams on.
+/// Passes packets to a kernel that stays on the device, and does what it cannot: sends replies, delivers frames.
 class ResidentIntake final : public Intake {
  public:
   ResidentIntake(const IntakeParts& parts, Device device, const TcpReception& tcp, const ReceiverOptions& options)

@@ -9,8 +9,7 @@ namespace headrace::ingest {
 
 /// An endless stream of bytes that is determined by a seed. Any part of it can be made alone, so that a receiver can
 /// check what was sent without a copy. It is made at memory speed: words of a table in the first-level cache, XORed
-/// with a word that changes every 32 KiB (Steele, Lea and Flood's SplitMix64, 2014). Looks random; not for
-/// cryptography.
+/// with a word that changes every 32 KiB (Steele, Lea and Flood's SplitMix64, 2014). Not for cryptography.
 class StreamBytes {
  public:
   explicit StreamBytes(std::uint64_t seed) noexcept;

@@ -83,11 +83,9 @@ class StreamTable {
   /// True if the consumer may let open() succeed later: a stream has ended and is not drained, or the consumer has
   /// frames of an ended stream.
   [[nodiscard]] bool may_open_later() const noexcept;
-  /// Delivers READY frames, requested parts, and the ends of streams whose frames are all delivered. `copied` is
-  /// Intake::copied().
+  /// Delivers READY frames, requested parts, and the ends of drained streams. `copied` is Intake::copied().
   void collect(std::uint64_t copied);
-  /// Checks whether frames released on a device stream have become free, and frees memory that has not been used for a
-  /// while.
+  /// Checks whether frames released on a device stream have become free, and frees memory unused for long.
   void poll(Time now);
 
   [[nodiscard]] std::span<Stream> places() noexcept { return places_; }

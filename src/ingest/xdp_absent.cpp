@@ -1,4 +1,4 @@
-// Built where libxdp is not.
+// Built if libxdp is not available.
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/xdp_source.hpp"

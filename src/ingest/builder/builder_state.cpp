@@ -58,7 +58,8 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       copies_(std::make_shared<BuildStream>(device, options.list_count)),
       zeros_(device, MemoryKind::device, kZeroBytes) {
   stream().fill(zeros_.data(), 0, kZeroBytes).or_throw("clearing the builder's block of zeros");
-  stream().wait().or_throw("clearing the builder's block of zeros");  // what follows may throw, and free them
+  stream().wait().or_throw(
+      "clearing the builder's block of zeros");  // because later steps may throw and free the zeros
   if (options.ring_access != RingAccess::direct) {
     mirror_.emplace(device, ring, options.ring_access, options.list_parts);
     ring_ = mirror_->data();
@@ -142,7 +143,7 @@ Result<std::uint64_t> Builder::State::copied() noexcept {
     if (!*done) return copied_;
     copied_ = bursts_[oldest_ % bursts_.size()].ring_end;
   }
-  if (gathered_bytes_ == 0) copied_ = ring_end_;  // what came since held nothing to copy
+  if (gathered_bytes_ == 0) copied_ = ring_end_;  // nothing to copy has come since
   return copied_;
 }
 

@@ -14,9 +14,9 @@ namespace headrace::ingest {
 namespace {
 
 constexpr int kBulkCapability = 90;
-/// The bytes of one copy by the device's own means: a multiple of kLineBytes.
+/// The longest part for ways that do not cut payloads into parts of kPartBytes: a multiple of kLineBytes.
 constexpr std::uint32_t kWholeBytes = Part::kBytesMax / kLineBytes * kLineBytes;
-/// The bytes of a list's entry where CUDA reads it: two addresses and a length.
+/// Bytes of a list entry in CUDA's form: two addresses and a length.
 constexpr std::size_t kListedBytes = 2 * sizeof(void*) + sizeof(std::uint32_t);
 
 CopyWay resolved(CopyWay way) noexcept { return way == CopyWay::automatic ? CopyWay::gather : way; }
@@ -31,7 +31,7 @@ detail::ListedWay listed_way(CopyWay way) noexcept {
   return way == CopyWay::cub ? detail::ListedWay::batched_memcpy : detail::ListedWay::device_runtime;
 }
 
-/// What the blocks of such a launch can say.
+/// `done` if there is a word for every block of the launch, else none.
 DoneArgument sayable(LaunchShape shape, const DoneArgument& done) noexcept {
   return std::uint64_t{shape.blocks} * shape.items <= kDoneWords ? done : DoneArgument{};
 }

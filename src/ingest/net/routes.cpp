@@ -1,4 +1,4 @@
-// Routes are asked of the kernel by netlink: /proc/net/route knows the main table only.
+// Reads routes by netlink, because /proc/net/route has the main table only.
 #include "ingest/net/routes.hpp"
 
 #include <linux/netlink.h>
@@ -17,7 +17,7 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Adds where an IPv4 or IPv6 route leads to; not the default, which leads everywhere.
+/// Adds the destination of an IPv4 or IPv6 route, unless it is a default route.
 void add(const nlmsghdr& header, std::vector<Subnet>& to) {
   const auto* route = static_cast<const rtmsg*>(NLMSG_DATA(&header));
   if ((route->rtm_family != AF_INET && route->rtm_family != AF_INET6) || route->rtm_dst_len == 0) return;
@@ -30,7 +30,7 @@ void add(const nlmsghdr& header, std::vector<Subnet>& to) {
   }
 }
 
-/// Whether more follows.
+/// Adds the routes of a message. True if more messages follow.
 bool add_all(std::byte* bytes, std::size_t count, std::vector<Subnet>& to) {
   auto left = static_cast<unsigned>(count);
   for (auto* header = reinterpret_cast<nlmsghdr*>(bytes); NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {

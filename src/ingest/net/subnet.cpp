@@ -15,13 +15,13 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr int kPrefixLeast = 8;  ///< The shortest prefix that is tried for an address without one.
+constexpr int kPrefixLeast = 8;  ///< The shortest prefix to try for an address without one.
 
 [[nodiscard]] bool bit(const IpAddress& address, int index) noexcept {
   return (address.bytes[static_cast<std::size_t>(index) / 8] >> (7 - index % 8) & 1) != 0;
 }
 
-/// The first `count` bits of `address`, and zeros.
+/// The first `count` bits of `address`, followed by zeros.
 [[nodiscard]] IpAddress first_bits(const IpAddress& address, int count) noexcept {
   IpAddress made{.version = address.version};
   for (int i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ constexpr int kPrefixLeast = 8;  ///< The shortest prefix that is tried for an a
   return {};
 }
 
-/// Why an address belongs to no single host; empty where it does.
+/// The kind of an address that cannot be a host's here; empty if it can.
 [[nodiscard]] std::string_view kind_of(const IpAddress& address) noexcept {
   const auto starts = [&](const char* text, int prefix) {
     return Subnet{.address = address, .prefix = prefix}.overlaps({.address = *parse_ip(text), .prefix = prefix});

@@ -78,7 +78,7 @@ struct UdpSender::State {
     return start + Duration{std::llround(static_cast<double>(number) * 1e9 / options.packets_per_second)};
   }
 
-  /// Makes those that are due, at most a burst.
+  /// Makes the datagrams that are due, at most a burst.
   void make(Time now) noexcept {
     first = ready = 0;
     while (ready < kBurst && made < options.packets && due(made) <= now) {
@@ -96,7 +96,7 @@ struct UdpSender::State {
       done.units += static_cast<std::uint64_t>(sent);
       done.bytes += static_cast<std::uint64_t>(sent) * options.payload_bytes;
     } else if (errno == ECONNREFUSED) {
-      ++done.refused;  // of one that was sent before; the next call sends
+      ++done.refused;  // reported for an earlier datagram; the next call sends
     } else if (errno == EAGAIN || errno == ENOBUFS) {
       pollfd one{.fd = socket.get(), .events = POLLOUT, .revents = 0};
       if (const auto writable = wait_ready({&one, 1}, most); !writable) throw_error(who, writable.error());
@@ -114,8 +114,8 @@ struct UdpSender::State {
   FileDescriptor socket;
   std::array<iovec, kBurst> vectors{};
   std::array<mmsghdr, kBurst> messages{};
-  std::size_t first = 0;  ///< The first of the burst to be sent next.
-  std::size_t ready = 0;  ///< How many of the burst are made.
+  std::size_t first = 0;  ///< The next datagram of the burst to send.
+  std::size_t ready = 0;  ///< How many datagrams of the burst are made.
   std::uint64_t made = 0;
   std::uint64_t offset = 0;
   Time start{};

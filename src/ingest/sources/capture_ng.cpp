@@ -25,7 +25,7 @@ constexpr std::uint32_t kPacketFields = 28;    ///< Before the packet's bytes.
 constexpr std::uint32_t kSimpleLeast = 16;
 constexpr std::uint32_t kSimpleFields = 12;
 constexpr std::uint32_t kTrailer = 4;
-/// The bytes of a block that is looked at whole: the largest packet, and options.
+/// Most bytes of a block that is read as a whole: the largest packet, and options.
 constexpr std::uint32_t kBlockMost = CaptureInput::kWindow;
 
 constexpr std::uint16_t kTimeResolution = 9;
@@ -35,7 +35,7 @@ constexpr std::uint16_t kTimeOffset = 14;
   return type == kOldPacket || type == kSimplePacket || type == kEnhancedPacket;
 }
 
-/// The fewest bytes that a block of this type has.
+/// The least length of a block of this type.
 [[nodiscard]] std::uint32_t least_bytes(std::uint32_t type) noexcept {
   switch (type) {
     case kCaptureSection: return kSectionLeast;
@@ -52,7 +52,7 @@ constexpr std::uint16_t kTimeOffset = 14;
 void CaptureReader::read_to_interface() {
   while (!first_link_type_) {
     const auto block = next_block();
-    if (!block || is_packet(block->type)) return;  // next() says that such a packet has no interface
+    if (!block || is_packet(block->type)) return;  // next() reports a packet without an interface
     pass(*block);
   }
 }
@@ -76,7 +76,8 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
   if (input_.peek(1).empty()) return std::nullopt;
   const auto header = need(kBlockLeast, block.offset, "a block header");
   block.type = load32(header, 0);
-  if (block.type == kCaptureSection) {  // the same in either byte order, which comes after the length
+  if (block.type ==
+      kCaptureSection) {  // the type is the same in either byte order; the byte order comes after the length
     if (load32(header, 8) != kByteOrder) swapped_ = !swapped_;
     if (load32(header, 8) != kByteOrder) fail(block.offset + 8, "the section has no byte-order magic");
   }
@@ -92,7 +93,7 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
 }
 
 void CaptureReader::pass(const Block& block) {
-  if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // all of it, where a pipe brings it
+  if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // waits for all of it, if this is a pipe
   if (block.type == kCaptureSection) read_section(block);
   if (block.type == kInterface) read_interface(block);
   if (!input_.skip(block.bytes - kTrailer)) fail(block.offset, "the file ends inside a block");
@@ -172,7 +173,7 @@ CaptureRecord CaptureReader::read_packet(const Block& block, std::span<const std
           .offset = block.offset};
 }
 
-/// Such a block has no time: its packet is taken to have come with the one before.
+/// A simple packet block has no time: its packet gets the time of the previous one.
 CaptureRecord CaptureReader::read_simple(const Block& block, std::span<const std::byte> bytes) const {
   const Interface& from = interface_of(block, 0);
   const std::uint32_t original = load32(bytes, 8);

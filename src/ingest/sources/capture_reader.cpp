@@ -16,7 +16,7 @@ constexpr std::uint32_t kNanoseconds = 0xA1B23C4D;
 constexpr std::uint32_t kModified = 0xA1B2CD34;
 constexpr std::size_t kFileHeader = 24;
 constexpr std::size_t kRecordHeader = 16;
-constexpr std::uint32_t kLinkTypeMask = 0xFFFF;  ///< Above it a pcap file says how long frame checks are.
+constexpr std::uint32_t kLinkTypeMask = 0xFFFF;  ///< The bits above it give the length of frame check sequences.
 
 [[nodiscard]] std::uint32_t native32(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;

@@ -18,7 +18,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr const char* kPacketRight = "CAP_NET_RAW";
-constexpr std::uint32_t kFrameBytes = 2048;  // of no meaning in version 3, but looked at
+constexpr std::uint32_t kFrameBytes = 2048;  // unused in version 3, but validated
 
 template <class T>
 void set(int socket, int option, const T& value, const char* doing) {
@@ -27,7 +27,7 @@ void set(int socket, int option, const T& value, const char* doing) {
 
 void check(const PacketSocketOptions& options) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // A block holds at least one packet of 64 KiB with what the kernel says about it.
+  // A block holds at least one packet of 64 KiB with the kernel's headers.
   constexpr std::size_t kLeast = std::size_t{128} << 10;
   constexpr std::size_t kMost = std::size_t{1} << 30;
   if (options.block_bytes % page != 0 || options.block_bytes < kLeast || options.block_bytes > kMost) {
@@ -41,8 +41,8 @@ void check(const PacketSocketOptions& options) {
   if (options.block_timeout_ms == 0) throw UsageError("a block's timeout must be at least 1 ms, not 0");
 }
 
-/// Lets UDP over IPv4 and IPv6 to one port through, and every fragment, whose port is known once it is put together.
-/// VLAN tags are beside the packet.
+/// Lets through UDP over IPv4 and IPv6 to one port, and every fragment, because the port is known only after
+/// reassembly. The kernel keeps VLAN tags outside the packet.
 void filter_port(int socket, std::uint16_t port) {
   constexpr std::uint32_t kWhole = 0x40000;
   constexpr std::uint32_t kUdp = IPPROTO_UDP;
@@ -106,7 +106,7 @@ void join_group(int socket, std::uint16_t group, Fanout fanout) {
 PacketSocket make_packet_socket(const PacketSocketOptions& options) {
   check(options);
   const unsigned index = receiving_interface(options.interface);
-  // Protocol 0 until it is bound: without it, packets of every interface would come meanwhile.
+  // Protocol 0 until the socket is bound: otherwise it would receive packets of every interface until then.
   PacketSocket made{.file = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
                     .ring = {}};
   if (!made.file.valid()) throw_rights("creating a packet socket", kPacketRight);

@@ -22,8 +22,8 @@ namespace headrace::ingest {
 namespace {
 
 constexpr const char* kTunRight = "CAP_NET_ADMIN";
-/// Packets that the kernel keeps until they are read; it drops those beyond. Its own choice for a TUN device, 500,
-/// loses SYNs where as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
+/// Packets that the kernel keeps until they are read; it drops more. Its default for a TUN device, 500, loses SYNs if
+/// as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
 constexpr int kQueuePackets = 4096;
 constexpr unsigned kUso = 0x20U | 0x40U;  ///< TUN_F_USO4 and TUN_F_USO6 of Linux 6.2.
 
@@ -41,13 +41,13 @@ void set_offloads(const TunDevice& device, bool offloads) {
     return;
   }
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp | kUso)) == 0) return;
-  // A kernel that does not know UDP super-packets cuts them itself.
+  // A kernel that cannot hand over UDP super-packets segments them itself.
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp)) != 0) {
     throw_rights("turning on offloads of a TUN device", kTunRight);
   }
 }
 
-/// Where /proc/sys cannot be written, the setting stays as it is.
+/// If /proc/sys is not writable, the setting stays as it is.
 void set_ipv6(const std::string& name, std::string_view setting, std::string_view value) noexcept {
   try {
     const auto path = fmt::format("/proc/sys/net/ipv6/conf/{}/{}", name, setting);
@@ -58,7 +58,7 @@ void set_ipv6(const std::string& name, std::string_view setting, std::string_vie
   }
 }
 
-/// The kernel's router solicitations and reports of groups would be packets that nobody asked for.
+/// Keeps the kernel from sending router solicitations and group reports through the device.
 void quieten_ipv6(const std::string& name, bool uses_ipv6) noexcept {
   set_ipv6(name, "disable_ipv6", uses_ipv6 ? "0" : "1");
   if (!uses_ipv6) return;

@@ -37,7 +37,7 @@ HostPair choose_hosts(const TunOptions& options) {
   return hosts;
 }
 
-/// The MTU, if options and slots go together.
+/// The MTU. Throws UsageError if it is out of range or the slots are too small for it.
 std::uint32_t checked_mtu(const TunOptions& options, const HostPair& hosts, const Slots& slots) {
   const std::uint32_t least = hosts.peer.version == 4 ? kMtuLeast : kMtuLeastIpv6;
   if (options.mtu < least || options.mtu > kPacketMost) {
@@ -112,22 +112,22 @@ class Tun final : public SlotSource<TunSource> {
   }
 
  private:
-  /// What errno says; a descriptor whose device has been deleted gives EBADFD.
+  /// The error in errno. EBADFD means that the device of the descriptor has been deleted.
   [[nodiscard]] Error system_error() noexcept {
     deleted_ = deleted_ || errno == EBADFD;
     return {Errc::system, errno};
   }
 
-  /// What is there now, without waiting.
+  /// Takes the packets that are there now, without waiting.
   [[nodiscard]] Result<std::size_t> take(std::span<Packet> packets) noexcept {
     std::size_t count = 0;
-    std::size_t used = 0;  // of the expected place
+    std::size_t used = 0;  // bytes of the expected place
     placed_count_ = 0;
     Status status;
     while (count < packets.size()) {
       const auto slot = slots_.slot(count);
       VirtioHeader header;
-      std::byte beyond{};  // is written to by a packet that does not fit
+      std::byte beyond{};  // gets a byte of a packet that does not fit
       const std::size_t before = std::min<std::size_t>(expected_.header_bytes, slot.size());
       const auto place =
           expected_.place.subspan(used).first(std::min(expected_.place.size() - used, slot.size() - before));
@@ -153,7 +153,7 @@ class Tun final : public SlotSource<TunSource> {
     return count;
   }
 
-  /// Notes a packet with so many bytes behind its headers.
+  /// Notes how many of a packet's `bytes` after its headers went to the expected place.
   void note_placed(std::size_t bytes, std::size_t room, std::size_t& used) noexcept {
     const std::size_t here = std::min(bytes, room);
     if (placed_count_ < placed_.size()) placed_[placed_count_++] = static_cast<std::uint32_t>(here);
@@ -175,9 +175,9 @@ class Tun final : public SlotSource<TunSource> {
   std::uint32_t mtu_;
   TunDevice device_;
   Expectation expected_;
-  std::vector<std::uint32_t> placed_;  ///< What was placed of each packet of a burst.
+  std::vector<std::uint32_t> placed_;  ///< Bytes of each packet of a burst that went to the expected place.
   std::size_t placed_count_ = 0;
-  mutable std::uint64_t drops_ = 0;  ///< The device's count, which ends with it.
+  mutable std::uint64_t drops_ = 0;  ///< The device's drop count, which is lost with the device.
   bool deleted_ = false;
 };
 

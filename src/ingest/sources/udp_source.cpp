@@ -21,7 +21,7 @@ constexpr std::size_t kReceiveBurst = 64;
 constexpr std::size_t kMergedMost = 65535;
 constexpr int kUdpGro = 104;  ///< UDP_GRO of linux/udp.h, which older headers lack.
 
-/// What the kernel says about a datagram: the size of merged ones, and how many were dropped so far.
+/// The kernel's control messages for a datagram: the size of merged datagrams, and the drops so far.
 union Control {
   cmsghdr aligned;
   std::array<std::byte, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t))> bytes;
@@ -67,7 +67,7 @@ class Udp final : public SlotSource<UdpSource> {
     set(socket_.get(), SOL_SOCKET, SO_RXQ_OVFL, 1, "enabling the drop counter of a UDP socket");
     if (options.merge) {
       const int one = 1;
-      // A kernel before 5.0 does not merge, and every datagram comes alone.
+      // Kernels before 5.0 do not merge: every datagram then comes alone.
       (void)::setsockopt(socket_.get(), IPPROTO_UDP, kUdpGro, &one, sizeof one);
     }
     if (!options.multicast_group.empty()) {
@@ -177,7 +177,7 @@ class Udp final : public SlotSource<UdpSource> {
   std::array<mmsghdr, kReceiveBurst> messages_{};
   std::array<iovec, kReceiveBurst> vectors_{};
   std::array<Control, kReceiveBurst> controls_{};
-  std::array<sockaddr_in6, kReceiveBurst> senders_{};  ///< Or the shorter addresses of IPv4.
+  std::array<sockaddr_in6, kReceiveBurst> senders_{};  ///< IPv4 addresses are shorter and use only the beginning.
 };
 
 }  // namespace

@@ -25,8 +25,7 @@ struct DatagramConfig {
   std::uint32_t part_offset = 0;
   std::uint32_t part_width = 0;
   std::uint64_t group_bytes = 0;
-  /// Bytes of every datagram that do not go into the frame; kBehindNumber: all bytes up to the end of its number and
-  /// part.
+  /// Bytes of every datagram that do not go into the frame; kBehindNumber: all up to the end of its number and part.
   std::uint32_t header_bytes = kBehindNumber;
   std::uint32_t payload_bytes =
       0;  ///< Most bytes of a datagram that go into the frame. Its place in the stream is its number times this.

@@ -61,8 +61,7 @@ class MessageFraming {
  public:
   HEADRACE_HD explicit MessageFraming(const LengthPrefix& prefix) : prefix_(prefix) {}
 
-  /// The stream offset at which the next part must begin. Bytes below it belong to the previous body and may be
-  /// skipped.
+  /// Where the next part must begin in the stream. Bytes below it belong to the previous body and may be skipped.
   [[nodiscard]] HEADRACE_HD std::uint64_t wanted() const { return begin_ + header_filled_; }
   /// True once a message was longer than body_max, or gave a length that counts the header and is shorter. No message
   /// follows, because the beginning of the next one is not known.
