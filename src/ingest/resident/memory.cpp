@@ -51,7 +51,7 @@ void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions
   }
 }
 
-/// Deals arrays out of one block. Those of different writers share no line.
+/// Carves arrays out of one block. Arrays never share a cache line, because they may have different writers.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
@@ -72,10 +72,10 @@ class Carver {
   std::size_t at_ = 0;
 };
 
-/// Those of streams that have ended may still have to close.
+/// More than one per stream: connections of ended streams may still have to close.
 std::uint32_t tcp_connections(const ResidentOptions& options) noexcept { return 2 * options.connections; }
 
-/// The bytes that it takes; from a null base, nothing but that.
+/// Lays out the host's block at `base` and returns its size; with a null base, only the size.
 std::size_t lay_out_host(View& view, const ResidentOptions& options, std::byte* base) {
   Carver carver(base);
   carver.take(view.host, kHostWords);
@@ -133,7 +133,7 @@ void check(const FrameOptions& frames, std::uint32_t frames_max) {
 Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream) {
   ingest::check(options.tcp);
   check(device, ring, layer, options);
-  View on_host;  // of what the device's memory begins with
+  View on_host;  // the initial contents of the device's memory
   std::byte* tcp = nullptr;
   host_ = Buffer(device, MemoryKind::mapped, lay_out_host(view_, options, nullptr));
   const Buffer image(device, MemoryKind::pinned, lay_out_device(view_, options, nullptr, tcp));
@@ -144,7 +144,7 @@ Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOpt
   lay_out_device(on_host, options, image.data(), tcp);
   make_tcp_state(tcp, tcp_connections(options), options.tcp);
   std::fill_n(on_host.streams, options.connections, kNoStream);
-  // Copied, not filled: a kernel that fills could wait for blocks that another resident kernel holds.
+  // Copied, not filled: a fill kernel could wait for blocks that another resident kernel holds.
   stream.copy(device_.data(), image.data(), image.bytes()).or_throw("preparing resident control");
   stream.wait().or_throw("preparing resident control");
   lay_out_host(view_, options, host_.data());
