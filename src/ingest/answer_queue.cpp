@@ -7,18 +7,18 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Whether the connection is that of the stream, and something may be said on it.
+/// True if the connection belongs to the stream and this side may still send on it.
 bool speaks(const TcpConnection& connection, std::uint32_t stream) noexcept {
   return connection.state != TcpState::unused && connection.stream == stream && !connection.closes;
 }
 
 }  // namespace
 
-/// What waits of a stream; null where nothing can be said on it.
+/// The stream's waiting answer; null if nothing can be sent on the stream.
 AnswerQueue::Answer* AnswerQueue::of(const TcpView& view, std::uint32_t stream) {
   const auto known = std::ranges::find(answers_, stream, &Answer::stream);
   if (known != answers_.end()) return &*known;
-  // Streams that have ended are in no table, but their connection may still be answered.
+  // A stream that has ended is in no table, but its connection may still accept answers.
   const std::span connections(view.connections, view.shared->connection_count);
   const auto found = std::ranges::find_if(connections, [&](const auto& one) { return speaks(one, stream); });
   if (found == connections.end()) return nullptr;
@@ -45,7 +45,7 @@ void AnswerQueue::hand_on(TcpSequencer& sequencer, const TcpView& view) {
   std::erase_if(answers_, [&](Answer& answer) { return hand_on(answer, sequencer, view); });
 }
 
-/// True once it is all with the sequencer, or never will be.
+/// True once the sequencer has all of it, or never will.
 bool AnswerQueue::hand_on(Answer& answer, TcpSequencer& sequencer, const TcpView& view) const {
   const TcpConnection& connection = view.connections[answer.connection];
   const std::size_t left = answer.bytes.size() - answer.given;

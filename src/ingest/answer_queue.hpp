@@ -10,17 +10,17 @@
 
 namespace headrace::ingest {
 
-/// What is to be said on connections and does not fit into what the sequencer keeps of each.
+/// Answers that do not fit into the send buffer that the sequencer has for each connection.
 class AnswerQueue {
  public:
-  /// @param waiting  bytes that wait, which are taken off it when the sequencer has them, or nobody will.
+  /// @param waiting  bytes that wait. The queue subtracts bytes once the sequencer has them, or once they are dropped.
   explicit AnswerQueue(std::atomic<std::size_t>& waiting) noexcept : waiting_(waiting) {}
 
-  /// Behind what waits of the stream already.
+  /// Queues bytes after those that already wait for the stream.
   void add(const TcpView& view, std::uint32_t stream, std::vector<std::byte> bytes);
-  /// FIN behind what waits.
+  /// Queues a FIN after the waiting bytes.
   void close(const TcpView& view, std::uint32_t stream);
-  /// Hands on what there is room for, and forgets connections that are no more.
+  /// Gives the sequencer what it has room for, and forgets connections that no longer exist.
   void hand_on(TcpSequencer& sequencer, const TcpView& view);
 
  private:
@@ -29,7 +29,7 @@ class AnswerQueue {
     std::uint32_t connection = 0;
     bool closes = false;
     std::vector<std::byte> bytes{};
-    std::size_t given = 0;  ///< Those of `bytes` that were given.
+    std::size_t given = 0;  ///< Bytes of `bytes` that the sequencer has.
   };
 
   [[nodiscard]] Answer* of(const TcpView& view, std::uint32_t stream);

@@ -6,15 +6,15 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Smaller bursts are of senders that wait for answers, or cost too little to be worth a sleep.
+/// Smaller bursts come from senders that wait for answers, or cost too little for a sleep to pay off.
 constexpr double kBulkBytes = 32 << 10;
-/// Bursts that are further apart are not worth a sleep, or follow a stall.
+/// Bursts that are further apart follow a stall, or are too rare for a sleep to pay off.
 constexpr Duration kSoon = std::chrono::microseconds(300);
 constexpr double kGrowth = 1.5;
 constexpr double kRateKept = 0.85;
 constexpr double kWeight = 1.0 / 64;
-/// A try at sleeping takes so many bursts. One costs a sender that waits for acknowledgements some 2% of its rate when
-/// it is made after the longest time awake.
+/// A trial of sleeping takes this many bursts. After the longest time awake, a trial costs a sender that waits for
+/// acknowledgements about 2% of its rate.
 constexpr std::uint32_t kTry = 64;
 constexpr std::uint32_t kTryMost = 512;
 constexpr std::uint32_t kAwakeMost = 8192;
@@ -54,7 +54,7 @@ void Coalescing::judge(std::uint64_t bytes, Duration since) noexcept {
   } else if (pause_ > Duration{}) {
     slept_.add(bytes, since);
     if (++bursts_ < kTry || sleeping_gains()) return;
-    // What was worth it for long may be so again soon; what never was is tried less and less often.
+    // If sleeping paid off for long, it is tried again soon; if it never did, it is tried less and less often.
     awake_most_ = bursts_ > kTryMost ? kFirstTryAfter : std::min(2 * awake_most_, kAwakeMost);
     sleeping_ = false;
     bursts_ = 0;

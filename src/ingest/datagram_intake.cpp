@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint32_t kDatagramPieces = 4096;
 constexpr std::uint32_t kFrames = 256;
-/// So long datagrams may wait to be copied, where they fill no frame.
+/// How long datagrams may wait to be copied if they do not fill a frame.
 constexpr Duration kGather = std::chrono::milliseconds(1);
-/// So long after the consumer has made space it is believed to make more.
+/// For this long after the consumer made space, it is expected to make more.
 constexpr std::uint64_t kPatience = 200'000'000;
 
-/// Numbered datagrams of several senders, a stream each. The datagrams of a sender are taken in their order of arrival:
-/// behind one that waits for space, others wait in the ring, while those of other senders go on.
+/// Numbered datagrams of several senders, each with a stream. It processes the datagrams of a sender in their order of
+/// arrival: if one waits for space, later ones of the same sender wait in the ring; other senders continue.
 class DatagramIntake final : public HostIntake {
  public:
   DatagramIntake(const IntakeParts& parts, const DatagramReception& datagrams, std::uint32_t frame_count)
@@ -42,8 +42,8 @@ class DatagramIntake final : public HostIntake {
     output_.frames_max = kFrames;
   }
 
-  /// While half of the ring waits and the consumer makes space, nothing is taken from a source that does not wait
-  /// either: the kernel keeps what comes meanwhile.
+  /// None while datagrams wait for space, if the source can wait. From other sources none while half of the ring waits
+  /// and the consumer makes space: the kernel's buffer holds what arrives meanwhile.
   [[nodiscard]] std::size_t room(std::size_t most) const override {
     const bool full = waits_ ? is_waiting() : progresses() && waits_too_long();
     return full ? 0 : most;
@@ -85,7 +85,7 @@ class DatagramIntake final : public HostIntake {
         sequencer(*stream).set_limit(limit);
       }
       if (!stream->waiting.empty()) go_on(*stream, true);
-      // What waits in the source may be what a frame lacks: then it is this side that is late.
+      // Packets that still wait in the source may be those that a frame lacks: then this side is late, not the sender.
       const bool current = drained && !waits_ && stream->waiting.empty();
       if (current && now >= sequencer(*stream).next_deadline()) sequencer(*stream).tick();
     }
@@ -116,7 +116,7 @@ class DatagramIntake final : public HostIntake {
     return deadline;
   }
 
-  void obey(StreamRequest /*request*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
+  void obey(StreamRequest /*request*/, std::uint64_t /*now*/) override {}  // datagrams have no connection to answer
 
   void end(std::uint64_t now) override { end_all(StreamEnd::finished, now); }
   void give_up() noexcept override {
@@ -162,10 +162,10 @@ class DatagramIntake final : public HostIntake {
     stream->waiting.push_back(left);
   }
 
-  /// The stream of who sent these; null where there is none, which is counted.
+  /// The stream of the sender of these datagrams; null, and counted, if it cannot have one.
   [[nodiscard]] DatagramStream* stream_of(const DatagramRun& run, std::uint64_t received_ns) {
     if (DatagramStream* const known = streams_.find(run.flow)) return known;
-    // Whoever sends nothing that fits gets no place.
+    // A sender gets no place before it sends a datagram that fits.
     if (const ParseResult fits = DatagramSequencer::fit(config_, parts_.ring.buffer().data() + run.at, run.next());
         fits != ParseResult::ok) {
       refuse(fits);
@@ -184,7 +184,7 @@ class DatagramIntake final : public HostIntake {
     return added;
   }
 
-  /// Ends the stream that was silent for longest, where that is long enough.
+  /// Ends the stream that has been silent longest, if that is long enough.
   [[nodiscard]] bool retire_idle(std::uint64_t received_ns) {
     if (received_ns < idle_look_at_) return false;
     DatagramStream* const idlest = streams_.idlest();
@@ -196,7 +196,7 @@ class DatagramIntake final : public HostIntake {
     return true;
   }
 
-  /// Takes the datagrams of a run, as far as there is space; false where some are left, which have to wait.
+  /// Takes the datagrams of a run as far as there is space. False if some are left and have to wait.
   [[nodiscard]] bool feed(DatagramStream& stream, WaitingRun& left, bool may_wait) {
     const std::byte* const ring = parts_.ring.buffer().data();
     do {
@@ -223,7 +223,7 @@ class DatagramIntake final : public HostIntake {
     return true;
   }
 
-  /// The sender has begun anew with its suspect and the first datagram of `left`: both go to another stream.
+  /// Begins another stream: the sender has restarted with its suspect and the first datagram of `left`.
   [[nodiscard]] bool begin_anew(DatagramStream& stream, const WaitingRun& left) {
     const DatagramSuspect suspect = stream.view().shared->suspect;
     const WaitingRun first{.run = {suspect.at, suspect.length, suspect.length, stream.sender},
@@ -239,14 +239,14 @@ class DatagramIntake final : public HostIntake {
     return true;
   }
 
-  /// Opens the stream in the table. False where its datagrams have to wait for that, or where there is no_memory_.
+  /// Opens the stream in the table. False if its datagrams have to wait for that, or if no_memory_.
   [[nodiscard]] bool open(DatagramStream& stream) {
     if (no_memory_ || (stream.before && parts_.streams.find(*stream.before))) return false;
     if (!parts_.streams.open(stream.number, 0, stream.sender)) {
       no_memory_ = !parts_.streams.may_open_later();
       const bool others = std::any_of(streams_.begin(), streams_.end(), [](const auto& one) { return !!one->place; });
       if (no_memory_ && !others) {
-        throw DeviceError(Errc::out_of_memory, "there is no memory for the frames of datagrams");
+        throw DeviceError(Errc::out_of_memory, "there is not enough memory for the frames of a stream of datagrams");
       }
       return false;
     }
@@ -255,7 +255,7 @@ class DatagramIntake final : public HostIntake {
     return true;
   }
 
-  /// Takes what waits, in order.
+  /// Takes the waiting datagrams, in order.
   void go_on(DatagramStream& stream, bool may_wait) {
     while (!stream.waiting.empty()) {
       WaitingRun left = stream.waiting.front();
@@ -266,7 +266,7 @@ class DatagramIntake final : public HostIntake {
     }
   }
 
-  /// The stream's frames are closed, and so is the stream.
+  /// Closes the stream's frames and ends the stream.
   void end_stream(DatagramStream& stream, StreamEnd why) {
     if (!stream.place) return;
     while (!sequencer(stream).finish()) drain();
@@ -290,16 +290,16 @@ class DatagramIntake final : public HostIntake {
     wait();
   }
 
-  /// Where the ring is full of what waits, the oldest of it goes.
+  /// Frees slots when waiting datagrams fill the ring: drops suspects and, without progress of the consumer, old ones.
   void free_slots() {
     if (waits_ && is_waiting()) return;  // the consumer makes space
     for (const auto& stream : streams_) sequencer(*stream).drop_suspect();
     drop_what_waits_too_long();
   }
 
-  /// Whether the consumer has made space lately.
+  /// True if the consumer has made space lately.
   [[nodiscard]] bool progresses() const { return now_ - progress_at_ < kPatience; }
-  /// Whether a datagram waits that came half a ring ago.
+  /// True if a datagram waits that came half a ring ago.
   [[nodiscard]] bool waits_too_long(const DatagramStream& stream) const {
     const std::uint64_t end = parts_.ring.published();
     return !stream.waiting.empty() && end - stream.waiting.front().position > parts_.ring.slot_count() / 2;
@@ -308,7 +308,7 @@ class DatagramIntake final : public HostIntake {
     return std::any_of(streams_.begin(), streams_.end(), [this](const auto& one) { return waits_too_long(*one); });
   }
 
-  /// A consumer that makes no space keeps no more than half of the ring of a source that does not wait.
+  /// If the consumer makes no space, waiting datagrams may keep at most half of the ring, unless the source can wait.
   void drop_what_waits_too_long() {
     if (waits_ || progresses()) return;
     for (const auto& stream : streams_) {
@@ -322,7 +322,7 @@ class DatagramIntake final : public HostIntake {
     }
   }
 
-  /// The position of the ring below which no slot is needed once what was placed is copied.
+  /// The ring position below which no slot is needed once all placed datagrams are copied.
   [[nodiscard]] std::uint64_t ring_end() const {
     std::uint64_t end = drained_to_;
     for (const auto& stream : streams_) end = std::min(end, stream->oldest_position().value_or(end));
@@ -359,15 +359,15 @@ class DatagramIntake final : public HostIntake {
   DatagramOutput output_;
   DatagramStreams streams_;
   std::vector<DatagramStream*> by_place_;
-  bool no_memory_ = false;  ///< For another stream's frames, as long as none ends.
+  bool no_memory_ = false;  ///< There is no memory for another stream's frames until a stream ends.
   std::uint32_t next_number_ = 0;
   std::uint64_t now_ = 0;
-  std::uint64_t gathered_at_ = 0;   ///< When the first datagram came that may not be copied yet; 0: all are.
-  bool closed_ = false;             ///< A frame was closed since, which the consumer waits for.
-  std::uint64_t progress_at_ = 0;   ///< When the consumer last made space, or something began to wait for it.
-  std::uint64_t drained_to_ = 0;    ///< Ring positions below have been looked at.
-  std::uint64_t idle_look_at_ = 0;  ///< No stream is idle before.
-  DatagramCounters counted_;        ///< The counts of packets, and of streams that are no more.
+  std::uint64_t gathered_at_ = 0;   ///< When the first datagram came that may not have been copied; 0: all have.
+  bool closed_ = false;             ///< A frame was closed since then; the consumer waits for it.
+  std::uint64_t progress_at_ = 0;   ///< When the consumer last made space, or a datagram began to wait for it.
+  std::uint64_t drained_to_ = 0;    ///< Ring positions below this have been processed.
+  std::uint64_t idle_look_at_ = 0;  ///< No stream is idle before this time.
+  DatagramCounters counted_;        ///< Counts of packets and of ended streams.
   std::uint64_t refused_[kParseResults] = {};
 };
 

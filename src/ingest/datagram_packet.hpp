@@ -11,15 +11,14 @@
 
 namespace headrace::ingest {
 
-/// The datagrams of one packet: one, or several of equal size where the kernel has merged them, of which the last may
-/// be shorter.
+/// The datagrams of one packet: one, or several of equal size if the kernel merged them. The last may be shorter.
 struct DatagramRun {
-  std::uint64_t at = 0;      ///< Ring offset of the next one's first byte.
-  std::uint32_t length = 0;  ///< Bytes of all that are left.
-  std::uint32_t each = 0;    ///< Bytes of one.
-  Flow flow;                 ///< Its sender; of version 0 where that is not known.
+  std::uint64_t at = 0;      ///< Ring offset of the next datagram's first byte.
+  std::uint32_t length = 0;  ///< Bytes of all datagrams that are left.
+  std::uint32_t each = 0;    ///< Bytes of one datagram.
+  Flow flow;                 ///< The sender; Flow::version is 0 if it is not known.
 
-  /// Bytes of the next one.
+  /// Bytes of the next datagram.
   [[nodiscard]] HEADRACE_HD std::uint32_t next() const { return length < each ? length : each; }
   HEADRACE_HD void skip(std::uint32_t bytes) {
     at += bytes;
@@ -27,8 +26,8 @@ struct DatagramRun {
   }
 };
 
-/// Finds the datagrams of a packet, or says why it has none for this configuration. Packets without headers have no
-/// flow; raw packets have one only where they are UDP over IP all the same.
+/// Finds the datagrams of a packet, or returns why it has none for this configuration. Packets without headers have no
+/// flow; raw packets have one only if they happen to be UDP over IP.
 [[nodiscard]] HEADRACE_HD inline ParseResult find_datagrams(const std::byte* ring, const Packet& packet, Layer layer,
                                                             const DatagramConfig& config, DatagramRun& run) {
   if (packet.truncated) return ParseResult::snapped;

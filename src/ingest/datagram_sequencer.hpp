@@ -10,8 +10,8 @@
 
 namespace headrace::ingest {
 
-/// Where a DatagramSequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to
-/// 0. Several sequencers may share them, each naming its stream.
+/// The output of a DatagramSequencer: arrays of the caller, which empties them by setting the counts to 0. Several
+/// sequencers may share them; each names its stream.
 struct DatagramOutput {
   Piece* pieces = nullptr;
   ClosedFrame* frames = nullptr;
@@ -19,24 +19,24 @@ struct DatagramOutput {
   std::uint32_t frames_max = 0;
   std::uint32_t piece_count = 0;
   std::uint32_t frame_count = 0;
-  std::uint32_t stream = 0;  ///< What pieces and frames say of theirs.
+  std::uint32_t stream = 0;  ///< The stream of new pieces and frames.
 };
 
-/// What became of a datagram.
+/// The result for a datagram.
 enum class Taken : std::uint8_t {
   done,     ///< It was given its place, or dropped and counted.
-  suspect,  ///< Its number is far from all others. It is kept as suspect(), and its slot with it, until another one
-            ///< says what it was; one that was kept before has been dropped.
-  room,     ///< The output is full: to be given again once that was emptied.
-  space,    ///< Its frame has no space: to be given again after set_limit().
-  restart   ///< It confirms suspect(): the sender has begun anew with the two. They belong to another stream.
+  suspect,  ///< Its number is far from all others. It stays as suspect(), in its slot, until another datagram confirms
+            ///< or refutes it. An earlier suspect has been dropped.
+  room,     ///< The output is full: pass the datagram again once the output is empty.
+  space,    ///< Its frame has no space: pass the datagram again after set_limit().
+  restart   ///< It confirms suspect(): the sender has restarted with the two. They belong to another stream.
 };
 
-/// Puts the numbered datagrams of one sender at their places, whatever order they come in: a datagram's number is its
-/// place. Frames are closed in order: when every datagram is there, when they are old, or when a datagram comes for a
-/// frame beyond the window. A frame that is closed for its age while the sender pauses is cut behind its last datagram,
-/// and the next one goes on from there, up to the end of the same frame_packets. A short-lived object over lasting
-/// state, used by one thread at a time, of the host or of a device; nothing it does allocates, waits or fails.
+/// Puts the numbered datagrams of one sender at their places in any order of arrival: a datagram's number is its place.
+/// Frames are closed in order: when every datagram is there, when they are old, or when a datagram comes for a frame
+/// beyond the window. A frame that is closed for its age while the sender pauses is cut after its last datagram, and
+/// the next frame continues from there, up to the end of the same frame_packets. This is a short-lived object over
+/// lasting state, used by one thread at a time, on the host or a device. It never allocates, waits or fails.
 class DatagramSequencer {
  public:
   /// @param ring  where ring offsets count from.
@@ -45,7 +45,7 @@ class DatagramSequencer {
                                 std::uint64_t now)
       : view_(view), shared_(*view.shared), ring_(ring), output_(output), now_(now) {}
 
-  /// Whether a datagram of this length has a number and a place: `ok`, `no_number`, `too_long` or `no_place`.
+  /// Checks that a datagram of this length has a number and a place: `ok`, `no_number`, `too_long` or `no_place`.
   [[nodiscard]] HEADRACE_HD static ParseResult fit(const DatagramConfig& config, const std::byte* datagram,
                                                    std::uint32_t length) {
     if (length < config.header()) return ParseResult::no_number;
@@ -55,7 +55,7 @@ class DatagramSequencer {
     return part % config.payload_bytes == 0 && part < config.group_bytes ? ParseResult::ok : ParseResult::no_place;
   }
 
-  /// The datagram of `length` bytes at `at` of the ring, which fits. Without space it is dropped unless it `may_wait`.
+  /// Takes the datagram of `length` bytes at ring offset `at`, which fits. Drops it without space unless may_wait.
   [[nodiscard]] HEADRACE_HD Taken take(std::uint64_t at, std::uint32_t length, bool may_wait) {
     const DatagramConfig& config = shared_.config;
     const std::uint64_t number = place_of(config, ring_ + at);
@@ -75,15 +75,15 @@ class DatagramSequencer {
   }
 
   [[nodiscard]] HEADRACE_HD const DatagramSuspect& suspect() const { return shared_.suspect; }
-  /// Nothing has confirmed it: it is dropped, and its slot is free.
+  /// Drops a suspect that nothing has confirmed; its slot is free.
   HEADRACE_HD void drop_suspect() {
     if (!shared_.suspect.valid) return;
     ++(shared_.suspect.behind ? shared_.counters.late : shared_.counters.far);
     shared_.suspect.valid = false;
   }
 
-  /// Frames below `frame` have space, and nobody needs the presence of earlier ones in the same place any more; never
-  /// less than said before.
+  /// Says that frames below `frame` have space, and that the presence bits of earlier frames in the same places are no
+  /// longer needed. The limit never decreases.
   HEADRACE_HD void set_limit(std::uint64_t frame) { shared_.frame_limit = greater(shared_.frame_limit, frame); }
 
   /// Closes frames that are old, and those before them. Frames that the output has no room for stay open.
@@ -100,7 +100,7 @@ class DatagramSequencer {
     close_complete();
   }
 
-  /// When tick() has something to do; the largest number where no frame is open.
+  /// When tick() has something to do; the largest number if no frame is open.
   [[nodiscard]] HEADRACE_HD std::uint64_t next_deadline() const {
     std::uint64_t deadline = ~std::uint64_t{0};
     if (shared_.suspect.valid) deadline = shared_.suspect.came_at + shared_.config.timeout;
@@ -110,7 +110,7 @@ class DatagramSequencer {
     return deadline;
   }
 
-  /// Nothing more will come: closes every frame that has datagrams, the last one behind its last byte. False where the
+  /// Ends the stream: closes every frame that has datagrams, and cuts the last one after its last byte. False if the
   /// output has no room for all.
   [[nodiscard]] HEADRACE_HD bool finish() {
     drop_suspect();
@@ -118,7 +118,7 @@ class DatagramSequencer {
     return base_at() >= shared_.end;
   }
 
-  /// Bytes of the stream so far: up to the last byte that came, or up to the last frame that was closed beyond it.
+  /// Bytes of the stream so far: up to the last byte that came, or to the end of a closed frame beyond it.
   [[nodiscard]] HEADRACE_HD std::uint64_t stream_bytes() const {
     const std::uint64_t payload = shared_.config.payload_bytes;
     if (shared_.end < base_at() || shared_.end == 0) return base_at() * payload;
@@ -129,7 +129,7 @@ class DatagramSequencer {
   [[nodiscard]] HEADRACE_HD static std::uint64_t part_of(const DatagramConfig& config, const std::byte* datagram) {
     return load_number(datagram + config.part_offset, config.part_width, config.big_endian);
   }
-  /// Counts datagrams of payload_bytes.
+  /// A datagram's place in the sender's stream, in units of payload_bytes.
   [[nodiscard]] HEADRACE_HD static std::uint64_t place_of(const DatagramConfig& config, const std::byte* datagram) {
     const std::uint64_t number = load_number(datagram + config.number_offset, config.number_width, config.big_endian);
     if (config.part_width == 0) return number;
@@ -140,7 +140,7 @@ class DatagramSequencer {
   }
   [[nodiscard]] HEADRACE_HD bool has_room() const { return output_.frame_count < output_.frames_max; }
 
-  /// The position of the first place that is not closed.
+  /// The position of the first place in an open frame.
   [[nodiscard]] HEADRACE_HD std::uint64_t base_at() const {
     return shared_.base_cut * shared_.config.frame_packets + shared_.base_slot;
   }
@@ -148,12 +148,12 @@ class DatagramSequencer {
   [[nodiscard]] HEADRACE_HD std::uint32_t packets_of_base() const {
     return shared_.config.frame_packets - shared_.base_slot;
   }
-  /// Places of the oldest open frame up to the last datagram of the stream; all where that lies behind it.
+  /// Places of the oldest open frame up to the stream's last datagram; all of them if that lies beyond the frame.
   [[nodiscard]] HEADRACE_HD std::uint32_t known_packets() const {
     const std::uint64_t known = greater(shared_.end, base_at()) - base_at();
     return static_cast<std::uint32_t>(lesser(known, packets_of_base()));
   }
-  /// The frame of a position that is not closed, and its place in it.
+  /// The open frame of a position, and its place in that frame.
   HEADRACE_HD void find(std::uint64_t position, std::uint64_t& frame, std::uint64_t& slot) const {
     const std::uint64_t ahead = position / shared_.config.frame_packets - shared_.base_cut;
     frame = shared_.base + ahead;
@@ -167,7 +167,7 @@ class DatagramSequencer {
     return (view_.presence_of(frame)[slot / 64] >> (slot % 64) & 1) != 0;
   }
 
-  /// When an open frame is old enough to be closed.
+  /// The time at which an open frame is old enough to be closed.
   [[nodiscard]] HEADRACE_HD std::uint64_t due(std::uint64_t frame) const {
     const DatagramFrame& open = frame_at(frame);
     const std::uint64_t old = open.first_at + shared_.config.timeout;
@@ -230,7 +230,7 @@ class DatagramSequencer {
     if (payload < shared_.config.payload_bytes) ++shared_.counters.short_payloads;
   }
 
-  /// Whether a number may be one that others of this side of the last long gap have overtaken.
+  /// True if later datagrams, beyond the last long gap, may have overtaken this number.
   [[nodiscard]] HEADRACE_HD bool is_before_gap(std::uint64_t number) const {
     const std::int64_t distance = distance_of(number, shared_.gap_from);
     const auto near = static_cast<std::int64_t>(shared_.config.backward_packets);
@@ -255,14 +255,14 @@ class DatagramSequencer {
     if (shared_.highest_at != 0) shared_.gap_at = now_;
   }
 
-  /// How far a number is from another one: the shorter way round.
+  /// The distance from one number to another, the shorter way around.
   [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number, std::uint64_t from) const {
-    const std::uint32_t unused = (8 - shared_.config.place_width()) % 8 * 8;  // of 64 bits
+    const std::uint32_t unused = (8 - shared_.config.place_width()) % 8 * 8;  // bits of the 64
     return static_cast<std::int64_t>((number - from) << unused) >> unused;
   }
 
-  /// Two numbers near each other and far from all others: the sender has begun anew (RFC 3550 A.1). One alone is a
-  /// mistake, a forgery, or late.
+  /// Two numbers near each other and far from all others mean that the sender has restarted (RFC 3550 A.1). A single
+  /// one is a mistake, a forgery, or late.
   [[nodiscard]] HEADRACE_HD Taken doubt(std::uint64_t at, std::uint32_t length, std::uint64_t number, bool behind) {
     DatagramSuspect& suspect = shared_.suspect;
     if (suspect.valid) {
@@ -279,8 +279,8 @@ class DatagramSequencer {
     while (frame_at(shared_.base).present == packets_of_base() && has_room()) close(packets_of_base(), false);
   }
 
-  /// Closes the oldest frame, which has so many places; `ends`: the stream ends with it, and so does the frame behind
-  /// its last byte. Requires: has_room().
+  /// Closes the oldest frame, which has `packets` places. `ends`: the stream ends in this frame, which is cut after its
+  /// last byte. Requires: has_room().
   HEADRACE_HD void close(std::uint32_t packets, bool ends) {
     const DatagramConfig& config = shared_.config;
     DatagramFrame& open = frame_at(shared_.base);

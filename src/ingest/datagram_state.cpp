@@ -64,11 +64,11 @@ DatagramConfig checked(const DatagramConfig& config) {
   require(part == 0 || (config.part_offset <= 65535 && config.header() >= config.part_offset + part), kWhat,
           "header_bytes", config.header(), "part_offset + part_width to 65,535");
   require(part == 0 ? config.group_bytes == 0 : config.group_bytes >= 1 && config.group_bytes <= kGroupBytesMost, kWhat,
-          "group_bytes", config.group_bytes, "1 to 2^40 with a part, and else 0");
+          "group_bytes", config.group_bytes, "1 to 2^40 with part_width, and 0 without it");
   require(config.payload_bytes >= 1 && config.payload_bytes <= 65535, kWhat, "payload_bytes", config.payload_bytes,
-          "1 to 65,535: set it to the bytes that a datagram has behind its header");
+          "1 to 65,535: set it to the number of bytes after the header of a datagram");
   require(config.frame_packets >= 1, kWhat, "frame_packets", config.frame_packets,
-          "1 or more: set it to the datagrams that make a frame");
+          "1 or more: set it to the number of datagrams in a frame");
   require(config.window_frames >= 1 && config.window_frames <= kWindowFramesMax, kWhat, "window_frames",
           config.window_frames, "1 to 1,048,576");
   // Half of all numbers, or an early one could not be told from a late one.
@@ -76,8 +76,8 @@ DatagramConfig checked(const DatagramConfig& config) {
   const std::uint64_t window = std::uint64_t{config.window_frames} * config.frame_packets;
   if (window > half) {
     throw UsageError(fmt::format(
-        "datagrams: {} frames of {} datagrams each are open at once, and numbers of {} bytes "
-        "tell {} apart at most: take frames of {} datagrams or fewer",
+        "datagrams: a window of {} frames of {} datagrams each is too large, because sequence numbers of {} bytes "
+        "distinguish at most {} datagrams; use frames of at most {} datagrams",
         config.window_frames, config.frame_packets, config.place_width(), half, half / config.window_frames));
   }
   DatagramConfig made = config;
@@ -86,9 +86,9 @@ DatagramConfig checked(const DatagramConfig& config) {
     made.forward_packets = std::max(forward_default(config.place_width()), 4 * config.group_packets());
   if (made.backward_packets == 0) made.backward_packets = std::min(kBackward, half / 2);
   require(made.forward_packets < half, kWhat, "forward_packets", made.forward_packets,
-          "below half of the numbers there are");
+          "less than half the number of sequence numbers");
   require(made.backward_packets < half, kWhat, "backward_packets", made.backward_packets,
-          "below half of the numbers there are");
+          "less than half the number of sequence numbers");
   return made;
 }
 

@@ -11,19 +11,19 @@
 
 namespace headrace::ingest {
 
-/// The senders of numbered datagrams that have a stream, found by their flow. Iterates in order of arrival.
+/// The senders of numbered datagrams that have a stream, by flow. Iterates in order of arrival.
 class DatagramStreams {
  public:
-  /// The stream of a sender; null where it has none.
+  /// The stream of a sender; null if it has none.
   [[nodiscard]] DatagramStream* find(const Flow& sender) {
     if (last_ != nullptr && same_flow(last_->sender, sender)) return last_;
     const auto known = by_flow_.find(sender);
     return known == by_flow_.end() ? nullptr : last_ = known->second;
   }
-  /// Adds a sender that has no stream yet; null where there is no memory for it. Parameters are DatagramStream's.
+  /// Adds a sender that has no stream yet; null if there is no memory for it. The parameters are DatagramStream's.
   [[nodiscard]] DatagramStream* add(const Flow& sender, const DatagramConfig& config, std::uint32_t frame_count,
                                     std::uint32_t number);
-  /// The stream that was silent for longest; null where there are none.
+  /// The stream that has been silent longest; null if there are none.
   [[nodiscard]] DatagramStream* idlest() const noexcept;
   void remove(const DatagramStream& stream);
 
@@ -45,7 +45,8 @@ class DatagramStreams {
 
   std::vector<std::unique_ptr<DatagramStream>> streams_;
   std::unordered_map<Flow, DatagramStream*, FlowHash, SameFlow> by_flow_;
-  DatagramStream* last_ = nullptr;  ///< The stream of the last datagram: most come in runs.
+  DatagramStream* last_ =
+      nullptr;  ///< The stream that was found last, because datagrams of a sender mostly come in runs.
 };
 
 }  // namespace headrace::ingest

@@ -4,7 +4,7 @@
 
 namespace headrace::ingest {
 
-/// The deadline of what waits for nothing: later than every time.
+/// "No deadline": later than every time.
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 }  // namespace headrace::ingest

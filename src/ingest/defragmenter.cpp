@@ -14,7 +14,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::size_t kMemoryMost = 4 * kMiB;
-/// What a datagram takes besides its bytes, about.
+/// Approximate memory of a datagram besides its bytes.
 constexpr std::size_t kOverhead = 512;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kTime4 = 30 * kSecond;
@@ -33,7 +33,7 @@ constexpr std::uint8_t kDestination = 60;
 
 }  // namespace
 
-/// A quick look, which nearly every packet ends at. True does not say that it is one.
+/// A quick check that rules out nearly every packet. True does not prove that the packet is a fragment.
 bool Defragmenter::may_be_fragment(const std::byte* bytes, const Packet& packet, Layer layer) noexcept {
   constexpr std::size_t kEthernet = 14;
   const std::size_t at = layer == Layer::ethernet ? kEthernet : 0;
@@ -130,7 +130,7 @@ bool Defragmenter::take(Packet& packet, const Fragment& fragment, const Ring& ri
   now_ = std::max(now_, packet.received_ns);
   drop_old(now_);
   const std::byte* const bytes = ring.buffer().data() + packet.ring_offset;
-  if (fragment.begin == 0 && !fragment.more) {  // atomic (RFC 6946): nothing else belongs to it
+  if (fragment.begin == 0 && !fragment.more) {  // atomic (RFC 6946): it has no other fragments
     Datagram whole{.key = fragment.key, .four = false, .first = fragment, .headers = {}, .parts = {}, .end = {}};
     add(whole, fragment, bytes);
     whole.verified = packet.checksum_verified;
@@ -202,7 +202,7 @@ void Defragmenter::refuse(Datagram& datagram) {
   datagram.end.reset();
 }
 
-/// Puts the datagram into the slot of the packet. False where it does not fit, or is longer than IP can say.
+/// Writes the datagram into the slot of the packet. False if it does not fit, or exceeds the largest IP packet.
 bool Defragmenter::write(const Datagram& datagram, Packet& packet, const Ring& ring) {
   const Fragment& first = datagram.first;
   const std::size_t length = datagram.headers.size() + datagram.bytes;

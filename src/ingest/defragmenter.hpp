@@ -15,13 +15,13 @@
 
 namespace headrace::ingest {
 
-/// Puts fragments of IPv4 (RFC 791 3.2) and IPv6 (RFC 8200 4.5) together. Time is that of packets. Overlapping
-/// fragments are refused with their whole datagram, in both versions (RFC 5722); the same fragment again is passed
-/// over. Incomplete datagrams wait for 30 s (IPv6: 60 s) and take 4 MiB at most, as with Linux.
+/// Reassembles fragments of IPv4 (RFC 791 3.2) and IPv6 (RFC 8200 4.5). Time is that of packets. If fragments overlap,
+/// it refuses their whole datagram, in both versions (RFC 5722); it ignores an exact duplicate of a fragment.
+/// Incomplete datagrams wait for 30 s (IPv6: 60 s) and take at most 4 MiB, as with Linux.
 class Defragmenter {
  public:
-  /// Takes fragments out of a burst. A datagram that is complete takes the place of its last fragment, in whose slot it
-  /// is written, with the headers of the first. Returns how many packets are left, at the front of `packets`.
+  /// Takes fragments out of a burst. A complete datagram replaces the fragment that completed it: it is written to that
+  /// fragment's slot, with the headers of the first. Returns how many packets are left, at the front of `packets`.
   [[nodiscard]] std::size_t pass(std::span<Packet> packets, const Ring& ring, Layer layer);
   [[nodiscard]] FragmentCounters counters() const;
 
@@ -32,15 +32,15 @@ class Defragmenter {
     std::uint64_t words[5];
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  /// A fragment, as its headers say.
+  /// The headers of a fragment.
   struct Fragment {
     Key key{};
     std::size_t link_bytes = 0;
-    std::size_t header_end = 0;    ///< The end of what comes before the payload, fragment header included.
+    std::size_t header_end = 0;    ///< Where the payload begins: after all headers, that of the fragment included.
     std::size_t header_bytes = 0;  ///< Link and IP headers, without that of the fragment.
-    std::size_t next_at = 0;       ///< IPv6: where the header before names the fragment header.
-    std::uint8_t next = 0;         ///< IPv6: what follows the fragment header.
-    std::uint32_t begin = 0;       ///< Where its payload begins in the datagram's.
+    std::size_t next_at = 0;       ///< IPv6: where the previous header names the fragment header.
+    std::uint8_t next = 0;         ///< IPv6: the header type that follows the fragment header.
+    std::uint32_t begin = 0;       ///< Offset of its payload in the datagram's payload.
     std::uint32_t length = 0;
     bool more = false;
     bool four = true;
@@ -49,12 +49,12 @@ class Defragmenter {
     Key key;
     std::uint64_t begun_ns = 0;
     bool four = true;
-    bool verified = true;  ///< All of its fragments' checksums were.
-    bool refused = false;  ///< Fragments overlap: those that follow are dropped.
-    Fragment first{};      ///< The fragment whose headers these are; known once `headers` are there.
+    bool verified = true;  ///< The checksums of all its fragments were verified.
+    bool refused = false;  ///< Fragments overlap: later ones are dropped.
+    Fragment first{};      ///< The fragment that `headers` come from; valid once they are known.
     Bytes headers;
-    std::map<std::uint32_t, Bytes> parts;  ///< By where they begin: a sender may make thousands, in any order.
-    std::uint32_t bytes = 0;               ///< In the parts.
+    std::map<std::uint32_t, Bytes> parts;  ///< By offset; a map, because a sender may make thousands in any order.
+    std::uint32_t bytes = 0;               ///< Bytes of all parts.
     std::optional<std::uint32_t> end;
   };
   using Datagrams = std::list<Datagram>;
@@ -66,7 +66,7 @@ class Defragmenter {
                                       bool& malformed);
   [[nodiscard]] static bool read_ipv6(const std::byte* ip, std::size_t length, Fragment& fragment, bool& malformed);
 
-  /// Whether the packet is to be handed on: it is a datagram now.
+  /// True if the packet now holds a complete datagram and is to be handed on.
   [[nodiscard]] bool take(Packet& packet, const Fragment& fragment, const Ring& ring);
   [[nodiscard]] Datagram& datagram_of(const Fragment& fragment, std::uint64_t now);
   void add(Datagram& datagram, const Fragment& fragment, const std::byte* bytes);

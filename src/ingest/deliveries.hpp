@@ -13,19 +13,20 @@
 
 namespace headrace::ingest {
 
-/// What waits for the consumers of a receiver, in order. For any thread; locked once a delivery, not once a packet.
+/// Deliveries that wait for the consumers of a receiver, in order. Any thread may use it. It locks once per delivery,
+/// not once per packet.
 class Deliveries {
  public:
   void push(Delivery delivery);
-  /// Nothing follows.
+  /// Marks the end: nothing follows.
   void close() noexcept;
-  /// Nothing follows; whoever asks for it is thrown `why`.
+  /// Marks the end by an error: after the last delivery, next() throws `why`.
   void fail(std::exception_ptr why) noexcept;
 
   [[nodiscard]] std::optional<Delivery> next(Duration timeout);
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::size_t waiting() const;
-  /// Ends of streams that consumers have taken, since the start.
+  /// How many ends of streams consumers have taken since the start.
   [[nodiscard]] std::uint64_t ends_taken() const noexcept { return ends_taken_.load(std::memory_order_relaxed); }
 
  private:

@@ -19,7 +19,7 @@ class FollowIntake final : public HostIntake {
  public:
   FollowIntake(const IntakeParts& parts, FollowSource& source) : HostIntake(parts), source_(source) {}
 
-  /// What waits for space comes first.
+  /// None while events wait for space: those come first.
   [[nodiscard]] std::size_t room(std::size_t most) const override { return source_.followed().empty() ? most : 0; }
 
   void take(std::span<const Packet> /*packets*/, std::uint64_t /*before*/, std::uint64_t /*now*/) override {}
@@ -61,13 +61,13 @@ class FollowIntake final : public HostIntake {
   /// A stream that has not ended.
   struct Open {
     Flow flow{};
-    std::uint64_t end = 0;     ///< The end of what the builder has been given.
-    std::uint64_t frames = 0;  ///< Frames that it had been given before it rested last.
-    std::uint64_t used = 0;    ///< When it was given something last.
+    std::uint64_t end = 0;     ///< Stream offset up to which the builder has its bytes.
+    std::uint64_t frames = 0;  ///< Frames that it had before it last rested.
+    std::uint64_t used = 0;    ///< When the builder last got bytes of it, as a count of uses_.
     bool unwanted = false;     ///< The consumer has cut it.
   };
 
-  /// False where it has to wait for space.
+  /// False if it has to wait for space.
   [[nodiscard]] bool deal_with(Followed& next) {
     if (next.kind != Followed::Kind::bytes && next.kind != Followed::Kind::missing) {
       end_stream(next);
@@ -79,7 +79,7 @@ class FollowIntake final : public HostIntake {
     return place && give(*place, open_.at(next.stream), next);
   }
 
-  /// Gives the builder what there is space for; whether that is all.
+  /// Gives the builder what there is space for. True if that is all.
   [[nodiscard]] bool give(std::uint32_t place, Open& stream, Followed& next) {
     const StreamTable::Stream& entry = parts_.streams.places()[place];
     const std::uint64_t offset = next.offset - entry.base;
@@ -100,7 +100,7 @@ class FollowIntake final : public HostIntake {
     return next.length == 0;
   }
 
-  /// The place of a stream with frames, which it may have to be given; empty where it has to wait for them.
+  /// The place of a stream, which gets frames if it has none; empty if it has to wait for them.
   [[nodiscard]] std::optional<std::uint32_t> place_of(const Followed& next) {
     if (const auto place = parts_.streams.find(next.stream)) {
       return parts_.streams.places()[*place].end ? std::nullopt : place;  // it rests, but has frames to be delivered
@@ -117,7 +117,7 @@ class FollowIntake final : public HostIntake {
     return {};
   }
 
-  /// Lets the stream rest that was given nothing for longest, unless frames become free by themselves.
+  /// Lets the least recently used stream rest, unless frames become free without that.
   void make_place() {
     if (parts_.streams.waits_for_consumer()) return;
     const Open* least = nullptr;
@@ -125,7 +125,7 @@ class FollowIntake final : public HostIntake {
     const auto places = parts_.streams.places();
     for (std::uint32_t i = 0; i < places.size(); ++i) {
       if (!places[i].frames) continue;
-      if (places[i].end) return;  // on its way out
+      if (places[i].end) return;  // its frames become free soon
       const Open& stream = open_.at(places[i].number);
       if (least == nullptr || stream.used < least->used) {
         least = &stream;
@@ -135,10 +135,11 @@ class FollowIntake final : public HostIntake {
     if (least == nullptr) return;
     const FrameOptions& frames = parts_.streams.frame_options();
     if (frames.conversion != Conversion::none) {
-      throw DeviceError(Errc::out_of_memory,
-                        fmt::format("more than {} TCP streams are open at once, and frames that are converted cannot "
-                                    "be cut short to make place for others: let more streams have frames",
-                                    parts_.streams.open_count()));
+      throw DeviceError(
+          Errc::out_of_memory,
+          fmt::format("more than {} TCP streams are open at once, and converted frames cannot be cut short to "
+                      "make room for others; allow more streams to have frames",
+                      parts_.streams.open_count()));
     }
     Open& stream = open_.at(places[which].number);
     place();
@@ -166,7 +167,7 @@ class FollowIntake final : public HostIntake {
     if (!place) return parts_.streams.end_resting(number, stream.flow, why, offset);
     StreamTable::Stream& entry = parts_.streams.places()[*place];
     entry.cut = why == StreamEnd::cut;
-    if (entry.rests) {  // whose frames are still to be delivered
+    if (entry.rests) {  // its frames have not all been delivered
       entry.rests = false;
       entry.end = why;
       return;
@@ -182,7 +183,7 @@ class FollowIntake final : public HostIntake {
   FollowSource& source_;
   std::unordered_map<std::uint32_t, Open> open_;
   std::vector<Piece> pieces_;
-  std::uint64_t ring_end_ = 0;  ///< Everything in slots before has been dealt with.
+  std::uint64_t ring_end_ = 0;  ///< Everything in slots before this position has been processed.
   std::uint64_t uses_ = 0;
 };
 

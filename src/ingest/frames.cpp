@@ -15,8 +15,7 @@ constexpr std::size_t kFrameAlignment = 256;
 constexpr std::uint32_t kFramesMin = 2;
 constexpr std::uint32_t kFramesMax = 1U << 16;
 
-/// Large pages of the system make the first use of frames cheaper, and every copy into them. Where there are none,
-/// nothing is lost.
+/// Huge pages make the first use of frames cheaper, and every copy into them. A system without them loses nothing.
 void use_large_pages(const Buffer& memory) noexcept {
   constexpr std::uintptr_t kLarge = 2 * kMiB;
   const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -28,18 +27,20 @@ void use_large_pages(const Buffer& memory) noexcept {
 FrameOptions checked(const FrameOptions& options) {
   const std::size_t item = item_bytes(options.conversion);
   if (options.frame_bytes == 0 || options.frame_bytes % item != 0) {
-    throw UsageError(fmt::format("a frame of {} bytes: it must be a multiple of {} above 0, the bytes of an item",
-                                 options.frame_bytes, item));
+    throw UsageError(
+        fmt::format("a frame of {} bytes is invalid: its size must be a positive multiple of {}, the item size",
+                    options.frame_bytes, item));
   }
   if (options.frame_count < kFramesMin || options.frame_count > kFramesMax) {
     throw UsageError(fmt::format("a ring has {} to {} frames, not {}", kFramesMin, kFramesMax, options.frame_count));
   }
   if (!device_accessible(options.kind) || options.kind == MemoryKind::stream_ordered) {
-    throw UsageError(fmt::format("frames cannot lie in {} memory: kernels write them", to_string(options.kind)));
+    throw UsageError(fmt::format("frames cannot be in {} memory; use device, pool, managed or mapped memory",
+                                 to_string(options.kind)));
   }
   if (options.frame_bytes > (std::size_t{1} << 47) / options.frame_count) {
-    throw UsageError(fmt::format("{} frames of {} bytes are more than an address reaches", options.frame_count,
-                                 options.frame_bytes));
+    throw UsageError(
+        fmt::format("{} frames of {} bytes do not fit in the address space", options.frame_count, options.frame_bytes));
   }
   return options;
 }
@@ -77,7 +78,8 @@ Result<std::optional<Frame>> FrameRing::try_take(StreamRef consumer) noexcept { 
 Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept {
   const std::lock_guard lock(mutex_);
   if (const Status polled = poll_locked(); !polled) return polled.error();
-  if (end_ != kNoEnd && taken_ >= frames_before(end_)) return std::optional<Frame>{};  // what lies behind is given up
+  if (end_ != kNoEnd && taken_ >= frames_before(end_))
+    return std::optional<Frame>{};  // bytes beyond the end are dropped
   Place& place = place_of(taken_);
   if (place.number.load(std::memory_order_relaxed) != taken_ ||
       place.state.load(std::memory_order_acquire) != FrameState::complete) {
@@ -109,13 +111,13 @@ Frame FrameRing::part(std::uint64_t begin, std::uint64_t end) const noexcept {
   return part;
 }
 
-/// Whether the consumer finds every byte there, or its stream does.
+/// True if every byte is there for the consumer, or for its stream.
 Result<bool> FrameRing::is_ready(Place& place, const StreamRef* consumer) noexcept {
   if (consumer != nullptr) taken_by_stream_.store(true, std::memory_order_relaxed);
   if (!place.copies) return true;
   const auto done = place.copies->done(place.burst);
   if (!done || *done || consumer == nullptr) return done;
-  // The first frames that are taken so wait for what the builder has enqueued since, too.
+  // The first frames taken on a stream also wait for work that the builder has enqueued since.
   if (!place.marked) {
     if (const Status marked = place.copies->stream().record(place.filled); !marked) return marked.error();
     place.marked = true;
@@ -181,7 +183,7 @@ Status FrameRing::poll_locked() noexcept {
   return {};
 }
 
-/// Gives the places of released frames, from the oldest on, to the frames that come after.
+/// Gives the places of released frames, oldest first, to the frames that follow.
 void FrameRing::free_front() noexcept {
   const std::uint64_t before = freed_;
   while (freed_ < taken_) {
@@ -191,7 +193,7 @@ void FrameRing::free_front() noexcept {
     place.number.store(freed_ + places_.size(), std::memory_order_release);
     ++freed_;
   }
-  // Pairs with reserved_end() and fillable(): who sees the space finds the place made ready.
+  // Pairs with reserved_end() and fillable(): a thread that sees the space finds the place ready.
   if (freed_ != before) {
     reserved_end_.store(freed_ * options_.frame_bytes + space(), std::memory_order_release);
   }
@@ -232,7 +234,7 @@ bool FrameRing::restart() noexcept {
 FrameRing::Place* FrameRing::fillable(std::uint64_t number) noexcept {
   if (number >= reserved_end() / options_.frame_bytes) return nullptr;
   Place& place = place_of(number);
-  if (place.number.load(std::memory_order_relaxed) != number) return nullptr;  // an older frame's
+  if (place.number.load(std::memory_order_relaxed) != number) return nullptr;  // an older frame has it
   const FrameState state = place.state.load(std::memory_order_relaxed);
   return state == FrameState::free || state == FrameState::filling ? &place : nullptr;
 }

@@ -10,7 +10,7 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Less is not worth the trouble.
+/// With less room, an expectation costs more than it saves.
 constexpr std::uint64_t kRoomLeast = 4096;
 
 }  // namespace
@@ -67,8 +67,8 @@ void InPlace::begin(std::span<const Packet> packets) {
   }
 }
 
-/// The next payload of the connection and nothing else. Of a packet with a checksum that is to be verified the payload
-/// has to be where the headers are.
+/// True if the packet holds exactly the connection's next payload. A packet whose checksum must be verified needs its
+/// payload beside its headers, so it does not count.
 bool InPlace::is_expected(const Packet& packet, std::uint32_t sequence) const {
   if (!packet.checksum_verified || packet.truncated) return false;
   Headers headers;
@@ -88,7 +88,7 @@ std::uint32_t InPlace::placed(const Piece& piece) {
   any_ = true;
   last_stream_ = piece.stream;
   last_end_ = piece.stream_offset + piece.length;
-  // There are no pieces of packets that the sequencer drops. Slots go round: a later packet may lie before an earlier.
+  // Packets that the sequencer drops have no pieces. Slots wrap around: a later packet may lie before an earlier one.
   const auto found = std::find_if(payloads_.begin() + static_cast<std::ptrdiff_t>(next_), payloads_.end(),
                                   [&](const Payload& one) { return piece.ring_offset - one.ring_offset < one.bytes; });
   if (found == payloads_.end()) return 0;
@@ -98,7 +98,7 @@ std::uint32_t InPlace::placed(const Piece& piece) {
   if (piece.stream == stream_ && piece.stream_offset == payload.stream_offset + skipped) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(piece.length, payload.bytes - skipped));
   }
-  put_back(payload);  // the connection has gone on to another stream
+  put_back(payload);  // the connection now carries another stream
   return 0;
 }
 
@@ -108,7 +108,7 @@ void InPlace::end(std::span<const Packet> packets) {
   const std::optional<std::uint32_t> before = std::exchange(alone_, {});
   if (!any_ || !in_order_) return;
   alone_ = last_stream_;
-  if (before != last_stream_) return;  // of two that take turns, every burst would be another than was expected
+  if (before != last_stream_) return;  // if two took turns, every burst would be unexpected
   for (std::size_t i = packets.size(); i-- > 0;) {
     Headers headers;
     if (!packets[i].checksum_verified) return;

@@ -14,33 +14,33 @@
 
 namespace headrace::ingest {
 
-/// Payloads that a source puts into their frames by itself, which saves a copy: those of one connection that sends in
-/// order, to frames of the CPU. The source is told where the next payloads belong if all goes on as before
-/// (Expectation). Headers are then read, and from the first packet on that is another than was expected, payloads go
-/// back into the ring and take the usual way. Nothing that is wrong can be seen meanwhile: behind the last byte in
-/// order the frame is nobody's, for there is an expectation only where no later byte has been accepted.
+/// Lets a source put payloads directly into their frames, which saves a copy: those of one connection that sends in
+/// order, into frames of the CPU. The source is told where the next payloads belong if the connection continues as
+/// before (Expectation). InPlace then reads the headers. From the first unexpected packet on, it moves payloads back
+/// into the ring, and they take the usual path. Nothing reads wrong bytes meanwhile: there is an expectation only if no
+/// byte beyond the last one in order has been accepted, so that the rest of the frame is unused.
 class InPlace {
  public:
   InPlace(Source& source, std::byte* ring) : source_(source), ring_(ring) {}
 
-  /// Before a burst is taken from the source.
+  /// Call before a burst is taken from the source.
   [[nodiscard]] Expectation expect(const TcpView& view, StreamTable& streams);
-  /// The burst, before the sequencer sees it.
+  /// Call with the burst before the sequencer gets it.
   void begin(std::span<const Packet> packets);
-  /// How many bytes at the beginning of `piece` lie in their frame. To be asked for all pieces of the burst, in order.
+  /// How many bytes at the beginning of `piece` are already in their frame. Call it for all pieces of a burst in order.
   [[nodiscard]] std::uint32_t placed(const Piece& piece);
-  /// The burst is done.
+  /// Call when the burst is done.
   void end(std::span<const Packet> packets);
 
  private:
   /// A payload in its frame.
   struct Payload {
-    std::uint64_t ring_offset;  ///< Where it would be.
+    std::uint64_t ring_offset;  ///< Where it would be in the ring.
     std::uint64_t stream_offset;
-    std::uint32_t bytes;  ///< In the frame; what follows is in the ring.
+    std::uint32_t bytes;  ///< Bytes in the frame; the rest is in the ring.
     const std::byte* at;
   };
-  /// The connection that has sent in order.
+  /// A connection that has sent in order.
   struct Steady {
     std::uint32_t stream;
     std::uint64_t end;  ///< The end of its last payload.
@@ -52,16 +52,16 @@ class InPlace {
 
   Source& source_;
   std::byte* ring_;
-  std::optional<std::uint32_t> alone_;  ///< The connection whose pieces, in order, the last burst had, and no others.
-  std::optional<Steady> steady_;        ///< The connection that has sent two such bursts.
+  std::optional<std::uint32_t> alone_;  ///< The stream whose pieces alone, in order, made up the last burst.
+  std::optional<Steady> steady_;        ///< The connection, once it has sent two such bursts.
   Expectation expected_;
-  Flow flow_;  ///< These are of what is expected.
+  Flow flow_;  ///< This and the next three describe the expected packet.
   std::uint32_t stream_ = 0;
   std::uint32_t sequence_ = 0;
   std::uint64_t offset_ = 0;
   std::vector<Payload> payloads_;  ///< The payloads of this burst, in order.
-  std::size_t next_ = 0;           ///< The first of them that a piece may still be of.
-  bool any_ = false;               ///< The burst has had a piece: the last ended as follows.
+  std::size_t next_ = 0;           ///< The first of payloads_ that the next piece may belong to.
+  bool any_ = false;               ///< The burst has had a piece; the last one ended at last_end_ of last_stream_.
   bool in_order_ = true;           ///< Each piece of the burst follows the one before it.
   std::uint64_t last_end_ = 0;
   std::uint32_t last_stream_ = 0;

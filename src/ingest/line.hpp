@@ -7,8 +7,8 @@
 #include "headrace/device/detail/copy_part.hpp"
 #include "headrace/device/group.hpp"
 
-/// Parts, and the lines of 16 bytes that they are copied in: loaded and stored whole, cut out of two at any byte,
-/// stored in part.
+/// Parts, and the 16-byte lines in which they are copied. A line can be loaded and stored whole, cut out of two lines
+/// at any byte, and stored in part.
 namespace headrace::ingest {
 
 using headrace::detail::for_each_part;
@@ -21,7 +21,7 @@ struct alignas(kLineBytes) Line {
   std::uint32_t words[4];
 };
 
-/// `from` is aligned. Rings and frames lie in global memory, which the compiler cannot see from a Part.
+/// `from` is aligned. Rings and frames are in global memory, which the compiler cannot tell from a Part.
 [[nodiscard]] HEADRACE_HD inline Line load_line(const std::byte* from) noexcept {
 #if defined(__CUDA_ARCH__)
   __builtin_assume(__isGlobal(from));
@@ -54,8 +54,8 @@ HEADRACE_HD inline void store_line(std::byte* to, const Line& line) noexcept {
 #endif
 }
 
-/// The 16 bytes that start `offset` < 16 bytes into the 32 of `low` and `high`. Words are moved by constants, so that
-/// all stay in registers.
+/// The 16 bytes that start `offset` < 16 bytes into the 32 of `low` and `high`. Words move by constant distances, so
+/// that all of them stay in registers.
 [[nodiscard]] HEADRACE_HD inline Line cut_line(const Line& low, const Line& high, std::uint32_t offset) noexcept {
   std::uint32_t words[8] = {low.words[0],  low.words[1],  low.words[2],  low.words[3],
                             high.words[0], high.words[1], high.words[2], high.words[3]};
@@ -74,7 +74,7 @@ HEADRACE_HD inline void store_line(std::byte* to, const Line& line) noexcept {
            funnel(words[3], words[4], bits)}};
 }
 
-/// Bytes [begin, end) of the line, to the same places of the aligned line at `to`: whole words where it can be.
+/// Stores bytes [begin, end) of the line at the same places of the aligned line at `to`, as whole words if possible.
 HEADRACE_HD inline void store_some(std::byte* to, const Line& line, std::uint32_t begin, std::uint32_t end) noexcept {
 #if defined(__CUDA_ARCH__)
   __builtin_assume(__isGlobal(to));

@@ -20,12 +20,13 @@ std::uint64_t end_of(const Frame& frame) noexcept { return frame.stream_offset +
 LengthPrefix checked(LengthPrefix prefix, const FrameOptions& frames) {
   check(prefix);
   if (frames.conversion != Conversion::none) {
-    throw UsageError("messages cannot be told apart in frames that are converted");
+    throw UsageError("message boundaries cannot be found in converted frames");
   }
   const std::uint64_t room = std::uint64_t{frames.frame_bytes} * (frames.frame_count - 1);
   if (room < prefix.header_bytes) {
-    throw UsageError(fmt::format("frames with room for a message of {} bytes do not hold a header of {}", room,
-                                 prefix.header_bytes));
+    throw UsageError(
+        fmt::format("the frames have room for messages of {} bytes, which is less than a header of {} bytes", room,
+                    prefix.header_bytes));
   }
   prefix.body_max = std::min(prefix.body_max, room - prefix.header_bytes);
   return prefix;
@@ -47,11 +48,12 @@ void MessageReader::add(std::shared_ptr<HeldFrame> frame) {
   const Frame& added = frame->frame();
   if (added.stream_offset > end_) {
     throw UsageError(
-        fmt::format("messages were read up to byte {}, and the frame begins at {}", end_, added.stream_offset));
+        fmt::format("messages have been read up to byte {}, but the frame begins at byte {}; add frames without gaps",
+                    end_, added.stream_offset));
   }
   if (added.missing_bytes != 0) {
-    throw DataError(
-        fmt::format("frame {} lacks {} bytes: messages cannot be told apart", added.number, added.missing_bytes));
+    throw DataError(fmt::format("frame {} lacks {} bytes, so message boundaries cannot be found", added.number,
+                                added.missing_bytes));
   }
   if (end_of(added) <= end_) return;
   while (!frames_.empty() && frames_.back()->frame().stream_offset >= added.stream_offset) frames_.pop_back();
@@ -91,8 +93,8 @@ std::optional<FramedMessage> MessageReader::next() {
   }
   if (framing_.failed()) {
     throw DataError(
-        fmt::format("the message at byte {} says that it has {} bytes: more than the limit of {}, or fewer "
-                    "than its header",
+        fmt::format("the message at byte {} gives its length as {} bytes, which exceeds the limit of {} or is "
+                    "less than its header",
                     framing_.begin(), framing_.failed_length(), prefix_.body_max));
   }
   drop_frames(framing_.wanted());  // the header's first bytes are kept by themselves

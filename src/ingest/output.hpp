@@ -9,24 +9,24 @@
 
 namespace headrace::ingest {
 
-/// What has become of a stream.
+/// What happened to a stream.
 enum class StreamEvent : std::uint8_t {
   opened,     ///< The first bytes may come.
-  finished,   ///< The sender has said that `offset` bytes are all, and all of them are accepted.
-  closed,     ///< Both sides have finished. Not told where the connection gave way to a newer one before.
+  finished,   ///< The sender has ended the stream after `offset` bytes, and all of them are accepted.
+  closed,     ///< Both sides have finished. Not reported if the connection gave way to a newer one before.
   reset,      ///< By the peer, or by abort(); `offset` bytes had come in order.
-  timed_out,  ///< Nothing was heard for too long; `offset` as for reset.
+  timed_out,  ///< The peer was silent for too long; `offset` as for reset.
 };
 
 struct Event {
   std::uint64_t offset = 0;
   std::uint32_t stream = 0;
-  std::uint32_t connection = 0;  ///< What set_limit() and close() are told.
+  std::uint32_t connection = 0;  ///< The argument for set_limit() and close().
   StreamEvent kind = StreamEvent::opened;
   Flow flow{};  ///< The two ends of the connection.
 };
 
-/// Where a sequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to 0.
+/// The output of a sequencer: arrays of the caller, which empties them by setting the counts to 0.
 struct Output {
   Piece* pieces = nullptr;
   Reply* replies = nullptr;
@@ -38,10 +38,11 @@ struct Output {
   std::uint32_t reply_count = 0;
   std::uint32_t event_count = 0;
 
-  static constexpr std::uint32_t kRepliesOfPacket = 2;  ///< At most; arrays for fewer take no packet at all.
+  static constexpr std::uint32_t kRepliesOfPacket =
+      2;  ///< Most replies to a packet; smaller arrays take no packet at all.
   static constexpr std::uint32_t kEventsOfPacket = 4;
 
-  /// Whether a packet can be taken. It may still have more pieces than fit; the rest of it is then not accepted.
+  /// True if a packet can be taken. It may have more pieces than fit; the rest of it is then not accepted.
   [[nodiscard]] HEADRACE_HD bool has_room() const {
     return piece_count < pieces_max && reply_count + kRepliesOfPacket <= replies_max &&
            event_count + kEventsOfPacket <= events_max;
@@ -56,7 +57,7 @@ struct Output {
     events[event_count++] = event;
     return true;
   }
-  /// The next reply, to be written; null where there is no room.
+  /// The next reply, for the caller to write; null if there is no room.
   [[nodiscard]] HEADRACE_HD Reply* add_reply() {
     return reply_count == replies_max ? nullptr : &replies[reply_count++];
   }

@@ -9,7 +9,7 @@
 #include "headrace/ingest/detail/wire.hpp"
 #include "ingest/checksum.hpp"
 
-/// Reads headers layer by layer, each step told how many bytes there are.
+/// Reads headers layer by layer; each step knows how many bytes are left.
 namespace headrace::ingest {
 
 namespace detail {
@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kExtensionsMax = 8;
 
 /// The part of a packet that is left to read.
 struct Rest {
-  const std::byte* bytes;  ///< The packet's first.
+  const std::byte* bytes;  ///< The packet's first byte.
   std::uint32_t at;
   std::uint32_t end;
   bool merged;
@@ -37,7 +37,7 @@ struct Rest {
   return type == 0x8100 || type == 0x88A8 || type == 0x9100;
 }
 
-/// Why a packet of this ethertype is not read.
+/// The reason why a packet of this ethertype is not read; `ok` if it is.
 [[nodiscard]] HEADRACE_HD inline ParseResult result_of_type(std::uint32_t type) {
   if (type == kTypeIpv4 || type == kTypeIpv6) return ParseResult::ok;
   if (type == kTypeArp) return ParseResult::arp;
@@ -58,9 +58,9 @@ struct Rest {
   return result_of_type(type);
 }
 
-/// Ends the rest where the IP header says that the packet ends: Ethernet pads short ones. A merged packet may be longer
-/// than the field can say, and then says 0; so does one that the sender captured before its card had cut it, whose
-/// checksums cannot be verified either.
+/// Ends the rest where the IP header says that the packet ends, because Ethernet pads short packets. A merged packet
+/// may be longer than the length field allows, and then has 0 there. So does a packet that its sender captured before
+/// its card segmented it; its checksums cannot be verified either.
 [[nodiscard]] HEADRACE_HD inline ParseResult end_at(Rest& rest, std::uint32_t length, bool unsaid,
                                                     std::uint32_t least) {
   if (unsaid && (rest.merged || !rest.verify)) return ParseResult::ok;
@@ -89,9 +89,8 @@ struct Rest {
   return ParseResult::ok;
 }
 
-/// Skips options for hops and for the destination (RFC 8200 4.3, 4.6), a routing header that the packet has behind it
-/// (4.4: no segments left, so that the pseudo header holds the final address), and the fragment header of a packet that
-/// is whole (4.5, RFC 6946).
+/// Skips hop-by-hop and destination options (RFC 8200 4.3, 4.6), a routing header that is used up (4.4: no segments
+/// left, so that the pseudo header holds the final address), and the fragment header of a whole packet (4.5, RFC 6946).
 [[nodiscard]] HEADRACE_HD inline ParseResult skip_extensions(Rest& rest, std::uint32_t& protocol) {
   constexpr std::uint32_t kHops = 0;
   constexpr std::uint32_t kRouting = 43;
@@ -140,7 +139,7 @@ struct Rest {
   return checksum_add(sum, length & 0xFFFF);
 }
 
-/// Options that cannot be read end the reading of options; the segment counts all the same.
+/// Stops at the first malformed option; the segment is valid all the same.
 HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t length, TcpOptions& options) {
   for (std::uint32_t at = 0; at < length;) {
     const std::uint32_t kind = load_8(bytes + at);
@@ -216,8 +215,8 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
 
 }  // namespace detail
 
-/// Whether the first `count` bytes of a packet hold every header that parse_headers() reads, its checksums being
-/// verified. False also where that is not plain: tags, extensions, what is not TCP.
+/// True if the first `count` bytes of a packet hold every header that parse_headers() reads when checksums are already
+/// verified. Also false if that takes a closer look: VLAN tags, extension headers, and anything but TCP.
 [[nodiscard]] HEADRACE_HD inline bool headers_lie_within(const std::byte* bytes, std::uint32_t count, Layer layer) {
   constexpr std::uint32_t kLinkBytes = 14;
   constexpr std::uint32_t kTcpBytes = 20;
@@ -232,8 +231,8 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
   return at + (load_8(bytes + at + 12) >> 4) * 4U <= count;
 }
 
-/// Reads the headers of the packet that begins at `bytes`, of which there are packet.length. Reads nothing beyond them,
-/// whatever they hold. Checksums are verified unless the source has; that of UDP over IPv4 may be absent (0).
+/// Reads the headers of the packet of packet.length bytes at `bytes`, and never beyond them, whatever they contain.
+/// Verifies checksums unless the source did; that of UDP over IPv4 may be absent (0).
 /// Requires: layer is not Layer::payload.
 [[nodiscard, gnu::noinline]] HEADRACE_HD inline ParseResult parse_headers(const std::byte* bytes, const Packet& packet,
                                                                           Layer layer, Headers& headers) {

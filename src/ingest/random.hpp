@@ -12,7 +12,7 @@ namespace headrace::ingest {
   return value ^ (value >> 31);
 }
 
-/// SplitMix64: the same numbers for the same seed everywhere, which the standard library's distributions do not give.
+/// SplitMix64: the same numbers for the same seed everywhere, unlike the standard library's distributions.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) noexcept : state_(seed) {}

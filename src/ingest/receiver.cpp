@@ -14,25 +14,23 @@ namespace {
 
 FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions& options) {
   if (options.control == Control::resident) {
-    throw UsageError("resident control receives TCP: of datagrams, control is the host's");
+    throw UsageError("resident control works for TCP only; use host control for datagrams");
   }
   const DatagramConfig config = checked(datagrams.config);
   FrameOptions frames = options.frames;
   frames.frame_bytes = config.frame_bytes();
-  frames.frame_count =
-      std::max(frames.frame_count, config.window_frames);  // or what it holds back would depend on them
+  frames.frame_count = std::max(frames.frame_count, config.window_frames);  // or frame_count would limit the window
   return frames;
 }
 
 FrameOptions frames_of(const FollowReception& /*follow*/, const ReceiverOptions& options) {
   if (options.control == Control::resident) {
-    throw UsageError(
-        "resident control answers senders: where connections of others are followed, control is the host's");
+    throw UsageError("resident control cannot follow connections between other hosts; use host control");
   }
   return options.frames;
 }
 
-/// A place for each sender, and one more: a sender that begins anew needs another before the first is free.
+/// A place for each sender, and one more: a sender that restarts needs a second place before its first is free.
 std::uint32_t places_of(const DatagramReception& datagrams) {
   require(datagrams.senders >= 1 && datagrams.senders < kBurstMax, "datagrams", "senders", datagrams.senders,
           "1 to 65,535");

@@ -19,14 +19,14 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// How long to wait for packets while copies are under way, whose frames are to be handed on.
+/// How long to wait for packets while copies are in flight, so that their frames are handed on soon.
 constexpr Duration kCopyLook = microseconds(20);
-/// While streams are open, or consumers have frames of those that were: what is released makes space.
+/// The same while streams are open, or consumers have frames of ended ones: frames that are released make space.
 constexpr Duration kSpaceLook = milliseconds(1);
-/// A stopped receiver's thread looks no later than that.
+/// The longest wait after which the receiver's thread checks whether it is to stop.
 constexpr Duration kStopLook = milliseconds(20);
 constexpr Duration kCountersAge = milliseconds(50);
-/// A source that gives fewer packets at once, where more were asked for, has no more.
+/// A source that returns fewer packets than this, although more were requested, has no more.
 constexpr std::size_t kSourceBurst = 64;
 
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
@@ -35,13 +35,15 @@ ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(streams >= 1 && streams <= kBurstMax, "receiver", "connections", streams, "1 to 65,536");
   if (options.control == Control::resident &&
       (options.builder.way != CopyWay::automatic || options.builder.ring_access != RingAccess::automatic)) {
-    throw UsageError(fmt::format("resident control copies in its own way: not by '{}' from the ring by '{}'",
-                                 to_string(options.builder.way), to_string(options.builder.ring_access)));
+    throw UsageError(
+        fmt::format("resident control chooses the copy way and the ring access itself; leave them automatic "
+                    "instead of '{}' and '{}'",
+                    to_string(options.builder.way), to_string(options.builder.ring_access)));
   }
   return options;
 }
 
-/// Resident control has none.
+/// None with resident control.
 std::optional<Builder> make_builder(Device device, const Ring& ring, const ReceiverOptions& options) {
   if (options.control == Control::resident) return {};
   return std::optional<Builder>(std::in_place, device, ring.buffer(), options.builder);
@@ -59,7 +61,7 @@ Receiver::State::State(Source& source, Ring& ring, Device device, const Receiver
       builder_(make_builder(device, ring, options)),
       streams_(device, frames, builder_ ? &*builder_ : nullptr, deliveries_, streams, options.memory_bytes_max) {}
 
-/// The longest wait after which nothing is late.
+/// The longest wait that makes nothing late.
 Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
   const Duration patience = gathered_ ? intake_->patience(to_ns(now)) : Duration{};
   if (gathered_ && patience <= Duration{}) return {};
@@ -83,7 +85,7 @@ std::size_t Receiver::State::receive(Duration timeout) {
   }
   source_.expect(intake_->expect());
   const auto got = source_.receive({packets_.data(), most}, wait);
-  if (!got && intake_->is_waiting()) {  // what came before the fault has to find its place first
+  if (!got && intake_->is_waiting()) {  // packets from before the error have to be placed first
     std::this_thread::sleep_for(std::min(timeout, kSpaceLook));
     return 0;
   }
@@ -108,20 +110,21 @@ void Receiver::State::note_burst(std::size_t count) {
 
 void Receiver::State::require_answers() const {
   if (answers_ == Answers::not_resident) {
-    throw UsageError("resident control answers nothing and shows no parts of frames: let control be the host's");
+    throw UsageError("resident control cannot send answers or show parts of frames; use host control");
   }
   if (answers_ == Answers::not_others)
-    throw UsageError("the stream is of a connection between others: it has no answers");
-  if (answers_ == Answers::not_datagrams) throw UsageError("a stream of datagrams has nobody to answer: TCP has");
+    throw UsageError("the stream belongs to a connection between other hosts, which cannot be answered");
+  if (answers_ == Answers::not_datagrams)
+    throw UsageError("a stream of datagrams cannot be answered; only TCP streams can");
 }
 
 void Receiver::State::require_unconverted() const {
-  if (converts_) throw UsageError("frames that are converted cannot be looked at before they are whole");
+  if (converts_) throw UsageError("converted frames cannot be read before they are complete");
 }
 
-/// Slots go back to the source, and frames to the consumer, as far as copies are done.
+/// Returns slots to the source and delivers frames to the consumer, as far as copies are done.
 void Receiver::State::hand_on() {
-  handing_on_ = true;  // and stays so where that throws
+  handing_on_ = true;  // stays true if this throws
   const std::uint64_t copied = intake_->copied();
   ring_.release(copied);
   streams_.collect(copied);
@@ -149,17 +152,17 @@ bool Receiver::State::step(Duration timeout) {
   return !finished_;
 }
 
-/// Ends all streams, and delivers what there is of them.
+/// Ends all streams and delivers what has come of them.
 void Receiver::State::end() {
   intake_->end(to_ns(SteadyClock::now()));
   hand_on();
   finished_ = true;
-  if (started_) publish_counters(SteadyClock::now());  // before anybody can know of the end
+  if (started_) publish_counters(SteadyClock::now());  // before any consumer can see the end
   deliveries_.close();
 }
 
 void Receiver::State::start() {
-  if (started_.exchange(true)) throw UsageError("the receiver has been started before");
+  if (started_.exchange(true)) throw UsageError("the receiver has already been started");
   publish_counters(SteadyClock::now());
   start_each("threads of a receiver", 1,
              [this](std::size_t) { thread_ = std::jthread([this](const std::stop_token& token) { run(token); }); });
@@ -167,7 +170,7 @@ void Receiver::State::start() {
 
 void Receiver::State::run(const std::stop_token& token) noexcept {
   ::pthread_setname_np(::pthread_self(), "headrace-ingest");
-  ::prctl(PR_SET_TIMERSLACK, 1);  // waits are short; the kernel may else prolong them by 50 us
+  ::prctl(PR_SET_TIMERSLACK, 1);  // waits are short; by default the kernel may prolong them by 50 us
   try {
     while (!token.stop_requested() && step(kStopLook)) {
     }
@@ -177,8 +180,8 @@ void Receiver::State::run(const std::stop_token& token) noexcept {
   }
 }
 
-/// What is READY comes before the error, unless handing on is what failed: a frame may have been lost, and nothing that
-/// comes after it may look as if it had not.
+/// READY frames are delivered before the error, unless handing on failed: then a frame may have been lost, and no later
+/// frame may be delivered as if nothing were missing.
 void Receiver::State::fail(const std::exception_ptr& why) noexcept {
   intake_->give_up();
   if (!handing_on_) {
@@ -192,7 +195,7 @@ void Receiver::State::fail(const std::exception_ptr& why) noexcept {
 }
 
 void Receiver::State::stop() noexcept {
-  if (birth.inherited()) return;  // the parent's thread goes on
+  if (birth.inherited()) return;  // the thread is the parent's and continues there
   if (thread_.joinable()) {
     thread_.request_stop();
     thread_.join();

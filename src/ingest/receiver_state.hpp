@@ -24,14 +24,13 @@ namespace headrace::ingest {
 /// Most packets of a burst, and most streams.
 inline constexpr std::uint32_t kBurstMax = 1U << 16;
 
-/// Whether the peers of streams can be answered.
+/// Whether the peers of streams can be answered, and if not, why.
 enum class Answers : std::uint8_t { yes, not_resident, not_datagrams, not_others };
 
-/// What a Receiver holds, and its loop: packets go from the source to the intake, and what has been copied is handed
-/// on.
+/// The members of a Receiver, and its loop: it passes packets from the source to the intake and delivers frames.
 class Receiver::State {
  public:
-  /// @param answers  what of its streams is answered: connections, by the host.
+  /// @param answers  `yes` for TCP connections under host control; otherwise why its streams cannot be answered.
   State(Source& source, Ring& ring, Device device, const ReceiverOptions& options, const FrameOptions& frames,
         std::uint32_t streams, Answers answers);
   State(const State&) = delete;
@@ -44,7 +43,7 @@ class Receiver::State {
     return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr, requests_.answer_bytes()};
   }
   void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
-  /// Puts IP fragments together from now on.
+  /// Reassembles IP fragments from now on.
   void defragment() { defragmenter_.emplace(); }
 
   bool step(Duration timeout);
@@ -55,7 +54,7 @@ class Receiver::State {
   void require_unconverted() const;
   [[nodiscard]] bool has_parts() const noexcept { return answers_ == Answers::yes && !converts_; }
   [[nodiscard]] StreamRequests& requests() noexcept { return requests_; }
-  /// The receiver ends by an error.
+  /// Ends the receiver with an error.
   void fail(const std::exception_ptr& why) noexcept;
   [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
   [[nodiscard]] ReceiverCounters counters() const;
@@ -84,8 +83,8 @@ class Receiver::State {
   StreamTable streams_;
   std::unique_ptr<Intake> intake_;
   StreamRequests requests_;
-  bool gathered_ = false;  ///< There may be pieces that are not submitted.
-  bool drained_ = true;    ///< The last burst took all that there was.
+  bool gathered_ = false;  ///< There may be pieces that have not been submitted.
+  bool drained_ = true;    ///< The last burst took all packets that the source had.
   Coalescing coalescing_;
   bool finished_ = false;
   bool handing_on_ = false;

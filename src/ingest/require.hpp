@@ -9,10 +9,10 @@
 
 namespace headrace::ingest {
 
-/// UsageError "<what>: <name> is <value>, not <range>" unless it is `right`.
+/// Throws UsageError "<what>: <name> is <value>, but must be <range>" unless the value is `right`.
 inline void require(bool right, std::string_view what, std::string_view name, std::uint64_t value,
                     std::string_view range) {
-  if (!right) throw UsageError(fmt::format("{}: {} is {}, not {}", what, name, value, range));
+  if (!right) throw UsageError(fmt::format("{}: {} is {}, but must be {}", what, name, value, range));
 }
 
 }  // namespace headrace::ingest

@@ -15,9 +15,9 @@ namespace headrace::ingest {
 
 namespace {
 
-/// How long the kernel may be at work before somebody looks what has come of it.
+/// How long to wait before checking on the kernel while it is busy.
 constexpr Duration kLook = std::chrono::microseconds(20);
-/// While it has nothing to do but by time.
+/// The same while it only has timers to serve.
 constexpr Duration kTimerLook = std::chrono::milliseconds(5);
 constexpr std::uint32_t kPacketsMin = 256;
 constexpr std::uint32_t kPacketsMax = 1U << 16;
@@ -35,7 +35,7 @@ ResidentOptions options_of(const IntakeParts& parts, const TcpReception& tcp, co
   return made;
 }
 
-/// Says what comes to a kernel that stays on the device, and does what it cannot: sends replies, and hands streams on.
+/// Passes packets to a kernel that stays on the device, and does what it cannot: sends replies, delivers frames.
 class ResidentIntake final : public Intake {
  public:
   ResidentIntake(const IntakeParts& parts, Device device, const TcpReception& tcp, const ReceiverOptions& options)
@@ -54,7 +54,7 @@ class ResidentIntake final : public Intake {
 
   void act(std::uint64_t now, bool /*drained*/) override {
     control_.set_time(now);
-    const bool settled = control_.settled();  // asked first: what comes of it is there then
+    const bool settled = control_.settled();  // asked first, so that its results are there below
     listen();
     while (FrameRing* const frames = parts_.streams.grant()) control_.attach(*frames);
     send_replies();
@@ -62,7 +62,7 @@ class ResidentIntake final : public Intake {
     acted_at_ = now;
   }
 
-  /// Nothing is gathered here.
+  /// The host gathers nothing.
   void flush(bool ring_full) override {
     if (ring_full) std::this_thread::sleep_for(kLook);
   }
@@ -71,7 +71,7 @@ class ResidentIntake final : public Intake {
 
   [[nodiscard]] std::uint64_t next_deadline() const override { return acted_at_ + to_ns(busy_ ? kLook : kTimerLook); }
 
-  /// A reset: others are refused before.
+  /// Every request is a reset: the receiver refuses others.
   void obey(StreamRequest request, std::uint64_t /*now*/) override { reset(request.stream); }
 
   void reset(std::uint32_t stream) {
@@ -104,7 +104,7 @@ class ResidentIntake final : public Intake {
       until([&] { return control_.settled(); },
             [&] {
               listen();
-              while (control_.next_reply()) {  // the source may be what has failed
+              while (control_.next_reply()) {  // dropped, because the source may have failed
               }
             });
     } catch (...) {  // NOLINT(bugprone-empty-catch): it is the kernel that has failed
@@ -137,7 +137,7 @@ class ResidentIntake final : public Intake {
       const Event& event = **next;
       if (event.kind == StreamEvent::opened) {
         if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
-          throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+          throw Exception(Errc::invalid_argument, "a stream was opened that has no place in the stream table");
         }
       } else if (event.kind != StreamEvent::closed) {
         const auto place = parts_.streams.find(event.stream);
@@ -152,7 +152,7 @@ class ResidentIntake final : public Intake {
     }
   }
 
-  /// Turns until the kernel has come to it.
+  /// Calls turn() until done() was true before a turn.
   template <class Done, class Turn>
   void until(Done done, Turn turn) {
     const Time give_up = SteadyClock::now() + wait_limit_;
@@ -161,7 +161,8 @@ class ResidentIntake final : public Intake {
       turn();
       if (is_done) return;
       if (SteadyClock::now() > give_up) {
-        throw DeviceError(Errc::hung, fmt::format("resident control on {} does not end its streams", device_.name()));
+        throw DeviceError(Errc::hung,
+                          fmt::format("resident control on {} did not end its streams in time", device_.name()));
       }
       std::this_thread::sleep_for(kLook);
     }
@@ -170,11 +171,11 @@ class ResidentIntake final : public Intake {
   IntakeParts parts_;
   Device device_;
   Duration wait_limit_;
-  std::uint64_t begin_;  ///< Position of the ring, of which each packet takes a slot.
+  std::uint64_t begin_;  ///< Ring position at the start; each packet takes one slot.
   ResidentControl control_;
-  std::vector<Event> to_abort_;  ///< Events of which the kernel is to be told.
+  std::vector<Event> to_abort_;  ///< Connections that the kernel is to abort.
   std::uint64_t acted_at_ = 0;
-  bool busy_ = false;  ///< The kernel is at work, or was when it was looked at.
+  bool busy_ = false;  ///< The kernel was busy when it was last checked.
   bool over_ = false;
   std::uint64_t replies_lost_ = 0;
 };

@@ -15,8 +15,9 @@ void check_sequence(const SequenceField& field, std::uint32_t payload_bytes) {
   }
   const std::uint64_t end = field.offset ? std::uint64_t{*field.offset} + field.bytes : 0;
   if (payload_bytes == 0 || payload_bytes < end) {
-    throw UsageError(fmt::format("a payload of {} bytes has no room for its sequence number, which ends at byte {}",
-                                 payload_bytes, end));
+    throw UsageError(
+        fmt::format("a payload of {} bytes is empty or too short for its sequence number, which ends at byte {}",
+                    payload_bytes, end));
   }
 }
 

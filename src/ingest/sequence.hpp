@@ -18,14 +18,14 @@ struct SequenceField {
   [[nodiscard]] std::uint32_t end() const noexcept { return offset ? *offset + bytes : 0; }
 };
 
-/// Throws UsageError for a number that is not of 4 or 8 bytes, or does not fit a payload.
+/// Throws UsageError for a number that does not have 4 or 8 bytes, or does not fit in a payload.
 void check_sequence(const SequenceField& field, std::uint32_t payload_bytes);
 
-/// The number, big-endian, into a payload.
+/// Writes the number, big-endian, into a payload.
 void write_sequence(const SequenceField& field, std::uint64_t number, std::span<std::byte> payload) noexcept;
 
-/// All of a payload but the number: zeros before it, the stream from `offset` on after it. Gives how many bytes of the
-/// stream these were.
+/// Writes all of a payload but the number: zeros before it, and the stream from `offset` on after it. Returns how many
+/// bytes of the stream it wrote.
 std::uint64_t write_payload(const SequenceField& field, const StreamBytes& stream, std::uint64_t offset,
                             std::span<std::byte> payload) noexcept;
 

@@ -7,9 +7,9 @@
 
 namespace headrace::ingest {
 
-/// What a Ring's slots are to lead by, so that payloads begin on lines of 64 bytes, which a copy engine reads fastest
-/// (RingAccess::automatic). TCP has timestamps, as Linux sends it.
-/// @param own_header_bytes  of each payload, that do not go into frames.
+/// The bytes to leave free at the start of a Ring's slots so that payloads begin on lines of 64 bytes, which a copy
+/// engine reads fastest (RingAccess::automatic). TCP is assumed to have timestamps, as Linux sends it.
+/// @param own_header_bytes  bytes at the start of each payload that do not go into frames.
 /// @param ip_version  4 or 6.
 [[nodiscard]] constexpr std::size_t slot_lead(Layer layer, Transport transport, std::size_t own_header_bytes = 0,
                                               int ip_version = 4) {

@@ -7,14 +7,14 @@
 
 namespace headrace::ingest {
 
-/// An endless stream of bytes that follows from a seed, any part of which can be made alone: what is sent can be
-/// checked without being kept. Made at memory speed: words of a table in the first-level cache, XORed with one that
-/// changes every 32 KiB (Steele, Lea and Flood's SplitMix64, 2014). Looks random; is not for cryptography.
+/// An endless stream of bytes that is determined by a seed. Any part of it can be made alone, so that a receiver can
+/// check what was sent without a copy. It is made at memory speed: words of a table in the first-level cache, XORed
+/// with a word that changes every 32 KiB (Steele, Lea and Flood's SplitMix64, 2014). Not for cryptography.
 class StreamBytes {
  public:
   explicit StreamBytes(std::uint64_t seed) noexcept;
 
-  /// The bytes from `offset` of the stream on.
+  /// Fills `to` with the stream's bytes from `offset` on.
   void fill(std::uint64_t offset, std::span<std::byte> to) const noexcept;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace headrace::ingest {
 
-/// What a consumer wants of a stream.
+/// A consumer's request for a stream.
 struct StreamRequest {
   enum class Kind : std::uint8_t { reset, send, close, peek };
   Kind kind = Kind::reset;
@@ -21,17 +21,17 @@ struct StreamRequest {
   std::vector<std::byte> bytes{};  ///< send
 };
 
-/// What consumers have asked for and the thread that steps has not seen. For any thread; that one looks at a flag each
-/// step, and locks only when there is something.
+/// Requests of consumers that the stepping thread has not seen yet. Any thread may add some. The stepping thread reads
+/// a flag in each step and locks only if there are requests.
 class StreamRequests {
  public:
   void add(StreamRequest request);
-  /// To be sent. Errc::full beyond Receiver::kAnswerBytesMax, of which `answer_bytes` keeps count.
+  /// Adds bytes to send. Returns Errc::full if answer_bytes() would exceed Receiver::kAnswerBytesMax.
   [[nodiscard]] Status add_answer(std::uint32_t stream, std::span<const std::byte> bytes);
-  /// All of them, in the order in which they were made.
+  /// Removes and returns all requests, in the order in which they were made.
   [[nodiscard]] std::vector<StreamRequest> take();
 
-  /// Bytes that were to be sent, and wait for that: whoever has sent them takes them off it.
+  /// Bytes that wait to be sent. The intake subtracts them once they are sent or dropped.
   [[nodiscard]] std::atomic<std::size_t>& answer_bytes() noexcept { return answer_bytes_; }
 
  private:

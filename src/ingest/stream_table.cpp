@@ -21,15 +21,15 @@ void add(FrameCounters& to, const FrameCounters& more) noexcept {
   to.missing_bytes += more.missing_bytes;
 }
 
-/// Ended streams that are looked at together.
+/// How many ended streams one call checks.
 constexpr std::size_t kLooksMax = 64;
 constexpr std::size_t kLooksMin = 4;
-/// Memory that no stream has used for so long is given back.
+/// Frames that no stream has used for this long are freed.
 constexpr Duration kUnusedMax = std::chrono::seconds(10);
-/// To look again whether there is memory.
+/// How long after a failed allocation to try again.
 constexpr Duration kMemoryAgain = std::chrono::milliseconds(100);
 
-/// Streams whose frames fit: one at least, or FrameRing's own error tells.
+/// How many streams' frames fit in memory. At least one: if even that does not fit, FrameRing throws.
 [[nodiscard]] std::uint32_t rings_of(Device device, const FrameOptions& options, std::uint32_t streams_max,
                                      std::size_t memory_bytes_max) {
   const std::size_t most = memory_bytes_max != 0 ? memory_bytes_max : device.memory().total_bytes;
@@ -71,14 +71,14 @@ void StreamTable::make_all_frames() {
     if (error.code() != Errc::out_of_memory) throw;
     throw DeviceError(
         Errc::out_of_memory,
-        fmt::format("{} connections with {} frames of {} each take {}, and {} has room for {} of them: let there be "
-                    "fewer connections, or fewer or smaller frames",
+        fmt::format("{} connections with {} frames of {} each need {}, but {} has room for only {} of them; use fewer "
+                    "connections, or fewer or smaller frames",
                     places_.size(), options_.frame_count, format_bytes(options_.frame_bytes),
                     format_bytes(places_.size() * space_bytes()), device_.name(), ring_count_));
   }
 }
 
-/// Looks for ended streams that the consumer has done with: many where there are no other frames.
+/// Takes back frames of ended streams that the consumer has finished with. Checks more of them if no others are unused.
 void StreamTable::take_back() {
   const std::uint64_t taken = deliveries_.ends_taken();
   const std::size_t most = unused_.empty() ? kLooksMax : kLooksMin;
@@ -126,10 +126,10 @@ void StreamTable::note_no_memory() noexcept {
 
 StreamTable::Stream* StreamTable::take_place(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
   if (granted_.empty() && grant() == nullptr) return nullptr;
-  // There is one: every stream that is open, and every one that may open, has a ring, and there are no more.
+  // A place is free: every stream that is open or may open has a ring, and there are no more rings than places.
   const auto place = std::find_if(places_.begin(), places_.end(), [](const Stream& one) { return !one.frames; });
   const auto index = static_cast<std::uint32_t>(place - places_.begin());
-  // What may fail comes first: the ring stays in the table, since resident control may have been told of it already.
+  // Steps that may fail come first: the ring stays in granted_, because resident control may already know of it.
   if (builder_ != nullptr) builder_->attach(index, *granted_.front());
   by_number_.insert_or_assign(number, index);
   *place = {};
@@ -233,7 +233,7 @@ void StreamTable::deliver_frames(Stream& stream) {
   }
 }
 
-/// The parts of a frame that never came, which it counts from now on.
+/// The parts of a frame that never came. Adds them to the frame's missing_bytes.
 std::vector<Interval> StreamTable::missing_in(Stream& stream, Frame& frame) {
   std::vector<Interval> found;
   const std::size_t growth = to_float(options_.conversion) ? sizeof(float) / item_bytes(options_.conversion) : 1;
@@ -257,10 +257,10 @@ void StreamTable::deliver_part(Stream& stream, std::uint64_t copied) {
   if (!stream.peek || stream.peek->end == 0 || stream.peek->ring_end > copied) return;
   const Peek peek = *stream.peek;
   const std::uint64_t start = stream.taken * options_.frame_bytes;
-  if (peek.end >= start + options_.frame_bytes) return;  // the frame itself comes
+  if (peek.end >= start + options_.frame_bytes) return;  // the whole frame is delivered instead
   stream.peek.reset();
   const std::uint64_t begin = std::max(peek.offset, start);
-  if (begin >= peek.end) return;  // frames have brought it
+  if (begin >= peek.end) return;  // delivered frames already contain it
   const Frame part = stream.frames->part(begin, peek.end);
   if (!stream.lease) stream.lease = std::make_shared<const FrameLease>(stream.frames, part.number);
   deliveries_.push({.kind = Delivery::Kind::part,
@@ -275,7 +275,7 @@ void StreamTable::collect(std::uint64_t copied) {
     Stream& stream = places_[place];
     if (!stream.frames) continue;
     deliver_frames(stream);
-    if (!stream.end) deliver_part(stream, copied);  // else its last frame comes
+    if (!stream.end) deliver_part(stream, copied);  // else its last frame is delivered
     if (stream.end && stream.frames->drained()) retire(place);
   }
 }
@@ -292,7 +292,7 @@ void StreamTable::retire(std::uint32_t place) {
 
 void StreamTable::poll(Time now) {
   for (const Stream& stream : places_) {
-    if (stream.frames) stream.frames->poll().or_throw("looking at frames");
+    if (stream.frames) stream.frames->poll().or_throw("polling frames");
   }
   if (!all_made_ && ring_count_ > 1 && !unused_.empty() && now - unused_.front().since > kUnusedMax) {
     unused_.pop_front();

@@ -17,10 +17,10 @@ namespace {
 constexpr std::uint32_t kTcpPieces = 4096;
 constexpr std::uint32_t kReplies = 1024;
 constexpr std::uint32_t kEvents = 256;
-/// What a packet gives out at most: a piece for each gap between intervals, and one behind them.
+/// Most pieces of a packet: one for each gap between intervals, and one after them.
 constexpr std::uint32_t kPiecesOfPacket = Intervals::kMax + 1;
 
-/// The system's random numbers.
+/// A key from the system's random numbers.
 HashKey draw_key() {
   std::random_device device;
   const auto word = [&] { return std::uint64_t{device()} << 32 | device(); };
@@ -72,7 +72,7 @@ class TcpIntake final : public HostIntake {
       drain(end);
     }
     std::uint32_t streams = 0;
-    do {  // those that have finished without a byte need no packet to open
+    do {  // streams that finished without a byte open without a packet
       if (!output_.has_room()) drain(end);
       streams = view_.shared->streams;
       static_cast<void>(grant(sequencer));
@@ -85,7 +85,7 @@ class TcpIntake final : public HostIntake {
       if (!output_.has_room()) drain(end);
       sequencer.set_limit(stream.connection, stream.number, limit);
     }
-    answers_.hand_on(sequencer, view_);  // what has no room in the output is due at the next tick
+    answers_.hand_on(sequencer, view_);  // if the output has no room, the next tick sends the rest
     drain(end);
     note_peeks(end);
   }
@@ -108,7 +108,8 @@ class TcpIntake final : public HostIntake {
     if (!place || parts_.streams.places()[*place].end) return;
     TcpSequencer sequencer = at(now);
     parts_.streams.places()[*place].cut = true;
-    static_cast<void>(sequencer.abort(parts_.streams.places()[*place].connection, stream));  // drained: there is room
+    static_cast<void>(sequencer.abort(parts_.streams.places()[*place].connection,
+                                      stream));  // there is room, because the output is drained
     drain(parts_.ring.published());
   }
 
@@ -136,8 +137,8 @@ class TcpIntake final : public HostIntake {
  private:
   [[nodiscard]] TcpSequencer at(std::uint64_t now) { return {view_, parts_.ring.buffer().data(), output_, now}; }
 
-  /// One stream more may open than have: frames are made when they are needed, and before a byte of the stream is
-  /// accepted. False where there is no place for it.
+  /// Lets one more stream open than have opened: frames are made on demand, but before a byte of the stream is
+  /// accepted. False if there is no place for it.
   bool grant(TcpSequencer& sequencer) {
     StreamTable& streams = parts_.streams;
     if (streams.granted() == view_.shared->streams) streams.grant();
@@ -145,7 +146,7 @@ class TcpIntake final : public HostIntake {
     return streams.granted() != view_.shared->streams;
   }
 
-  /// Does what the sequencer has put out. Slots before `ring_end` hold nothing but what is placed by then.
+  /// Carries out the sequencer's output. Slots before `ring_end` hold nothing that is not placed then.
   void drain(std::uint64_t ring_end) {
     open_streams();
     place(ring_end);
@@ -159,7 +160,7 @@ class TcpIntake final : public HostIntake {
       const Event& event = output_.events[i];
       if (event.kind != StreamEvent::opened) continue;
       if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
-        throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+        throw Exception(Errc::invalid_argument, "a stream was opened that has no place in the stream table");
       }
     }
   }
@@ -189,7 +190,8 @@ class TcpIntake final : public HostIntake {
     }
   }
 
-  /// Bytes that have come in order are with the builder: whoever wants to see them can once the ring is copied.
+  /// Notes for peeks which bytes have come in order. The builder has them: they are in the frame once the ring is
+  /// copied up to `ring_end`.
   void note_peeks(std::uint64_t ring_end) {
     for (StreamTable::Stream& stream : parts_.streams.places()) {
       if (!stream.frames || stream.end || !stream.peek || stream.peek->end != 0) continue;

@@ -6,7 +6,8 @@
 namespace headrace::ingest {
 
 std::unique_ptr<Unpacker> make_gzip_unpacker(const std::string& name) {
-  throw UsageError(fmt::format("{}: gzip data, and Headrace was built without zlib: unpack it first", name));
+  throw UsageError(
+      fmt::format("{}: the file is gzip data, but Headrace was built without zlib; unpack the file first", name));
 }
 
 }  // namespace headrace::ingest

@@ -300,12 +300,12 @@ TEST_P(IngestReceiverAnswers, WhatCannotBeAnsweredIsRefused) {
     ReceiverOptions options = kSmall;
     options.control = Control::resident;
     Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, options);
-    refuses(receiver, "let control be the host's");
+    refuses(receiver, "cannot send answers or show parts of frames; use host control");
   }
   {
     Receiver receiver(network_, ring_, device(),
                       ingest::DatagramReception{.config = {.payload_bytes = 100, .frame_packets = 10}}, kSmall);
-    refuses(receiver, "nobody to answer");
+    refuses(receiver, "a stream of datagrams cannot be answered");
   }
   ReceiverOptions options = kSmall;
   options.frames.conversion = ingest::Conversion::swap2;

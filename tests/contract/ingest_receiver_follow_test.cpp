@@ -265,7 +265,7 @@ TEST_P(IngestFollow, WhatPrecedesDamageIsDelivered) {
   } catch (const DataError& error) {
     why = error.what();
   }
-  EXPECT_THAT(why, ::testing::HasSubstr("the file ends within a packet's header"));
+  EXPECT_THAT(why, ::testing::HasSubstr("the file ends inside a packet header"));
   expect_talks(talks);
 }
 

@@ -198,7 +198,7 @@ TEST_P(IngestReceiverTun, ADeletedDeviceIsNamed) {
     } catch (const SystemError& error) {
       why = error.what();
     }
-    EXPECT_EQ(why.find("receiving packets: the network device shortlived was deleted meanwhile"), 0U) << why;
+    EXPECT_EQ(why.find("receiving packets: the network device shortlived has been deleted"), 0U) << why;
   });
 }
 

@@ -226,7 +226,7 @@ TEST(TunSource, TheDeviceGoesWithTheSource) {
       const auto source = open_tun(ring, {.name = "once"});
       EXPECT_NE(::if_nametoindex("once"), 0U);
       EXPECT_THAT([&] { (void)open_tun(ring, {.name = "once"}); },
-                  Throws<SystemError>(Property(&std::exception::what, HasSubstr("once is in use"))));
+                  Throws<SystemError>(Property(&std::exception::what, HasSubstr("once is already in use"))));
     }
     EXPECT_EQ(::if_nametoindex("once"), 0U);
     // Set-up that fails half way leaves nothing either.
@@ -298,7 +298,7 @@ TEST(TunSource, ADeletedDeviceIsNamed) {
     command("ip link del shortlived");
     std::vector<Packet> packets(4);
     EXPECT_EQ(source->receive(packets, testing::kGuard).error().native, EBADFD);
-    EXPECT_EQ(source->failure(), "the network device shortlived was deleted meanwhile");
+    EXPECT_EQ(source->failure(), "the network device shortlived has been deleted");
     EXPECT_EQ(source->send(Bytes(40)).error().native, EBADFD);
   });
 }
@@ -343,17 +343,19 @@ TEST(TunSource, RefusesWhatCannotBe) {
   const auto opening = [](Ring& to, const TunOptions& options) {
     return [&to, options] { (void)open_tun(to, options); };
   };
-  EXPECT_THAT(opening(small, {}), Throws<UsageError>(says("up to 65535 bytes, the ring's slots 2048")));
+  EXPECT_THAT(opening(small, {}), Throws<UsageError>(says("up to 65535 bytes, but the ring's slots have only 2048")));
   EXPECT_THAT(opening(small, {.mtu = 9000, .offloads = false}), Throws<UsageError>(says("up to 9000 bytes")));
   EXPECT_THAT(opening(ring, {.mtu = 60}), Throws<UsageError>(says("from 68 to 65535, not 60")));
   EXPECT_THAT(opening(ring, {.mtu = 65536}), Throws<UsageError>(says("not 65536")));
-  EXPECT_THAT(opening(ring, {.address = "10.0.0"}), Throws<UsageError>(says("'10.0.0' is no IPv4 or IPv6 address")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0"}),
+              Throws<UsageError>(says("'10.0.0' is not an IPv4 or IPv6 address")));
   EXPECT_THAT(opening(ring, {.address = "10.0.0.2/31"}), Throws<UsageError>(says("prefix")));
   EXPECT_THAT(opening(ring, {.address = "10.0.0.2/30x"}), Throws<UsageError>(says("prefix")));
-  EXPECT_THAT(opening(ring, {.address = "10.0.0.4/30"}), Throws<UsageError>(says("no host's address in 10.0.0.4/30")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0.4/30"}), Throws<UsageError>(says("not a host address in 10.0.0.4/30")));
   EXPECT_THAT(opening(ring, {.address = "fd00:9::2", .mtu = 1000}),
-              Throws<UsageError>(says("an MTU of IPv6 is from 1280 to 65535, not 1000")));
-  EXPECT_THAT(opening(ring, {.address = "fd00:9::2/127"}), Throws<UsageError>(says("prefix is from 1 to 126")));
+              Throws<UsageError>(says("the MTU for IPv6 must be from 1280 to 65535, not 1000")));
+  EXPECT_THAT(opening(ring, {.address = "fd00:9::2/127"}),
+              Throws<UsageError>(says("the prefix length of a subnet must be from 1 to 126")));
   EXPECT_THAT(opening(ring, {.address = "fe80::2"}), Throws<UsageError>(says("link-local")));
   EXPECT_THAT(opening(ring, {.name = ""}), Throws<UsageError>(says("1 to 15 characters")));
   EXPECT_THAT(opening(ring, {.name = "a-name-that-is-long"}), Throws<UsageError>(says("1 to 15 characters")));
@@ -371,7 +373,7 @@ TEST(TunSource, WithoutRightsItNamesTheCapability) {
     }
   });
   if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
-  if (said.find("there is no /dev/net/tun") != std::string::npos) GTEST_SKIP() << said;
+  if (said.find("/dev/net/tun is not available") != std::string::npos) GTEST_SKIP() << said;
   EXPECT_THAT(said, HasSubstr("CAP_NET_ADMIN"));
 }
 

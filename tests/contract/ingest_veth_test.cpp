@@ -188,7 +188,7 @@ TEST(PacketSocketSource, AGroupSharesWhatComes) {
           ring, {.interface = "right", .udp_port = 9000, .group = 7, .fanout = Fanout::round_robin}));
     }
     EXPECT_THAT([&] { (void)open_packet_socket(rings[0], {.interface = "left", .group = 7, .fanout = Fanout::hash}); },
-                Throws<UsageError>(says("group 7 exists")));
+                Throws<UsageError>(says("group 7 already exists")));
     const Left sender(9000);
     std::vector<TakenPacket> all;
     for (std::uint32_t i = 0; i < 200; ++i) {
@@ -228,11 +228,12 @@ TEST(PacketSocketSource, SaysWhatIsWrong) {
       return [&ring, options] { (void)open_packet_socket(ring, options); };
     };
     EXPECT_THAT(opening({.interface = "nowhere0"}),
-                Throws<UsageError>(says("there is no network interface 'nowhere0'; there are: lo")));
+                Throws<UsageError>(says("there is no network interface 'nowhere0'; this machine has: lo")));
     EXPECT_THAT(opening({.interface = "right", .block_bytes = 100'000}), Throws<UsageError>(says("not 100000")));
     EXPECT_THAT(opening({.interface = "right", .block_bytes = 4096}), Throws<UsageError>(says("not 4096")));
-    EXPECT_THAT(opening({.interface = "right", .block_count = 1}), Throws<UsageError>(says("2 or more blocks")));
-    EXPECT_THAT(opening({.interface = "right", .block_timeout_ms = 0}), Throws<UsageError>(says("1 ms or more")));
+    EXPECT_THAT(opening({.interface = "right", .block_count = 1}),
+                Throws<UsageError>(says("2 to 524,288 blocks, not 1")));
+    EXPECT_THAT(opening({.interface = "right", .block_timeout_ms = 0}), Throws<UsageError>(says("at least 1 ms")));
     const auto source = open_packet_socket(ring, {.interface = "right"});
     std::vector<Packet> packets(4);
     std::vector<TakenPacket> taken;
@@ -243,7 +244,7 @@ TEST(PacketSocketSource, SaysWhatIsWrong) {
     while (got.ok() && std::chrono::steady_clock::now() < give_up) got = testing::take(*source, ring, taken);
     ASSERT_FALSE(got.ok()) << "the interface is gone";
     EXPECT_EQ(got.error().native, ENETDOWN);
-    EXPECT_EQ(source->failure(), "the network interface right was deleted meanwhile");
+    EXPECT_EQ(source->failure(), "the network interface right has been deleted");
   });
 }
 
@@ -399,11 +400,12 @@ TEST(XdpSource, SaysWhatIsWrong) {
     EXPECT_THAT(opening({.interface = "right", .first_queue = 4}),
                 Throws<UsageError>(says("right has 4 receive queues")));
     EXPECT_THAT(opening({.interface = "right", .first_queue = 2, .queue_count = 3}),
-                Throws<UsageError>(says("3 from 2")));
+                Throws<UsageError>(says("3 starting at queue 2")));
     EXPECT_THAT(opening({.interface = "right", .frames = 100}), Throws<UsageError>(says("power of two")));
-    EXPECT_THAT(opening({.interface = "right", .address = "::1"}), Throws<UsageError>(says("no IPv4 address")));
+    EXPECT_THAT(opening({.interface = "right", .address = "::1"}), Throws<UsageError>(says("not an IPv4 address")));
     const auto first = open_xdp(ring, {.interface = "right", .queue_count = 1});
-    EXPECT_THAT(opening({.interface = "right", .queue_count = 1}), Throws<SystemError>(says("another socket has it")));
+    EXPECT_THAT(opening({.interface = "right", .queue_count = 1}),
+                Throws<SystemError>(says("another socket is bound to that queue")));
     EXPECT_THAT(opening({.interface = "right", .first_queue = 1}), Throws<SystemError>(says("another XDP program")));
   });
 }
@@ -421,7 +423,7 @@ TEST(XdpSource, WithoutRightsItNamesTheCapabilities) {
   const bool ran = without_rights([] {
     Ring ring = cpu_ring();
     EXPECT_THAT([&] { (void)open_xdp(ring, {.interface = "lo"}); },
-                Throws<SystemError>(says("CAP_NET_ADMIN, and CAP_BPF")));
+                Throws<SystemError>(says("CAP_NET_ADMIN and CAP_BPF")));
   });
   if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
 }

@@ -123,7 +123,7 @@ def test_two_receivers_at_addresses_of_both_kinds():
         ("[fd00:9::2:9000", "not an address with a port"),
         ("[fd00:9::2]:0", "not an address with a port"),
         ("[fd00:9::2]:90000", "not an address with a port"),
-        ("[fd00:9::xyz]:9000", "no IPv4 or IPv6 address"),
+        ("[fd00:9::xyz]:9000", "not an IPv4 or IPv6 address"),
         ("[fe80::2]:9000", "link-local"),
         ("[::1]:9000", "loopback"),
         ("[ff02::5]:9000", "multicast"),
@@ -141,7 +141,7 @@ def test_addresses_that_cannot_be(run: Run, address: str, says: str):
 
 @isolated
 def test_small_packets_cannot_carry_ipv6():
-    with pytest.raises(headrace.UsageError, match="an MTU of IPv6 is from 1280"):
+    with pytest.raises(headrace.UsageError, match="the MTU for IPv6 must be from 1280"):
         ingest.tcp(SIX, mtu=1000, to="cpu", frame="64KiB")
 
 
@@ -200,7 +200,7 @@ def test_an_interface_again_and_one_that_is_deleted(via: str):
         raise
     with source:
         subprocess.run(["ip", "link", "del", "left"], check=True)
-        with pytest.raises(headrace.SystemError, match="the network interface right was deleted meanwhile"):
+        with pytest.raises(headrace.SystemError, match="the network interface right has been deleted"):
             source.next(timeout=GUARD_SECONDS)
 
 
@@ -210,5 +210,5 @@ def test_a_deleted_device_is_named_by_the_command():
         subprocess.run(["ip", "link", "del", "headrace0"], check=True)
         done = verb.finish()
     assert done.returncode == 1
-    assert "the network device headrace0 was deleted meanwhile" in " ".join(done.stderr.split())
+    assert "the network device headrace0 has been deleted" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

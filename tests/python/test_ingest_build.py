@@ -123,11 +123,11 @@ def test_frames_with_gaps_say_so():
 def test_wrong_use_is_refused():
     with pytest.raises(UsageError, match="'magic' is not a way"):
         FrameBuilder("cpu", way="magic")
-    with pytest.raises(UsageError, match="has no way 'cub'"):
+    with pytest.raises(UsageError, match="does not support copy way 'cub'"):
         FrameBuilder("cpu", way="cub")
     with pytest.raises(UsageError, match="multiple of 2"):
         FrameBuilder("cpu", frame_bytes=1001, conversion="int16-to-float")
-    with pytest.raises(UsageError, match="slots of 100 bytes"):
+    with pytest.raises(UsageError, match="slots cannot have 100 bytes"):
         headrace.measure.device_build("cpu", slot_bytes=100)
     with pytest.raises(UsageError, match="payloads have 1 to"):
         headrace.measure.device_build("cpu", payload_bytes=0)

@@ -136,7 +136,7 @@ def test_rtp_is_said_by_options(run: Run, tmp_path: Path):
     assert (tmp_path / "out").read_bytes() == want
     done = run("ingest", "pcap", path, *how, "--frame", "64MiB", "--to", "cpu")
     assert done.returncode == 2
-    assert "take frames of 16384 datagrams or fewer" in done.stderr
+    assert "use frames of at most 16384 datagrams" in done.stderr
     little = ("--number-width", 1, "--number-offset", 7, "--little-endian", "--window-frames", 3)
     done = run("ingest", "pcap", path, "--payload", NUMBERED, *little, "--json", "--to", "cpu")
     assert json.loads(done.stdout)["streams"][0]["missing_bytes"] == 0
@@ -333,7 +333,7 @@ def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str,
         (("udp", ":9000", "--payload", "0"), 2, "--payload"),
         (("udp", ":9000", "--number-offset", "1464"), 2, "fills a datagram of 1,472"),
         (("synthetic", "0B"), 2, "SIZE must be at least 1 byte"),
-        (("synthetic", "90000B"), 2, "90000, not 1 to 65,535"),
+        (("synthetic", "90000B"), 2, "90000, but must be 1 to 65,535"),
         (("synthetic", "100B", "--frame", "0"), 2, "--frame must be at least 1 byte"),
         (("synthetic", "100B", "--frame", "banana"), 2, "banana"),
         (("synthetic", "100B", "--frame", "-5"), 2, "-5"),

@@ -256,7 +256,7 @@ def test_a_capture_that_is_cut_short_gives_what_it_has(talks: tuple[Path, dict[s
     path.write_bytes(whole[:-10])
     done = _command("pcap", str(path), "--follow", "tcp", "--json", "--sha256")
     assert done.returncode == 1
-    assert b"the file ends within a packet" in done.stderr
+    assert b"the file ends inside a packet" in done.stderr
     told = json.loads(done.stdout)
     assert {stream["sha256"] for stream in told["streams"]} == {
         hashlib.sha256(data).hexdigest() for data in talks[1].values()
@@ -343,7 +343,10 @@ def test_options_that_cannot_be(talks: tuple[Path, dict[str, bytes]], arguments:
 
 
 def test_following_has_no_one_to_answer(talks: tuple[Path, dict[str, bytes]]) -> None:
-    with ingest.pcap(talks[0], follow="tcp", to="cpu") as receiver, pytest.raises(UsageError, match="between others"):
+    with (
+        ingest.pcap(talks[0], follow="tcp", to="cpu") as receiver,
+        pytest.raises(UsageError, match="between other hosts"),
+    ):
         receiver.send(0, b"hello")
 
 
@@ -373,7 +376,7 @@ def test_packed_captures_that_are_cut_or_damaged(
     whole = _pack(packer, talks[0].read_bytes())
     path = tmp_path / "packed"
     path.write_bytes(whole[: len(whole) * 3 // 4])
-    with pytest.raises(DataError, match=rf"ends within its {packer} data: it was cut short"):
+    with pytest.raises(DataError, match=rf"the file is truncated: it ends in the middle of its {packer} data"):
         _received(ingest.pcap(path, follow="tcp", to="cpu", frame="64KiB"))
     done = _command("pcap", str(path), "--follow", "tcp", "--json")
     assert done.returncode == 1

@@ -240,7 +240,7 @@ def test_an_interface_that_is_down_is_named(via: str):
     with datagrams(via):
         pass  # there are the rights
     subprocess.run(["ip", "link", "set", "right", "down"], check=True)
-    with pytest.raises(headrace.SystemError, match="right is down: let it be up first"):
+    with pytest.raises(headrace.SystemError, match="right is down; bring it up first"):
         ingest.udp(f"{PEER}:9000", via=via, interface="right", **LAYOUT)
 
 
@@ -252,7 +252,7 @@ def test_what_cannot_be_says_so():
         return pytest.raises(headrace.UsageError, match=words)
 
     for via in ("packet", "xdp"):
-        with says("there is no network interface 'nowhere0'; there are: lo"):
+        with says("there is no network interface 'nowhere0'; this machine has: lo"):
             ingest.udp(f"{PEER}:9000", via=via, interface="nowhere0", **LAYOUT)
         with says(f"via='{via}' needs an interface"):
             ingest.udp(f"{PEER}:9000", via=via, **LAYOUT)
@@ -261,7 +261,7 @@ def test_what_cannot_be_says_so():
     for address in ("10.77.0.1:9000", ":9000"):
         with says("an address that is not the kernel's"):
             ingest.tcp(address, interface="right", to="cpu")
-    with says("::1 is no IPv4 address"):
+    with says("::1 is not an IPv4 address"):
         ingest.udp("[::1]:9000", via="xdp", interface="right", **LAYOUT)
     with says("trust_checksums is for via='xdp', not for 'packet'"):
         ingest.udp(":9000", via="packet", interface="right", trust_checksums=True, **LAYOUT)

@@ -56,7 +56,7 @@ def test_a_bad_length_is_reported_at_once_and_others_go_on():
         bad.sendall(framed(b"right") + struct.pack(">I", 1001))
         assert ingest.body(next(messages)).tobytes() == b"right"
         began = time.monotonic()
-        with pytest.raises(DataError, match=r"stream 0: the message at byte 9 says that it has 1001 bytes"):
+        with pytest.raises(DataError, match=r"stream 0: the message at byte 9 gives its length as 1001 bytes"):
             next(messages)
         assert time.monotonic() - began < GUARD_SECONDS / 2
         with pytest.raises(ConnectionResetError):

@@ -117,7 +117,7 @@ def test_the_verb_answers_in_json(run: Run):
         (("--payload", "0"), "at least 1 byte"),
         (("--measure", "--cycles", "5"), "either it or them"),
         (("--measure", "--device", "cpu", "--way", "magic"), "'magic' is not a way"),
-        (("--measure", "--device", "cpu", "--way", "cub"), "has no way 'cub'"),
+        (("--measure", "--device", "cpu", "--way", "cub"), "does not support copy way 'cub'"),
     ],
 )
 def test_wrong_use_is_refused(run: Run, arguments: tuple[str, ...], says: str):

@@ -354,7 +354,7 @@ def test_messages_over_tcp(control: str) -> None:
             assert [message.begin for message in got] == [0, 4, 11]
             got.clear()
             wrong.sendall(struct.pack(">HH", 65_001, 0) + b"y" * 50_000)
-            with pytest.raises(DataError, match=r"stream \d: the message at byte 0 says that it has 65001 bytes"):
+            with pytest.raises(DataError, match=r"stream \d: the message at byte 0 gives its length as 65001 bytes"):
                 next(found)
             wrong.settimeout(60)
             with pytest.raises(ConnectionResetError):
@@ -373,12 +373,12 @@ def test_a_message_that_is_cut_off() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"conversion": "swap2"}, "without conversion: not 4 of 67108864 with 'swap2'"),
-        ({"frame": 1000}, "4096 bytes at least"),
-        ({"way": "gather"}, "not by 'gather'"),
-        ({"ring_access": "direct"}, "from the ring by 'direct'"),
+        ({"conversion": "swap2"}, "no conversion, not 4 frames of 67108864 bytes with conversion 'swap2'"),
+        ({"frame": 1000}, "at least 4096 bytes"),
+        ({"way": "gather"}, "leave them automatic instead of 'gather'"),
+        ({"ring_access": "direct"}, "leave them automatic instead of 'automatic' and 'direct'"),
         ({"frame": "1TiB", "connections": 1}, "cpu:0"),
-        ({"frame": "2GiB", "connections": 65536}, "65536 connections with 4 frames of 2 GiB each take 512 TiB"),
+        ({"frame": "2GiB", "connections": 65536}, "65536 connections with 4 frames of 2 GiB each need 512 TiB"),
     ],
 )
 @pytest.mark.usefixtures("tun")

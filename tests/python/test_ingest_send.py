@@ -108,31 +108,31 @@ def test_nobody_there():
 
 
 def test_what_cannot_be_sent():
-    with pytest.raises(headrace.UsageError, match="no IPv4 or IPv6 address"):
+    with pytest.raises(headrace.UsageError, match="not an IPv4 or IPv6 address"):
         ingest.TcpSender("localhost", 1)
     with pytest.raises(headrace.UsageError, match="from 1 to 65535"):
         ingest.TcpSender("127.0.0.1", 0)
     with pytest.raises(headrace.UsageError, match="from 88 to 32767 bytes"):
         ingest.TcpSender("127.0.0.1", 1, segment_bytes=10)
-    with pytest.raises(headrace.UsageError, match="no datagrams"):
+    with pytest.raises(headrace.UsageError, match="number of datagrams to send must be at least 1"):
         ingest.UdpSender("127.0.0.1", 1, 0)
     with pytest.raises(headrace.UsageError, match="at least 1 byte of payload"):
         ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=0)
     with pytest.raises(headrace.UsageError, match="4 or 8 bytes, not 3"):
         ingest.UdpSender("127.0.0.1", 1, 1, number_width=3)
-    with pytest.raises(headrace.UsageError, match="at most 65507 bytes, not 65500 of payload behind 8"):
+    with pytest.raises(headrace.UsageError, match="at most 65507 bytes, not 65500 bytes of payload after 8"):
         ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=65500)
-    with pytest.raises(headrace.UsageError, match="no room for its sequence number"):
+    with pytest.raises(headrace.UsageError, match="too short for its sequence number"):
         ingest.UdpSender("127.0.0.1", 1, 1, number_offset=2**32 - 1)
     with pytest.raises(headrace.UsageError, match="packets/s"):
         ingest.UdpSender("127.0.0.1", 1, 1, packets_per_second=-1)
     receiver = Receiver()
     sender = ingest.TcpSender("127.0.0.1", receiver.port)
     for count, chunk in ((0, 1), (1, 0)):
-        with pytest.raises(headrace.UsageError, match="has bytes"):
+        with pytest.raises(headrace.UsageError, match="must each have at least 1 byte"):
             sender.begin(count, chunk)
     sender.begin(1, 1)
-    with pytest.raises(headrace.UsageError, match="not done"):
+    with pytest.raises(headrace.UsageError, match="previous part of the stream has not been sent"):
         sender.begin(1, 1)
 
 

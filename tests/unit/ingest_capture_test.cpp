@@ -268,8 +268,8 @@ TEST_F(Capture, SaysWhatIsNoCapture) {
               Throws<SystemError>(Property(&std::exception::what, HasSubstr("there is no file /nowhere/x.pcap"))));
   EXPECT_THAT([&] { (void)open_capture(ring_, folder_.path().string()); },
               Throws<UsageError>(Property(&std::exception::what, HasSubstr("is not a file"))));
-  EXPECT_THAT(failure({}), HasSubstr("byte 0: neither pcap nor pcapng: the file has 0 bytes"));
-  EXPECT_THAT(failure(packet(100, {0x50, 0x4B, 3, 4})), HasSubstr("the file starts with 50 4b 03 04"));
+  EXPECT_THAT(failure({}), HasSubstr("byte 0: the file is neither pcap nor pcapng: it has only 0 bytes"));
+  EXPECT_THAT(failure(packet(100, {0x50, 0x4B, 3, 4})), HasSubstr("it starts with 50 4b 03 04"));
   CaptureWriter writer(false);
   writer.put32(0xA1B2CD34);
   EXPECT_THAT(failure(writer.bytes()), HasSubstr("Kuznetzov"));
@@ -282,15 +282,15 @@ TEST_F(Capture, SaysWhereAPcapFileIsDamaged) {
   writer.pcap_packet(0, 0, frame(60));
   const Bytes whole = writer.bytes();
   const auto cut = [&](std::size_t bytes) { return Bytes(whole.begin(), whole.begin() + static_cast<long>(bytes)); };
-  EXPECT_THAT(failure(cut(20)), HasSubstr("byte 0: the file ends within the file header: 20 of 24 bytes are there"));
-  EXPECT_THAT(failure(cut(110), 1), HasSubstr("byte 100: the file ends within a packet's header: 10 of 16"));
-  EXPECT_THAT(failure(cut(150), 1), HasSubstr("byte 100: the file ends within a packet: 50 of 76 bytes are there"));
+  EXPECT_THAT(failure(cut(20)), HasSubstr("byte 0: the file ends inside the file header: 20 of 24 bytes are present"));
+  EXPECT_THAT(failure(cut(110), 1), HasSubstr("byte 100: the file ends inside a packet header: 10 of 16"));
+  EXPECT_THAT(failure(cut(150), 1), HasSubstr("byte 100: the file ends inside a packet: 50 of 76 bytes are present"));
   Bytes large = whole;
   large[100 + 11] = std::byte{0x7F};
   EXPECT_THAT(failure(large, 1), HasSubstr("byte 108: a packet of 2130706492 bytes"));
   Bytes version = whole;
   version[4] = std::byte{9};
-  EXPECT_THAT(failure(version), HasSubstr("byte 4: pcap version 9, not 2"));
+  EXPECT_THAT(failure(version), HasSubstr("byte 4: pcap version 9 is not supported, only version 2"));
   Bytes link = whole;
   link[20] = std::byte{105};
   EXPECT_THAT(failure(link), HasSubstr("link type 105 (IEEE 802.11) is not supported; Ethernet, raw IP"));
@@ -311,19 +311,21 @@ TEST_F(Capture, SaysWhereAPcapngFileIsDamaged) {
     return bytes;
   };
   const auto cut = [&](std::size_t bytes) { return Bytes(whole.begin(), whole.begin() + static_cast<long>(bytes)); };
-  EXPECT_THAT(failure(cut(20)), HasSubstr("byte 0: the file ends within a section's header"));
-  EXPECT_THAT(failure(cut(40)), HasSubstr("byte 28: the file ends within an interface's block"));
-  EXPECT_THAT(failure(cut(60)), HasSubstr("byte 52: the file ends within a block's header: 8 of 12"));
-  EXPECT_THAT(failure(cut(100)), HasSubstr("byte 52: the file ends within a packet's block: 48 of 92"));
-  EXPECT_THAT(failure(with(8, 0)), HasSubstr("byte 8: a section without its byte-order magic"));
+  EXPECT_THAT(failure(cut(20)), HasSubstr("byte 0: the file ends inside a section header"));
+  EXPECT_THAT(failure(cut(40)), HasSubstr("byte 28: the file ends inside an interface block"));
+  EXPECT_THAT(failure(cut(60)), HasSubstr("byte 52: the file ends inside a block header: 8 of 12"));
+  EXPECT_THAT(failure(cut(100)), HasSubstr("byte 52: the file ends inside a packet block: 48 of 92"));
+  EXPECT_THAT(failure(with(8, 0)), HasSubstr("byte 8: the section has no byte-order magic"));
   EXPECT_THAT(failure(with(12, 7)), HasSubstr("byte 12: pcapng version 7"));
-  EXPECT_THAT(failure(with(24, 0)), HasSubstr("byte 24: a block of 28 bytes ends as one of 0"));
+  EXPECT_THAT(failure(with(24, 0)),
+              HasSubstr("byte 24: the block's length is 28 bytes at its start, but 0 at its end"));
   EXPECT_THAT(failure(with(56, 90)), HasSubstr("byte 56: a block of type 6 cannot have 90 bytes"));
   EXPECT_THAT(failure(with(56, 0)), HasSubstr("byte 56: a block of type 6 cannot have 0 bytes"));
-  EXPECT_THAT(failure(with(56, 0x7FFFFFFC)), HasSubstr("byte 56: a block of type 6 and 2147483644 bytes"));
-  EXPECT_THAT(failure(with(60, 3)), HasSubstr("byte 60: a packet of interface 3, where there are 1"));
-  EXPECT_THAT(failure(with(72, 61)), HasSubstr("byte 72: a packet of 61 bytes in a block of 92"));
-  EXPECT_THAT(failure(with(140, 96)), HasSubstr("byte 140: a block of 92 bytes ends as one of 96"));
+  EXPECT_THAT(failure(with(56, 0x7FFFFFFC)), HasSubstr("byte 56: a block of type 6 has 2147483644 bytes"));
+  EXPECT_THAT(failure(with(60, 3)), HasSubstr("byte 60: the packet is from interface 3, but the section has 1"));
+  EXPECT_THAT(failure(with(72, 61)), HasSubstr("byte 72: a packet cannot have 61 bytes in a block of 92"));
+  EXPECT_THAT(failure(with(140, 96)),
+              HasSubstr("byte 140: the block's length is 92 bytes at its start, but 96 at its end"));
 
   CaptureWriter later(false);
   later.section();
@@ -336,17 +338,17 @@ TEST_F(Capture, SaysWhereAPcapngFileIsDamaged) {
   CaptureWriter without(false);
   without.section();
   without.enhanced(0, 1, frame(60));
-  EXPECT_THAT(failure(without.bytes()), HasSubstr("a packet of interface 0, where there are 0"));
+  EXPECT_THAT(failure(without.bytes()), HasSubstr("the packet is from interface 0, but the section has 0"));
 
   CaptureWriter option(false);
   option.section();
   option.interface(kEthernet, 9);
   Bytes long_option = option.bytes();
   long_option[28 + 16 + 2] = std::byte{200};
-  EXPECT_THAT(failure(long_option), HasSubstr("byte 44: option 9 of 200 bytes ends beyond its block"));
+  EXPECT_THAT(failure(long_option), HasSubstr("byte 44: option 9 of 200 bytes extends past the end of its block"));
   long_option = option.bytes();
   long_option[28 + 20] = std::byte{20};
-  EXPECT_THAT(failure(long_option), HasSubstr("a time resolution of 20"));
+  EXPECT_THAT(failure(long_option), HasSubstr("the time resolution 20 is out of range"));
 }
 
 TEST_F(Capture, AnEmptyOneEndsAtOnce) {

@@ -171,13 +171,14 @@ TEST(UdpSource, SaysWhatIsWrong) {
     return [&ring, options] { (void)open_udp(ring, options); };
   };
   const auto says = [](const char* words) { return Property(&std::exception::what, HasSubstr(words)); };
-  EXPECT_THAT(opening({.address = "localhost"}), Throws<UsageError>(says("'localhost' is no IPv4 or IPv6 address")));
+  EXPECT_THAT(opening({.address = "localhost"}),
+              Throws<UsageError>(says("'localhost' is not an IPv4 or IPv6 address")));
   EXPECT_THAT(opening({.address = "192.0.2.1"}), Throws<SystemError>(says("Cannot assign requested address")));
-  EXPECT_THAT(opening({.multicast_group = "10.0.0.1"}), Throws<UsageError>(says("10.0.0.1 is no multicast group")));
-  EXPECT_THAT(opening({.multicast_group = "ff02::1"}), Throws<UsageError>(says("family")));
+  EXPECT_THAT(opening({.multicast_group = "10.0.0.1"}), Throws<UsageError>(says("10.0.0.1 is not a multicast group")));
+  EXPECT_THAT(opening({.multicast_group = "ff02::1"}), Throws<UsageError>(says("IP version")));
   EXPECT_THAT(opening({.multicast_group = "239.1.1.1", .interface = "nowhere0"}),
-              Throws<UsageError>(says("there is no network interface 'nowhere0'; there are:")));
-  EXPECT_THAT(opening({.interface = "lo"}), Throws<UsageError>(says("for a multicast group")));
+              Throws<UsageError>(says("there is no network interface 'nowhere0'; this machine has:")));
+  EXPECT_THAT(opening({.interface = "lo"}), Throws<UsageError>(says("only be given with a multicast group")));
   EXPECT_THAT(opening({.kernel_buffer_bytes = 0}), Throws<UsageError>(says("buffer")));
   const auto first = open_udp(ring, {.address = "127.0.0.1", .merge = false});
   EXPECT_THAT(opening({.address = "127.0.0.1", .port = first->port()}), Throws<SystemError>(says("in use")));

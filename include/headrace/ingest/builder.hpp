@@ -89,7 +89,7 @@ class Builder {
   /// Forgets a stream; waits for its copies.
   void detach(std::uint32_t stream);
 
-  /// Gathers the copies of pieces, and submits them when a frame is full, there are enough, or few bursts are in
+  /// Gathers the copies of pieces. Submits them when a frame is full, there are enough of them, or few bursts are in
   /// flight. A frame completes when its last byte has been submitted. `ring_end` is the position of the ring up to
   /// which slots hold nothing but these pieces and earlier ones; copied() returns it.
   ///
@@ -97,7 +97,7 @@ class Builder {
   /// attached stream, has no space (FrameRing::reserved_end()), or belongs to a complete frame. Pieces before it have
   /// been gathered.
   [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
-  /// Notes that `length` bytes of a stream from `offset` on are in their frame already, without conversion. Does not
+  /// Notes that `length` bytes of a stream from `offset` on are already in their frame, without conversion. Does not
   /// read the ring. Errors are those of place().
   [[nodiscard]] Status note(std::uint32_t stream, std::uint64_t offset, std::uint32_t length) noexcept;
   /// Submits everything gathered.

@@ -33,9 +33,9 @@ struct CaptureOptions {
 /// to it (their link header removed, or an Ethernet header added), and packets other than IP are left out. A packet of
 /// which the capture holds only the start is truncated.
 ///
-/// Throws UsageError if there is no such file, DataError "<path>: byte <offset>: ..." if it is no capture or has
-/// another link type. Damage further on is an error of receive(), after everything before it; failure() then has the
-/// same text.
+/// Throws SystemError if there is no such file, UsageError if it is a folder, and DataError "<path>: byte <offset>:
+/// ..." if it is no capture or has another link type. Damage further on is an error of receive(), after everything
+/// before it; failure() then has the same text.
 [[nodiscard]] std::unique_ptr<Source> open_capture(Ring& ring, const std::string& path, CaptureOptions options = {});
 
 }  // namespace headrace::ingest

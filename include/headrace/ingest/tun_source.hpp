@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "headrace/ingest/detail/capabilities.hpp"  // what made the device may be given up
+#include "headrace/ingest/detail/capabilities.hpp"  // drop_capabilities(), once the device is open
 #include "headrace/ingest/detail/ip_address.hpp"
 #include "headrace/ingest/source.hpp"
 

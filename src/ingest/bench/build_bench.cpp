@@ -14,7 +14,7 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Packets on the device, their list, and where their payloads go.
+/// Packets on the device, the list of their parts, and the targets of their payloads.
 class DevicePackets {
  public:
   DevicePackets(Device device, const BuildCase& of)
@@ -44,11 +44,11 @@ class DevicePackets {
   [[nodiscard]] std::uint32_t part_count() const noexcept { return list_.count(); }
   void clear() { stream_.fill(frames_.data(), 0, list_.bytes()).or_throw(kDoing); }
   void copy() {
-    static_cast<void>(list_.copy(stream_).or_throw(fmt::format("copying by way '{}'", to_string(of_.way))));
+    static_cast<void>(list_.copy(stream_).or_throw(fmt::format("copying with way '{}'", to_string(of_.way))));
   }
   void copy_plainly() { stream_.copy(frames_.data(), ring_.data(), list_.bytes()).or_throw(kDoing); }
 
-  /// Every byte is where a plain copy puts it.
+  /// True if every byte is where a plain copy puts it.
   [[nodiscard]] bool right() {
     const Buffer found(stream_.device(), MemoryKind::pinned, list_.bytes());
     stream_.copy(found.data(), frames_.data(), found.bytes()).or_throw(kDoing);
@@ -62,7 +62,7 @@ class DevicePackets {
   }
 
  private:
-  /// At most: each packet is cut at aligned targets, which adds one.
+  /// An upper bound: each packet is cut at aligned targets, which adds one part.
   [[nodiscard]] std::uint32_t parts() const {
     constexpr std::uint32_t kCut = 4096;
     std::size_t count = 0;
@@ -77,10 +77,10 @@ class DevicePackets {
   Buffer ring_;
   Buffer frames_;
   PartList list_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it uses, so that it is destroyed first.
 };
 
-/// A ring in pinned memory that a Builder goes round, and a consumer that takes every frame.
+/// A ring in pinned memory that a Builder reads again and again, and a consumer that takes every frame.
 class RingRun {
  public:
   RingRun(Device device, const RingCase& of)
@@ -94,7 +94,7 @@ class RingRun {
     pieces_.reserve(of.burst);
   }
 
-  /// Goes on where the last run ended: the stream has no end. `keep` copies the first frames of the run to the host.
+  /// Continues where the last run ended: the stream is endless. `keep` copies the first frames of the run to the host.
   [[nodiscard]] Duration run(bool keep, const std::stop_token& stop) {
     first_ = ring_.stream_offset();
     const std::uint64_t last = ring_.position() + packets_;
@@ -124,7 +124,7 @@ class RingRun {
   [[nodiscard]] StreamRef stream() const noexcept { return consumer_.stream(); }
   [[nodiscard]] const Buffer& memory() const noexcept { return ring_.memory(); }
 
-  /// The frames that were kept hold the payloads of the packets that they are made of.
+  /// True if the kept frames hold the payloads of their packets.
   [[nodiscard]] bool right() const {
     return consumer_.all_right(
         [this](const std::byte* frame, std::uint64_t offset) { return ring_.holds(frame, offset, of_.frame_bytes); });
@@ -154,7 +154,7 @@ BuildRuns measure_device_build(Device device, const BuildCase& of, std::size_t r
     const Duration plain = timer.time(packets.stream(), [&] { packets.copy_plainly(); });
     packets.clear();
     const Duration took = timer.time(packets.stream(), [&] { packets.copy(); });
-    if (run == 0) continue;  // warms up
+    if (run == 0) continue;  // warm-up
     found.plain.push_back(plain);
     found.times.push_back(took);
   }
@@ -164,7 +164,7 @@ BuildRuns measure_device_build(Device device, const BuildCase& of, std::size_t r
 
 BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs, const std::stop_token& stop) {
   if (!has_copy_way(device, of.packets.way)) return {.supported = false};
-  if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+  if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
   RingRun ring(device, of);
   const Buffer target(device, MemoryKind::device, ring.memory().bytes());
   BuildRuns found;

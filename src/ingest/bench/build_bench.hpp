@@ -12,60 +12,60 @@
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/detail/copy_way.hpp"
 
-/// How fast payloads get from a ring into frames, each figure beside the roof of the same run.
+/// Measures how fast payloads get from a ring into frames, each figure with the roof of the same run.
 namespace headrace::ingest {
 
-/// What packets look like, and how they are copied.
+/// The layout of packets, and how they are copied.
 struct BuildCase {
   CopyWay way = CopyWay::automatic;
-  /// Payload bytes of every packet; with payload_max above it, anything between the two, drawn at random.
+  /// Payload bytes of every packet. If payload_max is above it, sizes are drawn at random between the two.
   std::uint32_t payload_bytes = 8000;
   std::uint32_t payload_max = 0;
-  std::uint32_t header_bytes = 54;  ///< Before the payload in its slot.
+  std::uint32_t header_bytes = 54;  ///< Bytes before the payload in its slot.
   /// Bytes of a slot; 0: the least multiple of 16 that holds the longest packet.
   std::uint32_t slot_bytes = 0;
-  std::size_t total_bytes = kGiB;  ///< Bytes of all slots: more than fits in a cache.
+  std::size_t total_bytes = kGiB;  ///< Bytes of all slots: more than a cache holds.
   std::uint64_t seed = 1;
 };
 
 struct BuildRuns {
   std::vector<Duration> times{};    ///< The time of each run.
-  std::vector<Duration> plain{};    ///< The times of copies within the device of as many bytes, in turns with the runs.
+  std::vector<Duration> plain{};    ///< Times of plain copies of as many bytes, alternating with the runs.
   std::uint64_t payload_bytes = 0;  ///< Payload bytes of one run.
   std::uint64_t packets = 0;
-  std::uint64_t parts = 0;  ///< Copies that they were cut into.
-  bool supported = true;    ///< False: the device has no such way, and nothing was measured.
+  std::uint64_t parts = 0;  ///< Copies that the payloads were cut into.
+  bool supported = true;    ///< False: the device does not support the way, and nothing was measured.
   bool verified = false;    ///< Every byte of the last run was where a plain copy puts it.
 };
 
-/// Packets that lie in device memory, and their list too: what the copies themselves cost. A run places all packets
-/// once; its time is the device's. Throws UsageError for what cannot be, DeviceError where there is no room.
+/// Measures the copies alone: packets and their list are in device memory. A run places all packets once; the device
+/// measures its time. Throws UsageError for a case out of range, DeviceError if there is no room.
 [[nodiscard]] BuildRuns measure_device_build(Device device, const BuildCase& of, std::size_t runs,
                                              const std::stop_token& stop = {});
 
 struct RingCase {
-  BuildCase packets{};  ///< total_bytes is what a run brings; the ring is gone round as often as that takes.
+  BuildCase packets{};  ///< total_bytes are the bytes of a run; it goes around the ring as often as that takes.
   RingAccess ring_access = RingAccess::automatic;
   std::size_t ring_bytes = 128 * kMiB;
   std::size_t frame_bytes = 64 * kMiB;
   std::uint32_t frame_count = 4;
   std::size_t flush_bytes = 8 * kMiB;
-  std::uint32_t burst = 1024;  ///< Packets of one place().
+  std::uint32_t burst = 1024;  ///< Most packets of one place().
 };
 
-/// A ring in pinned host memory, gone round by a Builder while a consumer on a stream takes every frame: the whole path
-/// but for source and sequencer. `plain` are copies of as many payload bytes by the copy engine, from host memory to
-/// the device. Throws as measure_device_build().
+/// Measures the whole path except source and sequencer: a Builder reads a ring in pinned host memory again and again
+/// while a consumer on a stream takes every frame. `plain` are copies of as many payload bytes by the copy engine, from
+/// host memory to the device. Throws as measure_device_build().
 [[nodiscard]] BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs,
                                            const std::stop_token& stop = {});
 
-/// The same with a ResidentControl in place of Builder and host: packets of one TCP connection in order, whose sender
-/// keeps to the window that replies offer. payload_max, header_bytes, `way` and `ring_access` are not looked at.
+/// The same with a ResidentControl instead of Builder and host: packets of one TCP connection in order, whose sender
+/// respects the window that replies offer. Ignores payload_max, header_bytes, `way` and `ring_access`.
 [[nodiscard]] BuildRuns measure_resident_build(Device device, const RingCase& of, std::size_t runs,
                                                const std::stop_token& stop = {});
 
-/// One iteration of a builder's loop: a burst of packets placed, submitted and waited for. Its time for several numbers
-/// of packets is what the model of Ito 2024 is fitted to. Of each run, in the order of `packets`.
+/// Measures one iteration of a builder's loop: it places and submits a burst of packets and waits for it. The model of
+/// Ito 2024 is fitted to its time for several numbers of packets. Returns medians in the order of `packets`.
 [[nodiscard]] std::vector<Duration> measure_iterations(Device device, CopyWay way, std::uint32_t payload_bytes,
                                                        const std::vector<std::uint32_t>& packets, std::size_t runs);
 

@@ -18,12 +18,12 @@
 
 namespace headrace::ingest {
 
-/// A ring in pinned memory with the packets of one TCP connection, of which only sequence numbers change; and the
-/// ResidentControl that builds frames of them. The sender keeps to the window that replies offer. It sends nothing
-/// twice, so it keeps to the space of frames, too: a window of less than one unit of its scale is offered as one.
+/// A ring in pinned memory with the packets of one TCP connection, in which only sequence numbers change, and the
+/// ResidentControl that builds frames from them. The sender respects the window that replies offer. It never
+/// retransmits, so it respects the space of frames, too: a window below one unit of its scale is offered as one.
 class BenchConnection {
  public:
-  /// Opens the connection, whose bytes go into `frames`.
+  /// Opens the connection. Its bytes go into `frames`.
   BenchConnection(Device device, const RingCase& of, FrameRing& frames)
       : of_(packets_of(of)),
         slots_(slots_of(of_.packets, of_.ring_bytes)),
@@ -52,8 +52,8 @@ class BenchConnection {
     return (slots.count + 1) * slots.stride;
   }
 
-  /// The next packets, as far as a burst, the ring, the window and the caller allow, none of which ends behind
-  /// `stream_end`: how many.
+  /// Gathers the next packets, as many as a burst, the ring and the window allow, none of which ends beyond
+  /// `stream_end`. Returns how many.
   [[nodiscard]] std::size_t gather(std::uint64_t stream_end) {
     burst_.clear();
     const std::uint64_t copied = this->copied();
@@ -67,32 +67,33 @@ class BenchConnection {
     }
     return burst_.size();
   }
-  /// Tells of what was gathered: there is room for every slot.
+  /// Posts the gathered packets, for which there is always room.
   void post() { static_cast<void>(control_.post(burst_).or_throw(kDoing)); }
 
-  /// Time, frames, and what is answered.
+  /// Sets the time, polls, and takes replies.
   void turn() {
     control_.set_time(static_cast<std::uint64_t>(SteadyClock::now().count()));
     const std::uint64_t space = frames_ == nullptr ? 0 : frames_->reserved_end();
     if (const Status polled = control_.poll(); !polled) {
       throw DeviceError(polled.error().code, fmt::format("{}: {}", kDoing, control_.failure()), polled.error().native);
     }
-    space_ = space;  // the kernel hears of it before it hears of packets from now on
+    space_ = space;  // the kernel learns of it before it gets later packets
     while (const auto reply = control_.next_reply()) take(*reply);
   }
 
-  /// Turns until `done()`.
+  /// Calls turn() until `done()`.
   template <class Done>
   void turn_until(Done done) {
     const Time until = SteadyClock::now() + kPatience;
     while (!done()) {
-      if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+      if (SteadyClock::now() > until)
+        throw DeviceError(Errc::hung, fmt::format("{}: no progress within the time limit", kDoing));
       turn();
       std::this_thread::yield();
     }
   }
 
-  /// Whether these are the bytes of the stream from `offset` on.
+  /// True if these are the bytes of the stream from `offset` on.
   [[nodiscard]] bool holds(const std::byte* bytes, std::uint64_t offset, std::size_t count) const {
     for (std::uint64_t at = offset; at < offset + count;) {
       const std::uint64_t within = at % payload_;
@@ -110,11 +111,11 @@ class BenchConnection {
   static constexpr std::uint32_t kTcp = 20;
   static constexpr std::uint32_t kHeader = kEthernet + kIp + kTcp;
   static constexpr std::uint8_t kAck = tcp_flag::kAck;
-  static constexpr std::uint32_t kInitial = 0xFFFF0000;  ///< Sequence numbers soon wrap.
-  static constexpr std::uint64_t kHandshake = 2;         ///< Packets.
+  static constexpr std::uint32_t kInitial = 0xFFFF0000;  ///< So that sequence numbers wrap soon.
+  static constexpr std::uint64_t kHandshake = 2;         ///< Packets of the handshake.
 
-  /// Ethernet, IPv4 and TCP from 10.0.0.1:40000 to 10.0.0.2:9000. Checksums are left out: packets say that they have
-  /// been verified.
+  /// Writes Ethernet, IPv4 and TCP headers from 10.0.0.1:40000 to 10.0.0.2:9000. It leaves out checksums, because
+  /// packets are marked as verified.
   static void write_headers(std::byte* to, std::uint32_t payload_bytes, std::uint8_t flags, std::uint32_t options = 0) {
     std::memset(to, 0, kHeader);
     store_be16(to + 12, 0x0800);
@@ -133,7 +134,7 @@ class BenchConnection {
   }
 
   [[nodiscard]] static RingCase packets_of(RingCase of) {
-    if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+    if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
     of.packets.payload_max = 0;
     of.packets.header_bytes = kHeader;
     return of;
@@ -206,7 +207,7 @@ class BenchConnection {
   std::uint64_t position_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t edge_ = 0;
-  std::uint64_t space_ = 0;  ///< The end of the frames that the kernel was told of.
+  std::uint64_t space_ = 0;  ///< The end of the space that the kernel knows of.
   std::uint32_t their_next_ = 0;
   std::uint32_t scale_ = 0;
   bool scale_known_ = false;

@@ -12,10 +12,10 @@
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 
-/// What measurements of a ring in pinned memory share, whoever builds the frames.
+/// The common part of measurements with a ring in pinned memory, with either control.
 namespace headrace::ingest {
 
-/// Takes every frame, on a stream of its own, and may keep the first ones to be looked at.
+/// Takes every frame on a stream of its own, and can keep the first ones for verification.
 class BenchConsumer {
  public:
   BenchConsumer(Device device, const RingCase& of)
@@ -26,7 +26,7 @@ class BenchConsumer {
   [[nodiscard]] FrameRing& frames() noexcept { return frames_; }
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
 
-  /// Takes what is complete; `keep` copies the first frames to the host.
+  /// Takes complete frames; `keep` copies the first frames to the host.
   void consume(bool keep) {
     const FrameOptions& of = frames_.options();
     while (true) {
@@ -43,7 +43,7 @@ class BenchConsumer {
   }
   void wait() { stream_.wait().or_throw(kDoing); }
 
-  /// `is_right(bytes, stream_offset)` of every frame that was kept; false where none was.
+  /// True if `is_right(bytes, stream_offset)` for every kept frame; false if none was kept.
   template <class IsRight>
   [[nodiscard]] bool all_right(IsRight is_right) const {
     const std::size_t bytes = frames_.options().frame_bytes;
@@ -57,11 +57,11 @@ class BenchConsumer {
   FrameRing frames_;
   Buffer kept_;
   std::vector<std::uint64_t> kept_frames_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it uses, so that it is destroyed first.
 };
 
-/// Times `runs` runs of `ring`, after one that warms up and is looked at, each beside a plain copy of as many bytes
-/// over the link, into `target` of at least the ring's size.
+/// Times `runs` runs of `ring`, after a warm-up run whose frames are verified. Each run is followed by a plain copy of
+/// as many bytes over the link into `target`, which has at least the ring's size.
 template <class Run>
 void measure_runs(Run& ring, const Buffer& target, std::size_t runs, const std::stop_token& stop, BuildRuns& found) {
   found.packets = ring.packets();

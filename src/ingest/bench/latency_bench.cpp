@@ -23,19 +23,20 @@ constexpr std::uint64_t kAloneRunsMax = 200;
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
 LatencyCase checked(LatencyCase of) {
-  if (of.ring.burst == 0) throw UsageError("a burst has 1 packet at least");
-  if (of.frames == 0) throw UsageError("a sample has 1 frame at least");
+  if (of.ring.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
+  if (of.frames == 0) throw UsageError("a sample must have at least 1 frame, not 0");
   if (of.ring.packets.payload_bytes > of.ring.frame_bytes) {
     throw UsageError(fmt::format("payloads of {} bytes are longer than frames of {}", of.ring.packets.payload_bytes,
                                  of.ring.frame_bytes));
   }
   const double rate = of.bytes_per_second == 0 ? of.load : of.bytes_per_second;
-  if (!std::isfinite(rate) || rate <= 0) throw UsageError(fmt::format("packets cannot come at {} of a rate", rate));
+  if (!std::isfinite(rate) || rate <= 0)
+    throw UsageError(fmt::format("the packet rate must be finite and above 0, not {}", rate));
   of.ring.packets.payload_max = 0;
   return of;
 }
 
-/// The frames, what feeds them, and the thread that serves both and takes frames.
+/// The frames and their feed. One thread runs the feed and takes frames.
 template <class Feed>
 class LatencyRun {
  public:
@@ -49,7 +50,7 @@ class LatencyRun {
     held_.reserve(of_.frame_count);
   }
 
-  /// A frame that lacks one packet, from when that is there until the frame is READY.
+  /// The time from when a frame's last packet is there until the frame is READY, with nothing else happening.
   [[nodiscard]] Duration alone() {
     const std::uint64_t last_packet = ((taken_ + 1) * of_.frame_bytes - 1) / of_.packets.payload_bytes;
     const Time until = SteadyClock::now() + kPatience;
@@ -81,7 +82,7 @@ class LatencyRun {
     return took;
   }
 
-  /// Packets that come at this rate, until frame_count_ frames are taken.
+  /// Runs with packets at this rate until frame_count_ frames are taken.
   [[nodiscard]] LatencySample run(double bytes_per_second, const std::stop_token& stop) {
     measure::Latencies latencies;
     measure::Latencies waited;
@@ -97,11 +98,11 @@ class LatencyRun {
       const std::uint64_t first = feed_.stream_offset() + of_.packets.payload_bytes;
       const std::uint64_t come = come_until(now);
       if (feed_.gather(std::min(end, come)) == 0) {
-        // Nothing waits for packets that have not come; the frame of the last one is waited for.
+        // Waiting for packets that are not due is progress; waiting for the frame of the last packet is not.
         if (come < std::min(first, end)) moved = now;
         throw_after(moved + kPatience);
         feed_.try_flush();
-        std::this_thread::yield();  // as a Receiver does, which waits in its source
+        std::this_thread::yield();  // as a Receiver, which waits in its source
       } else {
         moved = now;
         waited.record(now - came_at(first));
@@ -121,14 +122,15 @@ class LatencyRun {
 
  private:
   static void throw_after(Time until) {
-    if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+    if (SteadyClock::now() > until)
+      throw DeviceError(Errc::hung, fmt::format("{}: no progress within the time limit", kDoing));
   }
   /// The end of the packet that holds the byte before `offset`.
   [[nodiscard]] std::uint64_t packets_end(std::uint64_t offset) const noexcept {
     const std::uint64_t payload = of_.packets.payload_bytes;
     return (offset + payload - 1) / payload * payload;
   }
-  /// When the packet that ends at `offset` of the stream has come.
+  /// When the packet that ends at stream offset `offset` came.
   [[nodiscard]] Time came_at(std::uint64_t offset) const noexcept {
     return start_ + Duration{std::llround(static_cast<double>(offset - base_) * ns_per_byte_)};
   }
@@ -152,7 +154,7 @@ class LatencyRun {
     }
   }
 
-  /// The frames that the run ended with, once time does not count any more.
+  /// Verifies the last frames of the run, after the measurement.
   void look_at_held() {
     for (const Frame& frame : held_) {
       stream_.copy(looked_at_.data(), frame.data, frame.bytes).or_throw(kDoing);
@@ -169,13 +171,13 @@ class LatencyRun {
   std::uint64_t frame_count_;
   FrameRing frames_;
   Buffer looked_at_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it uses, so that it is destroyed first.
   Feed feed_;
   std::vector<Frame> held_;
   std::uint64_t taken_ = 0;
-  std::uint64_t hold_from_ = 0;  ///< Frames from here on are not released before the run has ended.
+  std::uint64_t hold_from_ = 0;  ///< Frames from this number on are held until the run has ended.
   Time start_{};
-  std::uint64_t base_ = 0;  ///< Where the run began in the stream.
+  std::uint64_t base_ = 0;  ///< Stream offset at which the run began.
   double ns_per_byte_ = 0;
   bool looked_ = false;
   bool right_ = true;

@@ -13,45 +13,45 @@
 #include "headrace/measure/detail/latencies.hpp"
 #include "ingest/bench/build_bench.hpp"
 
-/// How soon after its last byte a frame is READY.
+/// Measures how soon after its last byte a frame is READY.
 namespace headrace::ingest {
 
 struct LatencyCase {
-  /// Resident: way, ring_access, flush_bytes, list_count and prompt_count are not looked at, and packets are those of
-  /// one TCP connection in order.
+  /// With resident control, way, ring_access, flush_bytes, list_count and prompt_count are ignored, and packets are
+  /// those of one TCP connection in order.
   Control control = Control::host;
-  /// The bench does not look at packets, total_bytes and payload_max, and no payload is longer than a frame.
+  /// `packets.total_bytes` and `packets.payload_max` are ignored. No payload may be longer than a frame.
   RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
-  std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.
+  std::uint32_t list_count = 4;  ///< As in BuilderOptions, like prompt_count.
   std::uint32_t prompt_count = 1;
-  /// The rate of payload, which comes evenly; 0: `load` times what the same builder reaches when packets always wait.
+  /// The rate of payload, which comes evenly; 0: `load` times the rate of the same builder when packets always wait.
   double bytes_per_second = 0;
   double load = 0.5;
   std::uint64_t frames = 10'000;  ///< Frames of a sample.
 };
 
 struct LatencySample {
-  /// The latency of frames: from when the packet with the last byte came until try_take() gave the frame.
+  /// The latency of frames: from when the packet with the last byte came until try_take() returned the frame.
   measure::LatencySummary latency{};
   /// The wait of bursts: from when the first packet came until it was taken from the ring. Part of `latency`: the
   /// schedule itself is never late.
   measure::LatencySummary waited{};
-  double bytes_per_second = 0;  ///< Payload that came through: below the schedule's where the builder fell behind.
+  double bytes_per_second = 0;  ///< Rate of payload: below the schedule's if the builder fell behind.
 };
 
 struct LatencyRuns {
   std::vector<LatencySample> samples{};
   Duration alone{};               ///< Median for one packet that completes a frame while nothing else happens.
-  double reached_per_second = 0;  ///< Bytes of payload, when packets always wait.
+  double reached_per_second = 0;  ///< Bytes of payload per second when packets always wait.
   double bytes_per_second = 0;    ///< The rate of the schedule.
-  double burst_bytes = 0;         ///< Payload that the builder submitted at once in the samples, on the average.
-  bool supported = true;          ///< False: the device has no such way, and nothing was measured.
+  double burst_bytes = 0;         ///< Average payload that the builder submitted at once in the samples.
+  bool supported = true;          ///< False: the device does not support the way, and nothing was measured.
   bool verified = false;          ///< The last frames of every sample held what was sent.
 };
 
-/// Packets in a ring in pinned host memory, each there at a time that is fixed beforehand, whatever the builder does;
-/// one thread places what has come, as a Receiver does, submits when nothing waits, and takes and releases each frame
-/// that is READY. After runs that warm up. Throws as measure_device_build().
+/// Measures frame latency with packets in a ring in pinned host memory. Each packet comes at a fixed time, whatever the
+/// builder does. One thread places packets that have come, as a Receiver does, submits when no packet waits, and takes
+/// and releases each READY frame. Warms up first. Throws as measure_device_build().
 [[nodiscard]] LatencyRuns measure_frame_latency(Device device, const LatencyCase& of, std::size_t samples,
                                                 const std::stop_token& stop = {});
 

@@ -9,17 +9,17 @@
 #include "ingest/bench/latency_bench.hpp"
 #include "ingest/bench/ring.hpp"
 
-/// What makes frames of a ring's packets while latency is measured, and the ring:
+/// A feed is a ring of packets and what builds frames from them during a latency measurement:
 ///
 ///   position(), stream_offset()  packets gathered so far, and the bytes of their payloads
-///   gather(stream_end)           the next packets, none of which ends behind that; how many
-///   submit()                     hands over what was gathered
-///   flush()                      the same of all that waits for more
-///   try_flush()                  to be called when no packet is waiting
-///   look()                       completes frames where that takes somebody who looks
-///   wait()                       until all that was submitted is in frames
-///   bursts(), burst_bytes()      that were submitted, of payload
-///   holds(bytes, offset, count)  whether these are bytes of the stream
+///   gather(stream_end)           gathers the next packets, none of which ends beyond that; returns how many
+///   submit()                     hands over the gathered packets
+///   flush()                      submits everything that waits for more
+///   try_flush()                  called when no packet is waiting
+///   look()                       completes frames, if that needs polling
+///   wait()                       waits until all submitted bytes are in frames
+///   bursts(), burst_bytes()      submitted bursts, and the bytes of their payloads
+///   holds(bytes, offset, count)  true if these are bytes of the stream
 namespace headrace::ingest {
 
 /// Control by the host.

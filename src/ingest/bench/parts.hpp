@@ -17,14 +17,14 @@
 #include "ingest/bench/build_bench.hpp"
 #include "ingest/line.hpp"
 
-/// What the measurements of builders share.
+/// The common part of the measurements of builders.
 namespace headrace::ingest {
 
 inline constexpr const char* kDoing = "measuring a builder";
-/// After so long in which nothing moves, something hangs.
+/// Without progress for this long, something hangs.
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
-/// How many slots a ring has, and how large they are.
+/// The number and size of a ring's slots.
 struct SlotSizes {
   std::uint32_t stride = 0;
   std::size_t count = 0;
@@ -42,8 +42,8 @@ struct SlotSizes {
   SlotSizes slots;
   slots.stride = of.slot_bytes == 0 ? least : of.slot_bytes;
   if (slots.stride < of.header_bytes + longest || slots.stride % kLineBytes != 0) {
-    throw UsageError(fmt::format("slots of {} bytes: packets need {}, and slots are multiples of {}", slots.stride,
-                                 of.header_bytes + longest, kLineBytes));
+    throw UsageError(fmt::format("slots cannot have {} bytes: packets need {}, and the size must be a multiple of {}",
+                                 slots.stride, of.header_bytes + longest, kLineBytes));
   }
   slots.count = bytes / slots.stride;
   if (slots.count == 0 || slots.count > kPacketsMax) {
@@ -73,7 +73,7 @@ inline void fill_randomly(std::byte* to, std::size_t bytes, std::uint64_t seed) 
   return lengths;
 }
 
-/// A run of one kind of copies, timed by the device where that is possible.
+/// Times enqueued work, by the device if possible.
 class Timer {
  public:
   explicit Timer(Device device) : start_(device, EventTiming::on), end_(device, EventTiming::on) {}
@@ -87,7 +87,7 @@ class Timer {
   }
 
  private:
-  headrace::Event start_;  // not a sequencer's
+  headrace::Event start_;  // not ingest::Event
   headrace::Event end_;
 };
 

@@ -18,7 +18,7 @@ class ResidentRun {
         connection_(device, of, consumer_.frames()),
         packets_(std::max<std::uint64_t>(of.packets.total_bytes / connection_.slot_bytes(), 1)) {}
 
-  /// Goes on where the last run ended. `keep` copies the first frames of the run to the host.
+  /// Continues where the last run ended. `keep` copies the first frames of the run to the host.
   [[nodiscard]] Duration run(bool keep, const std::stop_token& stop) {
     const std::uint64_t last = connection_.position() + packets_;
     const Time start = SteadyClock::now();
@@ -33,7 +33,7 @@ class ResidentRun {
       if (gathered != 0 || copied != seen_) moved = SteadyClock::now();
       seen_ = copied;
       if (SteadyClock::now() - moved > kPatience) {
-        throw DeviceError(Errc::hung, fmt::format("{}: packets are not copied any more", kDoing));
+        throw DeviceError(Errc::hung, fmt::format("{}: packets are no longer copied", kDoing));
       }
       if (gathered == 0) std::this_thread::yield();
     }
@@ -48,7 +48,7 @@ class ResidentRun {
   [[nodiscard]] StreamRef stream() const noexcept { return consumer_.stream(); }
   [[nodiscard]] const Buffer& memory() const noexcept { return connection_.memory(); }
 
-  /// The frames that were kept hold the payloads of the packets that they are made of.
+  /// True if the kept frames hold the payloads of their packets.
   [[nodiscard]] bool right() const {
     return consumer_.all_right([this](const std::byte* frame, std::uint64_t begin) {
       return connection_.holds(frame, begin, of_.frame_bytes);
@@ -66,8 +66,8 @@ class ResidentRun {
 }  // namespace
 
 BuildRuns measure_resident_build(Device device, const RingCase& of, std::size_t runs, const std::stop_token& stop) {
-  if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
-  // Before the kernel that stays.
+  if (of.burst == 0) throw UsageError("a burst must have at least 1 packet, not 0");
+  // Allocated before the resident kernel starts.
   const Buffer target(device, MemoryKind::device, BenchConnection::memory_bytes(of));
   ResidentRun ring(device, of);
   BuildRuns found;

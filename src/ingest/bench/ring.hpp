@@ -14,8 +14,7 @@
 
 namespace headrace::ingest {
 
-/// A ring in pinned memory that is full of packets and gone round without end: a stream of their payloads, over and
-/// over.
+/// A ring in pinned memory that is full of packets and read again and again, as an endless stream of their payloads.
 class BenchRing {
  public:
   BenchRing(Device device, const RingCase& of)
@@ -36,9 +35,9 @@ class BenchRing {
   struct Limits {
     std::uint64_t packets;
     std::uint64_t copied;      ///< Packets whose slots may be used again.
-    std::uint64_t stream_end;  ///< No packet ends behind it.
+    std::uint64_t stream_end;  ///< No packet ends beyond this offset.
   };
-  /// The next packets, as far as all limits allow, instead of what `pieces` held.
+  /// Replaces the contents of `pieces` by the next packets, as many as the limits allow.
   void gather(const Limits& limits, std::vector<Piece>& pieces) {
     pieces.clear();
     while (pieces.size() < limits.packets && position_ - limits.copied < slots_.count) {
@@ -52,9 +51,9 @@ class BenchRing {
     }
   }
 
-  /// Whether these are the bytes of the stream from `offset` on.
+  /// True if these are the bytes of the stream from `offset` on.
   [[nodiscard]] bool holds(const std::byte* bytes, std::uint64_t offset, std::size_t count) const {
-    std::uint64_t at = offset / lap_bytes_ * lap_bytes_;  // of the packet in `slot`
+    std::uint64_t at = offset / lap_bytes_ * lap_bytes_;  // stream offset of the packet in `slot`
     for (std::size_t slot = 0; at < offset + count; at += lengths_[slot], slot = (slot + 1) % slots_.count) {
       const std::uint64_t begin = std::max(at, offset);
       const std::uint64_t end = std::min(at + lengths_[slot], offset + count);

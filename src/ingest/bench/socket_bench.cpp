@@ -33,14 +33,14 @@ constexpr std::size_t kEndBytes = 64 * kKiB;
 SocketCase checked(const SocketCase& of) {
   if (of.frame_count < 2 || of.chunk_count < 2 || of.chunk_bytes == 0 || of.chunk_bytes > of.frame_bytes) {
     throw UsageError(
-        fmt::format("{} frames of {} bytes from {} chunks of {}: 2 or more of both, and no chunk is empty "
-                    "or larger than a frame",
+        fmt::format("cannot measure {} frames of {} bytes from {} chunks of {}: there must be at least 2 of each, "
+                    "and a chunk must not be empty or larger than a frame",
                     of.frame_count, of.frame_bytes, of.chunk_count, of.chunk_bytes));
   }
   return of;
 }
 
-/// Frames go from who fills them to who looks at them, and back.
+/// Passes frames from the thread that fills them to the thread that verifies them, and back.
 class Handover {
  public:
   struct Frame {
@@ -49,7 +49,7 @@ class Handover {
   };
   explicit Handover(std::uint64_t frame_count) : frame_count_(frame_count) {}
 
-  /// Until frame `number` may be filled; false once nobody looks any more.
+  /// Waits until frame `number` may be filled. False once frames are no longer verified.
   [[nodiscard]] bool wait_for_space(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || number < returned_ + frame_count_; });
@@ -74,7 +74,7 @@ class Handover {
     ++returned_;
     changed_.notify_all();
   }
-  /// No frame comes any more, or none is looked at.
+  /// Ends it from either side: no more frames come, or no more are verified.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -90,7 +90,7 @@ class Handover {
   bool closed_ = false;
 };
 
-/// Closes it, however a scope ends.
+/// Closes a handover at the end of a scope.
 struct Closing {
   Handover& handover;
   explicit Closing(Handover& of) : handover(of) {}
@@ -134,7 +134,7 @@ class SocketReception::State {
   }
 
  private:
-  /// Bytes that came.
+  /// Fills frames from the connection. Returns how many bytes came.
   [[nodiscard]] std::uint64_t fill(Handover& handover, int connection, const std::stop_token& stop) {
     std::uint64_t came = 0;
     for (std::uint64_t turn = 0;; ++turn) {
@@ -158,7 +158,7 @@ class SocketReception::State {
     return came;
   }
 
-  /// Some bytes; 0 at the end of the stream, and when it is to stop.
+  /// Reads some bytes. Returns 0 at the end of the stream, or if `stop` is requested.
   [[nodiscard]] static std::size_t read(int connection, std::span<std::byte> to, const std::stop_token& stop) {
     for (const Time until = SteadyClock::now() + kSocketPatience; !stop.stop_requested();) {
       const ssize_t count = ::recv(connection, to.data(), to.size(), MSG_WAITALL);
@@ -205,8 +205,8 @@ class SocketReception::State {
   Buffer looked_at_;
   std::vector<std::byte> sent_;
   StreamBytes stream_bytes_;
-  std::deque<headrace::Event> copied_;  ///< Each chunk, to its frame.
-  std::deque<headrace::Event> filled_;  ///< Each frame, with its last byte.
+  std::deque<headrace::Event> copied_;  ///< For each chunk: follows its copy to a frame.
+  std::deque<headrace::Event> filled_;  ///< For each frame: follows the copy of its last byte.
   Stream copies_;
   Stream looks_;
 };

@@ -12,9 +12,9 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Looks in vain after which the stream is asked: a device that faulted is found out some milliseconds later.
+/// After this many unsuccessful polls, the stream is queried, so that a device fault is noticed within milliseconds.
 constexpr std::uint32_t kLooks = 1024;
-/// While a thread waits: more than a short burst takes. Then it sleeps between looks.
+/// Polls of a waiting thread before it sleeps between polls: more than a short burst takes.
 constexpr std::uint32_t kLooksAwake = 4096;
 constexpr std::chrono::microseconds kSleep{50};
 
@@ -35,13 +35,13 @@ Status BuildStream::close(std::uint64_t number, std::uint32_t blocks) noexcept {
     blocks = 1;
     if (const Status said = launch(stream_, say_kernel(), LaunchShape{}, argument(number)); !said) return said;
   }
-  blocks_[number % bursts_].store(blocks, std::memory_order_release);  // after all looks at the burst before
+  blocks_[number % bursts_].store(blocks, std::memory_order_release);  // after all polls of the previous burst
   return {};
 }
 
 bool BuildStream::said(std::uint64_t number) const noexcept {
   const auto* const words = words_.as<const std::uint64_t>();
-  // The last block is most likely the last one to be done.
+  // The last block most likely finishes last.
   for (std::uint32_t block = blocks_[number % bursts_].load(std::memory_order_acquire); block-- > 0;) {
     auto& word = const_cast<std::uint64_t&>(words[block]);
     // Pairs with say_done(). A later burst may have passed this one.
@@ -56,7 +56,7 @@ void BuildStream::note_done(std::uint64_t number) noexcept {
   }
 }
 
-/// By the stream itself, which has nothing left to do or has failed.
+/// Queries the stream itself: it is idle, busy or has failed.
 Result<bool> BuildStream::ask(std::uint64_t number) noexcept {
   const auto idle = stream_.ready();
   if (idle && *idle) note_done(number);

@@ -11,13 +11,12 @@
 
 namespace headrace::ingest {
 
-/// The stream that a builder copies on, in bursts with numbers from 1 on, of which each says itself that it is copied:
-/// the blocks of its last kernel write its number to memory of the host, which costs a look no call of the driver. One
-/// thread enqueues; any thread may look. A device that faults says nothing more, so that now and then the stream is
-/// asked instead.
+/// The stream on which a builder copies, in bursts that are numbered from 1. Each burst reports its own completion: the
+/// blocks of its last kernel write its number to host memory, so that polling needs no driver call. One thread
+/// enqueues; any thread may poll. A device that faulted writes nothing more, so now and then a poll queries the stream.
 class BuildStream {
  public:
-  /// @param bursts  under way at once at most.
+  /// @param bursts  most bursts in flight.
   explicit BuildStream(Device device, std::uint32_t bursts);
   BuildStream(const BuildStream&) = delete;
   BuildStream& operator=(const BuildStream&) = delete;
@@ -27,11 +26,11 @@ class BuildStream {
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
   /// For the last kernel of burst `number`.
   [[nodiscard]] DoneArgument argument(std::uint64_t number) noexcept { return {words_.as<std::uint64_t>(), number}; }
-  /// Burst `number` has been enqueued, and its last kernel has so many blocks that say so; 0: it does not, and another
-  /// kernel is enqueued that does. The burst `bursts` before it is done.
+  /// Closes burst `number`, which has been enqueued. `blocks` of its last kernel report its completion; if 0, another
+  /// kernel is enqueued that does. Requires: the burst `bursts` before it is done.
   [[nodiscard]] Status close(std::uint64_t number, std::uint32_t blocks) noexcept;
 
-  /// Whether this burst, which is closed, and all before it are copied.
+  /// True if this burst, which is closed, and all earlier ones are copied.
   [[nodiscard]] Result<bool> done(std::uint64_t number) noexcept;
   [[nodiscard]] Status wait(std::uint64_t number) noexcept;
 
@@ -43,9 +42,10 @@ class BuildStream {
   Stream stream_;
   Buffer words_;
   std::uint32_t bursts_;
-  /// The blocks of burst number modulo bursts_. Whoever finds the count of a later one asks for one that is done.
+  /// The number of reporting blocks, at burst number modulo bursts_. If a poll finds the count of a later burst, its
+  /// own burst is done.
   std::unique_ptr<std::atomic<std::uint32_t>[]> blocks_;
-  std::atomic<std::uint64_t> done_{0};  ///< All bursts up to here are known to be.
+  std::atomic<std::uint64_t> done_{0};  ///< All bursts up to this number are known to be done.
   std::atomic<std::uint32_t> looks_{0};
 };
 

@@ -5,16 +5,16 @@
 #include "ingest/builder/builder_state.hpp"
 #include "ingest/builder/convert_parts.hpp"
 
-/// The end of a frame that packets have not filled: what nothing wrote becomes zero, and nothing else is touched.
+/// The end of a frame that packets have not filled: bytes that no packet wrote become zero, and no others change.
 namespace headrace::ingest {
 
 namespace {
 
-/// From here on the device fills by itself; shorter runs are copies of zeros beside those of payloads.
+/// Runs of this length or more are filled by the device; shorter ones are copies of zeros among those of payloads.
 constexpr std::size_t kFillMin = 64 * kKiB;
 
 /// Calls `emit(begin, stop)` for each run of bytes of a frame that no packet wrote, in order, and returns the bytes of
-/// packets that never came. Words of presence whose packets are all there, and whole, cost one look.
+/// packets that never came. A presence word whose packets all came, and are whole, is skipped at once.
 template <class Emit>
 std::size_t for_each_unwritten(const FrameEnd& end, Emit emit) {
   const std::size_t packets = (end.bytes + end.packet_bytes - 1) / end.packet_bytes;
@@ -89,7 +89,7 @@ Status Builder::State::clear_unwritten(FrameRing& frames, FrameRing::Place& plac
   return {};
 }
 
-/// Bytes [begin, stop) of the frame's part of the stream become zero.
+/// Zeroes bytes [begin, stop) of the frame's part of the stream.
 Status Builder::State::clear(FrameRing& frames, FrameRing::Place& place, std::size_t begin, std::size_t stop) noexcept {
   const Conversion conversion = frames.options().conversion;
   std::byte* const data = frames.data_of(place.number.load(std::memory_order_relaxed));

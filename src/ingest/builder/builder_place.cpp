@@ -4,7 +4,7 @@
 #include "ingest/builder/builder_state.hpp"
 #include "ingest/builder/convert_parts.hpp"
 
-/// From pieces to the parts of the burst that gathers.
+/// Turns pieces into parts of the gathering burst.
 namespace headrace::ingest {
 
 Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
@@ -23,11 +23,11 @@ Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_e
     }
   }
   ring_end_ = ring_end;
-  const bool waited_for = !full_.empty();  // a frame lacks nothing but its copies
+  const bool waited_for = !full_.empty();  // a frame only needs its copies
   return waited_for || current_ - oldest_ < options.prompt_count ? submit(ring_end_) : Status{};
 }
 
-/// All of it before any of it: a piece is placed whole or not at all.
+/// Checks the space of a whole piece first: a piece is placed whole or not at all.
 bool Builder::State::has_space(FrameRing& frames, std::uint64_t offset, std::uint64_t end) const noexcept {
   const std::size_t frame_bytes = frames.options().frame_bytes;
   for (std::uint64_t number = offset / frame_bytes; number * frame_bytes < end; ++number) {
@@ -84,9 +84,8 @@ Status Builder::State::place_one(const Piece& piece) noexcept {
   return {};
 }
 
-/// What nearly all pieces come to: they lie within the frame of the piece before them, which they do not fill, and its
-/// list has room. Places the first of them, with those that go on like it, and returns how many; 0: the first has to be
-/// looked at more closely.
+/// The fast path for nearly all pieces: they are in the frame of the previous piece, do not fill it, and its list has
+/// room. Places the first piece and those that continue it evenly. Returns how many; 0: the first needs place_one().
 std::size_t Builder::State::place_in_target(std::span<const Piece> pieces) noexcept {
   const Target& target = target_;
   const Piece& piece = pieces.front();
@@ -110,7 +109,7 @@ std::size_t Builder::State::place_in_target(std::span<const Piece> pieces) noexc
   return run.count;
 }
 
-/// Pieces that are not converted, to the target's list.
+/// Adds pieces that are not converted to the target's list.
 void Builder::State::push(const EvenPieces& run, std::size_t offset) noexcept {
   const std::size_t bytes = std::size_t{run.count} * run.first.length;
   target_.list->add({.to = target_.data + offset,
@@ -123,7 +122,7 @@ void Builder::State::push(const EvenPieces& run, std::size_t offset) noexcept {
   if (mirror_) mirror_->add(run);
 }
 
-/// A piece within one frame.
+/// Gathers a piece that lies within one frame.
 Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept {
   const FrameOptions& of = frames.options();
   const std::uint64_t number = piece.stream_offset / of.frame_bytes;
@@ -145,7 +144,7 @@ Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const 
   return note_if_full(frames, place);
 }
 
-/// The list of the burst that gathers, with room for so many parts.
+/// The list of the gathering burst for this conversion, with room for `parts` parts.
 Result<PartList*> Builder::State::list_for(Conversion conversion, std::size_t parts) noexcept {
   const auto which =
       static_cast<std::size_t>(std::find(conversions_.begin(), conversions_.end(), conversion) - conversions_.begin());
@@ -156,7 +155,7 @@ Result<PartList*> Builder::State::list_for(Conversion conversion, std::size_t pa
   return &bursts_[current_ % bursts_.size()].lists[which];
 }
 
-/// A piece that begins within an item shares it with the one before it, whichever comes first.
+/// A piece that begins within an item shares that item with the preceding piece, whichever comes first.
 Status Builder::State::note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept {
   const Conversion conversion = frames.options().conversion;
   if (!to_float(conversion) || offset % item_bytes(conversion) == 0) return {};

@@ -26,24 +26,24 @@ BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options
   options.ring_access = resolved(device, ring, options.ring_access);
   if (options.way == CopyWay::automatic) options.way = CopyWay::gather;
   if (options.list_count < 2 || options.list_parts < kListPartsMin) {
-    throw UsageError(fmt::format("a builder needs 2 lists of {} parts at least, not {} of {}", kListPartsMin,
+    throw UsageError(fmt::format("a builder needs at least 2 lists of at least {} parts, not {} of {}", kListPartsMin,
                                  options.list_count, options.list_parts));
   }
   if (options.prompt_count >= options.list_count) {
-    throw UsageError(fmt::format("a builder of {} lists submits at once below {} under way at most, not {}",
+    throw UsageError(fmt::format("prompt_count of a builder with {} lists must be at most {}, not {}",
                                  options.list_count, options.list_count - 1, options.prompt_count));
   }
   const std::size_t least = options.ring_access == RingAccess::direct ? 1 : kMirrorFlushMin;
   if (options.flush_bytes < least) {
-    throw UsageError(fmt::format("a builder flushes after {} bytes at least by ring access '{}', not {}", least,
+    throw UsageError(fmt::format("flush_bytes must be at least {} with ring access '{}', not {}", least,
                                  to_string(options.ring_access), options.flush_bytes));
   }
   if (ring.bytes() == 0 || ring.bytes() % kLineBytes != 0) {
-    throw UsageError(
-        fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
+    throw UsageError(fmt::format("the ring has {} bytes, which is not a positive multiple of the line size, {} bytes",
+                                 ring.bytes(), kLineBytes));
   }
   if (ring.kind() == MemoryKind::pageable && !device.properties().host_memory) {
-    throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
+    throw UsageError("the device cannot read a ring in pageable memory; use pinned or mapped memory");
   }
   return options;
 }
@@ -57,8 +57,9 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       ring_bytes_(ring.bytes()),
       copies_(std::make_shared<BuildStream>(device, options.list_count)),
       zeros_(device, MemoryKind::device, kZeroBytes) {
-  stream().fill(zeros_.data(), 0, kZeroBytes).or_throw("clearing a builder's zeros");
-  stream().wait().or_throw("clearing a builder's zeros");  // what follows may throw, and free them
+  stream().fill(zeros_.data(), 0, kZeroBytes).or_throw("clearing the builder's block of zeros");
+  stream().wait().or_throw(
+      "clearing the builder's block of zeros");  // because later steps may throw and free the zeros
   if (options.ring_access != RingAccess::direct) {
     mirror_.emplace(device, ring, options.ring_access, options.list_parts);
     ring_ = mirror_->data();
@@ -80,7 +81,7 @@ void Builder::State::attach(std::uint32_t stream, FrameRing& frames) {
     throw UsageError(fmt::format("frames on {} cannot be built on {}", frames.device().name(), device_.name()));
   }
   if (stream >= kStreamsMax || frames_of(stream) != nullptr) {
-    throw UsageError(fmt::format("stream {} is attached already, or above {}", stream, kStreamsMax - 1));
+    throw UsageError(fmt::format("stream {} is already attached, or its number is above {}", stream, kStreamsMax - 1));
   }
   const Conversion conversion = frames.options().conversion;
   target_ = {};
@@ -142,7 +143,7 @@ Result<std::uint64_t> Builder::State::copied() noexcept {
     if (!*done) return copied_;
     copied_ = bursts_[oldest_ % bursts_.size()].ring_end;
   }
-  if (gathered_bytes_ == 0) copied_ = ring_end_;  // what came since held nothing to copy
+  if (gathered_bytes_ == 0) copied_ = ring_end_;  // nothing to copy has come since
   return copied_;
 }
 

@@ -17,7 +17,7 @@
 
 namespace headrace::ingest {
 
-/// Items of frames whose bytes came in different pieces, on their way to being converted.
+/// Buffers for the numbers of items that were split between pieces and still have to be converted.
 struct Seams {
   static constexpr std::uint32_t kCapacity = 4096;
   explicit Seams(Device device)
@@ -26,14 +26,13 @@ struct Seams {
         read(device) {}
   Buffer host;
   Buffer on_device;
-  Event read;  ///< The copy from `host` is done.
+  Event read;  ///< Follows the copy from `host`.
 };
 
-/// Zeros that one copy takes, and a line more: kernels read whole lines.
+/// Zeros that one copy takes, plus a line, because kernels read whole lines.
 inline constexpr std::size_t kZeroRun = 4096;
 inline constexpr std::size_t kZeroBytes = kZeroRun + kLineBytes;
-/// Parts that a piece or a run of zeros becomes at most, besides those of full length: bytes of cut items at both ends,
-/// and the rest.
+/// Most short parts of a piece or of a run of zeros: bytes of split items at both ends, and the rest.
 inline constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
 
 class Builder::State {
@@ -59,14 +58,14 @@ class Builder::State {
   BuilderOptions options;
 
  private:
-  /// A burst: the copies of it, one list for each conversion that is in use.
+  /// The copies of a burst, in one list for each conversion in use.
   struct Burst {
     explicit Burst(Device device) : arrived(device) {}
     std::vector<PartList> lists;
-    Event arrived;  ///< What it copies is in the mirror.
+    Event arrived;  ///< Follows the copies to the mirror that the burst reads.
     std::uint64_t ring_end = 0;
   };
-  /// The frame and the list that the last piece went to: the next one most likely goes there, too.
+  /// The frame and the list of the last piece; the next piece most likely goes there, too.
   struct Target {
     FrameRing* frames = nullptr;  ///< Null: none.
     FrameRing::Place* place = nullptr;
@@ -75,7 +74,7 @@ class Builder::State {
     std::uint64_t start = 0;  ///< Where the frame begins in the stream.
     std::uint32_t stream = 0;
   };
-  /// A frame of which every byte has been gathered.
+  /// A frame whose bytes have all been gathered.
   struct Full {
     FrameRing* frames;
     FrameRing::Place* place;
@@ -108,16 +107,16 @@ class Builder::State {
   const std::byte* ring_;
   std::size_t ring_bytes_;
   std::optional<Mirror> mirror_;
-  std::shared_ptr<BuildStream> copies_;  ///< Into frames, which may outlive the builder.
-  std::vector<Stream> links_;            ///< Copies to the mirror, in turns: one starts while another ends.
-  std::deque<Burst> bursts_;             ///< A ring: [oldest_, current_) are under way, current_ gathers.
+  std::shared_ptr<BuildStream> copies_;  ///< Shared with frames, which may outlive the builder.
+  std::vector<Stream> links_;  ///< Streams of copies to the mirror, used in turn: one starts while another ends.
+  std::deque<Burst> bursts_;   ///< A ring: [oldest_, current_) are in flight, current_ gathers.
   std::uint64_t oldest_ = 0;
   std::uint64_t current_ = 0;
-  std::vector<Conversion> conversions_;  ///< The conversions of which there are lists in each burst.
+  std::vector<Conversion> conversions_;  ///< The conversions for which each burst has a list.
   std::vector<FrameRing*> streams_;
   Target target_;
   std::vector<Full> full_;
-  Buffer zeros_;         ///< What is copied to where no packet wrote.
+  Buffer zeros_;         ///< The source of copies to places that no packet wrote.
   bool filled_ = false;  ///< The stream has fills since the last burst.
   std::optional<Seams> seams_;
   std::size_t gathered_bytes_ = 0;

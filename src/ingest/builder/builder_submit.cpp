@@ -4,7 +4,7 @@
 #include "ingest/builder/builder_state.hpp"
 #include "ingest/builder/kernels.hpp"
 
-/// From a burst's parts to the device.
+/// Submits the parts of a burst to the device.
 namespace headrace::ingest {
 
 Status Builder::State::flush() noexcept { return submit(ring_end_); }
@@ -24,7 +24,7 @@ Status Builder::State::submit(std::uint64_t ring_end) noexcept {
     gathered_bytes_ = 0;
     filled_ = false;
   }
-  const std::uint64_t last = current_ + (any ? 1 : 0);  // bursts have numbers from 1 on
+  const std::uint64_t last = current_ + (any ? 1 : 0);  // bursts are numbered from 1
   for (const Full& full : full_) {
     if (const Status completed = full.frames->complete(*full.place, copies_, last); !completed) return completed;
   }
@@ -35,7 +35,7 @@ Status Builder::State::submit(std::uint64_t ring_end) noexcept {
 Status Builder::State::enqueue(Burst& burst) noexcept {
   if (const Status brought = bring(burst); !brought) return brought;
   const std::uint64_t number = current_ + 1;
-  const bool seams = has_seams();  // then the copies are not the last that is done
+  const bool seams = has_seams();  // then the copies are not the last work
   const auto saying = copy(burst, seams ? DoneArgument{} : copies_->argument(number));
   if (!saying) return saying.error();
   if (seams) {
@@ -44,7 +44,7 @@ Status Builder::State::enqueue(Burst& burst) noexcept {
   return copies_->close(number, *saying);
 }
 
-/// What the burst's kernels read.
+/// Brings everything that the burst's kernels read.
 Status Builder::State::bring(Burst& burst) noexcept {
   const StreamRef before = mirror_ ? StreamRef{links_[current_ % links_.size()]} : stream();
   for (PartList& list : burst.lists) {
@@ -59,7 +59,7 @@ Status Builder::State::bring(Burst& burst) noexcept {
   return arrived ? stream().wait_for(burst.arrived) : arrived;
 }
 
-/// How many blocks say `done`.
+/// Enqueues the copies, and returns how many blocks report `done`.
 Result<std::uint32_t> Builder::State::copy(const Burst& burst, const DoneArgument& done) noexcept {
   const PartList* last = nullptr;
   for (const PartList& list : burst.lists) {
@@ -106,7 +106,7 @@ Status Builder::State::convert_seams(const Full& full) noexcept {
   return {};
 }
 
-/// Turns to the next burst, once the device is done with what it held.
+/// Moves to the next burst, once the device is done with its previous contents.
 Status Builder::State::next_burst() noexcept {
   ++current_;
   Burst& burst = bursts_[current_ % bursts_.size()];

@@ -16,17 +16,18 @@ namespace {
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kWarps = 4;
 constexpr std::uint32_t kStages = 2;
-/// A part and the rest of the lines that it begins and ends in.
+/// A part, rounded out to the lines in which it begins and ends.
 constexpr std::uint32_t kStageBytes = kPartBytes + 2 * kLineBytes;
-constexpr std::uint32_t kBlocks = 6;  ///< Blocks of a multiprocessor: 24 warps, with up to 192 KiB under way.
+constexpr std::uint32_t kBlocks = 6;  ///< Blocks per multiprocessor: 24 warps with up to 192 KiB in flight.
 
-/// What a block has in shared memory.
+/// The shared memory of a block.
 struct Stages {
   alignas(128) std::byte bytes[kWarps][kStages][kStageBytes];
   alignas(8) std::uint64_t full[kWarps][kStages];
 };
-static_assert(sizeof(Stages) <= std::size_t{48} * 1024, "static shared memory ends here");
-static_assert(kBlocks * (sizeof(Stages) + 1024) <= std::size_t{227} * 1024, "of a multiprocessor of Hopper");
+static_assert(sizeof(Stages) <= std::size_t{48} * 1024, "a block has at most 48 KiB of static shared memory");
+static_assert(kBlocks * (sizeof(Stages) + 1024) <= std::size_t{227} * 1024,
+              "the shared memory of a Hopper multiprocessor");
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
@@ -38,7 +39,7 @@ struct LoadShared {
   }
 };
 
-/// The parts of one warp, one a stage: while one is shifted and stored, the next is on its way.
+/// The parts of one warp, one per stage: while the warp shifts and stores one part, the engine fetches the next.
 class Pipeline {
  public:
   __device__ Pipeline(Stages& stages, std::uint32_t warp, std::uint32_t lane)
@@ -51,7 +52,7 @@ class Pipeline {
     __syncwarp();
   }
 
-  /// Starts part `number` of this warp on its way. Its stage has been read: a __syncwarp() lies between.
+  /// Starts fetching part `number` of this warp. Requires: its stage has been read, and a __syncwarp() followed.
   __device__ void fetch(std::uint32_t number, const Part& part) {
     if (lane_ != 0 || part.bytes() == 0) return;
     const std::uint32_t stage = number % kStages;
@@ -89,7 +90,7 @@ class Pipeline {
   std::uint32_t lane_;
 };
 
-/// Every multiple of `step` from `first` on. A lane holds one of 32 parts; the next 32 are asked for that long before.
+/// Copies every `step`-th part from `first` on. Each lane holds one of 32 parts and prefetches one of the next 32.
 template <class Group>
 __device__ void copy_parts(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t first,
                            std::uint32_t step) {
@@ -131,7 +132,7 @@ struct BulkBody {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     copy_parts(group, parts, count, first, step);
 #else
-    // Compiled, but not offered: without the engine this is `gather`.
+    // Compiled but not offered: without the bulk copy engine, this is `gather`.
     for (std::uint32_t i = first; i < count; i += step) {
       if constexpr (Group::kTeam == 1) {
         copy_plainly(parts[i]);

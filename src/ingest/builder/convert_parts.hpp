@@ -9,9 +9,9 @@
 
 namespace headrace::ingest {
 
-/// Where in a frame the byte at `offset` of its part of the stream goes as it is. Where bytes are swapped that is its
-/// place in the swapped item; where items become floats it is kept beside its neighbour in the float's place, until the
-/// whole item can be converted.
+/// Where in a frame a single byte at `offset` of its part of the stream goes, unconverted. If bytes are swapped, this
+/// is its place in the swapped item. If items become floats, the byte waits beside its neighbour in the float's place
+/// until the whole item can be converted.
 [[nodiscard]] inline std::size_t place_of_byte(Conversion conversion, std::size_t offset) noexcept {
   const std::size_t item = item_bytes(conversion);
   const std::size_t within = offset % item;
@@ -20,7 +20,7 @@ namespace headrace::ingest {
 }
 
 /// Calls `emit(Part)` for the copies that convert `bytes` bytes at `from`, which belong at `offset` of the frame: whole
-/// items, `most` bytes at most at once, and one by one the bytes of items that begin before or end after them.
+/// items in parts of at most `most` bytes, and single bytes for items that begin before or end after them.
 template <class Emit>
 void for_each_converted_part(Conversion conversion, std::byte* frame, std::size_t offset, const std::byte* from,
                              std::size_t bytes, std::uint32_t most, Emit emit) {

@@ -8,15 +8,14 @@
 
 namespace headrace::ingest {
 
-/// Pieces of one length, as far apart from each other in the ring as all others are, that follow each other in a
-/// stream.
+/// Pieces of one length that are evenly spaced in the ring and contiguous in a stream.
 struct EvenPieces {
   Piece first{};
-  std::uint64_t pitch = 0;  ///< From piece to piece in the ring; 0 where there is one.
+  std::uint64_t pitch = 0;  ///< Distance of the pieces in the ring; 0 if there is only one.
   std::uint32_t count = 1;
 };
 
-/// The first of `pieces`, and those after it that go on like it and lie within a ring of so many bytes, as it does.
+/// The first of `pieces` and those that continue it evenly within a ring of `ring_bytes`. The first lies within it.
 [[nodiscard]] inline EvenPieces even_pieces(std::span<const Piece> pieces, std::size_t ring_bytes) noexcept {
   EvenPieces run{.first = pieces.front()};
   if (pieces.size() < 2 || pieces[1].ring_offset <= run.first.ring_offset) return run;

@@ -8,17 +8,16 @@
 
 namespace headrace::ingest {
 
-/// Payloads of one length, as far apart from each other in the ring as all others are, that follow each other in a
-/// frame: what nearly every packet of a bulk transfer is. One description serves them all, where a list of parts would
-/// take 1% of a link.
+/// Payloads of one length that are evenly spaced in the ring and contiguous in a frame, as nearly all packets of a bulk
+/// transfer are. One description covers them all, while a list of parts would take 1% of a link.
 struct EvenRun {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
-  std::uint64_t pitch = 0;  ///< From payload to payload in the ring; 0 as long as there is one.
-  std::uint32_t bytes = 0;  ///< Bytes of each of them.
+  std::uint64_t pitch = 0;  ///< Distance of the payloads in the ring; 0 while there is only one.
+  std::uint32_t bytes = 0;  ///< Bytes of each payload.
   std::uint32_t count = 0;  ///< 0: there is no run.
 
-  /// Takes the payloads of `next` where they go on like those before.
+  /// Appends the payloads of `next` if they continue this run evenly.
   [[nodiscard]] bool extend(const EvenRun& next) noexcept {
     if (next.bytes != bytes || next.to != to + std::uint64_t{count} * bytes || next.from <= from) return false;
     const auto distance = static_cast<std::uint64_t>(next.from - from);
@@ -30,13 +29,13 @@ struct EvenRun {
   }
 };
 
-/// How the payloads of a run are cut: each into as many parts, that begin on lines of the target.
+/// How the payloads of a run are cut: all into the same number of parts, which begin on lines of the target.
 struct EvenCut {
   std::uint32_t parts = 1;  ///< Parts of a payload.
-  std::uint32_t bytes = 0;  ///< Bytes of a part, from the line that the payload begins in: whole lines.
+  std::uint32_t bytes = 0;  ///< Bytes of a part, counted from the line in which the payload begins: whole lines.
 
   EvenCut() noexcept = default;
-  /// No part is longer than `most`, some KiB at least.
+  /// No part is longer than `most`, which is at least some KiB.
   EvenCut(std::uint32_t payload_bytes, std::uint32_t most) noexcept
       : parts((payload_bytes + 2 * kLineBytes - 1) / most + 1),
         bytes(((payload_bytes + kLineBytes - 1) / parts + kLineBytes) / kLineBytes * kLineBytes) {}
@@ -53,7 +52,7 @@ struct EvenCut {
   return {to + begin, run.from + which * run.pitch + begin, end - begin};
 }
 
-/// Runs that one kernel copies, as its argument.
+/// The argument of a kernel: the runs that it copies.
 struct EvenRuns {
   static constexpr std::uint32_t kMax = 8;
 
@@ -66,7 +65,7 @@ struct EvenRuns {
   std::uint32_t count = 0;
   std::uint32_t parts = 0;  ///< Parts of all of them together.
 
-  /// There is room; no part is longer than `most`.
+  /// Adds a run whose parts are at most `most` bytes long. Requires: count < kMax.
   void add(const EvenRun& run, std::uint32_t most) noexcept {
     const EvenCut cut(run.bytes, most);
     runs[count++] = {run, cut, parts};
@@ -77,7 +76,7 @@ struct EvenRuns {
 /// Part `index` of all.
 [[nodiscard]] HEADRACE_HD inline Part part_of(const EvenRuns& runs, std::uint32_t index) noexcept {
   EvenRuns::One one = runs.runs[0];
-  // Numbers of runs that the compiler knows: else they would be looked up in memory.
+  // Unrolled, so that the compiler knows the indices: otherwise the runs would be read from memory.
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif

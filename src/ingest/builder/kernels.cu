@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kThreads = 256;
-/// Lines that a lane has under way. Four blocks a multiprocessor then have 64 KiB of payload in flight.
+/// Lines that a lane has in flight. Four blocks per multiprocessor then have 64 KiB of payload in flight.
 constexpr std::uint32_t kInFlight = 4;
 static_assert(kRoundBytes == kInFlight * kWarp * kLineBytes);
-/// The most work-items of a CPU device that share a list.
+/// Most work-items of a CPU device that share a list.
 constexpr std::uint32_t kItemsMax = 8;
 constexpr std::uint32_t kPartsPerItem = 64;
 
-/// The number of worker `own` of this block, where each block of each item has so many, and how many there are. Lists
-/// are short enough (kPartsMax) for 32 bits to count past their end.
+/// The number of worker `own` of this block among all workers, and how many there are, if each block of each item has
+/// `per_block`. Lists are short enough (kPartsMax) for 32 bits to count past their end.
 template <class Group>
 [[nodiscard]] HEADRACE_HD std::uint32_t worker(const Group& group, std::uint32_t per_block, std::uint32_t own) {
   return (group.item() * group.block_count() + group.block()) * per_block + own;
@@ -74,7 +74,7 @@ struct SayBody {
   }
 };
 
-/// What a first version would be: a block for each packet, in vectors where both sides happen to be aligned alike.
+/// The naive version: one block per packet, with vector copies if both sides happen to be aligned alike.
 struct BlockBody {
   static constexpr const char* kName = "ingest::block";
   static constexpr int kThreadsMax = kThreads;

@@ -9,10 +9,10 @@ namespace headrace::ingest {
 
 namespace {
 
-/// What lies between two pieces is copied with them up to here: a copy costs as much as some 100 KiB of the link.
+/// Gaps between pieces up to this length are copied along: a separate copy costs as much as some 100 KiB of the link.
 constexpr std::size_t kGapMax = 64 * kKiB;
-/// The engine reads whole lines of the host's memory, and has some work with each row: shorter rows, or rows that begin
-/// within lines, take as long as what lies between them.
+/// The copy engine reads whole lines of host memory, and each row has a fixed cost: shorter rows, or rows that begin
+/// within lines, take as long as copying the gaps along.
 constexpr std::size_t kRowAlignment = 64;
 constexpr std::size_t kRowBytesMin = kKiB;
 
@@ -24,7 +24,7 @@ Mirror::Mirror(Device device, const Buffer& ring, RingAccess access, std::size_t
 }
 
 void Mirror::add(const EvenPieces& run) noexcept {
-  // In lines, as kernels read them.
+  // Rounded out to lines, as kernels read them.
   const auto lines_of = [](std::size_t from, std::size_t to) {
     const std::size_t begin = from / kLineBytes * kLineBytes;
     return Rows{.begin = begin, .bytes = align_up(to, kLineBytes) - begin, .pitch = 0, .count = 1};

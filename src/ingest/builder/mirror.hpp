@@ -12,16 +12,16 @@
 
 namespace headrace::ingest {
 
-/// A ring's likeness on a device, brought there by the copy engine in as few and as large copies as the pieces allow:
+/// A mirror of a ring on a device. The copy engine fills it in as few and as large copies as the pieces allow, because
 /// a kernel that reads host memory itself reaches nine tenths of the link at best.
 class Mirror {
  public:
   /// @param access  any but `direct`
-  /// @param pieces_max  between two calls of bring().
+  /// @param pieces_max  most pieces between two calls of bring().
   Mirror(Device device, const Buffer& ring, RingAccess access, std::size_t pieces_max);
 
   [[nodiscard]] const std::byte* data() const noexcept { return memory_.data(); }
-  /// The pieces are to come with the next bring().
+  /// Adds pieces for the next bring() to copy.
   void add(const EvenPieces& run) noexcept;
   /// Enqueues the copies of everything added.
   [[nodiscard]] Status bring(StreamRef stream) noexcept;
@@ -30,14 +30,14 @@ class Mirror {
   [[nodiscard]] std::uint64_t copy_bytes() const noexcept { return copy_bytes_; }
 
  private:
-  /// `count` rows of `bytes`, `pitch` apart, without what lies between them; one row may be a run of slots.
+  /// `count` rows of `bytes`, `pitch` apart, without the gaps between them; a single row may be a run of slots.
   struct Rows {
     std::size_t begin;
     std::size_t bytes;
     std::size_t pitch;
     std::size_t count;
   };
-  /// Whether payloads that lie so are brought without what lies between them.
+  /// True if payloads in this layout are copied without the gaps between them.
   [[nodiscard]] bool come_alone(const Rows& rows) const noexcept;
   void add(const Rows& rows) noexcept;
   [[nodiscard]] bool extend_rows(Rows& last, const Rows& next) const noexcept;

@@ -14,9 +14,9 @@ namespace headrace::ingest {
 namespace {
 
 constexpr int kBulkCapability = 90;
-/// The bytes of one copy by the device's own means: a multiple of kLineBytes.
+/// The longest part for ways that do not cut payloads into parts of kPartBytes: a multiple of kLineBytes.
 constexpr std::uint32_t kWholeBytes = Part::kBytesMax / kLineBytes * kLineBytes;
-/// The bytes of a list's entry where CUDA reads it: two addresses and a length.
+/// Bytes of a list entry in CUDA's form: two addresses and a length.
 constexpr std::size_t kListedBytes = 2 * sizeof(void*) + sizeof(std::uint32_t);
 
 CopyWay resolved(CopyWay way) noexcept { return way == CopyWay::automatic ? CopyWay::gather : way; }
@@ -31,7 +31,7 @@ detail::ListedWay listed_way(CopyWay way) noexcept {
   return way == CopyWay::cub ? detail::ListedWay::batched_memcpy : detail::ListedWay::device_runtime;
 }
 
-/// What the blocks of such a launch can say.
+/// `done` if there is a word for every block of the launch, else none.
 DoneArgument sayable(LaunchShape shape, const DoneArgument& done) noexcept {
   return std::uint64_t{shape.blocks} * shape.items <= kDoneWords ? done : DoneArgument{};
 }
@@ -70,7 +70,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
       capacity_(capacity),
       part_bytes_(reader_ == Reader::kernel && way_ != CopyWay::block ? kPartBytes : kWholeBytes) {
   if (!has_copy_way(device, way_)) {
-    throw UsageError(fmt::format("{} has no way '{}' to copy packets", device.name(), to_string(way_)),
+    throw UsageError(fmt::format("{} does not support copy way '{}'", device.name(), to_string(way_)),
                      Errc::not_supported);
   }
   if (capacity == 0 || capacity > kPartsMax) {
@@ -82,7 +82,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   if (reader_ == Reader::cuda) {
     const Stream stream(device);
     const std::size_t scratch = headrace::detail::listed_scratch_bytes(stream, capacity, listed_way(way_))
-                                    .or_throw(fmt::format("preparing the way '{}'", to_string(way_)));
+                                    .or_throw(fmt::format("preparing copy way '{}'", to_string(way_)));
     scratch_ = Buffer(device, MemoryKind::device, std::max<std::size_t>(scratch, 1));
   }
 }

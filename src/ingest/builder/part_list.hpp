@@ -17,10 +17,10 @@
 
 namespace headrace::ingest {
 
-/// Whether the device has this way at all.
+/// True if the device supports this way.
 [[nodiscard]] bool has_copy_way(Device device, CopyWay way) noexcept;
 
-/// The entries of a list as CUDA reads them.
+/// The entries of a list in the form that CUDA reads.
 struct ListedEntries {
   void** to;
   const void** from;
@@ -32,29 +32,29 @@ struct ListedEntries {
         bytes(reinterpret_cast<std::uint32_t*>(memory + 2 * capacity * sizeof(void*))) {}
 };
 
-/// Copies gathered by the host and made by the device in one of the ways. Payloads that are alike are kept as runs
-/// where the way allows, which need no list. Recycled: nothing is allocated after its construction. The caller sees to
-/// it that a list is not cleared while the device reads it.
+/// Copies that the host gathers and the device makes in one of the ways. If the way allows it, even payloads are kept
+/// as runs, which need no list entries. A list is reused and allocates nothing after its construction. The caller must
+/// not clear it while the device reads it.
 class PartList {
  public:
-  /// @param conversion  other than none: made while copying, by a kernel of its own, whatever the way.
-  /// Throws UsageError where the device has no such way, DeviceError where there is no room.
+  /// @param conversion  other than none: a kernel converts while it copies, whatever the way.
+  /// Throws UsageError if the device does not support the way, DeviceError if there is no room.
   PartList(Device device, CopyWay way, std::uint32_t capacity, Conversion conversion = Conversion::none);
 
   /// The longest part that it takes.
   [[nodiscard]] std::uint32_t part_bytes() const noexcept { return part_bytes_; }
-  /// Parts, also those of runs. What was added counts once the list is uploaded.
+  /// Number of parts, those of runs included. Valid once the list is uploaded.
   [[nodiscard]] std::uint32_t count() const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept;  ///< Likewise.
-  /// For parts. A run that is still short may yet have to be listed.
+  /// How many parts fit. Counts a run that is still short as parts, because it may yet have to be listed.
   [[nodiscard]] std::uint32_t room() const noexcept { return capacity_ - count_ - reserved_; }
-  /// Parts that a payload may become.
+  /// Most parts of one payload.
   [[nodiscard]] std::uint32_t parts_max(std::uint32_t payload_bytes) const noexcept {
     return payload_bytes / (part_bytes_ - kLineBytes) + 2;
   }
-  /// Payloads, which are not empty, and of each of which room() holds parts_max().
+  /// Adds payloads, which are not empty. Requires: room() for parts_max() of each.
   void add(const EvenRun& payloads) noexcept;
-  /// There is room(), and the part is not empty and not too long.
+  /// Adds a part. Requires: room(), and a part that is neither empty nor too long.
   void push(const Part& part) noexcept {
     if (reader_ == Reader::cuda) {
       const ListedEntries list(host_.data(), capacity_);
@@ -69,21 +69,21 @@ class PartList {
   }
   void clear() noexcept;
 
-  /// Brings the list to where the device reads it.
+  /// Copies the list to where the device reads it.
   [[nodiscard]] Status upload(StreamRef stream) noexcept;
-  /// Enqueues the copies of an uploaded list; may be called again and again. How many blocks of the last kernel will
-  /// say `done`; 0: nothing will, since the way is not a kernel of Headrace's, or one of too many blocks.
+  /// Enqueues the copies of an uploaded list; may be called repeatedly. Returns how many blocks of the last kernel will
+  /// report `done`; 0: none, because the way is not a kernel of Headrace's, or its kernel has too many blocks.
   [[nodiscard]] Result<std::uint32_t> copy(StreamRef stream, const DoneArgument& done = {}) const noexcept;
 
  private:
-  /// What reads the list, and in which form.
+  /// Who reads the list, and in which form.
   enum class Reader : std::uint8_t {
     kernel,  ///< Parts.
-    cuda,    ///< Addresses, and lengths behind them; see detail::ListedCopies.
+    cuda,    ///< Arrays of addresses and of lengths; see detail::ListedCopies.
     host     ///< Parts, never uploaded.
   };
   [[nodiscard]] static Reader reader_of(CopyWay way) noexcept;
-  /// No payload goes on with the last run.
+  /// Closes the last run: no later payload continues it.
   void close_run() noexcept;
   void list(const EvenRun& run) noexcept;
   [[nodiscard]] std::uint32_t parts_listed(const EvenRun& run) const noexcept {
@@ -98,7 +98,7 @@ class PartList {
   [[nodiscard]] Status copy_one_by_one(StreamRef stream) const noexcept;
 
   static constexpr std::size_t kRunsMax = EvenRuns::kMax;
-  /// A run that is shorter goes into the list where there is one.
+  /// A shorter run is listed if the list has other parts.
   static constexpr std::uint32_t kRunMin = 128;
 
   CopyWay way_;
@@ -107,11 +107,11 @@ class PartList {
   PartsKernel kernel_{};
   std::uint32_t capacity_;
   std::uint32_t part_bytes_;
-  std::uint32_t count_ = 0;  ///< Listed.
+  std::uint32_t count_ = 0;  ///< Listed parts.
   std::uint64_t listed_bytes_ = 0;
-  EvenRun last_{};                     ///< The run that the next payload may go on with.
-  std::uint32_t reserved_ = 0;         ///< For last_ and
-  std::uint32_t reserved_before_ = 0;  ///< the runs before it, of which room() counts what may be listed.
+  EvenRun last_{};                     ///< The run that the next payload may continue.
+  std::uint32_t reserved_ = 0;         ///< Parts that last_ and the runs before it may yet add to the list.
+  std::uint32_t reserved_before_ = 0;  ///< Parts that the runs before last_ may yet add.
   std::array<EvenRun, kRunsMax> runs_{};
   std::size_t run_count_ = 0;
   Buffer host_;

@@ -6,17 +6,17 @@
 
 namespace headrace::ingest {
 
-/// The words by which kernels say that they are done: so many blocks have one.
+/// Number of words with which the blocks of a kernel report that they are done.
 inline constexpr std::uint32_t kDoneWords = 1024;
 
-/// What a kernel is to say once its parts are copied: each block (each item on a CPU device) writes `number` to its
-/// word. Numbers go up in the order of the stream.
+/// How a kernel reports that its parts are copied: each block (each item on a CPU device) writes `number` to its word.
+/// Numbers increase in the order of the stream.
 struct DoneArgument {
-  std::uint64_t* words = nullptr;  ///< kDoneWords, in memory of the host; null: nobody looks.
+  std::uint64_t* words = nullptr;  ///< kDoneWords words in host memory; null: nothing is reported.
   std::uint64_t number = 0;
 };
 
-/// Every thread calls once it has copied what it will.
+/// Every thread calls this after its last copy.
 template <class Group>
 HEADRACE_HD void say_done(const Group& group, const DoneArgument& done) {
   if (done.words == nullptr) return;

@@ -21,7 +21,7 @@ void FollowedDirection::begin(std::uint32_t sequence, bool by_syn, bool has_payl
 void FollowedDirection::acknowledge(std::uint32_t sequence) noexcept {
   const std::int64_t offset = offset_of(sequence);
   if (offset < 0) return;
-  if (provisional_ && is_untouched() && offset == 1) {  // the first segment was a keep-alive, one byte behind
+  if (provisional_ && is_untouched() && offset == 1) {  // the first segment was a keep-alive, one byte back
     ++base_;
     provisional_ = false;
     return;
@@ -47,7 +47,7 @@ FollowedDirection::Taken FollowedDirection::take(std::uint32_t sequence, std::sp
     payload = payload.subspan(static_cast<std::size_t>(taken.duplicate));
     if (old >= length) return taken;
   }
-  if (finish_) {  // nothing lies behind FIN
+  if (finish_) {  // there are no bytes after FIN
     const std::uint64_t room = *finish_ > begin ? *finish_ - begin : 0;
     payload = payload.first(static_cast<std::size_t>(std::min<std::uint64_t>(room, payload.size())));
   }
@@ -64,7 +64,7 @@ FollowedDirection::Taken FollowedDirection::take(std::uint32_t sequence, std::sp
   return taken;
 }
 
-/// Payload that begins at next_. Where bytes are held already, those count.
+/// Takes payload that begins at next_. Held bytes take precedence over the same bytes of the payload.
 void FollowedDirection::extend(std::span<const std::byte> payload, Bytes& to) {
   while (!payload.empty()) {
     const std::uint64_t end = next_ + payload.size();
@@ -78,7 +78,7 @@ void FollowedDirection::extend(std::span<const std::byte> payload, Bytes& to) {
   }
 }
 
-/// Takes what is held and begins at next_.
+/// Takes held bytes that begin at next_.
 void FollowedDirection::join(Bytes& to) {
   while (!held_.empty() && held_.begin()->first == next_) {
     const Bytes& bytes = held_.begin()->second;
@@ -89,7 +89,7 @@ void FollowedDirection::join(Bytes& to) {
   }
 }
 
-/// Keeps those bytes that are not held yet; how many.
+/// Holds the bytes that are not held yet, and returns how many.
 std::uint64_t FollowedDirection::hold(std::uint64_t begin, std::span<const std::byte> payload) {
   const std::uint64_t end = begin + payload.size();
   std::uint64_t fresh = 0;
@@ -119,7 +119,8 @@ void FollowedDirection::finish_at(std::uint32_t sequence) noexcept {
   if (offset < static_cast<std::int64_t>(next_)) return;
   const auto end = static_cast<std::uint64_t>(offset);
   if (finish_ && *finish_ <= end) return;
-  if (!held_.empty() && held_.rbegin()->first + held_.rbegin()->second.size() > end) return;  // bytes lie behind it
+  if (!held_.empty() && held_.rbegin()->first + held_.rbegin()->second.size() > end)
+    return;  // there are bytes beyond it
   finish_ = end;
 }
 

@@ -13,18 +13,18 @@
 
 namespace headrace::ingest {
 
-/// One direction of a followed connection: where its bytes belong, and what waits for others. Offsets count from the
-/// first byte after SYN, or from the first segment where the capture lacks SYN, and do not wrap.
+/// One direction of a followed connection: the places of its bytes, and the bytes that wait behind a gap. Offsets count
+/// from the first byte after SYN, or from the first segment if the capture lacks SYN, and do not wrap.
 class FollowedDirection {
  public:
   using Bytes = std::vector<std::byte>;
 
-  /// What became of a segment's payload.
+  /// The result for a segment's payload.
   struct Taken {
-    std::uint64_t fresh = 0;      ///< Bytes that are new.
-    std::uint64_t duplicate = 0;  ///< Bytes that had come before.
-    std::uint64_t late = 0;       ///< Those of the bytes whose gap had been given up.
-    bool ahead = false;           ///< It lies behind a gap.
+    std::uint64_t fresh = 0;      ///< New bytes.
+    std::uint64_t duplicate = 0;  ///< Bytes below next(), or that had come before.
+    std::uint64_t late = 0;       ///< Bytes of `duplicate` whose gap had been given up.
+    bool ahead = false;           ///< The payload lies behind a gap.
   };
 
   [[nodiscard]] bool known() const noexcept { return known_; }
@@ -32,29 +32,29 @@ class FollowedDirection {
   [[nodiscard]] bool is_untouched() const noexcept { return next_ == 0 && held_.empty(); }
   /// The sequence number of offset 0.
   [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
-  /// Every byte before has come, or is given up.
+  /// Every byte before this offset has come or been given up.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
-  /// Bytes before were acknowledged by the receiver.
+  /// The receiver has acknowledged all bytes before this offset.
   [[nodiscard]] std::uint64_t acknowledged() const noexcept { return acknowledged_; }
   [[nodiscard]] std::optional<std::uint64_t> finish() const noexcept { return finish_; }
   [[nodiscard]] bool finished() const noexcept { return finish_ == next_; }
   [[nodiscard]] bool has_gap() const noexcept { return !held_.empty(); }
   [[nodiscard]] std::uint64_t held_bytes() const noexcept { return held_bytes_; }
-  /// The end of the gap at next(), where there is one.
+  /// The end of the gap at next(). Requires: has_gap().
   [[nodiscard]] std::uint64_t gap_end() const noexcept { return held_.begin()->first; }
 
-  /// The stream begins at `sequence`. `by_syn`: surely; else a segment with payload that comes before may move it.
+  /// Begins the stream at `sequence`. Unless `by_syn`, an earlier segment with payload may still move the beginning.
   void begin(std::uint32_t sequence, bool by_syn, bool has_payload) noexcept;
-  /// The peer wants `sequence` next.
+  /// Notes that the peer expects `sequence` next.
   void acknowledge(std::uint32_t sequence) noexcept;
-  /// Payload of which `length` bytes were on the wire, and the first ones were captured. What comes in order is
-  /// appended to `to`.
+  /// Takes a payload of `length` bytes on the wire, of which the capture has the first ones. Appends bytes that are in
+  /// order to `to`.
   Taken take(std::uint32_t sequence, std::span<const std::byte> payload, std::uint32_t length, Bytes& to);
-  /// FIN: the stream ends at `sequence`. Of several, the first in the stream counts.
+  /// FIN: the stream ends at `sequence`. If there are several, the lowest counts.
   void finish_at(std::uint32_t sequence) noexcept;
-  /// Gives up the bytes up to `end`, of the gap at next(), and appends what follows to `to`.
+  /// Gives up the bytes of the gap at next() up to `end`, and appends the bytes that follow to `to`.
   void give_up(std::uint64_t end, Bytes& to);
-  /// Forgets what lies behind the gap; how many bytes.
+  /// Drops the bytes behind the gap, and returns how many.
   std::uint64_t drop_held() noexcept;
 
  private:
@@ -73,14 +73,14 @@ class FollowedDirection {
 
   bool known_ = false;
   bool has_syn_ = false;
-  bool provisional_ = false;  ///< No payload has said where the stream begins.
+  bool provisional_ = false;  ///< No payload has confirmed where the stream begins.
   std::uint32_t base_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::optional<std::uint64_t> finish_;
   std::map<std::uint64_t, Bytes> held_;  ///< Segments behind the gap at next_, by offset; they do not overlap.
   std::uint64_t held_bytes_ = 0;
-  std::deque<Lost> lost_;  ///< The gaps that were given up last.
+  std::deque<Lost> lost_;  ///< The gaps that were given up most recently.
 };
 
 }  // namespace headrace::ingest

@@ -15,7 +15,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::size_t kBurst = 64;
-/// Bursts that one receive() reads at most: it also returns where packets bring nothing.
+/// Most bursts that one receive() reads, so that it returns even if packets bring no stream bytes.
 constexpr std::size_t kBurstsMost = 64;
 
 class FollowingSource final : public SlotSource<FollowSource> {
@@ -56,7 +56,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
  private:
   [[nodiscard]] bool given_all() const noexcept { return over_ && follower_.items().empty() && followed_.empty(); }
 
-  /// A burst of the inner source; false where none came.
+  /// Reads a burst of the inner source. False if none came.
   [[nodiscard]] bool read(Duration timeout) {
     const auto got = inner_->receive(packets_, timeout);
     if (!got) fault_ = got.error();
@@ -73,7 +73,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
     const std::size_t whole = defragmenter_.pass(burst, between_, layer);
     for (const Packet& packet : burst.first(whole)) take(packet, layer);
     between_.release(between_.published());
-    if (*got == 0) follower_.flush();  // nothing more for now: what has come may be wanted
+    if (*got == 0) follower_.flush();  // no more packets for now: give out what has come
     return *got != 0;
   }
 
@@ -88,7 +88,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
     }
   }
 
-  /// Brings what has come out of the follower into slots, while there are any.
+  /// Moves the follower's items into slots while there are slots.
   void put_items(std::span<Packet> packets, std::size_t& count) {
     std::deque<Follower::Item>& items = follower_.items();
     while (!items.empty()) {
@@ -139,7 +139,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
   SegmentReader reader_;
   std::vector<Packet> packets_;
   std::deque<Followed> followed_;
-  std::size_t taken_ = 0;  ///< Bytes of the first item that lie in slots already.
+  std::size_t taken_ = 0;  ///< Bytes of the first item that are already in slots.
   bool over_ = false;      ///< The inner source has ended, or failed.
   std::optional<Error> fault_;
 };

@@ -11,7 +11,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::size_t kChunk = 64 * kKiB;
-/// A larger gap that nobody has acknowledged is more likely to be a stray segment.
+/// A larger gap without an acknowledgement more likely comes from a stray segment.
 constexpr std::uint64_t kUnprovenMost = 16 * kMiB;
 
 [[nodiscard]] HashKey draw_key() {
@@ -62,7 +62,7 @@ void Follower::take(const FollowedSegment& segment) {
   if (segment.has(tcp_flag::kAck) && to.direction.known() && !to.over) {
     to.direction.acknowledge(segment.acknowledgement);
   }
-  if (segment.has(tcp_flag::kRst)) {  // what it carries is a reason, if anything: RFC 9293 3.5.3
+  if (segment.has(tcp_flag::kRst)) {  // its payload, if any, is only a reason: RFC 9293 3.5.3
     connection.reset = true;
   } else {
     take_payload(connection, from, segment);
@@ -71,7 +71,7 @@ void Follower::take(const FollowedSegment& segment) {
   keep_within_memory();
 }
 
-/// A SYN begins another connection between the same ports, unless it is the one that was seen already.
+/// True if a SYN begins another connection between the same ports. It does unless it is a SYN that was already seen.
 bool Follower::begins_anew(const Connection& connection, const FollowedSegment& segment) noexcept {
   const std::size_t which = side_of(connection, segment.flow);
   const FollowedDirection& own = connection.sides[which].direction;
@@ -121,7 +121,7 @@ void Follower::take_payload(Connection& connection, Side& side, const FollowedSe
   const bool syn = segment.has(tcp_flag::kSyn);
   const bool fin = segment.has(tcp_flag::kFin);
   const bool replaces = direction.known() && syn && direction.is_untouched() && direction.base() != segment.sequence;
-  if (replaces) {  // what came before SYN and has no byte was not of this connection, its FIN included
+  if (replaces) {  // segments before SYN that brought no byte belong to another connection, a FIN included
     direction = {};
     side.over = false;
   }
@@ -155,7 +155,7 @@ void Follower::count(const FollowedSegment& segment, const FollowedDirection::Ta
   }
 }
 
-/// What has changed of a side that took `before` bytes of memory.
+/// Updates memory_ and the lists for a side that took `before` bytes of memory.
 void Follower::settle(Side& side, std::uint64_t before) {
   memory_ += memory_of(side) - before;
   list(gathering_, side.gathering, side, !side.gathered.empty());
@@ -172,7 +172,7 @@ void Follower::list(Sides& sides, Listed& place, Side& side, bool is) {
   }
 }
 
-/// Starts the time after which acknowledged gaps are given up, and a connection that was reset ends.
+/// Starts the timer after which acknowledged gaps are given up and a reset connection ends.
 void Follower::let_time_run(Connection& connection) {
   if (connection.due) return;
   bool any = connection.reset && !connection.over();
@@ -219,7 +219,7 @@ void Follower::keep_within_memory() {
   }
 }
 
-/// The bytes up to `end` are missing.
+/// Gives out the bytes up to `end` as missing.
 void Follower::give_up(Side& side, std::uint64_t end) {
   give_out(side);
   const std::uint64_t length = end - side.direction.next();
@@ -229,7 +229,7 @@ void Follower::give_up(Side& side, std::uint64_t end) {
   side.given = end;
   const std::uint64_t before = memory_of(side);
   side.direction.give_up(end, side.gathered);
-  list(waiting_, side.waiting, side, false);  // the next gap is a younger one
+  list(waiting_, side.waiting, side, false);  // the next gap is a newer one
   settle(side, before);
   if (side.gathered.size() >= kChunk) give_out(side);
 }
@@ -256,7 +256,7 @@ void Follower::put(Side& side, Followed::Kind kind, std::uint64_t length, Bytes 
                     .bytes = std::move(bytes)});
 }
 
-/// Gives out all that there is, behind gaps where bytes are missing.
+/// Gives out all bytes of a side, with gaps for those that are missing, and ends it.
 void Follower::end_side(const Connection& connection, Side& side) {
   if (side.over) return;
   FollowedDirection& direction = side.direction;

@@ -15,12 +15,12 @@
 
 namespace headrace::ingest {
 
-/// Follows TCP connections: segments come in, in the order of the capture; chunks of streams come out, each stream's in
-/// order. Holds back what lies behind a gap until the gap is filled or given up. May throw std::bad_alloc.
+/// Follows TCP connections. It takes segments in the order of the capture and gives out chunks of streams, those of
+/// each stream in order. It holds bytes behind a gap until the gap is filled or given up. May throw std::bad_alloc.
 class Follower {
  public:
   using Bytes = FollowedDirection::Bytes;
-  /// As Followed, with the bytes.
+  /// A Followed event with its bytes.
   struct Item {
     Followed::Kind kind = Followed::Kind::bytes;
     std::uint32_t stream = 0;
@@ -34,11 +34,11 @@ class Follower {
   explicit Follower(const FollowOptions& options);
 
   void take(const FollowedSegment& segment);
-  /// Gives out chunks although they are not full.
+  /// Gives out chunks that are not full.
   void flush();
-  /// No segment will come: all streams end.
+  /// Ends all streams, since no segment will come.
   void end();
-  /// What has come out, for the caller to take away.
+  /// The items given out, for the caller to remove.
   [[nodiscard]] std::deque<Item>& items() noexcept { return items_; }
   [[nodiscard]] const std::deque<Item>& items() const noexcept { return items_; }
   [[nodiscard]] FollowCounters& counters() noexcept { return counters_; }
@@ -47,7 +47,7 @@ class Follower {
  private:
   struct Side;
   using Sides = std::list<Side*>;
-  /// Where a side stands in a list.
+  /// A side's place in a list, if it is in it.
   struct Listed {
     Sides::iterator at{};
     bool is = false;
@@ -55,9 +55,9 @@ class Follower {
   struct Side {
     FollowedDirection direction;
     Flow flow{};
-    Bytes gathered;            ///< In order, up to direction.next(), and not given out.
+    Bytes gathered;            ///< Bytes in order up to direction.next() that have not been given out.
     std::uint64_t given = 0;   ///< The offset of gathered's first byte.
-    std::uint64_t wanted = 0;  ///< Acknowledged when the connection's time began to run.
+    std::uint64_t wanted = 0;  ///< direction.acknowledged() when the connection's timer started.
     std::optional<std::uint32_t> stream;
     bool over = false;
     Listed gathering;
@@ -77,7 +77,7 @@ class Follower {
   struct Connection {
     Key key;
     std::uint64_t id;
-    Side sides[2];  ///< The first is that of the first segment.
+    Side sides[2];  ///< The first side sent the first segment.
     std::uint64_t last_ns = 0;
     bool reset = false;
     bool due = false;  ///< It has an entry in due_.
@@ -118,10 +118,10 @@ class Follower {
   }
 
   FollowOptions options_;
-  Connections connections_;  ///< Those that were silent for longest come first.
+  Connections connections_;  ///< The longest silent first.
   std::unordered_map<Key, Connections::iterator, Hash> by_key_;
   std::deque<Due> due_;
-  Sides gathering_;  ///< Sides with bytes that are not given out, the oldest first.
+  Sides gathering_;  ///< Sides with bytes that have not been given out, the oldest first.
   Sides waiting_;    ///< Sides with a gap, the oldest first.
   std::deque<Item> items_;
   FollowCounters counters_;

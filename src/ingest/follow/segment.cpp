@@ -9,12 +9,12 @@ namespace headrace::ingest {
 
 namespace {
 
-/// The longest IP packet, and the link header before it.
+/// The longest IP packet with its link header.
 constexpr std::size_t kWholeMost = 65535 + 40 + 64;
 
 constexpr std::uint8_t kSynFin = tcp_flag::kSyn | tcp_flag::kFin;
 
-/// A SYN with RST is a reset and nothing else, as RFC 9293 3.10.7.4 has it, which looks at RST first.
+/// A segment with SYN and RST is only a reset: RFC 9293 3.10.7.4 checks RST first.
 std::uint8_t flags_of(const Headers& headers) noexcept {
   const bool reset = (headers.flags & tcp_flag::kRst) != 0;
   return static_cast<std::uint8_t>(reset ? headers.flags & ~kSynFin : headers.flags);
@@ -22,7 +22,7 @@ std::uint8_t flags_of(const Headers& headers) noexcept {
 
 }  // namespace
 
-/// A packet that was cut off is read as if the rest were zeros. Its checksum cannot be verified.
+/// Reads a packet that the capture cut off as if the rest were zeros. Its checksum cannot be verified.
 ParseResult SegmentReader::parse_cut(const std::byte* bytes, Packet packet, Layer layer, Headers& headers) {
   if (padded_.empty()) padded_.resize(kWholeMost);
   const std::size_t there = std::min<std::size_t>(packet.length, kWholeMost);
@@ -40,14 +40,14 @@ ParseResult SegmentReader::parse_cut(const std::byte* bytes, Packet packet, Laye
 SegmentReader::Read SegmentReader::read(const std::byte* bytes, Packet packet, Layer layer) {
   Read read;
   Headers headers;
-  // Where checksums are left to a card, so may be the length of the IP packet, which then ends with the capture's.
+  // If checksums are left to a network card, so may be the IP length; the packet then ends where the captured one does.
   if (packet.checksum_verified && packet.segment_bytes == 0) packet.segment_bytes = 1;
   read.result =
       packet.truncated ? parse_cut(bytes, packet, layer, headers) : parse_headers(bytes, packet, layer, headers);
   read.is_tcp = read.result == ParseResult::ok && headers.transport == Transport::tcp;
   if (!read.is_tcp) return read;
   const std::uint8_t flags = flags_of(headers);
-  if ((flags & kSynFin) == kSynFin) {  // Linux drops it, too: it would begin and end a connection
+  if ((flags & kSynFin) == kSynFin) {  // it would begin and end a connection; Linux drops it, too
     read.result = ParseResult::malformed;
     read.is_tcp = false;
     return read;

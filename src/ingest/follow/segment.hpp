@@ -12,21 +12,21 @@ namespace headrace::ingest {
 
 /// A TCP segment between two other machines.
 struct FollowedSegment {
-  Flow flow;  ///< `remote` has sent it.
+  Flow flow;  ///< `remote` is the sender.
   std::uint64_t time_ns = 0;
-  std::uint32_t sequence = 0;  ///< The number of the first byte of its payload: one further than the header's for SYN.
+  std::uint32_t sequence = 0;  ///< The number of the first payload byte: one above the header's number for SYN.
   std::uint32_t acknowledgement = 0;
   std::uint8_t flags = 0;
   std::uint32_t length = 0;            ///< Bytes of payload on the wire.
-  std::span<const std::byte> payload;  ///< Those that were captured.
+  std::span<const std::byte> payload;  ///< The payload bytes that were captured.
 
   [[nodiscard]] bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
 };
 
-/// Reads segments out of packets, those that a capture has cut off as well.
+/// Reads segments from packets, including packets that a capture cut off.
 class SegmentReader {
  public:
-  /// A segment, whose payload lies at `bytes`, only where the result is ok and the packet is TCP.
+  /// `segment` is valid only if the packet is TCP; its payload lies in the packet's bytes.
   struct Read {
     ParseResult result = ParseResult::not_ip;
     bool is_tcp = false;
@@ -37,8 +37,8 @@ class SegmentReader {
  private:
   [[nodiscard]] ParseResult parse_cut(const std::byte* bytes, Packet packet, Layer layer, Headers& headers);
 
-  std::vector<std::byte> padded_;  ///< A packet, and zeros for what was cut off.
-  std::size_t written_ = 0;        ///< Everything behind is zero.
+  std::vector<std::byte> padded_;  ///< A packet, with zeros for what was cut off.
+  std::size_t written_ = 0;        ///< All bytes of padded_ from here on are zero.
 };
 
 }  // namespace headrace::ingest

@@ -21,7 +21,8 @@ bool is_up(const std::string& name) {
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
-  if (!control.valid() || ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at " + name);
+  if (!control.valid() || ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0)
+    throw_errno("reading the flags of " + name);
   return (request.ifr_flags & IFF_UP) != 0;
 }
 
@@ -45,7 +46,7 @@ SocketAddress parse_address(const std::string& address, std::uint16_t port) {
     v6->sin6_port = htons(port);
     parsed.bytes = sizeof *v6;
   } else {
-    throw UsageError(fmt::format("'{}' is no IPv4 or IPv6 address", address));
+    throw UsageError(fmt::format("'{}' is not an IPv4 or IPv6 address", address));
   }
   return parsed;
 }
@@ -60,14 +61,16 @@ unsigned interface_index(const std::string& name) {
     }
     ::if_freenameindex(all);
   }
-  throw UsageError(fmt::format("there is no network interface '{}'; there are: {}", name, others), Errc::not_found);
+  throw UsageError(fmt::format("there is no network interface '{}'; this machine has: {}", name, others),
+                   Errc::not_found);
 }
 
 unsigned receiving_interface(const std::string& name) {
   const unsigned index = interface_index(name);
   if (!is_up(name)) {
-    throw SystemError(Errc::system, fmt::format("{} is down: let it be up first (ip link set {} up)", name, name),
-                      ENETDOWN);
+    throw SystemError(
+        Errc::system,
+        fmt::format("the network interface {} is down; bring it up first (ip link set {} up)", name, name), ENETDOWN);
   }
   return index;
 }
@@ -75,9 +78,9 @@ unsigned receiving_interface(const std::string& name) {
 std::string interface_loss(const std::string& name, unsigned index) {
   std::array<char, IFNAMSIZ> now{};
   if (::if_indextoname(index, now.data()) == nullptr) {
-    return fmt::format("the network interface {} was deleted meanwhile", name);
+    return fmt::format("the network interface {} has been deleted", name);
   }
-  return is_up(now.data()) ? std::string() : fmt::format("the network interface {} was put down meanwhile", name);
+  return is_up(now.data()) ? std::string() : fmt::format("the network interface {} has been brought down", name);
 }
 
 }  // namespace headrace::ingest

@@ -8,7 +8,7 @@
 
 namespace headrace::ingest {
 
-/// An IPv4 or IPv6 address and a port, as sockets take them.
+/// An IPv4 or IPv6 address and a port in the form of sockets.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t bytes = 0;
@@ -19,14 +19,14 @@ struct SocketAddress {
   [[nodiscard]] std::uint16_t port() const noexcept;
 };
 
-/// Throws UsageError when `address` is no number of an address; names are not looked up.
+/// Throws UsageError unless `address` is a numeric address; names are not looked up.
 [[nodiscard]] SocketAddress parse_address(const std::string& address, std::uint16_t port);
 
-/// The index of a network interface. Throws UsageError that names those there are.
+/// The index of a network interface. Throws UsageError that lists the interfaces if there is none of that name.
 [[nodiscard]] unsigned interface_index(const std::string& name);
-/// The same of one that is to receive. Throws SystemError where it is down.
+/// The same for an interface that is to receive. Throws SystemError if it is down.
 [[nodiscard]] unsigned receiving_interface(const std::string& name);
-/// What has become of an interface that has stopped receiving: deleted, or put down; empty where neither is.
+/// Why an interface has stopped receiving: it was deleted or brought down. Empty if neither.
 [[nodiscard]] std::string interface_loss(const std::string& name, unsigned index);
 
 }  // namespace headrace::ingest

@@ -1,4 +1,4 @@
-// Routes are asked of the kernel by netlink: /proc/net/route knows the main table only.
+// Reads routes by netlink, because /proc/net/route has the main table only.
 #include "ingest/net/routes.hpp"
 
 #include <linux/netlink.h>
@@ -17,7 +17,7 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Adds where an IPv4 or IPv6 route leads to; not the default, which leads everywhere.
+/// Adds the destination of an IPv4 or IPv6 route, unless it is a default route.
 void add(const nlmsghdr& header, std::vector<Subnet>& to) {
   const auto* route = static_cast<const rtmsg*>(NLMSG_DATA(&header));
   if ((route->rtm_family != AF_INET && route->rtm_family != AF_INET6) || route->rtm_dst_len == 0) return;
@@ -30,13 +30,13 @@ void add(const nlmsghdr& header, std::vector<Subnet>& to) {
   }
 }
 
-/// Whether more follows.
+/// Adds the routes of a message. True if more messages follow.
 bool add_all(std::byte* bytes, std::size_t count, std::vector<Subnet>& to) {
   auto left = static_cast<unsigned>(count);
   for (auto* header = reinterpret_cast<nlmsghdr*>(bytes); NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
     if (header->nlmsg_type == NLMSG_DONE) return false;
     if (header->nlmsg_type == NLMSG_ERROR) {
-      throw_errno("asking for routes", -static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error);
+      throw_errno("reading the routing table", -static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error);
     }
     if (header->nlmsg_type == RTM_NEWROUTE) add(*header, to);
   }
@@ -52,7 +52,7 @@ bool add_all(std::byte* bytes, std::size_t count, std::vector<Subnet>& to) {
 }  // namespace
 
 std::vector<Subnet> routed_subnets() {
-  const FileDescriptor socket = open_netlink("asking for routes");
+  const FileDescriptor socket = open_netlink("reading the routing table");
   struct {
     nlmsghdr header;
     rtmsg route;
@@ -63,19 +63,19 @@ std::vector<Subnet> routed_subnets() {
                     .nlmsg_seq = 1,
                     .nlmsg_pid = 0};
   request.route.rtm_family = AF_UNSPEC;
-  if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) throw_errno("asking for routes");
+  if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) throw_errno("reading the routing table");
   std::vector<Subnet> subnets;
   alignas(nlmsghdr) std::array<std::byte, 32768> answer;
   while (true) {
     const ssize_t got = ::recv(socket.get(), answer.data(), answer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("asking for routes");
+    if (got < 0) throw_errno("reading the routing table");
     if (!add_all(answer.data(), static_cast<std::size_t>(got), subnets)) return subnets;
   }
 }
 
 int add_address(unsigned device, const IpAddress& address, int prefix) {
-  constexpr const char* kDoing = "giving a network device an address";
+  constexpr const char* kDoing = "assigning an address to a network device";
   const FileDescriptor socket = open_netlink(kDoing);
   const auto bytes = static_cast<std::size_t>(address.bits()) / 8;
   struct {

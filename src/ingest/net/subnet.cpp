@@ -15,13 +15,13 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr int kPrefixLeast = 8;  ///< The shortest prefix that is tried for an address without one.
+constexpr int kPrefixLeast = 8;  ///< The shortest prefix to try for an address without one.
 
 [[nodiscard]] bool bit(const IpAddress& address, int index) noexcept {
   return (address.bytes[static_cast<std::size_t>(index) / 8] >> (7 - index % 8) & 1) != 0;
 }
 
-/// The first `count` bits of `address`, and zeros.
+/// The first `count` bits of `address`, followed by zeros.
 [[nodiscard]] IpAddress first_bits(const IpAddress& address, int count) noexcept {
   IpAddress made{.version = address.version};
   for (int i = 0; i < count; ++i) {
@@ -45,14 +45,14 @@ constexpr int kPrefixLeast = 8;  ///< The shortest prefix that is tried for an a
   return {};
 }
 
-/// Why an address belongs to no single host; empty where it does.
+/// The kind of an address that cannot be a host's here; empty if it can.
 [[nodiscard]] std::string_view kind_of(const IpAddress& address) noexcept {
   const auto starts = [&](const char* text, int prefix) {
     return Subnet{.address = address, .prefix = prefix}.overlaps({.address = *parse_ip(text), .prefix = prefix});
   };
   if (starts("224.0.0.0", 3) || starts("ff00::", 8)) return "a multicast or reserved address";
   if (starts("127.0.0.0", 8) || starts("::1", 128)) return "a loopback address";
-  if (starts("::ffff:0:0", 96)) return "an IPv4 address inside of IPv6: give the IPv4 address";
+  if (starts("::ffff:0:0", 96)) return "an IPv4-mapped IPv6 address; give the IPv4 address instead";
   if (starts("fe80::", 10)) return "a link-local address, which needs an interface";
   return {};
 }
@@ -94,7 +94,8 @@ Subnet parse_host(const std::string& text) {
   const std::size_t slash = text.find('/');
   const std::optional<IpAddress> address = parse_ip(text.substr(0, slash));
   if (!address) {
-    throw UsageError(fmt::format("'{}' is no IPv4 or IPv6 address, such as 10.0.0.2, 10.0.0.2/24 or fd00::2/64", text));
+    throw UsageError(
+        fmt::format("'{}' is not an IPv4 or IPv6 address, such as 10.0.0.2, 10.0.0.2/24 or fd00::2/64", text));
   }
   if (const std::string_view kind = kind_of(*address); !kind.empty()) {
     throw UsageError(fmt::format("{} is {}", to_string(*address), kind));
@@ -107,11 +108,11 @@ Subnet parse_host(const std::string& text) {
     const char* const end = text.data() + text.size();
     const auto [stop, problem] = std::from_chars(text.data() + slash + 1, end, host.prefix);
     if (problem != std::errc{} || stop != end || host.prefix < 1 || host.prefix > longest) {
-      throw UsageError(fmt::format("'{}': a subnet's prefix is from 1 to {}", text, longest));
+      throw UsageError(fmt::format("'{}': the prefix length of a subnet must be from 1 to {}", text, longest));
     }
   }
   if (!host.is_host()) {
-    throw UsageError(fmt::format("{} is no host's address in {}", to_string(*address), format_subnet(host)));
+    throw UsageError(fmt::format("{} is not a host address in {}", to_string(*address), format_subnet(host)));
   }
   return host;
 }
@@ -135,7 +136,7 @@ HostPair choose_pair(int version, const std::vector<Subnet>& taken) {
     const auto clash = [&](const Subnet& other) { return own.overlaps(other); };
     if (std::none_of(taken.begin(), taken.end(), clash)) return pair_of(own);
   }
-  throw UsageError(fmt::format("all of {} is routed elsewhere: give the address that is to be received on",
+  throw UsageError(fmt::format("{} is already routed elsewhere; give the address to receive on",
                                version == 4 ? "198.18.0.0/15" : "2001:2::/48"));
 }
 

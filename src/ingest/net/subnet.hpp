@@ -10,20 +10,19 @@ namespace headrace::ingest {
 /// An address with the prefix of its subnet.
 struct Subnet {
   IpAddress address;
-  int prefix = 0;  ///< 0 to 32, or to 128.
+  int prefix = 0;  ///< 0 to 32 (IPv6: 128).
 
   [[nodiscard]] bool overlaps(const Subnet& other) const noexcept;
-  /// Neither the subnet's own address (of IPv6: its routers' anycast address, RFC 4291 2.6.1) nor, of IPv4, its
-  /// broadcast address.
+  /// True unless it is the subnet's own address (for IPv6 its routers' anycast address, RFC 4291 2.6.1) or, for IPv4,
+  /// its broadcast address.
   [[nodiscard]] bool is_host() const noexcept;
 };
 
-/// "10.0.0.0/30", "fd00::/126": the subnet, without the host's part.
+/// "10.0.0.0/30", "fd00::/126": the subnet without the host part.
 [[nodiscard]] std::string format_subnet(const Subnet& subnet);
 
-/// "10.0.0.2/24", "fd00::2/64", or without a prefix, which is taken to be in the smallest subnet in which it is a
-/// host's. Throws UsageError, also for addresses that belong to no single host: multicast, loopback, IPv4 inside of
-/// IPv6.
+/// Reads "10.0.0.2/24" or "fd00::2/64". Without a prefix, takes the smallest subnet in which the address can be a
+/// host's. Throws UsageError for anything else, and for multicast, loopback, link-local and IPv4-mapped addresses.
 [[nodiscard]] Subnet parse_host(const std::string& text);
 
 /// Two hosts of one subnet.
@@ -32,11 +31,11 @@ struct HostPair {
   IpAddress peer;  ///< The kernel's.
 };
 
-/// The other end for a host: the first other one of its subnet.
+/// A host and its peer: the first other host of its subnet.
 [[nodiscard]] HostPair pair_of(const Subnet& own) noexcept;
 
 /// The first pair of 198.18.0.0/15 (RFC 2544) whose /30 overlaps none of `taken`, or of 2001:2::/48 (RFC 5180) whose
-/// /64 does not: both are for measuring network devices. Throws UsageError when there is none.
+/// /64 does not. Both ranges are reserved for benchmarks of network devices. Throws UsageError if there is none.
 /// @param version  4 or 6.
 [[nodiscard]] HostPair choose_pair(int version, const std::vector<Subnet>& taken);
 

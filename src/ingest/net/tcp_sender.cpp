@@ -21,9 +21,9 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Made at once: stays in the second-level cache on its way to the kernel.
+/// Bytes made at a time: they stay in the second-level cache until the kernel copies them.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
-/// How often a connection is looked at while its acknowledgements are awaited.
+/// While waiting for acknowledgements, every so many polls check the connection for an error.
 constexpr unsigned kLookEvery = 256;
 
 template <class T>
@@ -31,7 +31,7 @@ void set(int socket, int level, int option, T value, const char* doing) {
   if (::setsockopt(socket, level, option, &value, sizeof value) != 0) throw_errno(doing);
 }
 
-/// The error that a connection has met, or 0.
+/// The pending error of a connection, or 0.
 int take_error(int socket) noexcept {
   int error = 0;
   socklen_t bytes = sizeof error;
@@ -43,7 +43,7 @@ FileDescriptor connect_to(const TcpSendOptions& options) {
   const auto doing = fmt::format("connecting to {} port {}", options.address, options.port);
   FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) throw_errno(doing);
-  set(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1, "sending without waiting for more");
+  set(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1, "setting TCP_NODELAY");
   if (options.segment_bytes != 0) {
     set(socket.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(options.segment_bytes), "setting the segment size");
   }
@@ -66,12 +66,12 @@ FileDescriptor connect_to(const TcpSendOptions& options) {
 void check(const TcpSendOptions& options) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::uint32_t kSegmentLeast = 88;  // TCP_MIN_MSS of Linux
-  if (options.port == 0) throw UsageError("a TCP port is from 1 to 65535, not 0");
+  if (options.port == 0) throw UsageError("a TCP port must be from 1 to 65535, not 0");
   if (options.segment_bytes != 0 && (options.segment_bytes < kSegmentLeast || options.segment_bytes > 32767)) {
-    throw UsageError(
-        fmt::format("a segment's payload is from {} to 32767 bytes, not {}", kSegmentLeast, options.segment_bytes));
+    throw UsageError(fmt::format("a segment's payload must be from {} to 32767 bytes, not {}", kSegmentLeast,
+                                 options.segment_bytes));
   }
-  if (options.kernel_buffer_bytes > kMost) throw UsageError("a socket's buffer has at most 1 GiB");
+  if (options.kernel_buffer_bytes > kMost) throw UsageError("a socket's send buffer must be at most 1 GiB");
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ struct TcpSender::State {
     throw_errno(fmt::format("{}, after {} bytes", who, offset - pending.size()), error);
   }
 
-  /// Hands on what the kernel takes of the current chunk.
+  /// Sends as much of the current chunk as the kernel takes.
   void send_some(Duration most) {
     if (pending.empty()) {
       pending = std::span(block).first(std::min<std::uint64_t>(kBlockBytes, chunk_left));
@@ -107,7 +107,7 @@ struct TcpSender::State {
     }
   }
 
-  /// Whether every byte that was sent has been acknowledged.
+  /// True if every sent byte has been acknowledged.
   [[nodiscard]] bool acknowledged() {
     int outstanding = 0;
     if (::ioctl(socket.get(), SIOCOUTQ, &outstanding) != 0) fail(errno);
@@ -115,7 +115,7 @@ struct TcpSender::State {
     if (++looks % kLookEvery == 0) {
       if (const int error = take_error(socket.get())) fail(error);
     }
-    // There is nothing to sleep on: others may run meanwhile, and the round trip is exact.
+    // The kernel offers no event for this. Yielding lets others run and keeps the measured round trip exact.
     ::sched_yield();
     return false;
   }
@@ -130,9 +130,9 @@ struct TcpSender::State {
   FileDescriptor socket;
   StreamBytes bytes;
   std::vector<std::byte> block;
-  std::span<std::byte> pending;  ///< Made, and not handed on.
+  std::span<std::byte> pending;  ///< Bytes that are made but not sent.
   std::uint64_t offset = 0;      ///< Bytes of the stream made so far.
-  std::uint64_t part_left = 0;   ///< Bytes of the part in chunks to come.
+  std::uint64_t part_left = 0;   ///< Bytes of the part in later chunks.
   std::uint64_t chunk_left = 0;
   std::size_t chunk_bytes = 1;
   bool wait = true;
@@ -166,8 +166,9 @@ TcpSender::~TcpSender() = default;
 
 void TcpSender::begin(std::uint64_t bytes, std::size_t chunk_bytes, bool wait) {
   State& state = *state_;
-  if (bytes == 0 || chunk_bytes == 0) throw UsageError("a part of a stream has bytes, and so do its chunks");
-  if (state.active) throw UsageError("the part before is not done");
+  if (bytes == 0 || chunk_bytes == 0)
+    throw UsageError("a part of a stream and its chunks must each have at least 1 byte");
+  if (state.active) throw UsageError("the previous part of the stream has not been sent completely");
   state.part_left = bytes;
   state.chunk_bytes = chunk_bytes;
   state.wait = wait;

@@ -32,17 +32,18 @@ void check(const UdpSendOptions& options) {
   constexpr double kRateLeast = 1e-3;
   constexpr double kRateMost = 1e9;
   const double rate = options.packets_per_second;
-  if (options.port == 0) throw UsageError("a UDP port is from 1 to 65535, not 0");
-  if (options.packets == 0) throw UsageError("there are no datagrams to send");
-  if (options.payload_bytes == 0) throw UsageError("a datagram has at least 1 byte of payload");
+  if (options.port == 0) throw UsageError("a UDP port must be from 1 to 65535, not 0");
+  if (options.packets == 0) throw UsageError("the number of datagrams to send must be at least 1, not 0");
+  if (options.payload_bytes == 0) throw UsageError("a datagram must have at least 1 byte of payload, not 0");
   const SequenceField number = number_of(options);
   if (std::uint64_t{number.end()} + options.payload_bytes > kDatagramMost) {
-    throw UsageError(fmt::format("a datagram has at most {} bytes, not {} of payload behind {} of header",
+    throw UsageError(fmt::format("a datagram has at most {} bytes, not {} bytes of payload after {} bytes of header",
                                  kDatagramMost, options.payload_bytes, number.end()));
   }
   const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
   if (!usable) {
-    throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
+    throw UsageError(fmt::format("a rate of {} packets/s is out of range: it must be 0 or from {} to {}", rate,
+                                 kRateLeast, kRateMost));
   }
   check_sequence(number, number.end() + options.payload_bytes);
 }
@@ -77,7 +78,7 @@ struct UdpSender::State {
     return start + Duration{std::llround(static_cast<double>(number) * 1e9 / options.packets_per_second)};
   }
 
-  /// Makes those that are due, at most a burst.
+  /// Makes the datagrams that are due, at most a burst.
   void make(Time now) noexcept {
     first = ready = 0;
     while (ready < kBurst && made < options.packets && due(made) <= now) {
@@ -95,7 +96,7 @@ struct UdpSender::State {
       done.units += static_cast<std::uint64_t>(sent);
       done.bytes += static_cast<std::uint64_t>(sent) * options.payload_bytes;
     } else if (errno == ECONNREFUSED) {
-      ++done.refused;  // of one that was sent before; the next call sends
+      ++done.refused;  // reported for an earlier datagram; the next call sends
     } else if (errno == EAGAIN || errno == ENOBUFS) {
       pollfd one{.fd = socket.get(), .events = POLLOUT, .revents = 0};
       if (const auto writable = wait_ready({&one, 1}, most); !writable) throw_error(who, writable.error());
@@ -113,8 +114,8 @@ struct UdpSender::State {
   FileDescriptor socket;
   std::array<iovec, kBurst> vectors{};
   std::array<mmsghdr, kBurst> messages{};
-  std::size_t first = 0;  ///< The first of the burst to be sent next.
-  std::size_t ready = 0;  ///< How many of the burst are made.
+  std::size_t first = 0;  ///< The next datagram of the burst to send.
+  std::size_t ready = 0;  ///< How many datagrams of the burst are made.
   std::uint64_t made = 0;
   std::uint64_t offset = 0;
   Time start{};

@@ -10,8 +10,8 @@
 
 namespace headrace::ingest::resident {
 
-/// The role that decides: one block, of which one thread runs the sequencer over runs of packets, and all others find
-/// the runs before and list what was accepted after it.
+/// The role that decides, in one block: one thread runs the sequencer over runs of packets. Before it, all threads find
+/// the runs; after it, they list the accepted parts.
 template <class Group>
 class Acknowledge {
  public:
@@ -42,7 +42,7 @@ class Acknowledge {
  private:
   static constexpr std::uint32_t kReplyLines = sizeof(Reply) / kLineBytes;
 
-  /// Every thread: what the poll role has told; false when this one is to leave.
+  /// Every thread: reads the words of the poll role. False if the block is to leave.
   [[nodiscard]] HEADRACE_HD bool hear() {
     group_.sync();
     for (std::uint32_t w = group_.rank(); w < kHostWords; w += group_.size()) {
@@ -52,7 +52,7 @@ class Acknowledge {
     return window_.heard[kLeave] == 0;
   }
 
-  /// One thread: commands, packets, timers.
+  /// One thread: handles commands, packets and timers.
   HEADRACE_HD void sequence() {
     Output output;
     output.pieces = view_.scratch->pieces;
@@ -80,7 +80,7 @@ class Acknowledge {
     window_.event_count = output.event_count;
   }
 
-  /// Whatever a run comes to can be said, and flush() besides.
+  /// True if the output has room for everything that a run and flush() may produce.
   [[nodiscard]] HEADRACE_HD static bool has_room(const Output& output) {
     constexpr std::uint32_t kMargin = 2 * (Output::kRepliesOfPacket + Output::kEventsOfPacket);
     return output.piece_count + Intervals::kMax + 1 <= output.pieces_max &&
@@ -131,7 +131,7 @@ class Acknowledge {
     return kNoSlot;
   }
 
-  /// Every thread: hands to the build role what was accepted. False when it is to leave.
+  /// Every thread: hands accepted parts to the build role. False if the block is to leave.
   [[nodiscard]] HEADRACE_HD bool list_parts() {
     if (window_.taken == 0) return true;
     for (std::uint32_t p = group_.rank(); p < window_.piece_count; p += group_.size()) {
@@ -149,9 +149,10 @@ class Acknowledge {
       if (i < window_.taken) window_.parts[i] = before;
       count += here;
     }
-    constexpr std::uint32_t kMost = Group::kTeam == 1 ? kTeamParts : Group::kTeam;  // as gather() has it
+    constexpr std::uint32_t kMost = Group::kTeam == 1 ? kTeamParts : Group::kTeam;  // as gather() requires
     const auto per_team = static_cast<std::uint32_t>(lesser(parts_of_team(window_.bytes, count), kMost));
-    const std::uint32_t batches = count == 0 ? 1 : (count + per_team - 1) / per_team;  // one tells of the packets
+    const std::uint32_t batches =
+        count == 0 ? 1 : (count + per_team - 1) / per_team;  // at least one, which reports the packets
     if (!make_room(count, batches)) return false;
     for (std::uint32_t i = group_.rank(); i < window_.taken; i += group_.size()) {
       std::uint64_t at = parts_end_ + window_.parts[i];
@@ -184,7 +185,7 @@ class Acknowledge {
     });
   }
 
-  /// Every thread: looks which batches have been copied, in order.
+  /// Every thread: checks which batches have been copied, in order.
   HEADRACE_HD void retire() {
     if (retired_ == batches_end_) return;
     if (group_.team() == 0) {
@@ -236,8 +237,8 @@ class Acknowledge {
     return true;
   }
 
-  /// Every thread: before the host hears that a stream has ended, all its bytes are copied, and of frames that are not
-  /// whole it is told how many are there.
+  /// Every thread: before the host learns that a stream has ended, waits until all its bytes are copied, and reports
+  /// how many bytes its incomplete frames have.
   [[nodiscard]] HEADRACE_HD bool settle() {
     for (std::uint32_t e = 0; e < window_.event_count; ++e) {
       const Event& event = view_.scratch->events[e];
@@ -262,18 +263,18 @@ class Acknowledge {
     return true;
   }
 
-  /// Every thread: until `end` lies within a ring of the host's, of which `taken` was known to be free again.
+  /// Every thread: waits until `end` fits in a ring that the host reads. `taken` is the known read position.
   [[nodiscard]] HEADRACE_HD bool wait_for_room(const std::uint64_t& word, std::uint64_t& taken, std::uint64_t end,
                                                std::uint32_t mask, Leave why) {
     return wait_until(why, [&] {
       if (end - taken <= std::uint64_t{mask} + 1) return true;
-      if (group_.rank() == 0) publish();  // or the host would not know what to take
+      if (group_.rank() == 0) publish();  // so that the host knows what to take
       taken = group_.broadcast(group_.rank() == 0 ? group_.load(word) : 0);
       return false;
     });
   }
 
-  /// Every thread: until `done()`, the same for all; false when it is to leave, or has waited for too long.
+  /// Every thread: waits until `done()`, which is the same for all. False if it is to leave or has waited too long.
   template <class Done>
   [[nodiscard]] HEADRACE_HD bool wait_until(Leave why, Done done) {
     std::uint64_t since = 0;
@@ -291,7 +292,7 @@ class Acknowledge {
     return true;
   }
 
-  /// One thread: tells the host what is new.
+  /// One thread: publishes new positions to the host.
   HEADRACE_HD void publish() {
     tell(*view_.replies_end, told_.replies_end, replies_end_);
     tell(*view_.events_end, told_.events_end, events_end_);
@@ -313,7 +314,7 @@ class Acknowledge {
   const Group& group_;
   const View& view_;
   Window& window_;
-  // Each thread has its own, the same for all.
+  // Each thread has its own copy of these, with the same values.
   Runs<Group> runs_;
   std::uint64_t commands_done_ = 0;
   std::uint64_t parts_end_ = 0;
@@ -325,7 +326,7 @@ class Acknowledge {
   std::uint64_t replies_taken_ = 0;
   std::uint64_t events_end_ = 0;
   std::uint64_t events_taken_ = 0;
-  Told told_{};  ///< What the thread that tells has told.
+  Told told_{};  ///< The values that the publishing thread has published.
 };
 
 }  // namespace headrace::ingest::resident

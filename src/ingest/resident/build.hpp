@@ -8,7 +8,7 @@
 namespace headrace::ingest::resident {
 
 /// The role of most blocks. Each team draws the number of a batch, waits for it, copies its parts, and counts the bytes
-/// of their frames; whoever makes a frame whole tells the host.
+/// of their frames. The thread that completes a frame tells the host.
 template <class Group>
 class Build {
  public:
@@ -37,7 +37,7 @@ class Build {
   static constexpr std::uint32_t kPollsPerLook = 64;
   static constexpr std::uint32_t kPauseNs = 40;
 
-  /// False when it is to leave.
+  /// Waits for a batch. False if the block is to leave.
   [[nodiscard]] HEADRACE_HD bool wait_for(std::uint64_t number) const {
     std::uint32_t go = 1;
     if (group_.team_rank() == 0) {
@@ -49,19 +49,20 @@ class Build {
         group_.pause_ns(kPauseNs);
       }
     }
-    group_.team_sync();  // what was written before the batch was told is visible to all threads
+    group_.team_sync();  // makes everything written before the batch was published visible to all threads
     return group_.team_from(go, 0) != 0;
   }
 
-  /// A part is copied. The additions to one place are one after the other, so that whoever adds the last byte comes
-  /// after all who copied.
+  /// Counts a copied part. Additions to one place are ordered, so the thread that adds the last byte comes after all
+  /// threads that copied.
   HEADRACE_HD void count(std::uint64_t which) const {
     const std::uint32_t bytes = view_.parts[which & view_.part_mask].bytes();
     const PartPlace place = view_.places[which & view_.part_mask];
     const std::uint64_t whole = view_.attached[place.place / view_.places_per_slot].frame_bytes;
     std::uint64_t& filled = view_.filled[place.place];
     if (group_.fetch_add_on_device(filled, std::uint64_t{bytes}) + bytes != whole) return;
-    group_.store_relaxed_on_device(filled, std::uint64_t{0});  // bytes come here again once the host has heard of it
+    group_.store_relaxed_on_device(filled,
+                                   std::uint64_t{0});  // the place gets new bytes once the host knows of the frame
     group_.store(view_.frames[place.place].number_end, place.number + 1);  // pairs with ResidentControl::look()
   }
 

@@ -17,8 +17,8 @@ using resident::FrameWord;
 
 namespace {
 
-/// 256 KiB under way with four lines a thread, some times what a link holds. More only make a queue, in which the reads
-/// of the other roles wait too: with 64 blocks an H100 came to 285 Gb/s, with 12 to 24 to 370 and more.
+/// 256 KiB in flight with four lines per thread, several times what a link holds. More blocks only form a queue, in
+/// which the reads of the other roles wait, too: with 64 blocks an H100 reached 285 Gb/s, with 12 to 24 at least 370.
 constexpr std::uint32_t kBuildBlocks = 16;
 constexpr std::uint32_t kPacketBytesMax = 0xFFFF + kLinkBytesMax;
 constexpr std::size_t kBurst = 1024;
@@ -27,7 +27,7 @@ constexpr Duration kReportEvery = std::chrono::milliseconds(50);
 [[nodiscard]] std::uint32_t build_blocks(Device device, const ResidentOptions& options) {
   const std::uint32_t blocks = ResidentKernel::block_count(
       device, resident::resident_kernel(), resident::kThreads, resident::kControlBlocks, options.build_blocks,
-      fmt::format("resident control: {} blocks that build", options.build_blocks));
+      fmt::format("resident control: {} building blocks", options.build_blocks));
   const bool chosen = options.build_blocks != 0 || device.properties().host_cores;
   return chosen ? blocks : std::min(blocks, kBuildBlocks);
 }
@@ -53,7 +53,7 @@ ResidentControl::ResidentControl(Device device, const Buffer& ring, Layer layer,
   kernel_.run(launch).or_throw(fmt::format("starting resident control on {}", device.name()));
   const Status started = kernel_.wait_started([this] { return heard(*view().running) != 0; }, options.wait_limit);
   started.or_throw(fmt::format(
-      "resident control: its blocks did not all start on {}: is another resident kernel there?", device.name()));
+      "resident control: not all of its blocks started on {}; another resident kernel may occupy it", device.name()));
 }
 
 const resident::View& ResidentControl::view() const noexcept { return memory_->view(); }
@@ -137,11 +137,11 @@ std::uint32_t ResidentControl::attach(FrameRing& frames) {
   }
   resident::check(frames.options(), options_.frames_max);
   if (frames.reserved_end() < options_.tcp.initial_limit) {
-    throw UsageError(fmt::format("frames have space for {} bytes, and every stream is told of {}",
+    throw UsageError(fmt::format("the frames have space for {} bytes, which is less than tcp.initial_limit, {} bytes",
                                  frames.reserved_end(), options_.tcp.initial_limit));
   }
   const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
-  if (slot == slots_.end()) throw UsageError(fmt::format("{} streams have frames already", slots_.size()));
+  if (slot == slots_.end()) throw UsageError(fmt::format("all {} streams already have frames", slots_.size()));
   *slot = {.frames = &frames, .stream = streams_++, .limit = options_.tcp.initial_limit};
   const auto number = static_cast<std::size_t>(slot - slots_.begin());
   std::fill_n(view().frames + number * view().places_per_slot, frames.options().frame_count, FrameWord{});
@@ -150,11 +150,11 @@ std::uint32_t ResidentControl::attach(FrameRing& frames) {
   return stream;
 }
 
-/// Tells the kernel of streams that have frames, in order: it opens none before all before it. Where commands have no
-/// room, the next time.
+/// Tells the kernel of streams that have frames, in order: it opens a stream only after all earlier ones. If commands
+/// have no room, the next call continues.
 void ResidentControl::introduce() noexcept {
   for (; streams_told_ != streams_; ++streams_told_) {
-    const Slot& slot = *slot_of(streams_told_);  // no stream ends before it opens
+    const Slot& slot = *slot_of(streams_told_);  // a stream does not end before it opens
     const FrameOptions& of = slot.frames->options();
     const Status told = command({.kind = CommandKind::attach,
                                  .stream = slot.stream,
@@ -172,7 +172,7 @@ FrameWord& ResidentControl::word_of(const Slot& slot, std::uint64_t number) cons
   return view().frames[which * view().places_per_slot + number % slot.frames->options().frame_count];
 }
 
-/// Completes frames that are whole, in order.
+/// Completes frames that have all their bytes, in order.
 Status ResidentControl::look(Slot& slot) noexcept {
   const std::size_t bytes = slot.frames->options().frame_bytes;
   while (heard(word_of(slot, slot.next).number_end) == slot.next + 1) {
@@ -181,10 +181,10 @@ Status ResidentControl::look(Slot& slot) noexcept {
   return {};
 }
 
-/// The next frame, which has so many bytes of the stream.
+/// Completes the next frame, with `bytes` bytes of the stream in a length of `length`.
 Status ResidentControl::complete(Slot& slot, std::size_t bytes, std::size_t length) noexcept {
   FrameRing::Place* const place = slot.frames->fillable(slot.next);
-  if (place == nullptr) return Errc::invalid_argument;  // nothing is accepted where no space was told of
+  if (place == nullptr) return Errc::invalid_argument;  // bytes are accepted only in announced space
   place->placed = bytes;
   place->length = length;
   place->missing = length - bytes;
@@ -193,7 +193,7 @@ Status ResidentControl::complete(Slot& slot, std::size_t bytes, std::size_t leng
   return {};
 }
 
-/// The kernel has said what is in frames that are not whole, before the event.
+/// Ends a stream. Before the event, the kernel has reported how many bytes incomplete frames have.
 Status ResidentControl::end(Slot& slot, const Event& event) noexcept {
   if (const Status looked = look(slot); !looked) return looked;
   const std::size_t bytes = slot.frames->options().frame_bytes;
@@ -210,7 +210,7 @@ Status ResidentControl::end(Slot& slot, const Event& event) noexcept {
   }
   while (slot.next * bytes < end) {
     const std::size_t length = std::min<std::uint64_t>(bytes, end - slot.next * bytes);
-    const std::size_t placed = std::min(there(slot.next), length);  // what lies behind a gap may be cut off
+    const std::size_t placed = std::min(there(slot.next), length);  // bytes behind a gap may be cut off
     if (const Status completed = complete(slot, placed, length); !completed) return completed;
   }
   slot.frames->end_at(end);
@@ -231,7 +231,7 @@ Status ResidentControl::poll() noexcept {
   for (Slot& slot : slots_) {
     if (slot.frames == nullptr) continue;
     if (const Status looked = look(slot); !looked) return looked;
-    static_cast<void>(raise_limit(slot));  // where commands have no room, next time
+    static_cast<void>(raise_limit(slot));  // if commands have no room, the next poll() does it
   }
   report();
   return stopped_ ? Status{} : watch();
@@ -262,7 +262,7 @@ Result<std::size_t> ResidentControl::step(Source& source, Ring& ring, Duration t
   return count;
 }
 
-/// Asks for counters, and takes those that were asked for.
+/// Requests counters, and takes those of an earlier request.
 void ResidentControl::report() noexcept {
   if (report_at_ != 0) {
     if (heard(*view().commands_done) < report_at_) return;
@@ -276,7 +276,7 @@ void ResidentControl::report() noexcept {
   report_at_ = commands_end_;
 }
 
-/// Whether the kernel is there and gets on.
+/// Checks that the kernel is running and makes progress.
 Status ResidentControl::watch() noexcept {
   const Status status = kernel_.look(heard(*view().heartbeat), options_.wait_limit, SteadyClock::now());
   return heard(*view().left) != 0 ? Errc::hung : status;
@@ -297,18 +297,17 @@ Status ResidentControl::stop() noexcept {
 std::string ResidentControl::failure() const {
   const auto why = static_cast<resident::Leave>(heard(*view().left));
   const auto waited = [&](std::string_view what) {
-    return fmt::format("resident control on {} has left: for {} s {}", device_.name(),
+    return fmt::format("resident control on {} has stopped: for {} s, {}", device_.name(),
                        std::chrono::duration<double>(options_.wait_limit).count(), what);
   };
   switch (why) {
     case resident::Leave::no: break;
     case resident::Leave::told: return {};
-    case resident::Leave::no_room_for_replies: return waited("nobody took replies, of which its ring is full");
-    case resident::Leave::no_room_for_events: return waited("nobody took events, of which their ring is full");
-    case resident::Leave::parts_not_copied:
-      return waited("payloads were not copied: the blocks that build do not get on");
+    case resident::Leave::no_room_for_replies: return waited("the host took no replies from their full ring");
+    case resident::Leave::no_room_for_events: return waited("the host took no events from their full ring");
+    case resident::Leave::parts_not_copied: return waited("the building blocks copied no payloads");
   }
-  return fmt::format("resident control on {} does not answer", device_.name());
+  return fmt::format("resident control on {} does not respond", device_.name());
 }
 
 }  // namespace headrace::ingest

@@ -28,89 +28,88 @@ namespace resident {
 class Memory;
 }
 
-/// Sizes of rings are powers of two.
+/// Options of a ResidentControl. The sizes of rings are powers of two.
 struct ResidentOptions {
-  /// initial_limit: bytes that the frames of every stream have space for, at least 1. initial_streams must be 0: places
-  /// come with attach().
+  /// initial_limit: bytes of space in the frames of every stream, at least 1. initial_streams must be 0, because
+  /// attach() adds streams.
   TcpConfig tcp;
-  std::uint32_t connections = 64;                  ///< With streams, at the same time: 1 to 65,536.
-  std::uint32_t frames_max = 16;                   ///< Frames of each stream's FrameRing.
-  std::uint32_t packets = 16'384;                  ///< Under way at once; 256 at least.
-  std::uint32_t parts = 32'768;                    ///< Copies under way at once; 8,192 at least.
-  std::uint32_t replies = 4'096;                   ///< Replies that may wait to be sent; 256 at least.
-  std::uint32_t events = 1'024;                    ///< Events that may wait to be taken; 256 at least.
-  std::uint32_t commands = 1'024;                  ///< Commands that may wait to be obeyed; 4 at least.
+  std::uint32_t connections = 64;                  ///< Most connections with streams at a time: 1 to 65,536.
+  std::uint32_t frames_max = 16;                   ///< Most frames of a stream's FrameRing.
+  std::uint32_t packets = 16'384;                  ///< Packets in flight; at least 256.
+  std::uint32_t parts = 32'768;                    ///< Copies in flight; at least 8,192.
+  std::uint32_t replies = 4'096;                   ///< Replies that may wait to be sent; at least 256.
+  std::uint32_t events = 1'024;                    ///< Events that may wait to be taken; at least 256.
+  std::uint32_t commands = 1'024;                  ///< Commands that may wait for the kernel; at least 4.
   std::uint32_t build_blocks = 0;                  ///< Blocks of 256 threads that copy; 0: as many as keep a link busy.
-  Duration wait_limit = std::chrono::seconds(30);  ///< For every wait; the kernel then leaves, and poll() says why.
-  /// Streams that are reset or time out end behind the last byte that came in order. Else they end with the last frame
-  /// that has any bytes, and what is missing is counted.
+  Duration wait_limit = std::chrono::seconds(30);  ///< Limit of every wait; beyond it the kernel leaves.
+  /// Streams that are reset or time out end after the last byte that came in order. If false, they end with the last
+  /// frame that has any bytes, and missing bytes are counted.
   bool cut_broken = false;
 };
 
 struct ResidentCounters {
   TcpCounters tcp;                       ///< At most 50 ms old; exact after stop().
-  std::uint64_t window_least_bytes = 0;  ///< The smallest that a connection with frames is offered; as old.
-  std::uint64_t packets = 0;             ///< Packets that the kernel was told of.
-  std::uint64_t replies_sent = 0;        ///< By step().
+  std::uint64_t window_least_bytes = 0;  ///< The smallest window offered to a connection with frames; as old as `tcp`.
+  std::uint64_t packets = 0;             ///< Packets posted to the kernel.
+  std::uint64_t replies_sent = 0;        ///< Replies sent by step().
   std::uint64_t replies_lost = 0;        ///< Replies that the source did not take.
 };
 
-/// Receives TCP streams by a kernel that stays on the device: it reads the headers of packets, decides and writes
-/// replies (TcpSequencer), and copies payloads into frames. The host only tells it where packets are, sends the
-/// replies, and hands frames on. While it lives, the device has a resident kernel: see docs/persistent.md for what that
-/// asks of others; frames are to be made before it.
+/// Receives TCP streams with a kernel that stays on the device. The kernel reads the headers of packets, decides and
+/// writes replies (TcpSequencer), and copies payloads into frames. The host only tells it where packets are, sends the
+/// replies, and delivers frames. While this object lives, the device has a resident kernel: see docs/persistent.md for
+/// what that asks of others. Make frames before it.
 ///
-/// One thread at a time; nothing waits, but for stop(). What a consumer does with a FrameRing stays as it is. Its end
-/// stops the kernel; one that does not leave is abandoned with its memory (ResidentKernel).
+/// One thread at a time uses it. No function waits except stop(). Consumers use a FrameRing as always. The destructor
+/// stops the kernel; a kernel that does not leave is abandoned with its memory (ResidentKernel).
 class ResidentControl {
  public:
-  /// @param ring  what packets' ring offsets count in: of the device, or pinned or mapped host memory. A whole number
-  /// of
-  ///              16-byte lines, and it outlives this. Bytes around a payload, up to the next multiples of 16, may be
-  ///              read and are not used.
-  /// Throws UsageError for options that cannot be, DeviceError where there is no room or not all blocks have started.
+  /// @param ring  the memory that ring offsets of packets refer to: device memory, or pinned or mapped host memory. A
+  ///              whole number of 16-byte lines; it must outlive this object. Bytes around a payload, up to the next
+  ///              multiples of 16, may be read and are not used.
+  /// Throws UsageError for options out of range, DeviceError if there is no room or not all blocks started.
   ResidentControl(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options);
 
-  /// The time that timers go by, in nanoseconds: never less than before. No time passes between calls.
+  /// Sets the time of timers in nanoseconds, which never decreases. No time passes between calls.
   void set_time(std::uint64_t now) noexcept;
-  /// Hands packets over; how many were taken, the first ones: others when copied() has grown. Errc::invalid_argument,
-  /// and none is, where one lies outside of the ring or is longer than an IP packet.
+  /// Posts packets. Returns how many it took, from the first on; it takes more once copied() has grown. Returns
+  /// Errc::invalid_argument, and takes none, if one lies outside the ring or is longer than an IP packet.
   [[nodiscard]] Result<std::size_t> post(std::span<const Packet> packets) noexcept;
-  /// Completes frames whose bytes are there, and tells the kernel of space that consumers have given back. Often.
-  /// Errc::hung or Errc::device_fault when the kernel is not there any more or does not get on; see failure().
+  /// Completes frames whose bytes are there, and tells the kernel of space that consumers released. Call it often.
+  /// Returns Errc::hung or Errc::device_fault if the kernel has left or makes no progress; see failure().
   [[nodiscard]] Status poll() noexcept;
-  /// Packets that post() takes now.
+  /// How many packets post() can take now.
   [[nodiscard]] std::size_t room() const noexcept;
-  /// True when every packet has been copied and every command obeyed. The replies and events that come of them can be
-  /// taken, and poll() completes their frames; more come by time alone.
+  /// True if all packets have been copied and all commands carried out. Their replies and events can be taken, and
+  /// poll() completes their frames; only timers cause more.
   [[nodiscard]] bool settled() const noexcept;
-  /// Packets, of all that were posted, whose slots hold nothing that is still needed.
+  /// How many of the posted packets have slots that are no longer needed.
   [[nodiscard]] std::uint64_t copied() const noexcept;
-  /// Takes the next reply that is to be sent. While nobody does, the kernel waits once their ring is full.
+  /// Takes the next reply to send. If the ring of replies is full, the kernel waits.
   [[nodiscard]] std::optional<Reply> next_reply() noexcept;
-  /// Takes the next event; the same holds. When a stream's end is told, its frames have been completed: `finished`
-  /// with its last one cut at the end; else as ResidentOptions::cut_broken says.
+  /// Takes the next event; the same holds for their ring. When it returns the end of a stream, the stream's frames have
+  /// been completed: for `finished` with the last one cut at the end, else as ResidentOptions::cut_broken says.
   [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
 
-  /// The bytes of the next stream that has no frames go into `frames`: it opens only then. Returns its number. Frames
-  /// are of the same device, without conversion, of 4,096 bytes at least each and of TcpConfig::initial_limit together,
-  /// and outlive this or the stream. Where commands have no room, poll() tells the kernel. Throws UsageError for frames
-  /// that cannot be, and for more than there may be connections.
+  /// Gives `frames` to the next stream without frames, which opens only then. Returns the stream's number. The frames
+  /// must be on the same device, without conversion, have at least 4,096 bytes each and TcpConfig::initial_limit in
+  /// total, and outlive this object or the stream. If commands have no room, poll() tells the kernel later. Throws
+  /// UsageError for other frames, and if there are already frames for all connections.
   std::uint32_t attach(FrameRing& frames);
-  /// As TcpSequencer. Errc::full where commands have no room.
+  /// As in TcpSequencer. Returns Errc::full if commands have no room.
   [[nodiscard]] Status close(std::uint32_t connection, std::uint32_t stream) noexcept;
   [[nodiscard]] Status abort(std::uint32_t connection, std::uint32_t stream) noexcept;
 
-  /// All that has no choice in it, once: takes a burst from the source, waiting for it until `timeout` where nothing is
-  /// under way; posts, polls, sends replies, and releases slots of the ring, of which nothing had been published
-  /// before. Sets the time by the steady clock. How many packets came. Errors are those of the source and of poll().
+  /// Does one standard step: takes a burst from the source, waiting up to `timeout` if no packet is in flight; posts
+  /// it, polls, sends replies, and releases slots of the ring, in which nothing was published before. Sets the time by
+  /// the steady clock. Returns how many packets came. Errors are those of the source and of poll().
   [[nodiscard]] Result<std::size_t> step(Source& source, Ring& ring, Duration timeout) noexcept;
 
-  /// Tells the kernel to leave, whatever is under way, and waits for that; Errc::hung where it did not within the
-  /// limit. Frames that were whole by then are completed.
+  /// Tells the kernel to leave, whatever is in flight, and waits for it. Returns Errc::hung if it did not leave within
+  /// the limit. Completes frames that had all their bytes by then.
   [[nodiscard]] Status stop() noexcept;
   [[nodiscard]] const ResidentCounters& counters() const noexcept { return counters_; }
-  /// After an error: what was waited for, for people.
+  /// After an error: a message that says what the kernel waited for.
   [[nodiscard]] std::string failure() const;
 
  private:
@@ -126,7 +125,7 @@ class ResidentControl {
 
   [[nodiscard]] const resident::View& view() const noexcept;
   [[nodiscard]] Status command(const resident::Command& command) noexcept;
-  /// Words that the kernel reads, and those that it writes; pairs with its loads and stores at system scope.
+  /// Write words that the kernel reads, and read those that it writes; they pair with its accesses at system scope.
   static void tell(std::uint64_t& word, std::uint64_t value) noexcept { ResidentKernel::tell(word, value); }
   [[nodiscard]] static std::uint64_t heard(const std::uint64_t& word) noexcept { return ResidentKernel::heard(word); }
   [[nodiscard]] Status watch() noexcept;
@@ -143,16 +142,16 @@ class ResidentControl {
   const Device device_;
   const ResidentOptions options_;
   const std::size_t ring_bytes_;
-  Stream copies_;  ///< Copies of what the kernel has left behind.
+  Stream copies_;  ///< For copies of the kernel's state after it has left.
   std::shared_ptr<const resident::Memory> memory_;
   std::vector<Slot> slots_;
-  std::uint32_t streams_ = 0;       ///< Streams that have frames, or had.
-  std::uint32_t streams_told_ = 0;  ///< Those of the streams that the kernel knows of.
+  std::uint32_t streams_ = 0;       ///< Streams that have or had frames.
+  std::uint32_t streams_told_ = 0;  ///< Streams that the kernel knows of.
   std::uint64_t packets_end_ = 0;
   std::uint64_t commands_end_ = 0;
   std::uint64_t replies_taken_ = 0;
   std::uint64_t events_taken_ = 0;
-  std::uint64_t report_at_ = 0;  ///< The command that was the last to ask for counters, and 1.
+  std::uint64_t report_at_ = 0;  ///< Position after the last command that requested counters; 0: none is pending.
   Time reported_ = SteadyClock::now();
   std::vector<Packet> burst_;  ///< The burst of step().
   bool stopped_ = false;

@@ -8,7 +8,7 @@ namespace {
 struct ResidentBody {
   static constexpr const char* kName = "ingest::resident";
   static constexpr int kThreadsMax = kThreads;
-  /// What build blocks need to keep a link busy decides, not what the sequencer would like to have in registers.
+  /// Chosen for the build blocks, which must keep a link busy, not for the registers that the sequencer could use.
   static constexpr int kBlocksMin = 2;
 
   template <class Group>

@@ -9,7 +9,7 @@ namespace headrace::ingest::resident {
 
 inline constexpr std::uint32_t kThreads = 256;
 
-/// (View): all roles; launched with kControlBlocks and the blocks that build, of kThreads each.
+/// (View): all roles. Launch it with kControlBlocks plus the building blocks, of kThreads threads each.
 [[nodiscard]] TypedKernel<View> resident_kernel();
 
 }  // namespace headrace::ingest::resident

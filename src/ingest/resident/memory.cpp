@@ -22,11 +22,12 @@ constexpr std::uint32_t kFramesMost = 1U << 16;
 constexpr std::uint32_t kConnectionsMost = 1U << 16;
 
 void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options) {
-  if (layer == Layer::payload) throw UsageError("resident control reads headers: of payloads alone there are none");
+  if (layer == Layer::payload)
+    throw UsageError("resident control needs packets with headers, but the source delivers payloads only");
   require(options.tcp.initial_limit != 0, kWhat, "tcp.initial_limit", options.tcp.initial_limit,
-          "the space of every stream's frames");
+          "the space in the frames of each stream");
   require(options.tcp.initial_streams == 0, kWhat, "tcp.initial_streams", options.tcp.initial_streams,
-          "0: places come with frames");
+          "0, because streams are added when frames are attached");
   require(options.connections >= 1 && options.connections <= kConnectionsMost, kWhat, "connections",
           options.connections, "1 to 65,536");
   require(options.frames_max >= 2 && options.frames_max <= kFramesMost, kWhat, "frames_max", options.frames_max,
@@ -42,15 +43,15 @@ void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions
   power("commands", options.commands, 4);
   if (options.wait_limit <= Duration::zero()) throw UsageError("resident control: wait_limit must be above 0");
   if (ring.bytes() == 0 || ring.bytes() % kLineBytes != 0) {
-    throw UsageError(
-        fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
+    throw UsageError(fmt::format("the ring has {} bytes, which is not a positive multiple of the line size, {} bytes",
+                                 ring.bytes(), kLineBytes));
   }
   if (ring.kind() == MemoryKind::pageable && !device.properties().host_memory) {
-    throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
+    throw UsageError("the device cannot read a ring in pageable memory; use pinned or mapped memory");
   }
 }
 
-/// Deals arrays out of one block. Those of different writers share no line.
+/// Carves arrays out of one block. Arrays never share a cache line, because they may have different writers.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
@@ -71,10 +72,10 @@ class Carver {
   std::size_t at_ = 0;
 };
 
-/// Those of streams that have ended may still have to close.
+/// More than one per stream: connections of ended streams may still have to close.
 std::uint32_t tcp_connections(const ResidentOptions& options) noexcept { return 2 * options.connections; }
 
-/// The bytes that it takes; from a null base, nothing but that.
+/// Lays out the host's block at `base` and returns its size; with a null base, only the size.
 std::size_t lay_out_host(View& view, const ResidentOptions& options, std::byte* base) {
   Carver carver(base);
   carver.take(view.host, kHostWords);
@@ -124,15 +125,15 @@ void check(const FrameOptions& frames, std::uint32_t frames_max) {
     return;
   }
   throw UsageError(
-      fmt::format("resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
-                  "not {} of {} with '{}'",
+      fmt::format("resident control needs frames of at least {} bytes, at most {} of them, and no conversion, "
+                  "not {} frames of {} bytes with conversion '{}'",
                   kFrameBytesMin, frames_max, frames.frame_count, frames.frame_bytes, to_string(frames.conversion)));
 }
 
 Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream) {
   ingest::check(options.tcp);
   check(device, ring, layer, options);
-  View on_host;  // of what the device's memory begins with
+  View on_host;  // the initial contents of the device's memory
   std::byte* tcp = nullptr;
   host_ = Buffer(device, MemoryKind::mapped, lay_out_host(view_, options, nullptr));
   const Buffer image(device, MemoryKind::pinned, lay_out_device(view_, options, nullptr, tcp));
@@ -143,7 +144,7 @@ Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOpt
   lay_out_device(on_host, options, image.data(), tcp);
   make_tcp_state(tcp, tcp_connections(options), options.tcp);
   std::fill_n(on_host.streams, options.connections, kNoStream);
-  // Copied, not filled: a kernel that fills could wait for blocks that another resident kernel holds.
+  // Copied, not filled: a fill kernel could wait for blocks that another resident kernel holds.
   stream.copy(device_.data(), image.data(), image.bytes()).or_throw("preparing resident control");
   stream.wait().or_throw("preparing resident control");
   lay_out_host(view_, options, host_.data());

@@ -10,10 +10,10 @@ namespace headrace::ingest::resident {
 /// Throws UsageError for frames that resident control cannot build.
 void check(const FrameOptions& frames, std::uint32_t frames_max);
 
-/// What the kernel of a ResidentControl uses besides packets and frames: taken once, and made ready.
+/// The memory that the kernel of a ResidentControl uses besides packets and frames, allocated and initialised once.
 class Memory {
  public:
-  /// Throws UsageError for options that cannot be, DeviceError where there is no room.
+  /// Throws UsageError for options out of range, DeviceError if there is no room.
   Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream);
 
   [[nodiscard]] const View& view() const noexcept { return view_; }

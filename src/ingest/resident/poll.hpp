@@ -9,9 +9,9 @@
 
 namespace headrace::ingest::resident {
 
-/// The role that looks at the host's words and reads the headers of new packets, one a thread. A header is read field
-/// by field, each telling where the next one is, and the link is busy with payloads: so all threads first bring what
-/// the headers lie in, at once, and a packet costs a way over the link and not ten.
+/// The role that polls the host's words and parses the headers of new packets, one packet per thread. Parsing is
+/// serial, because each field says where the next one is, and the link is busy with payloads. Therefore all threads
+/// first fetch the lines of the headers at once, so that a packet costs one trip over the link instead of ten.
 template <class Group>
 class Poll {
  public:
@@ -27,20 +27,20 @@ class Poll {
   }
 
  private:
-  /// The host's words, and the reason to leave that another role has.
+  /// The host's words, and another role's reason to leave.
   struct Heard {
     std::uint64_t words[kHostWords + 1];
   };
-  /// The lines read of each packet: Ethernet, IPv4 and as many options as TCP may have, from any byte of a line on.
+  /// Lines fetched of each packet: enough for Ethernet, IPv4 and all TCP options, at any offset in a line.
   static constexpr std::uint32_t kNearLines = 7;
   struct Near {
     Line lines[kWindow][kNearLines];
-    std::uint64_t begin[kWindow];  ///< In the ring, of a line.
-    std::uint32_t count[kWindow];  ///< Lines.
+    std::uint64_t begin[kWindow];  ///< Ring offset of the first line.
+    std::uint32_t count[kWindow];  ///< Number of lines.
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
 
-  /// Every thread: reads the words, a thread each, and tells the other roles; false when it is to leave.
+  /// Every thread: reads the words, one per thread, and relays them to the other roles. False if the block is to leave.
   [[nodiscard]] HEADRACE_HD bool look() {
     group_.sync();
     for (std::uint32_t w = group_.rank(); w <= kHostWords; w += group_.size()) {
@@ -75,7 +75,7 @@ class Poll {
     for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
       const std::uint64_t at = (seen_ + i) & view_.packet_mask;
       const Packet packet = view_.packets[at];
-      view_.parsed[at].packet = packet;  // the host has seen that it is free: so it is
+      view_.parsed[at].packet = packet;  // free, because the host has seen that it is
       const std::uint64_t begin = packet.ring_offset / kLineBytes * kLineBytes;
       const std::uint64_t lines = (packet.ring_offset + packet.length - begin + kLineBytes - 1) / kLineBytes;
       near_.begin[i] = begin;
@@ -100,7 +100,7 @@ class Poll {
     if (group_.rank() == 0) group_.store_on_device(view_.relay[kParsedEnd], seen_);  // pairs with Acknowledge::hear()
   }
 
-  /// What the headers of so many packets lie in. Threads beside each other read lines beside each other.
+  /// Fetches the lines of the headers of `count` packets. Adjacent threads read adjacent lines.
   HEADRACE_HD void bring(std::uint32_t count) {
     const std::uint32_t total = count * kNearLines;
     const auto wanted = [&](std::uint32_t l) { return l < total && l % kNearLines < near_.count[l / kNearLines]; };

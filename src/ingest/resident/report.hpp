@@ -7,8 +7,8 @@
 
 namespace headrace::ingest::resident {
 
-/// Every thread of the acknowledge role, at most kWindow: what has been counted, for the host. It knows of it when the
-/// command that asked for it is done.
+/// Every thread of the acknowledge role, at most kWindow: writes the counters for the host, which reads them once the
+/// command that requested them is done.
 template <class Group>
 HEADRACE_HD void report(const Group& group, const View& view, Window& window) {
   const TcpShared& shared = *view.tcp.shared;

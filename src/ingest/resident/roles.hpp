@@ -9,7 +9,7 @@
 
 namespace headrace::ingest::resident {
 
-/// What each block of the kernel does until it is told to leave.
+/// Runs the role of this block of the kernel until it is told to leave.
 template <class Group>
 HEADRACE_HD void take_role(const Group& group, const View& view) {
   if (group.rank() == 0) {

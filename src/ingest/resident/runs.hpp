@@ -7,8 +7,8 @@
 
 namespace headrace::ingest::resident {
 
-/// Whether `next` goes on where `before` ends and says nothing else, so that a sequencer may take both as one segment,
-/// as it does what a kernel or a card has merged.
+/// True if `next` continues where `before` ends and carries nothing else, so that a sequencer may take both as one
+/// segment, as it takes segments that a kernel or a network card merged.
 [[nodiscard]] HEADRACE_HD inline bool continues(const Parsed& before, const Parsed& next) {
   const auto plain = [](const Parsed& parsed) {
     return parsed.result == ParseResult::ok && parsed.headers.transport == Transport::tcp &&
@@ -22,44 +22,44 @@ namespace headrace::ingest::resident {
          b.options.timestamp_echo == a.options.timestamp_echo && same_flow(a.flow, b.flow);
 }
 
-/// What the threads of the acknowledge role have in common.
+/// Shared memory of the threads of the acknowledge role.
 struct Window {
   std::uint64_t heard[kHostWords];
   std::uint64_t deadline;  ///< The deadline of the sequencer.
   std::uint64_t commands_done;
-  std::uint64_t retired;             ///< Batches.
-  std::uint64_t bytes;               ///< Bytes that were accepted.
+  std::uint64_t retired;             ///< Batches that have been copied.
+  std::uint64_t bytes;               ///< Accepted bytes.
   std::uint32_t start[kWindow + 1];  ///< Payload bytes of the packets before each.
   std::uint32_t parts[kWindow];      ///< Parts of the packets before each.
   std::uint16_t run_of[kWindow];
-  std::uint16_t first[kWindow + 1];   ///< Packet of each run.
+  std::uint16_t first[kWindow + 1];   ///< First packet of each run.
   std::uint16_t pieces[kWindow + 1];  ///< Pieces of the runs before each.
   std::uint32_t run_count;
-  std::uint32_t taken;  ///< Packets, those of whole runs.
+  std::uint32_t taken;  ///< Packets taken, in whole runs.
   std::uint32_t piece_count;
   std::uint32_t reply_count;
   std::uint32_t event_count;
   bool report;                          ///< The host has asked for counters.
-  std::uint64_t window_least[kWindow];  ///< The least window that each thread has found.
+  std::uint64_t window_least[kWindow];  ///< The smallest window that each thread found.
 };
 
-/// Packets that go on where the one before ends: the sequencer takes a run of them as one segment.
+/// Runs of packets that each continue where the previous one ends: the sequencer takes a run as one segment.
 template <class Group>
 class Runs {
  public:
   HEADRACE_HD Runs(const Group& group, const View& view, Window& window)
       : group_(group), view_(view), window_(window) {}
 
-  /// Packets before the window.
+  /// Number of packets before the window.
   [[nodiscard]] HEADRACE_HD std::uint64_t taken() const { return taken_; }
-  /// Every thread: these have been taken.
+  /// Every thread: moves the window past packets that have been taken.
   HEADRACE_HD void advance(std::uint32_t packets) { taken_ += packets; }
 
   [[nodiscard]] HEADRACE_HD const Parsed& packet(std::uint32_t i) const {
     return view_.parsed[(taken_ + i) & view_.packet_mask];
   }
 
-  /// Every thread: where runs begin, and how many bytes lie before each packet.
+  /// Every thread: finds where runs begin, and how many payload bytes precede each packet.
   HEADRACE_HD void find(std::uint32_t count) {
     std::uint32_t bytes_before = 0;
     std::uint32_t runs_before = 0;
@@ -91,7 +91,8 @@ class Runs {
     group_.sync();
   }
 
-  /// Calls `emit(Part, PartPlace)` for what was accepted of packet `i`, cut where frames end. Pieces name slots here.
+  /// Calls `emit(Part, PartPlace)` for the accepted bytes of packet `i`, cut at the ends of frames. Requires: pieces
+  /// name slots instead of streams.
   template <class Emit>
   HEADRACE_HD void for_each_part_of(std::uint32_t i, Emit emit) const {
     const std::uint32_t run = window_.run_of[i];

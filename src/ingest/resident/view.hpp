@@ -14,16 +14,16 @@
 /// rings have sizes of powers of two. Every word of host memory has one writer at a time.
 namespace headrace::ingest::resident {
 
-/// Packets whose headers are looked at together.
+/// Packets that are processed together.
 inline constexpr std::uint32_t kWindow = 256;
-/// The least that a frame may have: a window's packets are cut at frames' ends, and all of it must fit the list.
+/// Least bytes of a frame: packets are cut at the ends of frames, and all parts of a window must fit in the list.
 inline constexpr std::uint32_t kFrameBytesMin = 4096;
 inline constexpr std::uint32_t kPiecesOfWindow = 512;
-inline constexpr std::uint32_t kAnswersOfWindow = 256;  ///< Replies and, as many again, events.
+inline constexpr std::uint32_t kAnswersOfWindow = 256;  ///< Replies, and also events.
 inline constexpr std::uint32_t kCommandsOfWindow = 32;
-/// Blocks that do not build: poll and acknowledge.
+/// Blocks of the other roles: poll and acknowledge.
 inline constexpr std::uint32_t kControlBlocks = 2;
-/// Parts that a window comes to, at most: 16 MiB of payload cut at every kFrameBytesMin, at packets and at pieces.
+/// Most parts of a window: 16 MiB of payload, cut at every kFrameBytesMin, at packets and at pieces.
 inline constexpr std::uint32_t kPartsOfWindow = 8192;
 static_assert(std::uint64_t{kWindow} * 0x10000 / kFrameBytesMin + 2 * (kWindow + kPiecesOfWindow) < kPartsOfWindow);
 
@@ -33,8 +33,8 @@ struct Command {
   CommandKind kind = CommandKind::report;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
-  std::uint32_t slot = 0;         ///< The slot of those that streams are attached to, before they open: attach.
-  std::uint32_t frame_count = 0;  ///< From here on, of its frames.
+  std::uint32_t slot = 0;         ///< attach: the slot of the stream, which is attached before it opens.
+  std::uint32_t frame_count = 0;  ///< attach: this and the next three describe the stream's frames.
   std::uint64_t frame_bytes = 0;
   std::uint64_t stride = 0;
   std::byte* frames = nullptr;
@@ -45,48 +45,48 @@ struct Command {
 enum class Leave : std::uint32_t {
   no,
   told,
-  no_room_for_replies,  ///< From here on: a wait that was longer than its limit.
+  no_room_for_replies,  ///< This and the next two: a wait exceeded its limit.
   no_room_for_events,
   parts_not_copied
 };
 
-/// Words in host memory that the host writes, read together by the poll role: where each lies.
+/// Indices of the words in host memory that the host writes and the poll role reads together.
 inline constexpr std::uint32_t kPacketsEnd = 0;
 inline constexpr std::uint32_t kNow = 1;
 inline constexpr std::uint32_t kCommandsEnd = 2;
 inline constexpr std::uint32_t kStop = 3;
 inline constexpr std::uint32_t kHostWords = 4;
-/// The same in device memory, written by the poll role; a Leave, which any role may set once, where the stop word is.
+/// The same for the words in device memory that the poll role writes. Any role may once set the last one to a Leave.
 inline constexpr std::uint32_t kParsedEnd = kPacketsEnd;
 inline constexpr std::uint32_t kLeave = kStop;
 
 /// The state of a place in a stream's ring of frames; in host memory.
 struct FrameWord {
-  std::uint64_t number_end = 0;  ///< The frame with the number before is whole.
-  std::uint64_t partial = 0;     ///< When the stream has ended: bytes of the frame that is not.
+  std::uint64_t number_end = 0;  ///< One more than the number of the frame that is complete here.
+  std::uint64_t partial = 0;     ///< After the end of the stream: bytes of the incomplete frame.
 };
 
-/// A packet and what its headers say.
+/// A packet and its parsed headers.
 struct Parsed {
   Packet packet;
   Headers headers;
   ParseResult result;
 };
 
-/// Where a part goes.
+/// The target of a part.
 struct PartPlace {
   std::uint64_t number;  ///< The number of the frame.
-  std::uint32_t place;   ///< The place among all places of all slots.
+  std::uint32_t place;   ///< The index of the place among those of all slots.
 };
 
-/// Parts for a team, and the packets that are done with once these and all before are copied.
+/// Parts for a team. Packets before packets_end are no longer needed once this batch and all earlier ones are copied.
 struct Batch {
   std::uint64_t packets_end;
   std::uint64_t first;
   std::uint32_t count;
 };
 
-/// Frames that a stream's bytes go to. Slots are the host's to give.
+/// The frames of the stream in a slot. The host assigns slots.
 struct Attached {
   std::byte* frames = nullptr;
   std::uint64_t frame_bytes = 0;
@@ -94,7 +94,7 @@ struct Attached {
   std::uint32_t frame_count = 0;
 };
 
-/// What the acknowledge role's sequencer writes to, before the rest of the block hands it on.
+/// The output of the acknowledge role's sequencer, which the rest of the block then hands on.
 struct Scratch {
   Piece pieces[kPiecesOfWindow];
   alignas(kLineBytes) Reply replies[kAnswersOfWindow];
@@ -103,8 +103,8 @@ struct Scratch {
 
 struct View {
   Layer layer = Layer::ip;
-  std::uint32_t packet_mask = 0;  ///< The mask of the rings of descriptors and of parsed headers.
-  std::uint32_t part_mask = 0;    ///< The mask of parts, their places, and batches.
+  std::uint32_t packet_mask = 0;  ///< For the rings of packets and of parsed headers.
+  std::uint32_t part_mask = 0;    ///< For the rings of parts, their places, and batches.
   std::uint32_t reply_mask = 0;
   std::uint32_t event_mask = 0;
   std::uint32_t command_mask = 0;
@@ -115,7 +115,7 @@ struct View {
   TcpView tcp;
 
   // In host memory, written by the host.
-  std::uint64_t* host = nullptr;  ///< kHostWords of them.
+  std::uint64_t* host = nullptr;  ///< kHostWords words.
   std::uint64_t* replies_taken = nullptr;
   std::uint64_t* events_taken = nullptr;
   Packet* packets = nullptr;
@@ -132,9 +132,9 @@ struct View {
   Event* events = nullptr;
   FrameWord* frames = nullptr;
   TcpCounters* counters = nullptr;
-  std::uint64_t* window_least = nullptr;  ///< The least window of the connections that have space; with the counters.
+  std::uint64_t* window_least = nullptr;  ///< The smallest window of connections with space, written with the counters.
   // In device memory.
-  std::uint64_t* relay = nullptr;  ///< As many; see kParsedEnd.
+  std::uint64_t* relay = nullptr;  ///< kHostWords words; see kParsedEnd.
   std::uint64_t* batches_end = nullptr;
   std::uint64_t* next_batch = nullptr;
   std::uint64_t* entered = nullptr;
@@ -142,7 +142,7 @@ struct View {
   Part* parts = nullptr;
   PartPlace* places = nullptr;
   Batch* batches = nullptr;
-  std::uint32_t* done = nullptr;    ///< The number of a batch that is copied, and 1.
+  std::uint32_t* done = nullptr;    ///< One more than the number of the batch that was copied.
   std::uint64_t* filled = nullptr;  ///< Bytes in each place.
   Attached* attached = nullptr;
   std::uint32_t* streams = nullptr;  ///< The stream of each slot.
@@ -152,7 +152,7 @@ struct View {
 inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoStream = ~std::uint32_t{0};
 
-/// Any role: no role is to go on. The first reason counts.
+/// Any role: tells all roles to leave. The first reason counts.
 template <class Group>
 HEADRACE_HD void leave(const Group& group, const View& view, Leave why) {
   group.compare_exchange_relaxed_on_device(view.relay[kLeave], std::uint64_t{0}, static_cast<std::uint64_t>(why));

@@ -31,7 +31,7 @@ namespace {
 
 constexpr unsigned kBpf = 39;  ///< CAP_BPF of Linux 5.8.
 constexpr std::array<unsigned, 3> kDropped{CAP_NET_ADMIN, CAP_NET_RAW, kBpf};
-constexpr const char* kDoing = "giving up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
+constexpr const char* kDoing = "dropping CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
 constexpr Duration kLimit = std::chrono::seconds(5);
 constexpr Duration kNap = std::chrono::milliseconds(1);
 
@@ -41,11 +41,11 @@ constexpr std::uint64_t dropped_mask() noexcept {
   return mask;
 }
 
-/// Drops them from the calling thread, by system calls that a signal handler may make. Whether it succeeded; else errno
-/// says why not.
+/// Drops the capabilities of the calling thread, by system calls that are allowed in a signal handler. On failure
+/// returns false and sets errno.
 bool drop_here() noexcept {
-  // First, while CAP_SETPCAP is certainly there. Where it is not, or the kernel does not know one, that set stays as it
-  // is.
+  // Comes first, because it needs CAP_SETPCAP. Without that, or if the kernel does not know a capability, the bounding
+  // set stays as it is.
   for (const unsigned capability : kDropped) (void)::prctl(PR_CAPBSET_DROP, capability, 0UL, 0UL, 0UL);
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
@@ -65,7 +65,7 @@ void on_signal(int /*signal*/) noexcept {
   errno = before;
 }
 
-/// Installs the handler at the highest real-time signal that has none. It stays: a thread may get its signal late.
+/// Installs the handler for the highest real-time signal without one. It stays, because a signal may arrive late.
 int install_handler() {
   for (int signal = SIGRTMAX; signal >= SIGRTMIN; --signal) {
     struct sigaction old{};
@@ -77,10 +77,11 @@ int install_handler() {
     sigfillset(&ours.sa_mask);
     if (::sigaction(signal, &ours, nullptr) == 0) return signal;
   }
-  throw SystemError(Errc::system, fmt::format("{}: every real-time signal of this process has a handler", kDoing));
+  throw SystemError(Errc::system,
+                    fmt::format("{}: every real-time signal of this process already has a handler", kDoing));
 }
 
-/// Whether a thread has one of them, by its status; one that has ended has none.
+/// True if a thread has one of the capabilities, by its status file. A thread that has ended has none.
 bool holds(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
   std::string line;
@@ -97,12 +98,12 @@ bool holds(const std::string& thread) {
   return false;
 }
 
-/// The threads of this process that have one of them.
+/// The threads of this process that have one of the capabilities.
 std::vector<std::string> holders() {
   std::vector<std::string> found;
   std::error_code problem;
   const std::filesystem::directory_iterator tasks("/proc/self/task", problem);
-  if (problem) throw_errno(fmt::format("{}: looking for threads in /proc/self/task", kDoing), problem.value());
+  if (problem) throw_errno(fmt::format("{}: listing the threads in /proc/self/task", kDoing), problem.value());
   for (const auto& task : tasks) {
     if (const std::string thread = task.path().filename(); holds(thread)) found.push_back(thread);
   }
@@ -127,7 +128,7 @@ void drop_capabilities() {
   if (!drop_here()) throw_errno(kDoing);
   const Time until = SteadyClock::now() + kLimit;
   std::set<std::string> told{std::to_string(::gettid())};
-  // A thread that one of the others has just started may be missing from one listing, but not from the next.
+  // A thread that another thread has just started may be missing from one listing, but not from the next.
   for (int none = 0; none < 2;) {
     left = holders();
     none = left.empty() ? none + 1 : 0;
@@ -136,8 +137,9 @@ void drop_capabilities() {
     }
     if (left.empty()) continue;
     if (SteadyClock::now() > until) {
-      throw SystemError(Errc::no_permission, fmt::format("{}: thread {} ({}) has kept them: it blocks signals", kDoing,
-                                                         left.front(), name_of(left.front())));
+      throw SystemError(Errc::no_permission,
+                        fmt::format("{}: thread {} ({}) still holds them; it may be blocking signals", kDoing,
+                                    left.front(), name_of(left.front())));
     }
     std::this_thread::sleep_for(kNap);
   }

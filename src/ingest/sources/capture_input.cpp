@@ -16,11 +16,11 @@ namespace headrace::ingest {
 
 namespace {
 
-/// Read at once: what has been read is still in the second-level cache when packets are copied out of it.
+/// Bytes read at a time: they are still in the second-level cache when packets are copied out of them.
 constexpr std::size_t kStep = std::size_t{256} << 10;
 constexpr std::size_t kPacked = std::size_t{64} << 10;
 constexpr std::size_t kMagic = 4;
-/// What a wait of any length is made of.
+/// The longest single wait; longer waits are repeated.
 constexpr Duration kForever = std::chrono::hours(24);
 
 }  // namespace
@@ -38,7 +38,7 @@ CaptureInput::CaptureInput(const std::string& path)
   find_unpacker();
 }
 
-/// Looks at the first bytes.
+/// Chooses the unpacker by the first bytes.
 void CaptureInput::find_unpacker() {
   const auto start = peek(kMagic);
   unpacker_ = make_unpacker(start, path_);
@@ -59,11 +59,11 @@ bool CaptureInput::skip(std::uint64_t count) {
   }
 }
 
-/// Reads a step or `count` bytes, and through a pipe no more than there is beyond that.
+/// Reads until the window has `count` bytes, and from a file at least a step. Does not wait for a pipe beyond `count`.
 void CaptureInput::refill(std::size_t count) {
   std::size_t kept = window_.size();
   if (kept != 0) std::memmove(buffer_.data(), window_.data(), kept);
-  window_ = std::span<const std::byte>(buffer_).first(kept);  // should the next lines throw
+  window_ = std::span<const std::byte>(buffer_).first(kept);  // in case the next lines throw
   const std::size_t enough = is_pipe_ ? count : std::max(count, kStep);
   while (kept < enough) {
     const auto to = std::span(buffer_).subspan(kept, std::max(enough, kStep) - kept);
@@ -73,13 +73,13 @@ void CaptureInput::refill(std::size_t count) {
       kept += got;
     } catch (const DataError&) {
       if (kept < count) throw;
-      return;  // what precedes the damage comes first: the next call says so again
+      return;  // bytes before the damage come first; the next call reports it
     }
     window_ = std::span<const std::byte>(buffer_).first(kept);
   }
 }
 
-/// What the file has next; 0 at its end.
+/// Reads the next bytes of the file; returns 0 at its end.
 std::size_t CaptureInput::read(std::span<std::byte> to) {
   while (true) {
     if (is_pipe_) {
@@ -103,7 +103,7 @@ std::size_t CaptureInput::unpack(std::span<std::byte> to) {
     if (packed_ended_) {
       if (unpacker_->complete()) return 0;
       throw DataError(
-          fmt::format("{}: the file ends within its {} data: it was cut short", path_, unpacker_->format()));
+          fmt::format("{}: the file is truncated: it ends in the middle of its {} data", path_, unpacker_->format()));
     }
     packed_.resize(kPacked);
     const std::size_t got = read(packed_);

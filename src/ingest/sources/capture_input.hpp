@@ -14,38 +14,37 @@
 
 namespace headrace::ingest {
 
-/// Thrown where the bytes that are asked for have not come through a pipe yet. Whoever asks again finds everything as
-/// it was.
+/// Thrown if the requested bytes have not come through a pipe yet. The caller may ask again: the state is unchanged.
 class CaptureStarved final : public std::exception {
  public:
-  [[nodiscard]] const char* what() const noexcept override { return "a pipe has brought nothing yet"; }
+  [[nodiscard]] const char* what() const noexcept override { return "no data has come through the pipe yet"; }
 };
 
-/// A file, a pipe or bytes in memory, read from the start to the end through a window. What is gzip or Zstandard is
-/// unpacked. A file is read, not mapped: one that is cut short meanwhile is an end, not a signal.
+/// A file, a pipe or bytes in memory, read from start to end through a window. It unpacks gzip and Zstandard data. It
+/// reads files instead of mapping them, so that a file that is truncated meanwhile just ends and raises no signal.
 class CaptureInput {
  public:
   static constexpr std::size_t kWindow = std::size_t{1} << 20;
 
-  /// `path` may name a pipe; "-" is the standard input. Throws UsageError when there is no such file, or it is a
-  /// folder.
+  /// `path` may name a pipe; "-" is the standard input. Throws SystemError if there is no such file, UsageError if it
+  /// is a folder.
   explicit CaptureInput(const std::string& path);
-  /// `bytes` must stay.
+  /// `bytes` must outlive this object.
   explicit CaptureInput(std::span<const std::byte> bytes) noexcept : window_(bytes) {}
 
   /// The next `count` bytes, at most kWindow; fewer at the end. They stay until the next call.
-  /// Throws CaptureStarved where a pipe does not bring them in time, DataError where packed data is damaged or ends
-  /// too early, after everything that could be unpacked.
+  /// Throws CaptureStarved if a pipe does not deliver them in time, DataError if packed data is damaged or ends too
+  /// early, after everything that could be unpacked.
   [[nodiscard]] std::span<const std::byte> peek(std::size_t count) {
     if (window_.size() < count && file_.valid()) refill(count);
     return window_.first(count < window_.size() ? count : window_.size());
   }
-  /// Goes on by `count` bytes, or to the end. False: it was the end.
+  /// Skips `count` bytes. False if the data ended before that.
   bool skip(std::uint64_t count);
   /// The offset of the next byte from the start.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
-  /// Whether it is a pipe, for which peek() waits so long.
+  /// True for a pipe. wait_for() sets how long peek() waits for it.
   [[nodiscard]] bool is_pipe() const noexcept { return is_pipe_; }
   void wait_for(Duration patience) noexcept { patience_ = patience; }
 
@@ -62,7 +61,7 @@ class CaptureInput {
   std::vector<std::byte> buffer_;
   std::span<const std::byte> window_;
   std::uint64_t offset_ = 0;
-  std::unique_ptr<Unpacker> unpacker_;  ///< Null: the bytes are as they are.
+  std::unique_ptr<Unpacker> unpacker_;  ///< Null: the data is not packed.
   std::vector<std::byte> packed_;
   std::span<const std::byte> packed_left_;
   bool packed_ended_ = false;

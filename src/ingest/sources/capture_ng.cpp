@@ -25,7 +25,7 @@ constexpr std::uint32_t kPacketFields = 28;    ///< Before the packet's bytes.
 constexpr std::uint32_t kSimpleLeast = 16;
 constexpr std::uint32_t kSimpleFields = 12;
 constexpr std::uint32_t kTrailer = 4;
-/// The bytes of a block that is looked at whole: the largest packet, and options.
+/// Most bytes of a block that is read as a whole: the largest packet, and options.
 constexpr std::uint32_t kBlockMost = CaptureInput::kWindow;
 
 constexpr std::uint16_t kTimeResolution = 9;
@@ -35,7 +35,7 @@ constexpr std::uint16_t kTimeOffset = 14;
   return type == kOldPacket || type == kSimplePacket || type == kEnhancedPacket;
 }
 
-/// The fewest bytes that a block of this type has.
+/// The least length of a block of this type.
 [[nodiscard]] std::uint32_t least_bytes(std::uint32_t type) noexcept {
   switch (type) {
     case kCaptureSection: return kSectionLeast;
@@ -52,7 +52,7 @@ constexpr std::uint16_t kTimeOffset = 14;
 void CaptureReader::read_to_interface() {
   while (!first_link_type_) {
     const auto block = next_block();
-    if (!block || is_packet(block->type)) return;  // next() says that such a packet has no interface
+    if (!block || is_packet(block->type)) return;  // next() reports a packet without an interface
     pass(*block);
   }
 }
@@ -63,7 +63,7 @@ std::optional<CaptureRecord> CaptureReader::next_ng() {
       pass(*block);
       continue;
     }
-    const auto bytes = need(block->bytes, block->offset, "a packet's block");
+    const auto bytes = need(block->bytes, block->offset, "a packet block");
     check_end(*block, bytes.last(kTrailer));
     taken_ = block->bytes;
     return block->type == kSimplePacket ? read_simple(*block, bytes) : read_packet(*block, bytes);
@@ -74,28 +74,29 @@ std::optional<CaptureRecord> CaptureReader::next_ng() {
 std::optional<CaptureReader::Block> CaptureReader::next_block() {
   Block block{.offset = input_.offset()};
   if (input_.peek(1).empty()) return std::nullopt;
-  const auto header = need(kBlockLeast, block.offset, "a block's header");
+  const auto header = need(kBlockLeast, block.offset, "a block header");
   block.type = load32(header, 0);
-  if (block.type == kCaptureSection) {  // the same in either byte order, which comes after the length
+  if (block.type ==
+      kCaptureSection) {  // the type is the same in either byte order; the byte order comes after the length
     if (load32(header, 8) != kByteOrder) swapped_ = !swapped_;
-    if (load32(header, 8) != kByteOrder) fail(block.offset + 8, "a section without its byte-order magic");
+    if (load32(header, 8) != kByteOrder) fail(block.offset + 8, "the section has no byte-order magic");
   }
   block.bytes = load32(header, 4);
   if (block.bytes < least_bytes(block.type) || block.bytes % 4 != 0) {
     fail(block.offset + 4, fmt::format("a block of type {} cannot have {} bytes", block.type, block.bytes));
   }
   if (block.bytes > kBlockMost && (is_packet(block.type) || block.type == kInterface)) {
-    fail(block.offset + 4,
-         fmt::format("a block of type {} and {} bytes; at most {} are read", block.type, block.bytes, kBlockMost));
+    fail(block.offset + 4, fmt::format("a block of type {} has {} bytes, more than the {} that can be read", block.type,
+                                       block.bytes, kBlockMost));
   }
   return block;
 }
 
 void CaptureReader::pass(const Block& block) {
-  if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // all of it, where a pipe brings it
+  if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // waits for all of it, if this is a pipe
   if (block.type == kCaptureSection) read_section(block);
   if (block.type == kInterface) read_interface(block);
-  if (!input_.skip(block.bytes - kTrailer)) fail(block.offset, "the file ends within a block");
+  if (!input_.skip(block.bytes - kTrailer)) fail(block.offset, "the file ends inside a block");
   check_end(block, need(kTrailer, block.offset, "a block"));
   input_.skip(kTrailer);
 }
@@ -103,18 +104,19 @@ void CaptureReader::pass(const Block& block) {
 void CaptureReader::check_end(const Block& block, std::span<const std::byte> last) const {
   const std::uint32_t again = load32(last, 0);
   if (again == block.bytes) return;
-  fail(block.offset + block.bytes - kTrailer, fmt::format("a block of {} bytes ends as one of {}", block.bytes, again));
+  fail(block.offset + block.bytes - kTrailer,
+       fmt::format("the block's length is {} bytes at its start, but {} at its end", block.bytes, again));
 }
 
 void CaptureReader::read_section(const Block& block) {
-  const auto bytes = need(kSectionLeast, block.offset, "a section's header");
+  const auto bytes = need(kSectionLeast, block.offset, "a section header");
   const std::uint16_t version = load16(bytes, 12);
-  if (version != 1) fail(block.offset + 12, fmt::format("pcapng version {}, not 1", version));
+  if (version != 1) fail(block.offset + 12, fmt::format("pcapng version {} is not supported, only version 1", version));
   interfaces_.clear();
 }
 
 void CaptureReader::read_interface(const Block& block) {
-  const auto bytes = need(block.bytes, block.offset, "an interface's block");
+  const auto bytes = need(block.bytes, block.offset, "an interface block");
   Interface one{.link_type = load16(bytes, 8), .snap_bytes = load32(bytes, 12)};
   read_options(bytes.subspan(16, block.bytes - kInterfaceLeast), one, block.offset + 16);
   if (!first_link_type_) first_link_type_ = one.link_type;
@@ -128,13 +130,15 @@ void CaptureReader::read_options(std::span<const std::byte> options, Interface& 
     const std::uint16_t bytes = load16(options, 2);
     const std::size_t padded = kHeader + (std::size_t{bytes} + 3) / 4 * 4;
     if (code == 0) return;
-    if (padded > options.size()) fail(offset, fmt::format("option {} of {} bytes ends beyond its block", code, bytes));
+    if (padded > options.size())
+      fail(offset, fmt::format("option {} of {} bytes extends past the end of its block", code, bytes));
     if (code == kTimeResolution && bytes == 1) {
       constexpr unsigned kBinary = 0x80;
       const auto resolution = std::to_integer<unsigned>(options[kHeader]);
       const unsigned exponent = resolution & ~kBinary;
       const bool binary = (resolution & kBinary) != 0;
-      if (exponent > (binary ? 63U : 19U)) fail(offset, fmt::format("a time resolution of {}", resolution));
+      if (exponent > (binary ? 63U : 19U))
+        fail(offset, fmt::format("the time resolution {} is out of range", resolution));
       to.units_per_second = 1;
       for (unsigned i = 0; i < exponent; ++i) to.units_per_second *= binary ? 2 : 10;
     } else if (code == kTimeOffset && bytes == 8) {
@@ -148,7 +152,8 @@ void CaptureReader::read_options(std::span<const std::byte> options, Interface& 
 
 const CaptureReader::Interface& CaptureReader::interface_of(const Block& block, std::uint32_t number) const {
   if (number >= interfaces_.size()) {
-    fail(block.offset + 8, fmt::format("a packet of interface {}, where there are {}", number, interfaces_.size()));
+    fail(block.offset + 8,
+         fmt::format("the packet is from interface {}, but the section has {} interfaces", number, interfaces_.size()));
   }
   return interfaces_[number];
 }
@@ -158,7 +163,7 @@ CaptureRecord CaptureReader::read_packet(const Block& block, std::span<const std
   const Interface& from = interface_of(block, number);
   const std::uint32_t captured = load32(bytes, 20);
   if (captured > std::min(kCapturedMost, block.bytes - kPacketLeast)) {
-    fail(block.offset + 20, fmt::format("a packet of {} bytes in a block of {}", captured, block.bytes));
+    fail(block.offset + 20, fmt::format("a packet cannot have {} bytes in a block of {} bytes", captured, block.bytes));
   }
   last_ns_ = to_ns(from, std::uint64_t{load32(bytes, 12)} << 32 | load32(bytes, 16));
   return {.time_ns = last_ns_,
@@ -168,13 +173,14 @@ CaptureRecord CaptureReader::read_packet(const Block& block, std::span<const std
           .offset = block.offset};
 }
 
-/// Such a block has no time: its packet is taken to have come with the one before.
+/// A simple packet block has no time: its packet gets the time of the previous one.
 CaptureRecord CaptureReader::read_simple(const Block& block, std::span<const std::byte> bytes) const {
   const Interface& from = interface_of(block, 0);
   const std::uint32_t original = load32(bytes, 8);
   std::uint32_t captured = std::min(original, block.bytes - kSimpleLeast);
   if (from.snap_bytes != 0) captured = std::min(captured, from.snap_bytes);
-  if (captured > kCapturedMost) fail(block.offset + 8, fmt::format("a packet of {} bytes", captured));
+  if (captured > kCapturedMost)
+    fail(block.offset + 8, fmt::format("a packet of {} bytes is larger than any capture contains", captured));
   return {.time_ns = last_ns_,
           .link_type = from.link_type,
           .original_bytes = original,

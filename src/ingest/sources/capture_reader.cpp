@@ -16,7 +16,7 @@ constexpr std::uint32_t kNanoseconds = 0xA1B23C4D;
 constexpr std::uint32_t kModified = 0xA1B2CD34;
 constexpr std::size_t kFileHeader = 24;
 constexpr std::size_t kRecordHeader = 16;
-constexpr std::uint32_t kLinkTypeMask = 0xFFFF;  ///< Above it a pcap file says how long frame checks are.
+constexpr std::uint32_t kLinkTypeMask = 0xFFFF;  ///< The bits above it give the length of frame check sequences.
 
 [[nodiscard]] std::uint32_t native32(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -55,14 +55,14 @@ std::uint16_t CaptureReader::load16(std::span<const std::byte> bytes, std::size_
 std::span<const std::byte> CaptureReader::need(std::size_t bytes, std::uint64_t offset, const char* what) {
   const auto got = input_.peek(bytes);
   if (got.size() < bytes) {
-    fail(offset, fmt::format("the file ends within {}: {} of {} bytes are there", what, got.size(), bytes));
+    fail(offset, fmt::format("the file ends inside {}: {} of {} bytes are present", what, got.size(), bytes));
   }
   return got;
 }
 
 void CaptureReader::read_file_header() {
   const auto start = input_.peek(kFileHeader);
-  if (start.size() < 4) fail(0, fmt::format("neither pcap nor pcapng: the file has {} bytes", start.size()));
+  if (start.size() < 4) fail(0, fmt::format("the file is neither pcap nor pcapng: it has only {} bytes", start.size()));
   const std::uint32_t magic = native32(start, 0);
   if (magic == kCaptureSection) {
     ng_ = true;
@@ -71,14 +71,15 @@ void CaptureReader::read_file_header() {
   }
   swapped_ = magic != kMicroseconds && magic != kNanoseconds && magic != kModified;
   const std::uint32_t kind = load32(start, 0);
-  if (kind == kModified) fail(0, "a pcap file of Kuznetzov's variant, which is not supported");
+  if (kind == kModified) fail(0, "the file is in Kuznetzov's variant of pcap, which is not supported");
   if (kind != kMicroseconds && kind != kNanoseconds) {
-    fail(0, fmt::format("neither pcap nor pcapng: the file starts with {:02x} {:02x} {:02x} {:02x}",
+    fail(0, fmt::format("the file is neither pcap nor pcapng: it starts with {:02x} {:02x} {:02x} {:02x}",
                         std::to_integer<unsigned>(start[0]), std::to_integer<unsigned>(start[1]),
                         std::to_integer<unsigned>(start[2]), std::to_integer<unsigned>(start[3])));
   }
   const auto header = need(kFileHeader, 0, "the file header");
-  if (load16(header, 4) != 2) fail(4, fmt::format("pcap version {}, not 2", load16(header, 4)));
+  if (load16(header, 4) != 2)
+    fail(4, fmt::format("pcap version {} is not supported, only version 2", load16(header, 4)));
   first_link_type_ = load32(header, 20) & kLinkTypeMask;
   interfaces_.push_back(
       {.link_type = *first_link_type_, .units_per_second = kind == kNanoseconds ? 1'000'000'000U : 1'000'000U});
@@ -93,10 +94,11 @@ std::optional<CaptureRecord> CaptureReader::next() {
 std::optional<CaptureRecord> CaptureReader::next_classic() {
   const std::uint64_t offset = input_.offset();
   if (input_.peek(1).empty()) return std::nullopt;
-  const auto header = need(kRecordHeader, offset, "a packet's header");
+  const auto header = need(kRecordHeader, offset, "a packet header");
   const std::uint32_t bytes = load32(header, 8);
   if (bytes > kCapturedMost) {
-    fail(offset + 8, fmt::format("a packet of {} bytes; no capture has more than {}", bytes, kCapturedMost));
+    fail(offset + 8, fmt::format("a packet of {} bytes is larger than any capture contains; the limit is {}", bytes,
+                                 kCapturedMost));
   }
   CaptureRecord record;
   const std::uint64_t units = load32(header, 4);

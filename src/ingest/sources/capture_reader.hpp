@@ -11,7 +11,7 @@
 
 namespace headrace::ingest {
 
-/// The type of the block that a section of a pcapng file begins with: the same in either byte order.
+/// The type of the block that begins a section of a pcapng file: the same in either byte order.
 inline constexpr std::uint32_t kCaptureSection = 0x0A0D0D0A;
 
 /// A packet of a capture.
@@ -19,15 +19,15 @@ struct CaptureRecord {
   std::uint64_t time_ns = 0;  ///< Since 1970.
   std::uint32_t link_type = 0;
   std::uint32_t original_bytes = 0;  ///< Its length on the wire.
-  std::span<const std::byte> bytes;  ///< As many as were captured; they stay until the next call.
+  std::span<const std::byte> bytes;  ///< The captured bytes; valid until the next call.
   std::uint64_t offset = 0;          ///< Where its block begins in the file.
 };
 
-/// What libpcap takes as well; a packet of more is damage.
+/// libpcap's limit, too; a longer packet means that the file is damaged.
 inline constexpr std::uint32_t kCapturedMost = 262144;
 
-/// Reads pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng) files. Whatever the bytes, it ends, keeps
-/// within them, and says DataError "<name>: byte <offset>: ..." where they are neither.
+/// Reads pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng) files. Whatever the bytes, it terminates,
+/// never reads beyond them, and throws DataError "<name>: byte <offset>: ..." if they are invalid.
 class CaptureReader {
  public:
   CaptureReader(CaptureInput input, std::string name);
@@ -36,7 +36,7 @@ class CaptureReader {
   [[nodiscard]] std::optional<std::uint32_t> first_link_type() const noexcept { return first_link_type_; }
   /// The next packet, or empty at the end. Throws as CaptureInput::peek() does.
   [[nodiscard]] std::optional<CaptureRecord> next();
-  /// How long next() waits for a pipe; at first for as long as it takes.
+  /// How long next() waits for a pipe; without a limit at first.
   void wait_for(Duration patience) noexcept { input_.wait_for(patience); }
 
  private:
@@ -78,7 +78,7 @@ class CaptureReader {
   std::string name_;
   bool ng_ = false;  ///< pcapng.
   bool swapped_ = false;
-  std::uint64_t taken_ = 0;  ///< Bytes of the record given out last, passed over by the next call.
+  std::uint64_t taken_ = 0;  ///< Bytes of the last returned record, which the next call skips.
   std::uint64_t last_ns_ = 0;
   std::vector<Interface> interfaces_;  ///< A pcap file has one.
   std::optional<std::uint32_t> first_link_type_;

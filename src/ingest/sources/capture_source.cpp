@@ -24,14 +24,14 @@ namespace {
 constexpr double kSpeedLeast = 1e-6;
 constexpr double kSpeedMost = 1e9;
 
-/// The ethertype of an IP packet, or 0 where it is none.
+/// The ethertype of an IP packet; 0 if it is not one.
 [[nodiscard]] std::uint16_t ethertype_of(std::span<const std::byte> packet) noexcept {
   if (packet.empty()) return 0;
   const auto version = std::to_integer<unsigned>(packet[0]) >> 4;
   return version == 4 ? kEthertypeIpv4 : version == 6 ? kEthertypeIpv6 : std::uint16_t{0};
 }
 
-/// An Ethernet frame without its header and VLAN tags; empty when it holds no IP packet.
+/// An Ethernet frame without its header and VLAN tags; empty if it holds no IP packet.
 [[nodiscard]] std::span<const std::byte> without_ethernet(std::span<const std::byte> frame) noexcept {
   constexpr std::size_t kTag = 4;
   std::size_t at = kEthernetBytes;
@@ -47,14 +47,15 @@ constexpr double kSpeedMost = 1e9;
 class CaptureSource final : public SlotSource<> {
  public:
   CaptureSource(Ring& ring, const std::string& path, CaptureOptions options)
-      : SlotSource(ring, "a capture's source"),
+      : SlotSource(ring, "a capture source"),
         reader_(CaptureInput(path), path),
         path_(path),
         speed_(options.speed),
         trust_(options.trust_checksums) {
     const bool usable = speed_ == 0 || (speed_ >= kSpeedLeast && speed_ <= kSpeedMost);
     if (!usable) {
-      throw UsageError(fmt::format("a speed of {} is neither 0 nor from {} to {}", speed_, kSpeedLeast, kSpeedMost));
+      throw UsageError(
+          fmt::format("a speed of {} is out of range: it must be 0 or from {} to {}", speed_, kSpeedLeast, kSpeedMost));
     }
     link_type_ = reader_.first_link_type();
     if (link_type_) framing_ = framing_of(*link_type_, path_);
@@ -83,7 +84,7 @@ class CaptureSource final : public SlotSource<> {
   }
 
  private:
-  /// Whether there is a next packet, which it reads.
+  /// Reads the next packet, unless it has been read. True if there is one.
   [[nodiscard]] bool look_ahead() noexcept {
     if (next_) return true;
     if (ended_) return false;
@@ -95,7 +96,7 @@ class CaptureSource final : public SlotSource<> {
       }
       ended_ = !next_;
     } catch (const CaptureStarved&) {
-      return false;  // a pipe, through which more may come
+      return false;  // more may come through the pipe
     } catch (const Exception& error) {
       failure_ = error.what();
       fault_ = Error{error.code(), error.native()};
@@ -105,7 +106,7 @@ class CaptureSource final : public SlotSource<> {
     return !ended_;
   }
 
-  /// Waits until the next packet is due, or `timeout`: whether it is.
+  /// Waits until the next packet is due, at most for `timeout`. True if it is due.
   [[nodiscard]] bool wait_due(Duration timeout) noexcept {
     if (speed_ == 0) return true;
     const Time now = SteadyClock::now();
@@ -120,12 +121,12 @@ class CaptureSource final : public SlotSource<> {
     return due_ <= SteadyClock::now();
   }
 
-  /// Puts the next packet into a slot; false when it has no place in this layer.
+  /// Puts the next packet into a slot. False if this layer cannot carry it.
   [[nodiscard]] bool place(Packet& packet, std::size_t index) noexcept {
     const CaptureRecord record = *next_;
     next_.reset();
     auto bytes = record.bytes;
-    std::uint16_t ethertype = 0;  // of the header to be put before
+    std::uint16_t ethertype = 0;  // for the Ethernet header to add
     if (framing_.layer == Layer::ip) {
       bytes = bytes.subspan(std::min(framing_.header_bytes, bytes.size()));
       ethertype = ethertype_of(bytes);
@@ -161,8 +162,8 @@ class CaptureSource final : public SlotSource<> {
   double speed_;
   bool trust_;
   Layer layer_ = Layer::ethernet;
-  std::optional<CaptureRecord> next_;       ///< Read, but not handed out.
-  std::optional<std::uint32_t> link_type_;  ///< The type of the packet that is next, as is:
+  std::optional<CaptureRecord> next_;       ///< A packet that has been read but not handed out.
+  std::optional<std::uint32_t> link_type_;  ///< The link type of the next packet; framing_ belongs to it.
   LinkFraming framing_{.layer = Layer::ethernet, .header_bytes = kEthernetBytes};
   std::optional<Start> start_;
   Time due_{};

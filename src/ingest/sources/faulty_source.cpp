@@ -25,16 +25,16 @@ void check(const Faults& faults, const Slots& to, const Ring& from) {
        {faults.loss, faults.duplication, faults.corruption, faults.reordering, faults.loss_sent}) {
     const bool is_one = probability >= 0 && probability <= 1;
     if (!is_one) {
-      throw UsageError(fmt::format("the probability of a fault is from 0 to 1, not {}", probability));
+      throw UsageError(fmt::format("the probability of a fault must be from 0 to 1, not {}", probability));
     }
   }
   if (faults.reorder_distance == 0 || faults.reorder_distance > kHeldMost) {
-    throw UsageError(
-        fmt::format("packets are held back for 1 to {} others, not {}", kHeldMost, faults.reorder_distance));
+    throw UsageError(fmt::format("reorder_distance must be 1 to {}, not {}", kHeldMost, faults.reorder_distance));
   }
   if (to.slot_bytes() < from.slot_bytes()) {
-    throw UsageError(fmt::format("slots of {} bytes are smaller than those that faults are put into, {}",
-                                 to.slot_bytes(), from.slot_bytes()));
+    throw UsageError(
+        fmt::format("slots of {} bytes are smaller than the slots of the ring that the inner source fills, {} bytes",
+                    to.slot_bytes(), from.slot_bytes()));
   }
 }
 
@@ -60,7 +60,7 @@ class Faulty final : public FaultySource {
   void close() noexcept override { inner_->close(); }
   [[nodiscard]] FaultCounters faults() const noexcept override { return faults_; }
 
-  /// Counts what came through; what the inner source dropped or truncated counts as well.
+  /// Counts the packets that came through, and those that the inner source dropped or truncated.
   [[nodiscard]] SourceCounters counters() const noexcept override {
     const SourceCounters inner = inner_->counters();
     SourceCounters all = counters_;
@@ -94,7 +94,7 @@ class Faulty final : public FaultySource {
         status = refill(count_ == 0 ? timeout : Duration{});
         if (next_ < arrived_) continue;
         if (held_.empty() || count_ != 0) break;
-        held_.front().passing = 0;  // nothing comes that could pass it
+        held_.front().passing = 0;  // no packet comes that could pass it
       }
     }
     slots_.publish(count_);
@@ -115,7 +115,7 @@ class Faulty final : public FaultySource {
   }
 
   Status refill(Duration timeout) noexcept {
-    between_.release(between_.published());  // all before have been taken
+    between_.release(between_.published());  // earlier packets have all been taken
     next_ = arrived_ = 0;
     const auto got = inner_->receive(arrivals_, timeout);
     if (!got) return got.error();
@@ -167,7 +167,7 @@ class Faulty final : public FaultySource {
     counters_.bytes += packet.length;
   }
 
-  /// Corrupts the packet that was given out last.
+  /// Corrupts the packet that was handed out last.
   void corrupt() noexcept {
     Packet& packet = out_[count_ - 1];
     if (packet.length == 0) return;
@@ -184,11 +184,11 @@ class Faulty final : public FaultySource {
   Random random_;
   Random random_sent_;
   std::array<Packet, kFaultyBurst> arrivals_;
-  std::size_t next_ = 0;     ///< The next one of arrivals_.
-  std::size_t arrived_ = 0;  ///< How many of arrivals_ there are.
+  std::size_t next_ = 0;     ///< The next packet of arrivals_.
+  std::size_t arrived_ = 0;  ///< How many packets arrivals_ has.
   std::vector<Held> held_;
-  std::vector<std::vector<std::byte>> spare_;  ///< Memory for held ones.
-  std::optional<Packet> duplicate_;            ///< To come next; its bytes are still in between_.
+  std::vector<std::vector<std::byte>> spare_;  ///< Memory for held packets.
+  std::optional<Packet> duplicate_;            ///< A packet to hand out again next; its bytes are still in between_.
   std::span<Packet> out_;
   std::array<Flow, kFaultyBurst> senders_;  ///< The senders of out_.
   std::size_t count_ = 0;

@@ -28,7 +28,7 @@ void write_udp(std::span<std::byte> packet, const UdpHeaders& headers) noexcept 
   std::memset(ip, 0, kIpv4Bytes + kUdpBytes);
   ip[0] = std::byte{0x45};
   store_be16(ip + 2, static_cast<std::uint16_t>(packet.size()));
-  ip[6] = std::byte{0x40};  // not to be fragmented
+  ip[6] = std::byte{0x40};  // don't fragment
   ip[8] = std::byte{64};
   ip[9] = std::byte{kUdpProtocol};
   store_be32(ip + 12, headers.source);
@@ -44,7 +44,7 @@ void write_udp(std::span<std::byte> packet, const UdpHeaders& headers) noexcept 
   ChecksumSum sum = checksum_add(0, ip + 12, 8);  // the pseudo header: both addresses, protocol, length
   sum = checksum_add(checksum_add(sum, kUdpProtocol), udp_bytes);
   const std::uint16_t checksum = checksum_of(checksum_add(sum, udp, udp_bytes));
-  store_be16(udp + 6, checksum == 0 ? 0xFFFF : checksum);  // 0 would say that there is none (RFC 768)
+  store_be16(udp + 6, checksum == 0 ? 0xFFFF : checksum);  // 0 would mean no checksum (RFC 768)
 }
 
 }  // namespace headrace::ingest

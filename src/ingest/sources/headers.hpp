@@ -12,10 +12,10 @@ inline constexpr std::size_t kUdpBytes = 8;
 inline constexpr std::uint16_t kEthertypeIpv4 = 0x0800;
 inline constexpr std::uint16_t kEthertypeIpv6 = 0x86DD;
 
-/// An Ethernet header between two local addresses of the same end.
+/// Writes an Ethernet header with two locally administered addresses.
 void write_ethernet(std::byte* to, std::uint16_t ethertype) noexcept;
 
-/// IPv4 and UDP headers of a datagram whose payload follows them.
+/// The IPv4 and UDP headers of a datagram.
 struct UdpHeaders {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
@@ -24,7 +24,7 @@ struct UdpHeaders {
   bool checksum = true;
 };
 
-/// Writes them at the start of `packet`, whose payload, from byte 28 on, must be there already.
+/// Writes the headers at the start of `packet`, whose payload must already be there, from byte 28 on.
 void write_udp(std::span<std::byte> packet, const UdpHeaders& headers) noexcept;
 
 }  // namespace headrace::ingest

@@ -17,7 +17,7 @@ struct Named {
   std::string_view name;
 };
 
-/// What people capture besides, so that a refusal can say what it is.
+/// Names of other common link types, for the error message.
 constexpr std::array<Named, 14> kOthers{{{9, "PPP"},
                                          {50, "PPP over HDLC"},
                                          {51, "PPPoE"},

@@ -8,10 +8,10 @@
 
 namespace headrace::ingest {
 
-/// How packets of a link type (tcpdump.org/linktypes.html) begin.
+/// The framing of packets of a link type (tcpdump.org/linktypes.html).
 struct LinkFraming {
   Layer layer = Layer::ip;
-  std::size_t header_bytes = 0;  ///< Before the IP header.
+  std::size_t header_bytes = 0;  ///< Bytes before the IP header.
 };
 
 /// Throws DataError "<where>: link type 105 (IEEE 802.11) is not supported; ..." for any other than Ethernet, raw IP,

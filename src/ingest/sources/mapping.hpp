@@ -12,7 +12,7 @@ namespace headrace::ingest {
 class Mapping {
  public:
   Mapping() noexcept = default;
-  /// What mmap() gave; valid() says whether that was memory.
+  /// Takes the result of mmap(); valid() says whether the call succeeded.
   Mapping(void* data, std::size_t bytes) noexcept : data_(data == MAP_FAILED ? nullptr : data), bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Mapping& operator=(Mapping&& other) noexcept {

@@ -18,7 +18,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr const char* kPacketRight = "CAP_NET_RAW";
-constexpr std::uint32_t kFrameBytes = 2048;  // of no meaning in version 3, but looked at
+constexpr std::uint32_t kFrameBytes = 2048;  // unused in version 3, but validated
 
 template <class T>
 void set(int socket, int option, const T& value, const char* doing) {
@@ -27,21 +27,22 @@ void set(int socket, int option, const T& value, const char* doing) {
 
 void check(const PacketSocketOptions& options) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // A block holds at least one packet of 64 KiB with what the kernel says about it.
+  // A block holds at least one packet of 64 KiB with the kernel's headers.
   constexpr std::size_t kLeast = std::size_t{128} << 10;
   constexpr std::size_t kMost = std::size_t{1} << 30;
   if (options.block_bytes % page != 0 || options.block_bytes < kLeast || options.block_bytes > kMost) {
-    throw UsageError(fmt::format("a block of a packet socket's ring has a multiple of {} bytes from {} to {}, not {}",
-                                 page, kLeast, kMost, options.block_bytes));
+    throw UsageError(fmt::format(
+        "the size of a block in a packet socket's ring must be a multiple of {} from {} to {} bytes, not {}", page,
+        kLeast, kMost, options.block_bytes));
   }
   if (options.block_count < 2 || options.block_count > kMost / kFrameBytes) {
-    throw UsageError(fmt::format("a packet socket's ring has 2 or more blocks, not {}", options.block_count));
+    throw UsageError(fmt::format("a packet socket's ring must have 2 to 524,288 blocks, not {}", options.block_count));
   }
-  if (options.block_timeout_ms == 0) throw UsageError("a block's timeout must be 1 ms or more");
+  if (options.block_timeout_ms == 0) throw UsageError("a block's timeout must be at least 1 ms, not 0");
 }
 
-/// Lets UDP over IPv4 and IPv6 to one port through, and every fragment, whose port is known once it is put together.
-/// VLAN tags are beside the packet.
+/// Lets through UDP over IPv4 and IPv6 to one port, and every fragment, because the port is known only after
+/// reassembly. The kernel keeps VLAN tags outside the packet.
 void filter_port(int socket, std::uint16_t port) {
   constexpr std::uint32_t kWhole = 0x40000;
   constexpr std::uint32_t kUdp = IPPROTO_UDP;
@@ -67,20 +68,20 @@ void filter_port(int socket, std::uint16_t port) {
   }};
   const sock_fprog attached{.len = whole.size(), .filter = whole.data()};
   if (::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached) != 0) {
-    throw_errno("filtering a packet socket");
+    throw_errno("attaching a filter to a packet socket");
   }
 }
 
 Mapping map_ring(int socket, const PacketSocketOptions& options) {
-  set(socket, PACKET_VERSION, int{TPACKET_V3}, "asking for TPACKET_V3");
-  set(socket, PACKET_VNET_HDR, int{1}, "asking for sizes of merged packets");
+  set(socket, PACKET_VERSION, int{TPACKET_V3}, "selecting TPACKET_V3");
+  set(socket, PACKET_VNET_HDR, int{1}, "enabling PACKET_VNET_HDR");
   tpacket_req3 request{};
   request.tp_block_size = static_cast<unsigned>(options.block_bytes);
   request.tp_block_nr = options.block_count;
   request.tp_frame_size = kFrameBytes;
   request.tp_frame_nr = static_cast<unsigned>(options.block_bytes / kFrameBytes) * options.block_count;
   request.tp_retire_blk_tov = options.block_timeout_ms;
-  set(socket, PACKET_RX_RING, request, "making a packet socket's ring");
+  set(socket, PACKET_RX_RING, request, "creating a packet socket's ring");
   const std::size_t bytes = options.block_bytes * options.block_count;
   Mapping ring(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, socket, 0), bytes);
   if (!ring.valid()) throw_errno("mapping a packet socket's ring");
@@ -94,9 +95,10 @@ void join_group(int socket, std::uint16_t group, Fanout fanout) {
   const int value = group | how << 16;
   if (::setsockopt(socket, SOL_PACKET, PACKET_FANOUT, &value, sizeof value) == 0) return;
   if (errno == EINVAL) {
-    throw UsageError(fmt::format("group {} exists and shares its packets another way, or on another interface", group));
+    throw UsageError(
+        fmt::format("fanout group {} already exists with another fanout mode or on another interface", group));
   }
-  throw_rights("joining a group of packet sockets", kPacketRight);
+  throw_rights("joining a fanout group", kPacketRight);
 }
 
 }  // namespace
@@ -104,13 +106,13 @@ void join_group(int socket, std::uint16_t group, Fanout fanout) {
 PacketSocket make_packet_socket(const PacketSocketOptions& options) {
   check(options);
   const unsigned index = receiving_interface(options.interface);
-  // Protocol 0 until it is bound: without it, packets of every interface would come meanwhile.
+  // Protocol 0 until the socket is bound: otherwise it would receive packets of every interface until then.
   PacketSocket made{.file = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
                     .ring = {}};
-  if (!made.file.valid()) throw_rights("making a packet socket", kPacketRight);
+  if (!made.file.valid()) throw_rights("creating a packet socket", kPacketRight);
   const int socket = made.file.get();
   made.ring = map_ring(socket, options);
-  set(socket, PACKET_IGNORE_OUTGOING, int{1}, "leaving out what is sent");
+  set(socket, PACKET_IGNORE_OUTGOING, int{1}, "ignoring outgoing packets");
   if (options.udp_port != 0) filter_port(socket, options.udp_port);
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
@@ -123,7 +125,7 @@ PacketSocket make_packet_socket(const PacketSocketOptions& options) {
     packet_mreq request{};
     request.mr_ifindex = static_cast<int>(index);
     request.mr_type = PACKET_MR_PROMISC;
-    set(socket, PACKET_ADD_MEMBERSHIP, request, "receiving what is sent to others");
+    set(socket, PACKET_ADD_MEMBERSHIP, request, "enabling promiscuous mode");
   }
   if (options.group) join_group(socket, *options.group, options.fanout);
   return made;

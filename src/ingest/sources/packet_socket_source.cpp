@@ -21,7 +21,7 @@ namespace {
 class PacketSocketSource final : public SlotSource<> {
  public:
   PacketSocketSource(Ring& ring, const PacketSocketOptions& options)
-      : SlotSource<>(ring, "a packet socket's source"),
+      : SlotSource<>(ring, "a packet socket source"),
         block_bytes_(options.block_bytes),
         block_count_(options.block_count),
         interface_(options.interface),
@@ -49,7 +49,7 @@ class PacketSocketSource final : public SlotSource<> {
     return count;
   }
 
-  /// The frame's header is all zeros but for what virtio needs: that nothing is left to the kernel.
+  /// The virtio header before the frame is all zeros: nothing, such as a checksum, is left to the kernel.
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     VirtioHeader header;
     std::array<iovec, 2> parts{iovec{.iov_base = &header, .iov_len = sizeof header},
@@ -63,7 +63,7 @@ class PacketSocketSource final : public SlotSource<> {
   }
 
   [[nodiscard]] SourceCounters counters() const noexcept override {
-    tpacket_stats_v3 statistics{};  // since the last time that it was asked for
+    tpacket_stats_v3 statistics{};  // counts since the previous call
     socklen_t bytes = sizeof statistics;
     if (::getsockopt(socket_.file.get(), SOL_PACKET, PACKET_STATISTICS, &statistics, &bytes) == 0) {
       kernel_drops_ += statistics.tp_drops;
@@ -85,7 +85,7 @@ class PacketSocketSource final : public SlotSource<> {
     return reinterpret_cast<tpacket_block_desc*>(socket_.ring.data() + block_ * block_bytes_);
   }
 
-  /// Whether the next block has been handed over, with packets in it.
+  /// Opens the next block if the kernel has handed it over with packets. True if so.
   [[nodiscard]] bool open_block() noexcept {
     while (true) {
       auto& header = block()->hdr.bh1;
@@ -105,7 +105,7 @@ class PacketSocketSource final : public SlotSource<> {
     block_ = (block_ + 1) % block_count_;
   }
 
-  /// What the clock of the kernel's stamps is ahead of the monotonic one.
+  /// How far the clock of the kernel's timestamps is ahead of the monotonic clock.
   [[nodiscard]] static std::uint64_t clock_offset_ns() noexcept {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::uint64_t>((std::chrono::duration_cast<Time>(wall) - SteadyClock::now()).count());
@@ -129,7 +129,7 @@ class PacketSocketSource final : public SlotSource<> {
     return packet;
   }
 
-  /// The error of an interface that went down or away; 0 packets where there is none.
+  /// The error of an interface that went down or was deleted; 0 packets if there is none.
   [[nodiscard]] Result<std::size_t> take_error() const noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;
@@ -143,9 +143,9 @@ class PacketSocketSource final : public SlotSource<> {
   std::string interface_;
   unsigned index_;
   PacketSocket socket_;
-  std::size_t block_ = 0;      ///< The one that is read, or that comes next.
-  std::uint32_t left_ = 0;     ///< Packets of it that have not been taken.
-  std::byte* next_ = nullptr;  ///< The first of these.
+  std::size_t block_ = 0;      ///< The block being read, or the next one.
+  std::uint32_t left_ = 0;     ///< Packets of the block that have not been taken.
+  std::byte* next_ = nullptr;  ///< The first of these packets.
   std::uint64_t clock_offset_ns_ = 0;
   mutable std::uint64_t kernel_drops_ = 0;
 };

@@ -11,8 +11,8 @@ namespace headrace::ingest {
 void throw_rights(std::string_view doing, std::string_view capability, int error_number) {
   if (error_number != EPERM && error_number != EACCES) throw_errno(doing, error_number);
   throw SystemError(Errc::no_permission,
-                    fmt::format("{}: no permission; it needs the capability {}: run as root, give the program the "
-                                "capability (setcap), or the container (--cap-add)",
+                    fmt::format("{}: permission denied; this needs {}: run as root, or grant the capability to the "
+                                "program (setcap) or to the container (--cap-add)",
                                 doing, capability),
                     error_number);
 }

@@ -5,8 +5,8 @@
 
 namespace headrace::ingest {
 
-/// Throws a SystemError of `error_number` that reads "<doing>: ..."; where a right is lacking, it names the capability
-/// and how to come by it.
+/// Throws a SystemError of `error_number` that reads "<doing>: ...". If permission is missing, it names the capability
+/// and how to get it.
 /// @param capability  e.g. "CAP_NET_ADMIN"
 [[noreturn]] void throw_rights(std::string_view doing, std::string_view capability, int error_number = errno);
 

@@ -7,8 +7,8 @@
 
 namespace headrace::ingest {
 
-/// What sources share: slots, counters, and that most have no end and some no way out. `Base` is Source or what one
-/// kind of source adds to it.
+/// The common part of sources: slots, counters, and defaults for sources that never end or cannot send. `Base` is
+/// Source or an extension of it.
 template <class Base = Source>
 class SlotSource : public Base {
  public:

@@ -8,8 +8,9 @@ namespace headrace::ingest {
 
 Slots::Slots(Ring& ring, std::string_view source) : ring_(&ring) {
   if (!host_accessible(ring.buffer().kind())) {
-    throw UsageError(fmt::format("{} fills its ring from the host, which cannot write {} memory: use pinned or mapped",
-                                 source, to_string(ring.buffer().kind())));
+    throw UsageError(
+        fmt::format("{} fills its ring from the host, which cannot write {} memory; use pinned or mapped memory",
+                    source, to_string(ring.buffer().kind())));
   }
 }
 

@@ -10,14 +10,14 @@
 
 namespace headrace::ingest {
 
-/// The producer's side of a ring, a burst at a time: begin(), fill slot(0), slot(1), ..., publish(). Slots that were
-/// not published are given out again.
+/// The producer's side of a ring, used for a burst at a time: begin(), fill slot(0), slot(1), ..., publish(). Slots
+/// that were not published are used for the next burst.
 class Slots {
  public:
   /// Throws UsageError for a ring in memory that the host cannot write.
   Slots(Ring& ring, std::string_view source);
 
-  /// How many slots are free, at most `most`.
+  /// Begins a burst. Returns how many slots are free, at most `most`.
   [[nodiscard]] std::size_t begin(std::size_t most) noexcept {
     first_ = ring_->published();
     return static_cast<std::size_t>(std::min<std::uint64_t>(most, ring_->slot_count() - (first_ - ring_->released())));

@@ -37,30 +37,33 @@ SequenceField sequence_of(const SyntheticTraffic& traffic) noexcept {
 }
 
 void check(const SyntheticTraffic& traffic, std::size_t slot_bytes) {
-  if (traffic.payloads.empty()) throw UsageError("synthetic packets need a payload size");
+  if (traffic.payloads.empty()) throw UsageError("synthetic packets need at least one payload size");
   const double rate = traffic.packets_per_second;
   const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
   if (!usable) {
-    throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
+    throw UsageError(fmt::format("a rate of {} packets/s is out of range: it must be 0 or from {} to {}", rate,
+                                 kRateLeast, kRateMost));
   }
   double shares = 0;
   for (const PayloadShare& payload : traffic.payloads) {
-    if (!(payload.share >= 0) || !std::isfinite(payload.share)) throw UsageError("a payload's share is 0 or more");
+    if (!(payload.share >= 0) || !std::isfinite(payload.share))
+      throw UsageError("the share of a payload size must be finite and at least 0");
     shares += payload.share;
     check_sequence(sequence_of(traffic), payload.bytes);
     const std::size_t whole = header_bytes(traffic.layer) + payload.bytes;
     if (whole > slot_bytes) {
-      throw UsageError(fmt::format("a payload of {} bytes makes a packet of {}, larger than the ring's slots of {}",
-                                   payload.bytes, whole, slot_bytes));
+      throw UsageError(
+          fmt::format("a payload of {} bytes makes a packet of {} bytes, larger than the ring's slots of {} bytes",
+                      payload.bytes, whole, slot_bytes));
     }
     if (payload.bytes > kIpMost - kIpv4Bytes - kUdpBytes) {
       throw UsageError(fmt::format("a datagram's payload has at most {} bytes, not {}",
                                    kIpMost - kIpv4Bytes - kUdpBytes, payload.bytes));
     }
   }
-  if (!(shares > 0)) throw UsageError("the shares of payload sizes are all 0");
+  if (!(shares > 0)) throw UsageError("the shares of the payload sizes are all 0; at least one must be above 0");
   if (traffic.payloads_once && (traffic.payloads.size() != 1 || traffic.checksums)) {
-    throw UsageError("payloads that are written once need one size, and no checksums");
+    throw UsageError("payloads that are written once need a single payload size and no checksums");
   }
 }
 

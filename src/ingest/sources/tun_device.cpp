@@ -22,8 +22,8 @@ namespace headrace::ingest {
 namespace {
 
 constexpr const char* kTunRight = "CAP_NET_ADMIN";
-/// Packets that the kernel keeps until they are read; it drops those beyond. Its own choice for a TUN device, 500,
-/// loses SYNs where as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
+/// Packets that the kernel keeps until they are read; it drops more. Its default for a TUN device, 500, loses SYNs if
+/// as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
 constexpr int kQueuePackets = 4096;
 constexpr unsigned kUso = 0x20U | 0x40U;  ///< TUN_F_USO4 and TUN_F_USO6 of Linux 6.2.
 
@@ -41,13 +41,13 @@ void set_offloads(const TunDevice& device, bool offloads) {
     return;
   }
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp | kUso)) == 0) return;
-  // A kernel that does not know UDP super-packets cuts them itself.
+  // A kernel that cannot hand over UDP super-packets segments them itself.
   if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp)) != 0) {
     throw_rights("turning on offloads of a TUN device", kTunRight);
   }
 }
 
-/// Where /proc/sys cannot be written, the setting stays as it is.
+/// If /proc/sys is not writable, the setting stays as it is.
 void set_ipv6(const std::string& name, std::string_view setting, std::string_view value) noexcept {
   try {
     const auto path = fmt::format("/proc/sys/net/ipv6/conf/{}/{}", name, setting);
@@ -58,7 +58,7 @@ void set_ipv6(const std::string& name, std::string_view setting, std::string_vie
   }
 }
 
-/// The kernel's router solicitations and reports of groups would be packets that nobody asked for.
+/// Keeps the kernel from sending router solicitations and group reports through the device.
 void quieten_ipv6(const std::string& name, bool uses_ipv6) noexcept {
   set_ipv6(name, "disable_ipv6", uses_ipv6 ? "0" : "1");
   if (!uses_ipv6) return;
@@ -71,12 +71,13 @@ void quieten_ipv6(const std::string& name, bool uses_ipv6) noexcept {
 
 TunDevice make_tun(const std::string& name, bool offloads) {
   if (name.empty() || name.size() >= IFNAMSIZ) {
-    throw UsageError(fmt::format("'{}': a network device's name has 1 to {} characters", name, IFNAMSIZ - 1));
+    throw UsageError(
+        fmt::format("'{}': the name of a network device must have 1 to {} characters", name, IFNAMSIZ - 1));
   }
   TunDevice device{.file = FileDescriptor(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK)), .name = name};
   if (!device.file.valid() && (errno == ENOENT || errno == ENODEV || errno == ENXIO)) {
     throw SystemError(Errc::not_supported,
-                      "there is no /dev/net/tun: load the kernel's module (modprobe tun), or give the container the "
+                      "/dev/net/tun is not available; load the kernel module (modprobe tun), or give the container the "
                       "device (--device /dev/net/tun)",
                       errno);
   }
@@ -84,8 +85,8 @@ TunDevice make_tun(const std::string& name, bool offloads) {
   ifreq request = named(name);
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   if (::ioctl(device.file.get(), TUNSETIFF, &request) != 0) {
-    if (errno == EBUSY) throw SystemError(Errc::system, "the network device " + name + " is in use", EBUSY);
-    throw_rights("making the TUN device " + name, kTunRight);
+    if (errno == EBUSY) throw SystemError(Errc::system, "the network device " + name + " is already in use", EBUSY);
+    throw_rights("creating the TUN device " + name, kTunRight);
   }
   device.name = request.ifr_name;
   set_offloads(device, offloads);
@@ -103,17 +104,19 @@ void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu
   request.ifr_mtu = static_cast<int>(mtu);
   apply(SIOCSIFMTU, request, "setting the MTU of");
   request.ifr_qlen = kQueuePackets;
-  apply(SIOCSIFTXQLEN, request, "setting the queue's length of");
-  apply(SIOCGIFFLAGS, request, "asking for the flags of");
+  apply(SIOCSIFTXQLEN, request, "setting the queue length of");
+  apply(SIOCGIFFLAGS, request, "reading the flags of");
   request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP | IFF_RUNNING);
-  apply(SIOCSIFFLAGS, request, "putting up");
-  apply(SIOCGIFINDEX, request, "asking for the index of");
+  apply(SIOCSIFFLAGS, request, "bringing up");
+  apply(SIOCGIFINDEX, request, "reading the index of");
   const int problem = add_address(static_cast<unsigned>(request.ifr_ifindex), hosts.peer, hosts.own.prefix);
   if (problem == 0) return;
   const std::string doing = fmt::format("giving {} the address {}", device.name, to_string(hosts.peer));
   if (hosts.peer.version == 6 && problem != EPERM) {
     throw SystemError(Errc::not_supported,
-                      doing + ": IPv6 is switched off here (sysctl net.ipv6.conf.all.disable_ipv6, ipv6.disable)",
+                      doing +
+                          ": IPv6 is disabled on this machine (see sysctl net.ipv6.conf.all.disable_ipv6 and the "
+                          "kernel parameter ipv6.disable)",
                       problem);
   }
   throw_rights(doing, kTunRight, problem);

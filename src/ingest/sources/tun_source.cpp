@@ -31,23 +31,23 @@ HostPair choose_hosts(const TunOptions& options) {
   const HostPair hosts = pair_of(parse_host(options.address));
   for (const Subnet& other : taken) {
     if (!hosts.own.overlaps(other)) continue;
-    throw UsageError(fmt::format("{} overlaps {}, to which there is a route: give another address, or none",
+    throw UsageError(fmt::format("{} overlaps {}, which already has a route; give another address, or none",
                                  format_subnet(hosts.own), format_subnet(other)));
   }
   return hosts;
 }
 
-/// The MTU, if options and slots go together.
+/// The MTU. Throws UsageError if it is out of range or the slots are too small for it.
 std::uint32_t checked_mtu(const TunOptions& options, const HostPair& hosts, const Slots& slots) {
   const std::uint32_t least = hosts.peer.version == 4 ? kMtuLeast : kMtuLeastIpv6;
   if (options.mtu < least || options.mtu > kPacketMost) {
-    throw UsageError(fmt::format("an MTU{} is from {} to {}, not {}", hosts.peer.version == 4 ? "" : " of IPv6", least,
-                                 kPacketMost, options.mtu));
+    throw UsageError(fmt::format("the MTU{} must be from {} to {}, not {}", hosts.peer.version == 4 ? "" : " for IPv6",
+                                 least, kPacketMost, options.mtu));
   }
   const std::size_t most = options.offloads ? kPacketMost : options.mtu;
   if (slots.slot_bytes() < most) {
-    throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, the ring's slots {}",
-                                 options.offloads ? "with offloads" : "of this MTU", most, slots.slot_bytes()));
+    throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, but the ring's slots have only {}",
+                                 options.offloads ? "with offloads" : "with this MTU", most, slots.slot_bytes()));
   }
   return options.mtu;
 }
@@ -79,7 +79,7 @@ class Tun final : public SlotSource<TunSource> {
     device_.file = FileDescriptor();
   }
   [[nodiscard]] std::string failure() const override {
-    return deleted_ ? fmt::format("the network device {} was deleted meanwhile", device_.name) : std::string();
+    return deleted_ ? fmt::format("the network device {} has been deleted", device_.name) : std::string();
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
@@ -112,22 +112,22 @@ class Tun final : public SlotSource<TunSource> {
   }
 
  private:
-  /// What errno says; a descriptor whose device has been deleted gives EBADFD.
+  /// The error in errno. EBADFD means that the device of the descriptor has been deleted.
   [[nodiscard]] Error system_error() noexcept {
     deleted_ = deleted_ || errno == EBADFD;
     return {Errc::system, errno};
   }
 
-  /// What is there now, without waiting.
+  /// Takes the packets that are there now, without waiting.
   [[nodiscard]] Result<std::size_t> take(std::span<Packet> packets) noexcept {
     std::size_t count = 0;
-    std::size_t used = 0;  // of the expected place
+    std::size_t used = 0;  // bytes of the expected place
     placed_count_ = 0;
     Status status;
     while (count < packets.size()) {
       const auto slot = slots_.slot(count);
       VirtioHeader header;
-      std::byte beyond{};  // is written to by a packet that does not fit
+      std::byte beyond{};  // gets a byte of a packet that does not fit
       const std::size_t before = std::min<std::size_t>(expected_.header_bytes, slot.size());
       const auto place =
           expected_.place.subspan(used).first(std::min(expected_.place.size() - used, slot.size() - before));
@@ -153,7 +153,7 @@ class Tun final : public SlotSource<TunSource> {
     return count;
   }
 
-  /// Notes a packet with so many bytes behind its headers.
+  /// Notes how many of a packet's `bytes` after its headers went to the expected place.
   void note_placed(std::size_t bytes, std::size_t room, std::size_t& used) noexcept {
     const std::size_t here = std::min(bytes, room);
     if (placed_count_ < placed_.size()) placed_[placed_count_++] = static_cast<std::uint32_t>(here);
@@ -175,9 +175,9 @@ class Tun final : public SlotSource<TunSource> {
   std::uint32_t mtu_;
   TunDevice device_;
   Expectation expected_;
-  std::vector<std::uint32_t> placed_;  ///< What was placed of each packet of a burst.
+  std::vector<std::uint32_t> placed_;  ///< Bytes of each packet of a burst that went to the expected place.
   std::size_t placed_count_ = 0;
-  mutable std::uint64_t drops_ = 0;  ///< The device's count, which ends with it.
+  mutable std::uint64_t drops_ = 0;  ///< The device's drop count, which is lost with the device.
   bool deleted_ = false;
 };
 

@@ -21,7 +21,7 @@ constexpr std::size_t kReceiveBurst = 64;
 constexpr std::size_t kMergedMost = 65535;
 constexpr int kUdpGro = 104;  ///< UDP_GRO of linux/udp.h, which older headers lack.
 
-/// What the kernel says about a datagram: the size of merged ones, and how many were dropped so far.
+/// The kernel's control messages for a datagram: the size of merged datagrams, and the drops so far.
 union Control {
   cmsghdr aligned;
   std::array<std::byte, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t))> bytes;
@@ -33,52 +33,55 @@ void set(int socket, int level, int option, int value, const char* doing) {
 
 void set_buffer(int socket, std::size_t bytes) {
   if (bytes == 0 || bytes > std::size_t{1} << 30) {
-    throw UsageError(fmt::format("a socket's buffer has from 1 byte to 1 GiB, not {}", bytes));
+    throw UsageError(fmt::format("a socket's receive buffer must be from 1 byte to 1 GiB, not {}", bytes));
   }
   const int value = static_cast<int>(bytes);
   if (::setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, &value, sizeof value) == 0) return;
-  set(socket, SOL_SOCKET, SO_RCVBUF, value, "setting a UDP socket's buffer");
+  set(socket, SOL_SOCKET, SO_RCVBUF, value, "setting the receive buffer of a UDP socket");
 }
 
 void join(int socket, const SocketAddress& bound, const std::string& group, const std::string& interface) {
   const SocketAddress address = parse_address(group, 0);
-  if (address.family() != bound.family()) throw UsageError("group " + group + " is not of the bound address's family");
+  if (address.family() != bound.family())
+    throw UsageError("multicast group " + group + " and the bound address are not of the same IP version");
   group_req request{};
   request.gr_interface = interface.empty() ? 0 : interface_index(interface);
   std::memcpy(&request.gr_group, &address.storage, sizeof address.storage);
   const int level = address.family() == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
   if (::setsockopt(socket, level, MCAST_JOIN_GROUP, &request, sizeof request) == 0) return;
-  if (errno == EINVAL) throw UsageError(group + " is no multicast group");
-  throw_errno("joining group " + group);
+  if (errno == EINVAL) throw UsageError(group + " is not a multicast group");
+  throw_errno("joining multicast group " + group);
 }
 
 class Udp final : public SlotSource<UdpSource> {
  public:
   Udp(Ring& ring, const UdpOptions& options) : SlotSource<UdpSource>(ring, "a UDP source") {
     if (options.merge && slots_.slot_bytes() < kMergedMost) {
-      throw UsageError(fmt::format("merged datagrams need slots of {} bytes, not {}: take larger ones or do not merge",
+      throw UsageError(fmt::format("merged datagrams need slots of {} bytes, not {}; use larger slots or do not merge",
                                    kMergedMost, slots_.slot_bytes()));
     }
     SocketAddress address = parse_address(options.address, options.port);
     socket_ = FileDescriptor(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_.valid()) throw_errno("making a UDP socket");
+    if (!socket_.valid()) throw_errno("creating a UDP socket");
     set_buffer(socket_.get(), options.kernel_buffer_bytes);
-    set(socket_.get(), SOL_SOCKET, SO_RXQ_OVFL, 1, "asking for a UDP socket's drops");
+    set(socket_.get(), SOL_SOCKET, SO_RXQ_OVFL, 1, "enabling the drop counter of a UDP socket");
     if (options.merge) {
       const int one = 1;
-      // A kernel before 5.0 does not merge, and every datagram comes alone.
+      // Kernels before 5.0 do not merge: every datagram then comes alone.
       (void)::setsockopt(socket_.get(), IPPROTO_UDP, kUdpGro, &one, sizeof one);
     }
     if (!options.multicast_group.empty()) {
       set(socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1, "sharing a multicast port");
       join(socket_.get(), address, options.multicast_group, options.interface);
     } else if (!options.interface.empty()) {
-      throw UsageError("an interface is for a multicast group; bind to an address of it instead");
+      throw UsageError(
+          "an interface can only be given with a multicast group; bind to an address of the interface instead");
     }
     if (::bind(socket_.get(), address.get(), address.bytes) != 0) {
       throw_errno(fmt::format("binding to UDP {} port {}", options.address, options.port));
     }
-    if (::getsockname(socket_.get(), address.get(), &address.bytes) != 0) throw_errno("asking for a UDP port");
+    if (::getsockname(socket_.get(), address.get(), &address.bytes) != 0)
+      throw_errno("reading the port of a UDP socket");
     port_ = address.port();
     for (std::size_t i = 0; i < kReceiveBurst; ++i) {
       messages_[i].msg_hdr.msg_iov = &vectors_[i];
@@ -174,7 +177,7 @@ class Udp final : public SlotSource<UdpSource> {
   std::array<mmsghdr, kReceiveBurst> messages_{};
   std::array<iovec, kReceiveBurst> vectors_{};
   std::array<Control, kReceiveBurst> controls_{};
-  std::array<sockaddr_in6, kReceiveBurst> senders_{};  ///< Or the shorter addresses of IPv4.
+  std::array<sockaddr_in6, kReceiveBurst> senders_{};  ///< IPv4 addresses are shorter and use only the beginning.
 };
 
 }  // namespace

@@ -20,22 +20,22 @@ class Unpacker {
   Unpacker& operator=(const Unpacker&) = delete;
   virtual ~Unpacker() = default;
 
-  /// Takes from `from` and fills `to`, as far as both go. What was made is right even where this is thrown next:
-  /// DataError "<name>: ..." for bytes that are no such data.
+  /// Reads from `from` and fills `to` as far as possible. Throws DataError "<name>: ..." for invalid data, but only
+  /// after all output before it was returned.
   [[nodiscard]] virtual Step step(std::span<const std::byte> from, std::span<std::byte> to) = 0;
-  /// The file may end here.
+  /// True if the file may end here.
   [[nodiscard]] virtual bool complete() const noexcept = 0;
-  /// Such as "gzip".
+  /// The name of the format, such as "gzip".
   [[nodiscard]] virtual const char* format() const noexcept = 0;
 };
 
-/// Unpacks members of gzip (RFC 1952) one after the other; zeros behind the last are passed over.
-/// Throws UsageError where Headrace was built without zlib.
+/// Unpacks the members of a gzip file (RFC 1952) in order; ignores zeros after the last one.
+/// Throws UsageError if Headrace was built without zlib.
 [[nodiscard]] std::unique_ptr<Unpacker> make_gzip_unpacker(const std::string& name);
-/// The same for frames of Zstandard (RFC 8878). Throws UsageError where Headrace was built without libzstd.
+/// The same for Zstandard frames (RFC 8878). Throws UsageError if Headrace was built without libzstd.
 [[nodiscard]] std::unique_ptr<Unpacker> make_zstd_unpacker(const std::string& name);
 
-/// By the first bytes of a file; null where they are of neither.
+/// Chooses the unpacker by the first bytes of a file; null if they belong to neither format.
 [[nodiscard]] std::unique_ptr<Unpacker> make_unpacker(std::span<const std::byte> start, const std::string& name);
 
 }  // namespace headrace::ingest

@@ -8,7 +8,7 @@
 
 namespace headrace::ingest {
 
-/// Writes what a TcpSequencer sends.
+/// Writes the segments that a TcpSequencer sends.
 class TcpAnswers {
  public:
   HEADRACE_HD TcpAnswers(const TcpView& view, Output& output, std::uint64_t now)
@@ -17,7 +17,7 @@ class TcpAnswers {
   /// SYN+ACK, with the options that the peer offered (RFC 9293 3.7.1, 7323 2.2 and 3.2, 2018 2).
   [[gnu::noinline]] HEADRACE_HD void accept(const TcpRequest& request) {
     Reply* const reply = output_.add_reply();
-    if (reply == nullptr) return;  // the timer sends it again
+    if (reply == nullptr) return;  // the timer retransmits it
     TcpReply segment;
     segment.sequence = request.initial_local;
     segment.acknowledgement = request.initial_remote + 1;
@@ -31,8 +31,8 @@ class TcpAnswers {
     write_reply(*reply, request.link, request.flow, segment);
   }
 
-  /// An acknowledgement of the SYN alone, with the window that is offered. What a window's scale cannot say is not
-  /// offered, but for less than one unit.
+  /// An acknowledgement of the SYN alone, with the offered window. The window is rounded down to units of its scale,
+  /// but less than one unit is offered as one.
   [[gnu::noinline]] HEADRACE_HD void tell_window(TcpRequest& request) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) return;  // the peer asks again
@@ -50,8 +50,8 @@ class TcpAnswers {
     if (units == 0) ++shared_.counters.zero_windows;
   }
 
-  /// An acknowledgement of all that is accepted, with the blocks beyond it; `duplicate` is what came once too often, if
-  /// anything. Without room for it, it is sent by the next tick().
+  /// An acknowledgement of all accepted bytes, with SACK blocks for those beyond a gap. `duplicate` are bytes that came
+  /// again, if any. If the output has no room, the next tick() sends it.
   [[gnu::noinline]] HEADRACE_HD void acknowledge(TcpConnection& connection, const Interval& duplicate) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) {
@@ -64,14 +64,14 @@ class TcpAnswers {
     write(*reply, connection, segment, duplicate);
   }
 
-  /// The most bytes that a segment of this connection takes, of what is outgoing.
+  /// Most outgoing bytes that a segment of this connection can carry.
   [[nodiscard]] HEADRACE_HD static std::uint32_t payload_max(const TcpConnection& connection) {
     const std::uint32_t options = connection.timestamps ? 12 : 0;
     const std::uint32_t headers = connection.link.length + (connection.flow.version == 4 ? 40U : 60U) + options;
     return static_cast<std::uint32_t>(lesser(connection.peer_mss - options, Reply::kBytesMax - headers));
   }
 
-  /// The next `count` outgoing bytes, payload_max() at most. False where there is no room: the next tick() goes on.
+  /// Sends the next `count` outgoing bytes, at most payload_max(). False without room: the next tick() continues.
   [[gnu::noinline]] HEADRACE_HD bool send(TcpConnection& connection, std::uint32_t count) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) {
@@ -94,7 +94,7 @@ class TcpAnswers {
     return true;
   }
 
-  /// FIN, which acknowledges as well. Without room for it, the timer sends it.
+  /// A FIN with an acknowledgement. If the output has no room, the timer sends it.
   [[gnu::noinline]] HEADRACE_HD void finish(TcpConnection& connection) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) return;
@@ -104,7 +104,7 @@ class TcpAnswers {
     write(*reply, connection, segment, {0, 0});
   }
 
-  /// An acknowledgement that shows who is in their right mind (RFC 5961), unless there were too many of them.
+  /// A challenge acknowledgement (RFC 5961), limited in rate.
   [[gnu::noinline]] HEADRACE_HD void challenge(TcpConnection& connection, const Interval& duplicate) {
     if (connection.challenges.allows(now_, shared_.config.challenges_per_second)) {
       ++shared_.counters.challenges;
@@ -130,7 +130,7 @@ class TcpAnswers {
     send_reset(request.link, request.flow, segment);
   }
 
-  /// To a segment that belongs to no connection, or acknowledges what was never sent (RFC 9293 3.5.2).
+  /// A reset in answer to a segment that belongs to no connection, or acknowledges bytes never sent (RFC 9293 3.5.2).
   [[gnu::noinline]] HEADRACE_HD void reset(const Headers& headers, const LinkHeader& link) {
     if (!may_reset(headers.flow)) {
       ++shared_.counters.limited;
@@ -149,8 +149,8 @@ class TcpAnswers {
     send_reset(link, headers.flow, segment);
   }
 
-  /// Whether the window has grown so much that the peer is to be told (RFC 9293 3.8.6.2.2): by a segment or half of all
-  /// space, and to twice of what it knows at least.
+  /// True if the window has grown enough to tell the peer (RFC 9293 3.8.6.2.2): by a segment or half of all space, and
+  /// to at least twice the window that the peer knows.
   [[nodiscard]] HEADRACE_HD bool window_has_grown(TcpConnection& connection) const {
     const std::uint64_t edge = connection.edge();
     const std::uint64_t known = greater(connection.offered, connection.intervals.next());
@@ -170,9 +170,9 @@ class TcpAnswers {
     return lesser(connection.mss, greater(connection.space_max / 2, 1));
   }
 
-  /// The window as the header says it. Its end never moves back (RFC 9293 3.8.6), and forward in steps that are worth
-  /// it, unless the window would be closed. Less than one unit of the scale is said as one: what comes beyond the space
-  /// is not accepted. It fits its 16 bits: no window is larger than window_max.
+  /// The window field of the header. The window's end never moves back (RFC 9293 3.8.6), and moves forward only in
+  /// steps that are worth announcing, unless the window would be closed. Less than one unit of the scale is announced
+  /// as one unit; bytes beyond the space are not accepted. It fits 16 bits: no window exceeds window_max.
   [[nodiscard]] HEADRACE_HD std::uint16_t offer(TcpConnection& connection) {
     const std::uint64_t next = connection.intervals.next();
     const std::uint64_t known = greater(connection.offered, next);
@@ -185,8 +185,8 @@ class TcpAnswers {
     return static_cast<std::uint16_t>(units);
   }
 
-  /// Acknowledges with `segment`, which names its flags, sequence number and payload. Blocks have no room beside a
-  /// payload.
+  /// Acknowledges with `segment`, whose flags, sequence number and payload are set. There is no room for SACK blocks
+  /// beside a payload.
   [[gnu::noinline]] HEADRACE_HD void write(Reply& reply, TcpConnection& connection, TcpReply& segment,
                                            const Interval& duplicate) {
     connection.last_acknowledgement = connection.next_sequence();
@@ -200,8 +200,8 @@ class TcpAnswers {
     write_reply(reply, connection.link, connection.flow, segment);
   }
 
-  /// Each peer has a limit of its own, which is drawn anew each second between half of what was configured and all of
-  /// it. Nobody can tell from the resets that they get whether others got some (CVE-2016-5696).
+  /// Each peer has a limit of its own, which is drawn each second between half of the configured value and all of it. A
+  /// peer therefore cannot tell from its resets whether others got some (CVE-2016-5696).
   [[nodiscard]] HEADRACE_HD bool may_reset(const Flow& flow) const {
     std::uint64_t words[Flow::kWords];
     flow.words(words);
@@ -230,7 +230,7 @@ class TcpAnswers {
     add_word(segment, of.timestamp_recent);
   }
 
-  /// The duplicate first (RFC 2883), then what came last (RFC 2018 4).
+  /// Adds SACK blocks: the duplicate first (RFC 2883), then the intervals that changed last (RFC 2018 4).
   HEADRACE_HD static void add_blocks(TcpReply& segment, const TcpConnection& connection, const Interval& duplicate) {
     const std::uint32_t blocks_max = connection.timestamps ? 3 : 4;
     Interval blocks[4];

@@ -24,7 +24,7 @@ class TcpArrival {
         packet_offset_(packet_offset),
         segments_(segments) {}
 
-  /// True where an acknowledgement is due that may wait for the rest of the burst.
+  /// Processes the segment. True if an acknowledgement is due that may wait for the rest of the burst.
   [[nodiscard]] HEADRACE_HD bool arrive() {
     begin_ = static_cast<std::int64_t>(serial_distance(headers_.sequence, connection_.next_sequence()));
     end_ = begin_ + headers_.payload_length + (has(tcp_flag::kSyn) ? 1 : 0) + (has(tcp_flag::kFin) ? 1 : 0);
@@ -40,7 +40,8 @@ class TcpArrival {
     if (!take_acknowledgement()) return false;
     connection_.heard_at = work_.now;
     note_timestamps();
-    if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);  // it may have moved
+    if (headers_.link_length != 0)
+      connection_.link.answer_to(packet_, headers_.link_length);  // the peer's link address may have changed
     if (!connection_.receives()) return false;
     if (connection_.state == TcpState::fin_wait_2) connection_.act_at = work_.now + work_.shared.config.time_wait;
     return TcpPayload(work_, i_, headers_, packet_offset_ + headers_.payload_offset, begin_, segments_).take();
@@ -51,7 +52,7 @@ class TcpArrival {
 
   [[nodiscard]] HEADRACE_HD bool has(std::uint8_t flag) const { return (headers_.flags & flag) != 0; }
 
-  /// RFC 7323 5.3, R1, with the exceptions of Linux: senders behind middleboxes that strip the option work there.
+  /// RFC 7323 5.3, R1, with the exceptions of Linux, so that senders behind middleboxes that strip the option work.
   [[nodiscard]] HEADRACE_HD bool timestamp_is_good() {
     if (!connection_.timestamps || has(tcp_flag::kRst)) return true;
     if (!headers_.options.has_timestamps) {  // RFC 7323 3.2 says that it SHOULD be dropped; Linux takes it.
@@ -64,16 +65,16 @@ class TcpArrival {
     return false;
   }
 
-  /// Whether the segment's timestamp is at most `back` ticks older than the latest, or the latest cannot be relied on:
-  /// it is too old, or 0, which some senders put into their SYN alone.
+  /// True if the segment's timestamp is at most `back` ticks older than the latest one, or if the latest is unreliable:
+  /// it is too old, or 0, which some senders put into their SYN only.
   [[nodiscard]] HEADRACE_HD bool timestamp_is_current(std::int32_t back) const {
     const std::uint32_t recent = connection_.timestamp_recent;
     return serial_distance(recent, headers_.options.timestamp) <= back || recent == 0 ||
            work_.now - connection_.timestamp_recent_at > kTimestampsForget;
   }
 
-  /// An acknowledgement that says nothing new and was overtaken on its way (Linux's tcp_disordered_ack): it is no
-  /// reason to answer.
+  /// True for an acknowledgement that says nothing new and was overtaken on its way (Linux's tcp_disordered_ack). It
+  /// needs no answer.
   [[nodiscard]] HEADRACE_HD bool is_overtaken_acknowledgement() const {
     const std::int32_t ticks = serial_distance(connection_.timestamp_recent, headers_.options.timestamp);
     const std::uint64_t late = static_cast<std::uint64_t>(ticks) * work_.shared.config.timestamp_tick;
@@ -82,9 +83,9 @@ class TcpArrival {
            window == connection_.peer_window && late <= work_.timeout(connection_) / 5 * 6;
   }
 
-  /// Whether any of it lies in the window. Behind the last byte is in it: who has filled it speaks from there. What is
-  /// not is acknowledged, which also answers probes; bytes always, empty segments only so often, or two ends with
-  /// different ideas would answer each other for ever.
+  /// True if any part of the segment lies in the window. The position after the window's last byte counts as in it,
+  /// because a peer that has filled the window sends from there. Other segments are acknowledged, which also answers
+  /// probes. Empty ones are rate-limited, or two ends that disagree would answer each other for ever.
   [[nodiscard]] HEADRACE_HD bool is_in_window() {
     const auto window = static_cast<std::int64_t>(connection_.finished ? 0 : connection_.edge()) -
                         static_cast<std::int64_t>(connection_.finished ? 0 : connection_.intervals.next());
@@ -114,7 +115,7 @@ class TcpArrival {
     return false;
   }
 
-  /// The payload of a segment that ends at or before the next byte: what came once too often.
+  /// The payload of a segment that ends at or before the next byte, which has thus come before.
   [[nodiscard]] HEADRACE_HD Interval bytes_before_next() const {
     const auto next = static_cast<std::int64_t>(connection_.intervals.next()) + (connection_.finished ? 1 : 0);
     const std::int64_t from = next + begin_ + (has(tcp_flag::kSyn) ? 1 : 0);
@@ -123,7 +124,7 @@ class TcpArrival {
     return {static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to)};
   }
 
-  /// RFC 5961 3.2: only the very next sequence number resets.
+  /// RFC 5961 3.2: only a reset with exactly the next sequence number counts.
   HEADRACE_HD void take_reset() {
     if (begin_ != 0) {
       work_.answers.challenge(connection_, {0, 0});
@@ -134,13 +135,13 @@ class TcpArrival {
     }
   }
 
-  /// The stream was finished before; what is left is only to take leave.
+  /// True if the stream has finished and only the end of the connection is left.
   [[nodiscard]] HEADRACE_HD bool is_over() const {
     return connection_.state == TcpState::time_wait || connection_.state == TcpState::last_ack ||
            connection_.state == TcpState::closing;
   }
 
-  /// False where the segment counts no further.
+  /// Processes the acknowledgement. False if the rest of the segment must be ignored.
   [[nodiscard]] HEADRACE_HD bool take_acknowledgement() {
     if (!has(tcp_flag::kAck)) {
       ++counters_.bad_acknowledgements;
@@ -165,7 +166,7 @@ class TcpArrival {
            further >= -static_cast<std::int64_t>(connection_.peer_window_max);
   }
 
-  /// `count` sequence numbers, of SYN, bytes or FIN. RFC 6298 5.2, 5.3.
+  /// Notes that the peer acknowledged `count` sequence numbers, of SYN, bytes or FIN. RFC 6298 5.2, 5.3.
   HEADRACE_HD void note_acknowledged(std::uint32_t count) {
     TcpOutgoing& outgoing = connection_.outgoing;
     connection_.acknowledged += count;
@@ -175,7 +176,7 @@ class TcpArrival {
     connection_.act_at = all ? kNever : work_.now + work_.timeout(connection_);
   }
 
-  /// RFC 9293 3.10.7.4, on SND.WND. Where the window was closed, what was beyond it is sent anew.
+  /// RFC 9293 3.10.7.4, on SND.WND. If the window was closed, outgoing bytes are sent again.
   HEADRACE_HD void note_window() {
     const std::uint32_t window = std::uint32_t{headers_.window} << connection_.peer_scale;
     if (window > connection_.peer_window_max) connection_.peer_window_max = window;
@@ -193,7 +194,7 @@ class TcpArrival {
     connection_.peer_window_acknowledgement = headers_.acknowledgement;
   }
 
-  /// Our FIN has arrived. False where the connection is no more.
+  /// Handles the acknowledgement of our FIN. False if that ended the connection.
   [[nodiscard]] HEADRACE_HD bool take_acknowledged_finish() {
     if (connection_.state == TcpState::last_ack) {
       work_.end(i_, StreamEvent::closed);
@@ -205,7 +206,7 @@ class TcpArrival {
     return true;
   }
 
-  /// RFC 7323 4.3, and the round trip of the first segment that brings one of ours back.
+  /// RFC 7323 4.3. Also measures the round trip with the first segment that echoes one of our timestamps.
   HEADRACE_HD void note_timestamps() {
     const TcpOptions& options = headers_.options;
     if (!connection_.timestamps || !options.has_timestamps) return;
@@ -219,7 +220,7 @@ class TcpArrival {
     const std::uint64_t tick = work_.shared.config.timestamp_tick;
     if (ticks > 0) work_.note_round_trip(connection_, static_cast<std::uint64_t>(ticks) * tick);
     if (ticks == 0 && connection_.round_trip_ns > tick)
-      work_.note_round_trip(connection_, tick);  // less than can be told
+      work_.note_round_trip(connection_, tick);  // shorter than a tick
   }
 
   TcpWork& work_;

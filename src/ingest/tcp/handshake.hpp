@@ -11,16 +11,16 @@
 
 namespace headrace::ingest::detail {
 
-/// Connections from their SYN to their stream. A connection gets one when it sends its first byte or FIN (or completes
-/// its handshake, where TcpConfig::open_at_first_byte is off) and there is a place. Until then nothing of it is
-/// acknowledged but its SYN: while all places are taken its window is closed, and it waits in the order of arrival. One
-/// that has sent FIN and no byte has nothing to wait for but its end, and nobody waits for it.
+/// Connections from their SYN to their stream. A connection gets a stream when it sends its first byte or FIN (or, if
+/// TcpConfig::open_at_first_byte is off, completes its handshake) and there is a place. Until then only its SYN is
+/// acknowledged: while all places are taken, its window is closed and it waits in the order of arrival. A connection
+/// that sent FIN without a byte only waits for its end, and delays no other.
 class TcpHandshake {
  public:
   HEADRACE_HD explicit TcpHandshake(TcpWork& work)
       : work_(work), shared_(work.shared), lists_(work.shared.requests), requests_(work.requests) {}
 
-  /// A SYN to this port. It stays unanswered while the backlog is full, and the peer tries again.
+  /// Takes a SYN to this port. While the backlog is full, it stays unanswered, and the peer tries again.
   HEADRACE_HD void begin(const std::byte* packet, const Headers& headers) {
     if (requests_.complete_count() >= shared_.config.backlog && !give_up_one()) {
       ++shared_.counters.syns_unanswered;
@@ -35,35 +35,35 @@ class TcpHandshake {
     if (lists_.waiting.count == 0 && shared_.places() > lists_.booked() + lists_.half_open_promised) {
       request.promised = true;
       ++lists_.half_open_promised;
-      request.offered = lesser(initial_window(request), 0xFFFF);  // that of a SYN is not scaled
+      request.offered = lesser(initial_window(request), 0xFFFF);  // the window of a SYN is not scaled
     }
     work_.answers.accept(request);
     note_deadline(half_open_end(shared_.config, request));
   }
 
-  /// A segment of a connection without a stream. The number of the connection that it has become; the segment is still
-  /// to be taken by it. kNoConnection where there is no more to be done.
+  /// Takes a segment of a connection without a stream. Returns the number of the connection with a stream that it has
+  /// become, which must still take the segment; kNoConnection if there is nothing more to do.
   [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t arrive(std::uint32_t i, const Headers& headers,
                                                                 const std::byte* packet) {
     TcpRequest& request = work_.view.requests[i];
     const std::int64_t begin = serial_distance(headers.sequence, request.initial_remote + 1);
     if (!is_acceptable(i, request, headers, packet, begin)) return kNoConnection;
-    // A segment that goes on to a stream is counted there.
+    // A segment that is passed on to a stream is counted there.
     const bool lacks_timestamp = request.timestamps && !headers.options.has_timestamps;
     const std::uint32_t connection = take(i, request, headers, packet, begin);
     if (lacks_timestamp && connection == kNoConnection) ++shared_.counters.missing_timestamps;
     return connection;
   }
 
-  /// So many places more are there, or may be made.
+  /// Says that there are `more` places, or that they can be made.
   HEADRACE_HD void take_places(std::int32_t more) {
     const std::uint32_t back = more > 0 ? static_cast<std::uint32_t>(more) : 0;
     lists_.empty_streams -= static_cast<std::uint32_t>(lesser(back, lists_.empty_streams));
     invite();
   }
 
-  /// Lets those that wait send, as far as there are places that are not kept for others, and ends those that have
-  /// finished with the places that are left.
+  /// Lets waiting connections send as far as there are places that are not kept for others. Uses the places that are
+  /// left to end finished connections.
   HEADRACE_HD void invite() {
     const auto may_again = [&] {
       return lists_.refused.count > 0 && may_invite_again() && shared_.places() > lists_.booked();
@@ -84,7 +84,7 @@ class TcpHandshake {
     end_finished();
   }
 
-  /// What has become due.
+  /// Does what has become due.
   HEADRACE_HD void tick() {
     if (work_.now < lists_.next_deadline) return;
     lists_.next_deadline = kNever;
@@ -95,10 +95,10 @@ class TcpHandshake {
   }
 
  private:
-  /// A silent connection gives way to a new one after so long, where the backlog is full.
+  /// If the backlog is full, a connection that has been silent for this long gives way to a new one.
   static constexpr std::uint64_t kSilentMin = 5 * TcpConfig::kSecond;
 
-  /// What arrive() does with an acceptable segment.
+  /// Takes an acceptable segment for arrive().
   [[nodiscard]] HEADRACE_HD std::uint32_t take(std::uint32_t i, TcpRequest& request, const Headers& headers,
                                                const std::byte* packet, std::int64_t begin) {
     if (headers.link_length != 0) request.link.answer_to(packet, headers.link_length);
@@ -117,12 +117,12 @@ class TcpHandshake {
       return kNoConnection;
     }
     const bool opens = speaks || !shared_.config.open_at_first_byte;
-    const std::uint32_t kept = request.offered != 0 ? 0 : lists_.booked();  // what was let send goes before the silent
+    const std::uint32_t kept = request.offered != 0 ? 0 : lists_.booked();  // an open window goes first
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
       if (opens) lists_.note_show();
       if (opens) return open(i, speaks);
       if (request.state == RequestState::waiting || request.state == RequestState::refused) invite(i);
-      if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
+      if (request.state == RequestState::silent) challenge(request);  // it is a keep-alive
       return kNoConnection;
     }
     refuse(i, request, speaks);
@@ -134,8 +134,8 @@ class TcpHandshake {
   }
   HEADRACE_HD void note_deadline(std::uint64_t at) { lists_.next_deadline = lesser(lists_.next_deadline, at); }
 
-  /// RFC 9293 3.10.7.4 as far as it concerns a connection of which nothing but the SYN is acknowledged; RFC 7323 5.3,
-  /// RFC 5961 3 to 5. `begin`: of the sequence numbers, from the first byte of the stream.
+  /// The checks of RFC 9293 3.10.7.4 (and RFC 7323 5.3, RFC 5961 3 to 5) for a connection of which only the SYN is
+  /// acknowledged. `begin`: where the sequence numbers begin, from the first byte of the stream.
   [[nodiscard]] HEADRACE_HD bool is_acceptable(std::uint32_t i, TcpRequest& request, const Headers& headers,
                                                const std::byte* packet, std::int64_t begin) {
     const auto has = [&](std::uint8_t flag) { return (headers.flags & flag) != 0; };
@@ -179,14 +179,14 @@ class TcpHandshake {
     return true;
   }
 
-  /// As TcpArrival has it for streams: a missing timestamp is taken, and so is one a tick back (Linux).
+  /// As in TcpArrival for streams: accepts a missing timestamp, and one that is a tick old (Linux).
   [[nodiscard]] HEADRACE_HD static bool timestamp_is_good(const TcpRequest& request, const Headers& headers) {
     if (!request.timestamps || !headers.options.has_timestamps) return true;
     const std::uint32_t recent = request.timestamp_recent;
     return recent == 0 || serial_distance(recent, headers.options.timestamp) <= TcpConfig::kTicksBack;
   }
 
-  /// RFC 5961 3.2: only the very next sequence number resets.
+  /// RFC 5961 3.2: only a reset with exactly the next sequence number counts.
   HEADRACE_HD void take_reset(std::uint32_t i, TcpRequest& request, std::int64_t begin) {
     if (begin != 0) {
       challenge(request);
@@ -196,7 +196,8 @@ class TcpHandshake {
     requests_.remove(i);
   }
 
-  /// The peer exists. Its window is open, or it waits. What it says at once is taken as if its window were open.
+  /// Completes the handshake: the peer exists. Its window opens, or it waits. Bytes that it sends at once are treated
+  /// as if its window were open.
   HEADRACE_HD void complete(std::uint32_t i, TcpRequest& request, bool speaks) {
     ++shared_.counters.connections;
     if (request.tries == 0) {
@@ -215,7 +216,7 @@ class TcpHandshake {
     }
   }
 
-  /// Its window is open; while no more are booked than there are places, one is kept for it.
+  /// Keeps a place for a connection whose window is open, unless all places are booked.
   HEADRACE_HD void keep_place(std::uint32_t i, TcpRequest& request) {
     const bool kept = lists_.booked() < shared_.places();
     request.until = work_.now + invitation_of(request);
@@ -231,8 +232,8 @@ class TcpHandshake {
     ++shared_.counters.window_updates;
   }
 
-  /// There is no place for what it wants to send: the peer is told that the window is closed, and sends it again. Bytes
-  /// beyond a window that never was open are a probe of it, and no reason to keep a place for longer.
+  /// Refuses bytes for which there is no place: tells the peer that the window is closed, so that it sends them again.
+  /// Bytes beyond a window that was never open are a probe, and no reason to keep a place longer.
   HEADRACE_HD void refuse(std::uint32_t i, TcpRequest& request, bool speaks) {
     if (request.dropped) request.asks_every = work_.now - request.asked_at;
     request.asked_at = work_.now;
@@ -241,7 +242,7 @@ class TcpHandshake {
       if (speaks && shared_.config.open_at_first_byte) {
         requests_.move(i, RequestState::refused, work_.now);
         request.dropped = true;
-        lists_.no_shows = 0;  // too many windows were opened
+        lists_.no_shows = 0;  // too many windows had been opened
       } else {
         requests_.wait_first(i, work_.now);
       }
@@ -250,14 +251,14 @@ class TcpHandshake {
     challenge(request);
   }
 
-  /// Places are kept for at most as many of those that were refused as there are other places (a stream has two
-  /// connections): their timers may run out late, and whoever comes meanwhile finds one.
+  /// Refused connections get at most half of the places (a stream has two connections): their timers may expire late,
+  /// and connections that come meanwhile still find a place.
   [[nodiscard]] HEADRACE_HD bool may_invite_again() const {
     return lists_.invited_again < greater(shared_.connection_count / 4, 1);
   }
 
-  /// FIN without a byte: all that the peer has to say is known. Its stream opens and ends as soon as a place is free,
-  /// whether the peer sends FIN again or not.
+  /// Takes a FIN without a byte: the stream is known to be empty. It opens and ends as soon as a place is free, whether
+  /// or not the peer sends FIN again.
   HEADRACE_HD void take_finish(std::uint32_t i, TcpRequest& request) {
     const RequestState before = request.state;
     if (before != RequestState::finished) requests_.move(i, RequestState::finished, work_.now);
@@ -268,8 +269,8 @@ class TcpHandshake {
     challenge(request);
   }
 
-  /// Ends those that have finished, the first first. They take no place that is kept, and at most as many as they leave
-  /// free: whoever comes meanwhile finds an open window.
+  /// Ends finished connections, oldest first. They use no place that is kept for another, and leave at least as many
+  /// free as they use, so that connections that come meanwhile find an open window.
   HEADRACE_HD void end_finished() {
     const auto may = [&] {
       return lists_.finished.count > 0 && shared_.places_now() > 0 && shared_.places() > lists_.booked() &&
@@ -289,7 +290,7 @@ class TcpHandshake {
     if (may()) note_deadline(work_.now);  // the output had no room
   }
 
-  /// An acknowledgement of the SYN, with the window as it is, unless there were too many of them.
+  /// Acknowledges the SYN, with the current window; limited in rate.
   HEADRACE_HD void challenge(TcpRequest& request) {
     if (!request.challenges.allows(work_.now, shared_.config.challenges_per_second)) {
       ++shared_.counters.limited;
@@ -299,7 +300,7 @@ class TcpHandshake {
     work_.answers.tell_window(request);
   }
 
-  /// There is a place. `acknowledged`: what comes of it opens the window, if it is closed.
+  /// Opens a stream, for which there is a place. `acknowledged`: a later acknowledgement opens a closed window.
   [[nodiscard]] HEADRACE_HD std::uint32_t open(std::uint32_t i, bool acknowledged) {
     const TcpRequest& request = work_.view.requests[i];
     const std::uint32_t old = work_.table.next_to_give_way();
@@ -318,7 +319,7 @@ class TcpHandshake {
     connection.peer_window_max = connection.peer_window;
     connection.limit = shared_.config.initial_limit;
     connection.heard_at = work_.now;
-    if (shared_.config.idle_max != 0) {  // it may never be heard of again
+    if (shared_.config.idle_max != 0) {  // the peer may never send again
       work_.view.deadlines[opened] = work_.now + shared_.config.idle_max;
       shared_.next_deadline = lesser(shared_.next_deadline, work_.view.deadlines[opened]);
     }
@@ -328,7 +329,7 @@ class TcpHandshake {
     return opened;
   }
 
-  /// Those that have not answered the last SYN+ACK of as many, the oldest first.
+  /// Retransmits SYN+ACK for a list of half-open connections, oldest first, or gives them up.
   HEADRACE_HD void retry(TcpList& list) {
     while (list.count > 0) {
       const std::uint32_t i = list.first;
@@ -346,7 +347,7 @@ class TcpHandshake {
     }
   }
 
-  /// Those that were invited may still send, if nobody takes their place.
+  /// Ends expired invitations. These connections may still send if their place is not taken.
   HEADRACE_HD void end_invitations() {
     for (std::uint32_t i = lists_.invited.first; i != kNoConnection;) {
       const TcpRequest& request = work_.view.requests[i];
@@ -370,8 +371,8 @@ class TcpHandshake {
     }
   }
 
-  /// True where one has given way: of those that have finished, which lose nothing by it, or the one that has been
-  /// silent for longest.
+  /// Makes a connection give way: a finished one, which loses nothing, or the one that has been silent longest. False
+  /// if there is none.
   [[nodiscard]] HEADRACE_HD bool give_up_one() {
     if (lists_.finished.count > 0) {
       reset(lists_.finished.first);

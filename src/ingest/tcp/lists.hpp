@@ -5,10 +5,10 @@
 #include "headrace/ingest/detail/siphash.hpp"
 #include "ingest/tcp/state.hpp"
 
-/// Entries of an array in doubly linked lists and in the chains of a hash table, by index.
+/// Doubly linked lists and hash chains of array entries, by index.
 namespace headrace::ingest::detail {
 
-/// The keyed hash of both ends, so that a peer cannot make many connections collide.
+/// The hash of both ends, keyed so that a peer cannot make many connections collide.
 [[nodiscard]] HEADRACE_HD inline std::uint64_t hash_of(const TcpShared& shared, const Flow& flow) {
   std::uint64_t words[Flow::kWords];
   flow.words(words);
@@ -42,7 +42,7 @@ HEADRACE_HD void unlink(Entry* entries, TcpList& list, std::uint32_t i) {
   --list.count;
 }
 
-/// The entry of `flow` in the chain that begins with `i`; kNoConnection where there is none.
+/// The entry of `flow` in the chain that begins with `i`; kNoConnection if there is none.
 template <class Entry>
 [[nodiscard]] HEADRACE_HD std::uint32_t find_in_chain(const Entry* entries, std::uint32_t i, const Flow& flow) {
   while (i != kNoConnection && !same_flow(entries[i].flow, flow)) i = entries[i].bucket_next;

@@ -14,9 +14,9 @@ namespace headrace::ingest::detail {
 /// receives.
 class TcpPayload {
  public:
-  /// @param ring_offset  of the payload's first byte.
-  /// @param begin        of the segment's sequence numbers, from RCV.NXT.
-  /// @param segments     that were merged into this one.
+  /// @param ring_offset  offset of the payload's first byte in the ring.
+  /// @param begin        where the segment's sequence numbers begin, from RCV.NXT.
+  /// @param segments     number of segments that were merged into this one.
   HEADRACE_HD TcpPayload(TcpWork& work, std::uint32_t i, const Headers& headers, std::uint64_t ring_offset,
                          std::int64_t begin, std::uint32_t segments)
       : work_(work),
@@ -29,7 +29,7 @@ class TcpPayload {
         segments_(segments),
         has_fin_((headers.flags & tcp_flag::kFin) != 0) {}
 
-  /// True where an acknowledgement is due that may wait for the rest of the burst.
+  /// Takes payload and FIN. True if an acknowledgement is due that may wait for the rest of the burst.
   [[nodiscard]] HEADRACE_HD bool take() {
     const std::uint64_t next = connection_.intervals.next();
     const std::uint64_t edge = connection_.edge();
@@ -56,7 +56,7 @@ class TcpPayload {
     return false;
   }
 
-  /// All bytes are accepted, and FIN with them. `duplicate` is reported where the answer is not FIN.
+  /// Finishes the stream: all bytes and the FIN are accepted. `duplicate` is reported unless the answer is a FIN.
   HEADRACE_HD static void finish(TcpWork& work, std::uint32_t i, const Interval& duplicate) {
     TcpConnection& connection = work.view.connections[i];
     connection.finished = true;
@@ -72,8 +72,8 @@ class TcpPayload {
   }
 
  private:
-  /// Accepts what is new and has space, and counts what kind of segment it was. Returns the first bytes of the segment
-  /// that had been accepted before and lie together, for the acknowledgement to report (RFC 2883 4).
+  /// Accepts new bytes that have space, and counts the kind of segment. Returns the first contiguous bytes of the
+  /// segment that had been accepted before, for the acknowledgement to report (RFC 2883 4).
   [[nodiscard]] HEADRACE_HD Interval accept_bytes() {
     Intervals& intervals = connection_.intervals;
     const auto next = static_cast<std::int64_t>(intervals.next());
@@ -115,10 +115,10 @@ class TcpPayload {
     if (beyond == headers_.payload_length && begin_ == 0) ++counters_.probes;
   }
 
-  /// Puts the interval of `offset` before the others that changed lately.
+  /// Puts the interval of `offset` first among those that changed recently.
   HEADRACE_HD void note_recent(std::uint64_t offset) {
     const std::uint32_t changed = connection_.intervals.find(offset);
-    if (changed == Intervals::kMax) return;  // it was an interval too many
+    if (changed == Intervals::kMax) return;  // there was no room for another interval
     std::uint64_t kept[TcpConnection::kRecentMax];
     std::uint32_t count = 0;
     kept[count++] = offset;
@@ -130,8 +130,8 @@ class TcpPayload {
     connection_.recent_count = static_cast<std::uint8_t>(count);
   }
 
-  /// A FIN ends the stream where it stands, unless bytes beyond are accepted or another FIN was first. It needs no
-  /// space, but all that is before it does.
+  /// A FIN ends the stream at its position, unless bytes beyond it are accepted or another FIN came first. The FIN
+  /// needs no space, but all bytes before it do.
   HEADRACE_HD void note_finish(std::uint64_t end, std::uint64_t edge) {
     if (connection_.finish_known || end > edge || end < connection_.intervals.highest()) return;
     connection_.finish_known = true;

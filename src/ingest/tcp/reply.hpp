@@ -12,13 +12,13 @@ namespace headrace::ingest {
 
 /// A packet to send, of the layer that the source delivers.
 struct Reply {
-  static constexpr std::uint32_t kBytesMax = kLinkBytesMax + 40 + 60;  ///< Behind the Ethernet header IPv6 and TCP.
+  static constexpr std::uint32_t kBytesMax = kLinkBytesMax + 40 + 60;  ///< Ethernet, IPv6 and TCP headers.
   std::uint16_t length = 0;
   std::byte bytes[kBytesMax];
 };
 static_assert(sizeof(Reply) == 128);
 
-/// What lies before the IP header of replies: the Ethernet header of a received packet with its addresses swapped.
+/// The bytes before the IP header of replies: the Ethernet header of a received packet with its addresses swapped.
 struct LinkHeader {
   std::byte bytes[kLinkBytesMax] = {};
   std::uint8_t length = 0;
@@ -34,7 +34,7 @@ struct LinkHeader {
   }
 };
 
-/// A TCP segment to be written. With its headers and options it must fit a Reply.
+/// A TCP segment to write. With its headers and options it must fit in a Reply.
 struct TcpReply {
   std::uint32_t sequence = 0;
   std::uint32_t acknowledgement = 0;
@@ -56,7 +56,7 @@ HEADRACE_HD inline std::uint32_t write_ip(std::byte* to, const Flow& flow, std::
     store_be16(to, 0x4500);
     store_be16(to + 2, 20 + length);
     store_be16(to + 4, 0);
-    store_be16(to + 6, 0x4000);  // not to be fragmented, so that its identification need not differ (RFC 6864)
+    store_be16(to + 6, 0x4000);  // don't fragment, so the identification need not be unique (RFC 6864)
     store_be16(to + 8, kHops << 8 | kTcp);
     store_be16(to + 10, 0);
     memcpy(to + 12, flow.local, 4);

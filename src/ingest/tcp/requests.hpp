@@ -8,7 +8,7 @@
 
 namespace headrace::ingest {
 
-/// Connections without a stream, by their flow and in lists by their state.
+/// Connections without a stream, found by flow and listed by state.
 class TcpRequests {
  public:
   HEADRACE_HD explicit TcpRequests(const TcpView& view) : view_(view), lists_(view.shared->requests) {}
@@ -17,14 +17,14 @@ class TcpRequests {
     return detail::find_in_chain(view_.requests, bucket(flow), flow);
   }
 
-  /// Those whose handshake is complete.
+  /// The number of connections whose handshake is complete.
   [[nodiscard]] HEADRACE_HD std::uint32_t complete_count() const {
     return lists_.waiting.count + lists_.invited.count + lists_.silent.count + lists_.refused.count +
            lists_.finished.count;
   }
 
-  /// A half-open one for `flow`. One too many makes the oldest of those that were
-  /// sent the most SYN+ACKs give way.
+  /// Adds a half-open connection for `flow`. If there are too many, one gives way: the oldest of those that were sent
+  /// the most SYN+ACKs.
   [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t add(const Flow& flow) {
     if (lists_.half_open_count >= view_.shared->config.half_open_max) give_up_half_open();
     const std::uint32_t i = lists_.unused.first;
@@ -44,7 +44,7 @@ class TcpRequests {
     if (lists_.half_open_count + complete_count() == 0) lists_.next_deadline = kNever;
   }
 
-  /// To the end of another list, or of a half-open one with another number of tries.
+  /// Moves a connection to the end of another state's list, or of the half-open list for another number of tries.
   [[gnu::noinline]] HEADRACE_HD void move(std::uint32_t i, RequestState state, std::uint64_t now,
                                           std::uint8_t tries = 0) {
     leave(i);
@@ -53,7 +53,7 @@ class TcpRequests {
     link(i, state);
   }
 
-  /// Before all that wait: it has waited before.
+  /// Moves a connection to the front of the waiting list, because it has waited before.
   [[gnu::noinline]] HEADRACE_HD void wait_first(std::uint32_t i, std::uint64_t now) {
     leave(i);
     view_.requests[i].since = now;

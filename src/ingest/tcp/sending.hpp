@@ -7,28 +7,28 @@
 
 namespace headrace::ingest::detail {
 
-/// What a connection sends besides acknowledgements: short answers, FIN, and all of it again until it is acknowledged
-/// (RFC 9293 3.8, RFC 6298). An answer is never longer than the window that a connection begins with (RFC 6928), so
-/// there is no other limit to it than the peer's; after a loss it is one segment, until something is acknowledged.
+/// Sends what a connection sends besides acknowledgements: short answers and FIN, and retransmits them until they are
+/// acknowledged (RFC 9293 3.8, RFC 6298). An answer never exceeds the initial window of a connection (RFC 6928), so
+/// only the peer's window limits it. After a loss, it sends one segment until something is acknowledged.
 class TcpSending {
  public:
   HEADRACE_HD TcpSending(TcpWork& work, std::uint32_t i) : work_(work), i_(i), connection_(work.view.connections[i]) {}
 
-  /// Sends what waits, as far as the peer's window and the output allow it, and FIN behind it where there is no more to
-  /// come. What it does not send now is left to an acknowledgement or to the timer.
+  /// Sends waiting bytes as far as the peer's window and the output allow, and FIN after them if the connection closes.
+  /// An acknowledgement or the timer sends the rest.
   HEADRACE_HD void send() {
     if (connection_.outgoing.waiting() > 0) send_bytes(false);
     if (connection_.closes && !connection_.fin_sent && connection_.outgoing.waiting() == 0) finish();
   }
 
-  /// There is nothing more to be said.
+  /// Closes this side: FIN follows the outgoing bytes.
   HEADRACE_HD void close() {
     connection_.closes = true;
     work_.table.move(i_, connection_.state);
     send();
   }
 
-  /// The time to retransmit, or to end. False where the connection is no more.
+  /// Handles an expired timer: retransmits, or ends the connection. False if that ended it.
   [[nodiscard]] HEADRACE_HD bool retry() {
     const TcpState state = connection_.state;
     if (state == TcpState::time_wait || state == TcpState::fin_wait_2) {
@@ -51,7 +51,7 @@ class TcpSending {
   }
 
  private:
-  /// `forced`: at least one byte, whatever the window: it may have opened without our having heard of it.
+  /// `forced`: sends at least one byte whatever the window, because the update that opened it may have been lost.
   HEADRACE_HD void send_bytes(bool forced) {
     TcpOutgoing& outgoing = connection_.outgoing;
     const std::uint32_t segment_max = TcpAnswers::payload_max(connection_);
@@ -76,7 +76,7 @@ class TcpSending {
     work_.answers.finish(connection_);
   }
 
-  /// A peer may keep its window closed for as long as it answers (RFC 9293 3.8.6.1).
+  /// True if the peer answered the last probe: it may keep its window closed while it does (RFC 9293 3.8.6.1).
   [[nodiscard]] HEADRACE_HD bool probe_was_answered() const {
     const std::uint64_t probed_at = connection_.act_at - work_.timeout(connection_);
     return connection_.outgoing.length > 0 && connection_.peer_window == 0 && connection_.heard_at >= probed_at;

@@ -11,13 +11,13 @@
 
 namespace headrace::ingest {
 
-/// The receiving end of TCP connections: which bytes of which packet are to be kept, and what is to be sent back. A
-/// short-lived object over lasting state: make one for each burst of packets, and call flush() at its end. One thread
-/// at a time, of the host or of a device; nothing it does allocates, waits or fails.
+/// The receiving end of TCP connections: it decides which bytes of which packet to keep and what to send back. This is
+/// a short-lived object over lasting state: make one for each burst of packets, and call flush() at the end of the
+/// burst. One thread at a time uses it, on the host or a device. It never allocates, waits or fails.
 ///
-/// It acknowledges what it has given out as pieces and nothing else, and gives out nothing beyond the limit of a
-/// stream: whoever sets the limit has a place for every byte below. Neither does it open a stream beyond the limit of
-/// their numbers: a connection without a stream waits, and nothing of it is acknowledged but its SYN.
+/// It acknowledges only bytes that it has given out as pieces, and gives out none beyond the limit of a stream: whoever
+/// sets the limit has space for every byte below it. Nor does it open a stream beyond the limit of stream numbers: a
+/// connection without a stream waits, and only its SYN is acknowledged.
 class TcpSequencer {
  public:
   /// @param ring  where ring offsets count from.
@@ -25,14 +25,14 @@ class TcpSequencer {
   HEADRACE_HD TcpSequencer(const TcpView& view, const std::byte* ring, Output& output, std::uint64_t now)
       : work_(view, output, now), ring_(ring) {}
 
-  /// A packet of layer ethernet or ip. One for which the output has no room is dropped, as if the network had.
+  /// Takes a packet of layer ethernet or ip. If the output has no room, drops it as the network would.
   HEADRACE_HD void receive(const Packet& packet, Layer layer) {
     Headers headers;
     const ParseResult parsed = parse_headers(ring_ + packet.ring_offset, packet, layer, headers);
     receive(packet, parsed, headers);
   }
 
-  /// The same for a packet whose headers were read before, by another thread perhaps.
+  /// The same for a packet whose headers have already been read, possibly by another thread.
   HEADRACE_HD void receive(const Packet& packet, ParseResult parsed, const Headers& headers) {
     TcpCounters& counters = work_.shared.counters;
     ++counters.packets;
@@ -50,16 +50,15 @@ class TcpSequencer {
     }
   }
 
-  /// Sends the acknowledgement that was put off to the end of the burst, and lets connections that wait use the places
-  /// of those that have ended.
+  /// Sends the acknowledgement deferred to the end of the burst, and gives places of ended streams to waiting ones.
   HEADRACE_HD void flush() {
     acknowledge_burst();
     detail::TcpHandshake(work_).invite();
   }
 
-  /// There is a place for every stream with a number below `limit`, which is never less than said before; numbers wrap.
-  /// Streams count from 0 in the order in which they are opened. Where places are made only when a stream needs one,
-  /// `expected` is what the limit can still become: so many connections are let send.
+  /// Says that every stream with a number below `limit` has a place. The limit never decreases; numbers wrap. Streams
+  /// count from 0 in the order in which they open. If places are made on demand, `expected` is what the limit can still
+  /// become; so many connections may send.
   HEADRACE_HD void set_streams_limit(std::uint32_t limit, std::uint32_t expected) {
     TcpShared& shared = work_.shared;
     if (serial_distance(limit, shared.streams_limit) > 0) shared.streams_limit = limit;
@@ -69,8 +68,8 @@ class TcpSequencer {
     detail::TcpHandshake(work_).take_places(serial_distance(shared.streams_expected, before));
   }
 
-  /// There is space for the bytes of `stream` below `limit`; never less than said before. Tells the peer if that opens
-  /// its window. Does nothing where the connection has gone on to another stream.
+  /// Says that there is space for the bytes of `stream` below `limit`, which never decreases. Tells the peer if that
+  /// opens its window. Does nothing if the connection now carries another stream.
   HEADRACE_HD void set_limit(std::uint32_t i, std::uint32_t stream, std::uint64_t limit) {
     TcpConnection* const connection = find_stream(i, stream);
     if (connection == nullptr || limit <= connection->limit) return;
@@ -86,9 +85,9 @@ class TcpSequencer {
     schedule(i);
   }
 
-  /// Takes `length` bytes to be sent to the peer: short answers, of which a connection keeps TcpOutgoing::kBytesMax
-  /// until they are acknowledged. False, and nothing taken, where they do not fit, after close(), and where the
-  /// connection has gone on to another stream. FIN is sent behind them.
+  /// Takes `length` bytes to send to the peer: short answers, of which a connection keeps up to TcpOutgoing::kBytesMax
+  /// until they are acknowledged. False, without taking any, if they do not fit, after close(), and if the connection
+  /// now carries another stream. FIN follows them.
   [[nodiscard]] HEADRACE_HD bool send(std::uint32_t i, std::uint32_t stream, const std::byte* bytes,
                                       std::uint32_t length) {
     TcpConnection* const connection = find_stream(i, stream);
@@ -98,7 +97,7 @@ class TcpSequencer {
     return true;
   }
 
-  /// Sends FIN: this side has nothing more to say. What the peer sends is still accepted.
+  /// Closes this side: sends FIN. The peer's bytes are still accepted.
   HEADRACE_HD void close(std::uint32_t i, std::uint32_t stream) {
     TcpConnection* const connection = find_stream(i, stream);
     if (connection == nullptr || connection->closes) return;
@@ -106,7 +105,7 @@ class TcpSequencer {
     schedule(i);
   }
 
-  /// Resets the connection. False, and nothing done, where the output has no room to say so.
+  /// Resets the connection. False, without doing anything, if the output has no room.
   HEADRACE_HD bool abort(std::uint32_t i, std::uint32_t stream) {
     const TcpConnection* const connection = find_stream(i, stream);
     if (connection == nullptr) return true;
@@ -116,9 +115,8 @@ class TcpSequencer {
     return true;
   }
 
-  /// Does what has become due: acknowledgements that were delayed, SYN and FIN once more, the end of connections. What
-  /// the output has no room for stays due. To be called when next_deadline() has come; before, it costs next to
-  /// nothing.
+  /// Does what has become due: sends delayed acknowledgements, retransmits, ends connections. What the output has no
+  /// room for stays due. Call it when next_deadline() has come; earlier calls cost next to nothing.
   HEADRACE_HD void tick() {
     TcpShared& shared = work_.shared;
     detail::TcpHandshake(work_).tick();
@@ -158,7 +156,7 @@ class TcpSequencer {
       }
       i = detail::TcpHandshake(work_).arrive(request, headers, bytes);
       if (i == kNoConnection) return;
-      if (due_ == i) due_ = kNoConnection;  // it was another's
+      if (due_ == i) due_ = kNoConnection;  // it meant another connection
     }
     const std::uint32_t of = packet.segment_bytes == 0 ? headers.payload_length : packet.segment_bytes;
     const std::uint32_t segments = of == 0 ? 0 : (headers.payload_length + of - 1) / of;
@@ -166,7 +164,7 @@ class TcpSequencer {
     const std::uint64_t sent = work_.shared.counters.acknowledgements;
     const bool due = arrival.arrive();
     if (work_.table.in_use(i)) detail::TcpSending(work_, i).send();
-    if (work_.shared.counters.acknowledgements != sent) due_ = kNoConnection;  // that said it all
+    if (work_.shared.counters.acknowledgements != sent) due_ = kNoConnection;  // already acknowledged
     if (!work_.table.in_use(i)) {
       due_ = kNoConnection;
       return;
@@ -176,7 +174,7 @@ class TcpSequencer {
     schedule(i);
   }
 
-  /// A SYN for a connection that only waits for its time to end (RFC 9293 3.10.7.4, RFC 6191).
+  /// True if a SYN may replace a connection in TIME-WAIT (RFC 9293 3.10.7.4, RFC 6191).
   [[nodiscard]] HEADRACE_HD static bool begins_anew(const TcpConnection& connection, const Headers& headers) {
     constexpr std::uint8_t kWhich = tcp_flag::kSyn | tcp_flag::kAck | tcp_flag::kRst | tcp_flag::kFin;
     if (connection.state != TcpState::time_wait || (headers.flags & kWhich) != tcp_flag::kSyn) return false;
@@ -187,7 +185,7 @@ class TcpSequencer {
     return serial_before(connection.next_sequence(), headers.sequence);
   }
 
-  /// A segment of no connection (RFC 9293 3.10.7.1, 3.10.7.2).
+  /// Handles a segment of no connection (RFC 9293 3.10.7.1, 3.10.7.2).
   HEADRACE_HD void listen(const std::byte* packet, const Headers& headers) {
     constexpr std::uint8_t kWhich = tcp_flag::kSyn | tcp_flag::kAck | tcp_flag::kRst | tcp_flag::kFin;
     const TcpConfig& config = work_.shared.config;
@@ -209,9 +207,9 @@ class TcpSequencer {
     work_.answers.reset(headers, link);
   }
 
-  /// Neither end may be a group, and they must differ (RFC 9293 3.9.2.3; RFC 1122 3.2.1.3).
+  /// True if neither end is a group or unspecified, and the ends differ (RFC 9293 3.9.2.3; RFC 1122 3.2.1.3).
   [[nodiscard]] HEADRACE_HD static bool is_unicast(const Flow& flow) {
-    const auto first = [&](const std::uint32_t (&address)[4]) { return address[0] & 0xFF; };  // as it lies in memory
+    const auto first = [&](const std::uint32_t (&address)[4]) { return address[0] & 0xFF; };  // in memory order
     const bool v4 = flow.version == 4;
     const auto group = [&](const std::uint32_t (&address)[4]) {
       return v4 ? first(address) >= 224 : first(address) == 255;
@@ -238,19 +236,19 @@ class TcpSequencer {
     work_.shared.next_deadline = lesser(work_.shared.next_deadline, deadline);
   }
 
-  /// There is no space for what the peer would send next.
+  /// True if there is no space for the byte that the peer would send next.
   [[nodiscard]] HEADRACE_HD static bool is_closed(const TcpConnection& connection) {
     return connection.receives() && connection.intervals.next() >= connection.limit;
   }
 
-  /// When an open connection has been silent for too long. One whose window is closed may be.
+  /// When an open connection has been silent for too long. A connection whose window is closed may be silent.
   [[nodiscard]] HEADRACE_HD std::uint64_t idle_end(const TcpConnection& connection) const {
     const std::uint64_t idle_max = work_.shared.config.idle_max;
     const bool open = connection.receives() || connection.state == TcpState::close_wait;
     return open && idle_max != 0 && !is_closed(connection) ? connection.heard_at + idle_max : kNever;
   }
 
-  /// What is due of one connection.
+  /// Does what is due for one connection.
   HEADRACE_HD void act(std::uint32_t i) {
     TcpConnection& connection = work_.view.connections[i];
     if (connection.acknowledge_at <= work_.now) work_.answers.acknowledge(connection, {0, 0});

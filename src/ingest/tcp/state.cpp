@@ -31,7 +31,7 @@ struct Layout {
   std::uint32_t request_bucket_count;
 };
 
-/// Every connection of the backlog has a place, however many are half-open.
+/// The number of requests: every connection of the backlog has a place, however many are half-open.
 std::uint32_t requests_of(const TcpConfig& config) { return config.half_open_max + config.backlog; }
 
 Layout layout_of(std::uint32_t connections, const TcpConfig& config) {
@@ -87,7 +87,7 @@ TcpView tcp_view(void* memory, std::uint32_t connections, const TcpConfig& confi
 
 namespace {
 
-/// `count` entries that are unused, each in the list of such.
+/// Makes `count` unused entries, all in the list of unused ones.
 template <class Entry>
 void make_unused(Entry* entries, std::uint32_t count, TcpList& unused) {
   unused = {0, count - 1, count};

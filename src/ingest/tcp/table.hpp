@@ -8,7 +8,7 @@
 
 namespace headrace::ingest {
 
-/// Connections with streams by their flow, in lists by age. Every connection is in one list.
+/// Connections with streams, found by flow and listed by age. Every connection is in one list.
 class TcpTable {
  public:
   HEADRACE_HD explicit TcpTable(const TcpView& view) : view_(view) {}
@@ -20,16 +20,15 @@ class TcpTable {
     return i;
   }
 
-  /// The connection that add() removes: where none is unused, the oldest that waits for its time to end, else the
-  /// oldest that only lacks the peer's last acknowledgement. kNoConnection: none.
+  /// The connection that add() removes if none is unused: the oldest in TIME-WAIT, else the oldest that only lacks the
+  /// peer's last acknowledgement. kNoConnection: none.
   [[nodiscard]] HEADRACE_HD std::uint32_t next_to_give_way() const {
     const TcpShared& shared = *view_.shared;
     if (shared.unused.count != 0) return kNoConnection;
     return shared.time_wait.count != 0 ? shared.time_wait.first : shared.leaving.first;
   }
 
-  /// A connection of what was agreed, as established. There must be one that is unused or gives way:
-  /// TcpShared::places().
+  /// Adds an established connection with the agreed parameters. Requires: TcpShared::places().
   [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t add(const TcpAgreement& agreement) {
     TcpShared& shared = *view_.shared;
     if (const std::uint32_t old = next_to_give_way(); old != kNoConnection) remove(old);
@@ -52,7 +51,7 @@ class TcpTable {
     detail::append(view_.connections, view_.shared->unused, i);
   }
 
-  /// Changes the state, and the list with it: also where the connection has finished, or closes, since.
+  /// Changes the state, and moves the connection to the right list. Also call it after `finished` or `closes` changed.
   [[gnu::noinline]] HEADRACE_HD void move(std::uint32_t i, TcpState state) {
     TcpConnection& connection = view_.connections[i];
     TcpList& from = list_of(connection);

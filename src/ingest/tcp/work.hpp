@@ -10,12 +10,12 @@
 
 namespace headrace::ingest::detail {
 
-/// What all parts of a TcpSequencer work with.
+/// The context that all parts of a TcpSequencer share.
 struct TcpWork {
   HEADRACE_HD TcpWork(const TcpView& all, Output& to, std::uint64_t time)
       : view(all), shared(*all.shared), output(to), now(time), table(all), requests(all), answers(all, to, time) {}
 
-  /// The end of a connection, told to the caller.
+  /// Ends a connection and tells the caller.
   HEADRACE_HD void end(std::uint32_t i, StreamEvent why) {
     tell(i, why);
     table.remove(i);
@@ -23,7 +23,7 @@ struct TcpWork {
 
   HEADRACE_HD void tell(std::uint32_t i, StreamEvent what) {
     const TcpConnection& connection = view.connections[i];
-    // There is room: has_room().
+    // There is room, because has_room() was checked.
     (void)output.add(Event{connection.intervals.next(), connection.stream, i, what, connection.flow});
     TcpCounters& counters = shared.counters;
     if (what == StreamEvent::opened) ++counters.opened;

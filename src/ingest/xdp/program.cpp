@@ -19,14 +19,13 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr const char* kProgramRights = "CAP_NET_ADMIN, and CAP_BPF";
+constexpr const char* kProgramRights = "CAP_NET_ADMIN and CAP_BPF";
 constexpr std::uint32_t kWithFragments = 1U << 5;  ///< BPF_F_XDP_HAS_FRAGS of Linux 5.18.
 
-/// An operation's code: its class, what it does, and what with.
+/// The code of an operation: its class, its operation and its operand kind.
 constexpr int operation(int kind, int what, int with) { return kind | what | with; }
 
-/// A program, instruction by instruction. Small enough to be written here: a compiler for BPF, and a file beside the
-/// library, would be needed otherwise.
+/// Assembles a BPF program. The program is small enough to write here, which saves a BPF compiler and an object file.
 class Assembler {
  public:
   void load(int size, std::uint8_t to, std::uint8_t from, std::int16_t offset) {
@@ -36,20 +35,20 @@ class Assembler {
   void set(std::uint8_t to, std::int32_t value) { add(operation(BPF_ALU64, BPF_MOV, BPF_K), to, 0, 0, value); }
   void increase(std::uint8_t to, std::int32_t by) { add(operation(BPF_ALU64, BPF_ADD, BPF_K), to, 0, 0, by); }
   void mask(std::uint8_t to, std::int32_t bits) { add(operation(BPF_ALU64, BPF_AND, BPF_K), to, 0, 0, bits); }
-  /// A table's descriptor, which takes two instructions.
+  /// Loads a map's descriptor, which takes two instructions.
   void load_table(std::uint8_t to, int descriptor) {
     add(operation(BPF_LD, BPF_DW, BPF_IMM), to, BPF_PSEUDO_MAP_FD, 0, descriptor);
     add(0, 0, 0, 0, 0);
   }
   void call(int function) { add(BPF_JMP | BPF_CALL, 0, 0, 0, function); }
   void leave() { add(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
-  /// Leaves the packet to the kernel when `to` is above `from`, or is not `value` (32 bits).
+  /// Leaves the packet to the kernel if `to` is above `from`, or is not `value` (32 bits).
   void pass_if_above(std::uint8_t to, std::uint8_t from) { jump(operation(BPF_JMP, BPF_JGT, BPF_X), to, from, 0); }
   void pass_unless(std::uint8_t to, std::uint32_t value) {
     jump(operation(BPF_JMP32, BPF_JNE, BPF_K), to, 0, static_cast<std::int32_t>(value));
   }
 
-  /// Ends the program with what jumps lead to; the kernel refuses instructions that nothing leads to.
+  /// Ends the program with the target of the jumps, if there are any: the kernel refuses unreachable instructions.
   [[nodiscard]] const std::vector<bpf_insn>& finish() {
     if (jumps_.empty()) return code_;
     for (const std::size_t at : jumps_) code_[at].off = static_cast<std::int16_t>(code_.size() - at - 1);
@@ -77,8 +76,8 @@ class Assembler {
   std::vector<std::size_t> jumps_;
 };
 
-/// Packets that fit the filter go to the socket of their queue; those of a queue without one, and all others, to the
-/// kernel. IPv4 headers with options are not looked into for a port.
+/// Sends packets that match the filter to the socket of their queue. Packets of a queue without a socket, and all
+/// others, go to the kernel. With a port, packets with IPv4 options do not match.
 std::vector<bpf_insn> assemble(const XdpFilter& filter, int sockets) {
   constexpr std::int16_t kEthertype = 12;
   constexpr std::int16_t kVersion = 14;
@@ -125,14 +124,14 @@ std::vector<bpf_insn> assemble(const XdpFilter& filter, int sockets) {
 
 XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
     : sockets_(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "headrace_queues", sizeof(int), sizeof(int), queue_end, nullptr)) {
-  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kProgramRights, errno);
+  if (!sockets_.valid()) throw_rights("creating the socket map of an XDP program", kProgramRights, errno);
   const std::vector<bpf_insn> code = assemble(filter, sockets_.get());
   LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_XDP, .prog_flags = kWithFragments);
   const auto load = [&] {
     return bpf_prog_load(BPF_PROG_TYPE_XDP, "headrace", "GPL", code.data(), code.size(), &options);
   };
   int loaded = load();
-  if (loaded == -EINVAL) {  // a kernel that has no packets in parts
+  if (loaded == -EINVAL) {  // the kernel does not support multi-buffer packets
     options.prog_flags = 0;
     loaded = load();
   }
@@ -141,7 +140,8 @@ XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
 }
 
 void XdpProgram::set_socket(std::uint32_t queue, int socket) const {
-  if (bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) != 0) throw_errno("steering packets to a socket");
+  if (bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) != 0)
+    throw_errno("adding a socket to the map of an XDP program");
 }
 
 void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
@@ -153,10 +153,11 @@ void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
   const bool other_way = options.hook == XdpHook::automatic && attached != -EBUSY && attached != -EPERM;
   if (attached < 0 && other_way) attached = attach_at(XDP_FLAGS_SKB_MODE);
   if (attached == -EBUSY || attached == -EEXIST) {
-    throw SystemError(Errc::system, options.interface + " has another XDP program already", -attached);
+    throw SystemError(Errc::system, options.interface + " already has another XDP program", -attached);
   }
   if (attached == -EOPNOTSUPP) {
-    throw SystemError(Errc::not_supported, "the driver of " + options.interface + " has no XDP of its own: use generic",
+    throw SystemError(Errc::not_supported,
+                      "the driver of " + options.interface + " does not support native XDP; use generic XDP",
                       -attached);
   }
   if (attached < 0) throw_rights("attaching an XDP program to " + options.interface, kProgramRights, -attached);

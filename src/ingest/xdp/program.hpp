@@ -8,17 +8,16 @@
 
 namespace headrace::ingest {
 
-/// Which packets are steered to the sockets.
+/// Which packets go to the sockets.
 struct XdpFilter {
   std::optional<std::uint32_t> address;  ///< IPv4, in the machine's byte order.
-  std::uint16_t udp_port = 0;            ///< 0: any, and any protocol.
+  std::uint16_t udp_port = 0;            ///< 0: any port and protocol.
 };
 
-/// The program at an interface's hook and the table by which it finds the socket of a queue. It is taken off when this
-/// goes.
+/// The program at an interface's hook, and the map in which it finds the socket of a queue. The destructor detaches it.
 class XdpProgram {
  public:
-  /// Loads it; attach() puts it to work. Throws SystemError.
+  /// Loads the program; attach() activates it. Throws SystemError.
   XdpProgram(const XdpFilter& filter, std::uint32_t queue_end);
 
   void set_socket(std::uint32_t queue, int socket) const;

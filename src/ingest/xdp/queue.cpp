@@ -19,7 +19,7 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::uint16_t kPartsFlag = 1U << 4;  ///< XDP_USE_SG of Linux 6.6.
-constexpr std::uint32_t kContinues = 1U << 0;  ///< XDP_PKT_CONTD of the same.
+constexpr std::uint32_t kContinues = 1U << 0;  ///< XDP_PKT_CONTD of Linux 6.6.
 constexpr std::uint32_t kSendFrames = 256;
 constexpr Duration kLetGo = std::chrono::seconds(2);
 constexpr const char* kQueueRights = "CAP_NET_RAW, and locked memory (ulimit -l) or CAP_IPC_LOCK";
@@ -39,9 +39,10 @@ XdpQueue::XdpQueue(const XdpOptions& options, std::uint32_t queue, bool sends) {
                                .frame_headroom = 0,
                                .flags = 0};
   const int result = xsk_umem__create(&memory_, frames_.data(), bytes, &fill_, &completion_, &config);
-  if (result == -EAFNOSUPPORT) throw SystemError(Errc::not_supported, "this kernel has no AF_XDP", EAFNOSUPPORT);
+  if (result == -EAFNOSUPPORT)
+    throw SystemError(Errc::not_supported, "this kernel does not support AF_XDP", EAFNOSUPPORT);
   if (result != 0) {
-    throw_rights("making an AF_XDP socket", kQueueRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
+    throw_rights("creating an AF_XDP socket", kQueueRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
   }
   try {
     open_socket(options, queue, sends);
@@ -68,11 +69,11 @@ void XdpQueue::open_socket(const XdpOptions& options, std::uint32_t queue, bool 
                               sends ? &transmit_ : nullptr, &config);
   };
   int result = create();
-  if (result == -EINVAL) {  // a kernel that has no packets in parts
+  if (result == -EINVAL) {  // the kernel does not support multi-buffer packets
     config.bind_flags = XDP_COPY | XDP_USE_NEED_WAKEUP;
     result = create();
   }
-  // The kernel lets go of a queue some time after its socket was closed.
+  // The kernel frees a queue some time after its socket was closed.
   const Time give_up = SteadyClock::now() + kLetGo;
   while (result == -EBUSY && SteadyClock::now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -80,13 +81,13 @@ void XdpQueue::open_socket(const XdpOptions& options, std::uint32_t queue, bool 
   }
   if (result == 0) return;
   const auto doing = fmt::format("binding an AF_XDP socket to queue {} of {}", queue, options.interface);
-  if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket has it", EBUSY);
+  if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket is bound to that queue", EBUSY);
   throw_rights(doing, kQueueRights, -result);
 }
 
 void XdpQueue::fill(std::uint64_t frame) noexcept {
   std::uint32_t index = 0;
-  // There is always room: the ring is as large as there are frames.
+  // There is always room, because the ring has a place for every frame.
   if (xsk_ring_prod__reserve(&fill_, 1, &index) != 1) return;
   *xsk_ring_prod__fill_addr(&fill_, index) = frame;
   xsk_ring_prod__submit(&fill_, 1);
@@ -124,7 +125,7 @@ void XdpQueue::collect_sent() noexcept {
   const std::uint32_t back = xsk_ring_cons__peek(&completion_, kSendFrames, &index);
   if (back == 0) return;
   xsk_ring_cons__release(&completion_, back);
-  send_back_ += back;  // they come back in the order in which they went
+  send_back_ += back;  // they come back in the order in which they were sent
 }
 
 Status XdpQueue::send(std::span<const std::byte> packet) noexcept {
@@ -140,7 +141,7 @@ Status XdpQueue::send(std::span<const std::byte> packet) noexcept {
   ++send_next_;
   while (::sendto(socket(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0) {
     if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EBUSY || errno == ENOBUFS) break;  // goes with the next one
+    if (errno == EAGAIN || errno == EBUSY || errno == ENOBUFS) break;  // the next send() wakes the kernel for it
     return Error{Errc::system, errno};
   }
   return {};

@@ -27,12 +27,12 @@ class XdpQueue {
   [[nodiscard]] int socket() const noexcept { return xsk_socket__fd(socket_); }
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
-  /// A packet that was copied out.
+  /// The result of copying a packet.
   struct Copied {
-    std::size_t length = 0;  ///< 0: there is none.
-    bool cut = false;        ///< It was longer than what it was copied to.
+    std::size_t length = 0;  ///< 0: there is no packet.
+    bool cut = false;        ///< The packet was longer than the target.
   };
-  /// Copies the next packet, all its parts, and gives its frames back to the kernel.
+  /// Copies all parts of the next packet and returns its frames to the kernel.
   [[nodiscard]] Copied take(std::span<std::byte> to) noexcept;
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept;
 
@@ -48,8 +48,8 @@ class XdpQueue {
   xsk_ring_prod transmit_{};
   xsk_umem* memory_ = nullptr;
   xsk_socket* socket_ = nullptr;
-  std::uint64_t send_next_ = 0;   ///< Frames sent and on their way back, in order.
-  std::uint64_t send_back_ = 0;   ///< How many of these have come back.
+  std::uint64_t send_next_ = 0;   ///< Number of frames sent so far.
+  std::uint64_t send_back_ = 0;   ///< How many of them have come back.
   std::uint64_t first_send_ = 0;  ///< Address of the first frame for sending.
 };
 

@@ -29,10 +29,10 @@ namespace {
 
 constexpr std::uint32_t kFramesMost = 1U << 20;
 
-/// How many receive queues an interface has; 1 where its driver does not say.
+/// The number of receive queues of an interface; 1 if its driver does not report it.
 std::uint32_t count_queues(const std::string& interface) {
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!control.valid()) throw_errno("asking for the queues of " + interface);
+  if (!control.valid()) throw_errno("reading the number of queues of " + interface);
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
   ifreq request{};
@@ -47,22 +47,23 @@ XdpFilter filter_of(const XdpOptions& options) {
   if (!options.address.empty()) {
     const SocketAddress address = parse_address(options.address, 0);
     if (address.family() != AF_INET)
-      throw UsageError(options.address + " is no IPv4 address: IPv6 comes by a TUN device, without an interface");
+      throw UsageError(options.address +
+                       " is not an IPv4 address; receive IPv6 through a TUN device, without an interface");
     filter.address = ntohl(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr);
   }
   return filter;
 }
 
-/// Past the last queue to be used.
+/// One past the last queue to use.
 std::uint32_t queue_end(const XdpOptions& options) {
   if (!is_power_of_two(options.frames) || options.frames > kFramesMost) {
-    throw UsageError(
-        fmt::format("frames of an AF_XDP socket are a power of two up to {}, not {}", kFramesMost, options.frames));
+    throw UsageError(fmt::format("the number of frames of an AF_XDP socket must be a power of two up to {}, not {}",
+                                 kFramesMost, options.frames));
   }
   const std::uint32_t all = count_queues(options.interface);
   if (options.first_queue >= all || options.queue_count > all - options.first_queue) {
-    throw UsageError(fmt::format("{} has {} receive queues: not {} from {} on", options.interface, all,
-                                 options.queue_count, options.first_queue));
+    throw UsageError(fmt::format("{} has {} receive queues, so it cannot provide {} starting at queue {}",
+                                 options.interface, all, options.queue_count, options.first_queue));
   }
   return options.queue_count == 0 ? all : options.first_queue + options.queue_count;
 }
@@ -121,7 +122,7 @@ class Xdp final : public SlotSource<> {
   }
 
  private:
-  /// The error of an interface that went down or away, once; else 0. A poll does not tell.
+  /// The error of an interface that went down or was deleted, once; else 0. poll() does not report it.
   [[nodiscard]] int socket_error() const noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;
@@ -129,7 +130,7 @@ class Xdp final : public SlotSource<> {
     return error;
   }
 
-  /// What is there now: a burst begins with another queue than the one before, so that none is starved.
+  /// Takes packets that are there now. Each burst begins with another queue, so that none is starved.
   [[nodiscard]] std::size_t take(std::span<Packet> packets) noexcept {
     const auto now = static_cast<std::uint64_t>(SteadyClock::now().count());
     std::size_t count = 0;
@@ -165,7 +166,7 @@ class Xdp final : public SlotSource<> {
 }  // namespace
 
 std::unique_ptr<Source> open_xdp(Ring& ring, const XdpOptions& options) {
-  // Both libraries write to stderr otherwise; what went wrong is in the exception.
+  // Otherwise both libraries write to stderr. The exception says what went wrong.
   libbpf_set_print(nullptr);
   libxdp_set_print(nullptr);
   return std::make_unique<Xdp>(ring, options);

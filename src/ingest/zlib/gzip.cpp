@@ -49,9 +49,9 @@ class Gzip final : public Unpacker {
     between_ = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     const bool going_on = result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
-    if (!going_on && step.made == 0) {  // else what was made comes first: the next call says so again
+    if (!going_on && step.made == 0) {  // else the output comes first, and the next call reports it
       throw DataError(fmt::format("{}: the gzip data is damaged at byte {}: {}", name_, packed_,
-                                  stream_.msg != nullptr ? stream_.msg : "no gzip data"));
+                                  stream_.msg != nullptr ? stream_.msg : "not gzip data"));
     }
     return step;
   }
@@ -60,7 +60,7 @@ class Gzip final : public Unpacker {
   std::string name_;
   z_stream stream_{};
   std::uint64_t packed_ = 0;
-  bool between_ = false;  ///< Between members: the last has ended.
+  bool between_ = false;  ///< Between members: the last one has ended.
 };
 
 }  // namespace

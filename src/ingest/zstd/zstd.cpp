@@ -31,7 +31,7 @@ class Zstd final : public Unpacker {
     packed_ += in.pos;
     if (::ZSTD_isError(result) != 0) {
       failed_ = result;
-      if (out.pos == 0) fail();  // else what was made comes first
+      if (out.pos == 0) fail();  // else the output comes first
     }
     complete_ = result == 0;
     return {in.pos, out.pos};
@@ -46,7 +46,7 @@ class Zstd final : public Unpacker {
   std::string name_;
   ZSTD_DStream* stream_;
   std::uint64_t packed_ = 0;
-  std::size_t failed_ = 0;  ///< What was wrong; 0: nothing.
+  std::size_t failed_ = 0;  ///< The error; 0: none.
   bool complete_ = false;
 };
 

@@ -6,19 +6,19 @@
 
 namespace headrace::ingest {
 
-/// What becomes of the items of a stream on their way into a frame.
+/// How the items of a stream are converted on their way into a frame.
 enum class Conversion : std::uint8_t {
   none,   ///< Bytes stay as they are.
-  swap2,  ///< Items of 2, 4 or 8 bytes with their bytes in the other order.
+  swap2,  ///< Reverses the bytes of each item of 2 bytes (swap4: 4 bytes, swap8: 8 bytes).
   swap4,
   swap8,
   int8_to_float,   ///< Each item becomes a float of the same value.
-  int16_to_float,  ///< Little-endian.
+  int16_to_float,  ///< The items are little-endian.
   int16_big_endian_to_float
 };
 
 [[nodiscard]] std::string_view to_string(Conversion conversion) noexcept;
-/// Throws UsageError that lists the conversions.
+/// The conversion of that name. Throws UsageError that lists the conversions if there is none.
 [[nodiscard]] Conversion parse_conversion(std::string_view text);
 
 /// Bytes of an item in the stream.
@@ -32,13 +32,13 @@ enum class Conversion : std::uint8_t {
   }
 }
 
-/// True where items become floats.
+/// True if items become floats.
 [[nodiscard]] constexpr bool to_float(Conversion conversion) noexcept {
   return conversion == Conversion::int8_to_float || conversion == Conversion::int16_to_float ||
          conversion == Conversion::int16_big_endian_to_float;
 }
 
-/// Bytes in a frame that so many bytes of the stream, whole items, become.
+/// Bytes in a frame that `bytes` bytes of the stream, which are whole items, take after conversion.
 [[nodiscard]] constexpr std::size_t converted_bytes(Conversion conversion, std::size_t bytes) noexcept {
   return to_float(conversion) ? bytes / item_bytes(conversion) * sizeof(float) : bytes;
 }

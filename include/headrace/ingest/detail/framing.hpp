@@ -7,7 +7,7 @@
 #include "headrace/ingest/detail/piece.hpp"
 #include "headrace/ingest/detail/wire.hpp"
 
-/// How a stream of bytes is cut.
+/// How a stream of bytes is cut into frames and messages.
 namespace headrace::ingest {
 
 /// Frames of one size, one after the other from the stream's first byte.
@@ -33,47 +33,47 @@ struct FixedFrames {
   }
 };
 
-/// How messages say their length.
+/// The length prefix of messages.
 struct LengthPrefix {
   std::uint32_t offset = 0;          ///< Where the length field begins, from the message's first byte.
-  std::uint32_t width = 4;           ///< Bytes of it, 1 to 8.
+  std::uint32_t width = 4;           ///< Bytes of the length field, 1 to 8.
   std::uint32_t header_bytes = 4;    ///< Bytes before the body; offset + width or more, at most kHeaderMax.
   bool big_endian = true;            ///< The most significant byte first.
-  bool counts_header = false;        ///< The length is that of header and body.
+  bool counts_header = false;        ///< The length counts the header, too.
   std::uint64_t body_max = 1 << 30;  ///< A longer body is an error.
 
   static constexpr std::uint32_t kHeaderMax = 64;
 };
 
-/// Throws UsageError that says what does not fit.
+/// Throws UsageError that names the value out of range.
 void check(const LengthPrefix& prefix);
 
-/// One message of a stream: header and body lie beside each other.
+/// One message of a stream: a header, directly followed by a body.
 struct Message {
   std::uint64_t begin = 0;  ///< Where its header begins in the stream.
-  std::uint64_t body = 0;   ///< Where its first byte behind the header lies.
+  std::uint64_t body = 0;   ///< Where its body begins in the stream.
   std::uint64_t body_bytes = 0;
 };
 
-/// Cuts a stream into messages that say their length. It is given the stream's bytes in order, in parts of any size; of
-/// bodies it touches nothing. Requires: check(prefix) has passed.
+/// Cuts a stream into messages with a length prefix. The caller passes the stream's bytes in order, in parts of any
+/// size; bodies are not read. Requires: check(prefix) has passed.
 class MessageFraming {
  public:
   HEADRACE_HD explicit MessageFraming(const LengthPrefix& prefix) : prefix_(prefix) {}
 
-  /// Where the next part is to begin. Bytes below may be left out: they belong to the body before.
+  /// Where the next part must begin in the stream. Bytes below it belong to the previous body and may be skipped.
   [[nodiscard]] HEADRACE_HD std::uint64_t wanted() const { return begin_ + header_filled_; }
-  /// True once a message was longer than body_max, or its length shorter than the header that it counts. Nothing comes
-  /// any more: where the next message begins is not known.
+  /// True once a message was longer than body_max, or gave a length that counts the header and is shorter. No message
+  /// follows, because the beginning of the next one is not known.
   [[nodiscard]] HEADRACE_HD bool failed() const { return failed_; }
-  /// Where the message begins that failed() is about, or the next one.
+  /// Where the message that failed, or else the next message, begins in the stream.
   [[nodiscard]] HEADRACE_HD std::uint64_t begin() const { return begin_; }
-  /// The length that it gave.
+  /// The length that the failed message gave.
   [[nodiscard]] HEADRACE_HD std::uint64_t failed_length() const { return failed_length_; }
 
-  /// Reads on in the part of the stream that lies at `bytes`, `length` of them from `offset` on. True where `message`
-  /// has got the next message, whose header ended in this part: to be called with the same part until it is false.
-  /// Requires: offset <= wanted(); a part that ends before it changes nothing.
+  /// Reads a part of the stream: `length` bytes at `bytes`, from stream offset `offset` on. Returns true and sets
+  /// `message` if the next message's header ends in this part; call it with the same part until it returns false.
+  /// Requires: offset <= wanted(). A part that ends before wanted() changes nothing.
   [[nodiscard]] HEADRACE_HD bool next(const std::byte* bytes, std::uint64_t offset, std::uint64_t length,
                                       Message& message) {
     while (!failed_ && wanted() - offset < length && header_filled_ < prefix_.header_bytes) {

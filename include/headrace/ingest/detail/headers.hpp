@@ -5,16 +5,16 @@
 
 #include "headrace/device/group.hpp"
 
-/// What the headers of a packet say.
+/// The contents of a packet's headers.
 namespace headrace::ingest {
 
-/// VLAN tags that a packet may have: one of a customer, and two of providers.
+/// Most VLAN tags that a packet may have: one of a customer and two of providers.
 inline constexpr std::uint32_t kVlanTagsMax = 3;
-/// The longest Ethernet header: two addresses and the type, and four bytes for each tag.
+/// The longest Ethernet header: two addresses, the type, and four bytes for each tag.
 inline constexpr std::uint32_t kLinkBytesMax = 14 + 4 * kVlanTagsMax;
 
-/// The two ends of a conversation as this side sees it: `local` is where a received packet goes to. Addresses are as
-/// they lie in the packet; one of IPv4 is in the first word.
+/// The two ends of a conversation as this side sees it: `local` is the destination of a received packet. Addresses have
+/// the packet's byte order; an IPv4 address is in the first word.
 struct Flow {
   std::uint32_t remote[4] = {0, 0, 0, 0};
   std::uint32_t local[4] = {0, 0, 0, 0};
@@ -48,11 +48,11 @@ inline constexpr std::uint8_t kPsh = 0x08;
 inline constexpr std::uint8_t kAck = 0x10;
 }  // namespace tcp_flag
 
-/// The options of a TCP header that matter here (RFC 9293 3.2, 7323, 2018, 2385, 5925).
+/// The options of a TCP header that Headrace uses (RFC 9293 3.2, 7323, 2018, 2385, 5925).
 struct TcpOptions {
-  std::uint32_t timestamp = 0;  ///< TSval; with timestamp_echo valid where has_timestamps.
+  std::uint32_t timestamp = 0;  ///< TSval; it and timestamp_echo are valid if has_timestamps.
   std::uint32_t timestamp_echo = 0;
-  std::uint16_t mss = 0;  ///< 0: not said.
+  std::uint16_t mss = 0;  ///< 0: absent.
   std::uint8_t window_scale = 0;
   bool has_window_scale = false;
   bool has_timestamps = false;
@@ -65,7 +65,7 @@ struct Headers {
   Flow flow;
   std::uint32_t payload_offset = 0;
   std::uint32_t payload_length = 0;
-  std::uint32_t sequence = 0;  ///< From here on of TCP only.
+  std::uint32_t sequence = 0;  ///< TCP only, as are acknowledgement, options, window and flags.
   std::uint32_t acknowledgement = 0;
   TcpOptions options;
   std::uint16_t window = 0;
@@ -74,12 +74,12 @@ struct Headers {
   std::uint8_t link_length = 0;  ///< Bytes of the Ethernet header with its VLAN tags, kLinkBytesMax at most; 0: none.
 };
 
-/// What became of a packet: `ok`, or the reason why it was refused. Parsing gives the reasons up to `udp_checksum`;
-/// those behind it come from whoever takes the payload. Counters have a place for each: see to_string().
+/// The result for a packet: `ok`, or the reason why it was refused. Parsing gives the reasons up to `udp_checksum`; the
+/// user of the payload gives those after it. Counters have an entry for each: see to_string().
 enum class ParseResult : std::uint8_t {
   ok,
   truncated,     ///< It ends before its headers, or before the length that they give.
-  snapped,       ///< Only its beginning is there: the capture or the slot of the ring was too short.
+  snapped,       ///< Only its beginning is present: the capture or the ring's slot was too short.
   malformed,     ///< Its lengths contradict each other.
   arp,           ///< It carries ARP, not IP.
   not_ip,        ///< Neither IPv4 nor IPv6.
@@ -91,12 +91,12 @@ enum class ParseResult : std::uint8_t {
   ip_checksum,   ///< The checksum of the IPv4 header is wrong.
   tcp_checksum,  ///< The checksum of TCP is wrong.
   udp_checksum,  ///< The checksum of UDP is wrong, or absent over IPv6.
-  not_udp,       ///< TCP, where datagrams are received.
+  not_udp,       ///< TCP, while datagrams are received.
   other_port,    ///< A datagram to another port.
   other_sender,  ///< A datagram from a sender that the filter leaves out.
   no_number,     ///< A datagram that ends before its number or its header does.
-  too_long,      ///< A datagram with more payload than its place has bytes.
-  no_place,      ///< A datagram whose part is no multiple of the payload, or lies behind its group.
+  too_long,      ///< A datagram with more payload than fits in its place.
+  no_place,      ///< A datagram whose part is not a multiple of the payload, or lies beyond its group.
   too_many,      ///< A datagram of a sender for whose stream there is no place or no memory.
 };
 inline constexpr std::uint32_t kParseResults = 21;

@@ -13,7 +13,7 @@
 
 namespace headrace::ingest {
 
-/// Keeps a frame's buffer from being filled anew: once the frame has been taken, it goes back to its ring with this.
+/// Keeps a frame's buffer from being filled again. Its destructor releases the frame if that has been taken.
 class FrameLease {
  public:
   FrameLease(std::shared_ptr<FrameRing> ring, std::uint64_t number) noexcept
@@ -21,7 +21,7 @@ class FrameLease {
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() {
-    // In a forked child the parent's receiver may hold the lock of the ring.
+    // In a forked child, a thread that exists only in the parent may hold the ring's lock.
     if (ring_ && !birth_.inherited()) static_cast<void>(ring_->release(number_));
   }
 
@@ -33,18 +33,18 @@ class FrameLease {
   std::uint64_t number_;
 };
 
-/// A frame that has been taken, or a part of one that is being filled. The buffer goes back to its ring with the last
-/// of those that are of the same frame.
+/// A frame that has been taken, or a part of one that is being filled. The buffer goes back to its ring when the last
+/// HeldFrame of the frame is destroyed.
 class HeldFrame {
  public:
   HeldFrame(std::shared_ptr<FrameRing> ring, const Frame& frame)
       : HeldFrame(std::make_shared<const FrameLease>(std::move(ring), frame.number), frame) {}
-  /// @param missing  which bytes of the stream in it never came and are zeros.
+  /// @param missing  the bytes of the stream in it that never came and are zeros.
   HeldFrame(std::shared_ptr<const FrameLease> lease, const Frame& frame, std::vector<Interval> missing = {}) noexcept
       : lease_(std::move(lease)), frame_(frame), missing_(std::move(missing)) {}
 
   [[nodiscard]] const Frame& frame() const noexcept { return frame_; }
-  /// Where bytes are zeros because they never came, by offsets of the stream: of frames that have no presence.
+  /// Stream offsets of bytes that never came and are zeros, for frames without Frame::presence.
   [[nodiscard]] std::span<const Interval> missing() const noexcept { return missing_; }
   [[nodiscard]] const FrameRing& ring() const noexcept { return lease_->ring(); }
   [[nodiscard]] bool is_float() const noexcept { return to_float(ring().options().conversion); }

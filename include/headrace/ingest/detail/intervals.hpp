@@ -22,16 +22,16 @@ class Intervals {
   [[nodiscard]] HEADRACE_HD std::uint64_t next() const { return next_; }
   [[nodiscard]] HEADRACE_HD std::uint32_t count() const { return count_; }
   [[nodiscard]] HEADRACE_HD const Interval& operator[](std::uint32_t i) const { return intervals_[i]; }
-  /// The end of the last byte that is accepted.
+  /// The end of the last accepted byte.
   [[nodiscard]] HEADRACE_HD std::uint64_t highest() const { return count_ == 0 ? next_ : intervals_[count_ - 1].end; }
 
-  /// The interval that holds the byte at `offset`, kMax where there is none.
+  /// The interval that holds the byte at `offset`; kMax if there is none.
   [[nodiscard]] HEADRACE_HD std::uint32_t find(std::uint64_t offset) const {
     const std::uint32_t i = first_ending_from(offset + 1);
     return i < count_ && intervals_[i].begin <= offset ? i : kMax;
   }
 
-  /// The first of the bytes from `begin` up to before `end` that are accepted and lie together; empty where none is.
+  /// The first contiguous accepted bytes from `begin` up to before `end`; empty if there are none.
   [[nodiscard]] HEADRACE_HD Interval first_accepted(std::uint64_t begin, std::uint64_t end) const {
     if (begin < next_) return {begin, lesser(end, next_)};
     const std::uint32_t i = first_ending_from(begin + 1);
@@ -40,13 +40,13 @@ class Intervals {
   }
 
   struct Accepted {
-    std::uint64_t bytes = 0;  ///< Those of the bytes that are new.
+    std::uint64_t bytes = 0;  ///< New bytes.
     std::uint64_t end = 0;    ///< Nothing from here on was accepted.
   };
 
-  /// Accepts those of the given bytes that are new, and calls take(begin, end) for each range of them, in order; it
-  /// returns false where it cannot take more. Whatever is beyond what it takes, or needs an interval too many, is not
-  /// accepted.
+  /// Accepts the new bytes from `begin` up to before `end`, and calls take(begin, end) for each range of them, in
+  /// order. `take` returns false if it cannot take the range. That range and everything after it are not accepted, nor
+  /// are bytes that would need more than kMax intervals.
   template <class Take>
   HEADRACE_HD Accepted accept(std::uint64_t begin, std::uint64_t end, const Take& take) {
     std::uint64_t at = greater(begin, next_);
@@ -58,7 +58,7 @@ class Intervals {
   }
 
  private:
-  /// In order: up to `end`, and through intervals that are reached.
+  /// Accepts bytes from next() up to `end`, and merges the intervals that it reaches.
   template <class Take>
   HEADRACE_HD bool extend_next(std::uint64_t& at, std::uint64_t end, std::uint64_t& taken, const Take& take) {
     std::uint32_t reached = 0;
@@ -76,10 +76,10 @@ class Intervals {
     return going_on;
   }
 
-  /// Beyond next(): the first gap of at..end.
+  /// Accepts the bytes of the first gap in at..end, beyond next().
   template <class Take>
   HEADRACE_HD bool fill(std::uint64_t& at, std::uint64_t end, std::uint64_t& taken, const Take& take) {
-    const std::uint32_t i = first_ending_from(at);  // it may end where this begins
+    const std::uint32_t i = first_ending_from(at);  // one that ends at `at` is extended
     const bool touches = i < count_ && intervals_[i].begin <= at;
     const std::uint32_t above = touches ? i + 1 : i;
     const std::uint64_t from = touches ? intervals_[i].end : at;
@@ -106,7 +106,7 @@ class Intervals {
     return true;
   }
 
-  /// The first interval whose end is not before `offset`. New bytes mostly belong to the last ones.
+  /// The first interval whose end is not before `offset`.
   [[nodiscard]] HEADRACE_HD std::uint32_t first_ending_from(std::uint64_t offset) const {
     std::uint32_t low = 0;
     std::uint32_t high = count_;

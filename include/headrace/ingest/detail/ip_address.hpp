@@ -9,7 +9,7 @@ namespace headrace::ingest {
 
 /// An IPv4 or IPv6 address.
 struct IpAddress {
-  std::array<std::uint8_t, 16> bytes{};  ///< In network order; of IPv4 the first 4, and the others are 0.
+  std::array<std::uint8_t, 16> bytes{};  ///< In network order; IPv4 uses the first 4, and the rest are 0.
   int version = 4;                       ///< 4 or 6.
 
   /// @param address  in the machine's byte order: 0x0A000001 is 10.0.0.1.

@@ -5,7 +5,7 @@
 
 #include "headrace/device/group.hpp"
 
-/// Numbers as packets hold them, at any alignment, and serial numbers that wrap.
+/// Loads and stores of numbers in packets, at any alignment, and serial numbers that wrap.
 namespace headrace::ingest {
 
 [[nodiscard]] HEADRACE_HD inline std::uint8_t load_8(const std::byte* at) { return static_cast<std::uint8_t>(*at); }
