@@ -46,7 +46,7 @@ void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
   // The last offset alone tells how many bytes there are.
   const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
-  if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary longer than its file");
+  if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary ends beyond its file");
   for (std::int64_t i = 0; i < array.length; ++i) {
     const std::int64_t at = array.offset + i;
     if (validity != nullptr && array.null_count != 0 && (validity[at / 8] >> (at % 8) & 1) == 0) {
@@ -56,7 +56,7 @@ void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
     const auto begin = item_at<Offset>(offsets, at);
     const auto end = item_at<Offset>(offsets, at + 1);
     if (begin < 0 || end < begin || end > all || (end > begin && bytes == nullptr)) {
-      throw DataError("a dictionary whose strings have no order");
+      throw DataError("a dictionary has invalid string offsets");
     }
     const std::string_view entry(end > begin ? bytes + begin : "", static_cast<std::size_t>(end - begin));
     take(i, &entry);
@@ -73,12 +73,11 @@ Dictionary::Dictionary(std::string column) : column_(std::move(column)) {}
 
 void Dictionary::no_room(std::size_t bytes) const {
   const std::string budget = charge_.budget() == nullptr ? "the budget" : charge_.budget()->describe_strings();
-  throw DictionaryFull(
-      fmt::format("the dictionary of column '{}', with {} different strings so far, takes {} and needs "
-                  "{} more, for which {} has no room: raise that budget, or leave the column's "
-                  "strings out of the query",
-                  column_, size_, format_bytes(charge_.bytes()), format_bytes(bytes), budget),
-      bytes);
+  throw DictionaryFull(fmt::format("the dictionary of column '{}', with {} distinct strings so far, takes {} and needs "
+                                   "{} more, but {} has no room; raise that budget, or leave the column's "
+                                   "strings out of the query",
+                                   column_, size_, format_bytes(charge_.bytes()), format_bytes(bytes), budget),
+                       bytes);
 }
 
 void Dictionary::pay(std::shared_ptr<DictionaryBudget> budget) {
@@ -161,10 +160,10 @@ void Dictionary::grow_slots() {
 
 std::int32_t Dictionary::add(std::string_view entry, std::uint32_t hash) {
   if (size_ >= std::size_t{std::numeric_limits<std::int32_t>::max()}) {
-    throw DataError("a column with more than 2^31 - 1 different strings");
+    throw DataError("a column has more than 2^31 - 1 distinct strings");
   }
   if (entry.size() > kEntryBytesMax) {
-    throw DataError(fmt::format("a string of {}, and 2 GiB is the most that one may have", format_bytes(entry.size())));
+    throw DataError(fmt::format("a string has {}, but must be smaller than 2 GiB", format_bytes(entry.size())));
   }
   // Whatever fails leaves what there was as it was.
   if (slots_.data() == nullptr || (size_ + 1) * 4 > (slot_mask_ + 1) * 3) grow_slots();
@@ -184,7 +183,7 @@ std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool larg
   if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.length > most ||
       entries.offset > kTableRowsMax || entries.buffers == nullptr ||
       (entries.length > 0 && entries.buffers[1] == nullptr)) {
-    throw DataError("a dictionary that is no array of strings");
+    throw DataError("a dictionary is not a valid array of strings");
   }
   std::vector<std::int32_t> indices(static_cast<std::size_t>(entries.length), -1);
   const auto take = [&](std::int64_t i, const std::string_view* entry) {

@@ -52,7 +52,7 @@ class Fetch::State {
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
     take_what_is_there();
     if (!missing_.empty() || count == 0) {
-      start_each("threads of a fetch", 1,
+      start_each("fetch threads", 1,
                  [this](std::size_t) { runner_ = std::jthread([this](const std::stop_token&) { run(); }); });
     } else {
       enter(Phase::ended);

@@ -45,7 +45,8 @@ bool write_indices(const ColumnView& view, const std::vector<std::int32_t>& map,
     Index index;  // a foreign file's may lie at any address
     std::memcpy(&index, from + static_cast<std::size_t>(i) * sizeof(Index), sizeof(Index));
     if (index < Index{0} || static_cast<std::uint64_t>(index) >= map.size()) {
-      throw DataError(fmt::format("row {} has index {} of a dictionary of {}", i, index, map.size()));
+      throw DataError(
+          fmt::format("row {} has dictionary index {}, but the dictionary has {} entries", i, index, map.size()));
     }
     to[i] = map[static_cast<std::size_t>(index)];
     any_null |= to[i] < 0;
@@ -77,7 +78,7 @@ bool write_indices(const Source& source, Chunk chunk, const ArrowArray& array, c
     case Type::uint16: return write_indices<std::uint16_t>(view, map, to);
     case Type::uint32: return write_indices<std::uint32_t>(view, map, to);
     case Type::uint64: return write_indices<std::uint64_t>(view, map, to);
-    default: throw DataError("a dictionary whose indices are no integers");
+    default: throw DataError("the indices of a dictionary are not integers");
   }
 }
 
@@ -95,13 +96,13 @@ void clear_null_entries(bool had_validity, std::int32_t* indices, std::int64_t l
 
 void require_nullable(const Source& source, Chunk chunk) {
   if (source.column_of(chunk.column).nullable) return;
-  throw DataError("nulls in a column that is said to have none");
+  throw DataError("a column that is declared not nullable has nulls");
 }
 
 ColumnView checked_view(const Source& source, Chunk chunk, const ArrowArray& array) {
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
   const ColumnView view = view_of(array, source.type_of(chunk.column));
-  if (view.length != rows) throw DataError(fmt::format("{} rows where {} are expected", view.length, rows));
+  if (view.length != rows) throw DataError(fmt::format("the chunk has {} rows, not {}", view.length, rows));
   if (view.validity != nullptr) require_nullable(source, chunk);
   return view;
 }

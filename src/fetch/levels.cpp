@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kLevels =
     names_of<Level>("a level", {{Level::disk, "disk"}, {Level::cpu, "cpu"}, {Level::device, "device"}});
-constexpr auto kHostKinds = names_of<HostKind>("a kind of memory of the CPU level",
+constexpr auto kHostKinds = names_of<HostKind>("a kind of memory for the CPU level",
                                                {{HostKind::pinned, "pinned"}, {HostKind::pageable, "pageable"}});
 
 LevelOptions with_defaults(Device device, LevelOptions options) {

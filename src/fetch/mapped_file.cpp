@@ -44,7 +44,7 @@ void read_through(int descriptor, std::size_t offset, std::size_t bytes, const s
 
 [[noreturn]] void refuse(const std::string& path, mode_t mode) {
   const std::string_view kind = S_ISDIR(mode)    ? "a folder"
-                                : S_ISFIFO(mode) ? "a pipe, which cannot be read from its end as files are"
+                                : S_ISFIFO(mode) ? "a pipe, which does not allow random access"
                                 : S_ISSOCK(mode) ? "a socket"
                                                  : "a device";
   throw UsageError(fmt::format("{} is not a file but {}", path, kind), Errc::not_found);
@@ -98,7 +98,8 @@ void MappedFile::require_unchanged() const {
 
 void MappedFile::populate(std::size_t offset, std::size_t bytes) const {
   if (offset > bytes_ || bytes > bytes_ - offset) {
-    throw DataError(fmt::format("{}: bytes {} to {} of {}", path_, offset, offset + bytes, bytes_));
+    throw DataError(
+        fmt::format("{}: bytes {} to {} lie outside the file of {} bytes", path_, offset, offset + bytes, bytes_));
   }
   std::size_t at = offset / kPage * kPage;
   const std::size_t end = offset + bytes;

@@ -26,7 +26,7 @@ void rethrow_at(const std::string& where) {
   } catch (const Exception& error) {
     throw Exception(error.code(), text(error), error.native());
   } catch (const std::bad_alloc&) {
-    throw Exception(Errc::out_of_memory, where + ": the host has no memory left");
+    throw Exception(Errc::out_of_memory, where + ": the host is out of memory");
   }
 }
 
@@ -50,7 +50,7 @@ void Materialiser::settle() {
 void Materialiser::no_room(Level level, std::size_t bytes, const Budget& budget) const {
   check_stop();
   if (bytes > budget.limit()) {
-    throw UsageError(fmt::format("it takes {}, more than the {} level's whole budget of {}", format_bytes(bytes),
+    throw UsageError(fmt::format("the chunk takes {}, more than the {} level's whole budget of {}", format_bytes(bytes),
                                  to_string(level), format_bytes(budget.limit())));
   }
   const auto text = fmt::format(

@@ -155,12 +155,12 @@ std::vector<bool> read_orders(ThriftReader& reader) {
 std::span<const std::byte> footer_of(std::span<const std::byte> file) {
   constexpr std::size_t tail = sizeof(std::uint32_t) + kMagic.size();
   if (file.size() < kMagic.size() + tail || std::memcmp(file.last(kMagic.size()).data(), kMagic.data(), 4) != 0) {
-    throw DataError("it does not end as a Parquet file does: it may have been cut short");
+    throw DataError("the file does not end with a Parquet footer; it may have been cut short");
   }
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, file.last(tail).data(), sizeof(bytes));
   if (bytes > file.size() - kMagic.size() - tail) {
-    throw DataError(fmt::format("its footer of {} bytes is larger than the file: it may have been cut short", bytes));
+    throw DataError(fmt::format("its footer of {} bytes does not fit in the file; it may have been cut short", bytes));
   }
   return file.last(tail + bytes).first(bytes);
 }
@@ -197,7 +197,7 @@ std::vector<ParquetRowGroup> read_parquet_footer(std::span<const std::byte> file
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].rows < 0 || groups[i].rows > kTableRowsMax) {
-      throw DataError(fmt::format("its footer is damaged: row group {} of {} rows", i, groups[i].rows));
+      throw DataError(fmt::format("its footer is damaged: row group {} has {} rows", i, groups[i].rows));
     }
   }
   return groups;

@@ -105,8 +105,7 @@ class Table::State {
     std::string text =
         with_memory(watch, [&](const QueryGate::Pass&) { return explain_slice(slices.front().query, watch); });
     if (slices.size() > 1) {
-      text +=
-          fmt::format("and so on for the other values, which one program has no room for: {} passes\n", slices.size());
+      text += fmt::format("the other values do not fit in one program: the scan takes {} passes\n", slices.size());
     }
     return text;
   }
@@ -177,7 +176,7 @@ class Table::State {
       } catch (...) {
         rethrow_unless_out_of_device_memory();
         if (!pass.has_been_alone()) throw;
-        why = "the device had no memory for all of its columns together";
+        why = "the device had no memory for all columns together";
       }
     }
     return scan_in_windows(need, std::move(why), watch);
@@ -207,8 +206,7 @@ class Table::State {
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
     if (need.pruned > 0) {
-      text +=
-          fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
+      text += fmt::format("skips {} fragments: their statistics show that no row passes the filter\n", need.pruned);
     }
     std::string why = too_much(need);
     TableView view = known_.view_of(need, nullptr);
@@ -221,7 +219,7 @@ class Table::State {
         known_.learn(stream_, need, view);
       } catch (...) {
         rethrow_unless_out_of_device_memory();
-        why = "the device has no memory for all of its columns together";
+        why = "the device has no memory for all columns together";
       }
     }
     if (!why.empty()) {
@@ -234,10 +232,10 @@ class Table::State {
   [[nodiscard]] std::string too_much(const Need& need) const {
     const std::size_t budget = levels_.statistics(Level::device).budget_bytes;
     if (need.bytes > budget) {
-      return fmt::format("the columns take up to {}, and the device level's budget is {}", format_bytes(need.bytes),
+      return fmt::format("the columns take up to {}, but the device level's budget is {}", format_bytes(need.bytes),
                          format_bytes(budget));
     }
-    if (need.rows > kScanRowsMax) return fmt::format("a scan takes {} rows at most", kScanRowsMax);
+    if (need.rows > kScanRowsMax) return fmt::format("a scan takes at most {} rows", kScanRowsMax);
     return {};
   }
 
@@ -331,7 +329,7 @@ std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::ui
   const Source& source = *state_->source();
   for (const std::uint32_t column : columns) {
     if (column >= source.columns().size()) {
-      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+      throw UsageError(fmt::format("there is no column {}: the table has {} columns", column, source.columns().size()));
     }
   }
   Need need{.columns = columns, .dictionaries = {}, .fragments = Fragments(source.fragments().size()), .query = {}};

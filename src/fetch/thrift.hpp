@@ -51,7 +51,7 @@ class ThriftReader {
   template <class Take>
   void each_item(Type expected, Take take) {
     const auto [count, type] = list();
-    if (type != expected && count > 0) throw DataError("a list of other items than it should have");
+    if (type != expected && count > 0) throw DataError("a list has items of the wrong type");
     for (std::uint64_t i = 0; i < count; ++i) take();
   }
 
@@ -75,11 +75,11 @@ class ThriftReader {
   };
 
   [[nodiscard]] static Type checked(int type) {
-    if (type > static_cast<int>(Type::uuid)) throw DataError("a field of no type that there is");
+    if (type > static_cast<int>(Type::uuid)) throw DataError("a field has an unknown type");
     return static_cast<Type>(type);
   }
   [[nodiscard]] std::span<const std::byte> take(std::uint64_t count) {
-    if (count > left_.size()) throw DataError("it ends early");
+    if (count > left_.size()) throw DataError("the data ends too soon");
     const auto taken = left_.first(static_cast<std::size_t>(count));
     left_ = left_.subspan(static_cast<std::size_t>(count));
     return taken;
@@ -92,14 +92,14 @@ class ThriftReader {
       value |= std::uint64_t{part & 0x7FU} << shift;
       if (part < 0x80) return value;
     }
-    throw DataError("a number of more than 64 bits");
+    throw DataError("a number has more than 64 bits");
   }
   /// Every item takes a byte or more.
   [[nodiscard]] List list() {
     const std::uint8_t header = byte();
     constexpr std::uint8_t long_form = 15;
     const std::uint64_t count = header >> 4 == long_form ? varint() : header >> 4;
-    if (count > left_.size()) throw DataError("it ends early");
+    if (count > left_.size()) throw DataError("the data ends too soon");
     return {count, checked(header & 0x0F)};
   }
   void skip_items(std::uint64_t count, Type type, int depth) {
@@ -109,9 +109,9 @@ class ThriftReader {
     }
   }
   void skip(Type type, int depth) {
-    if (depth == 0) throw DataError("structures in structures without end");
+    if (depth == 0) throw DataError("structures are nested too deeply");
     switch (type) {
-      case Type::stop: throw DataError("a field of no type that there is");
+      case Type::stop: throw DataError("a field has an unknown type");
       case Type::boolean_true:
       case Type::boolean_false: return;
       case Type::int8: return static_cast<void>(byte());

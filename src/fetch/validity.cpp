@@ -47,7 +47,7 @@ template <class Index>
   const auto at = static_cast<std::size_t>(view.offset + row) * sizeof(Index);
   std::memcpy(&index, static_cast<const std::byte*>(view.values) + at, sizeof(Index));
   if (index < Index{0} || static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(entries.length)) {
-    throw DataError("an index that its dictionary does not have");
+    throw DataError("an index lies outside its dictionary");
   }
   return bit_of(entries.buffers[0], entries.offset + static_cast<std::int64_t>(index));
 }
@@ -62,7 +62,7 @@ template <class Index>
     case Type::uint16: return has_entry<std::uint16_t>(view, entries, row);
     case Type::uint32: return has_entry<std::uint32_t>(view, entries, row);
     case Type::uint64: return has_entry<std::uint64_t>(view, entries, row);
-    default: throw DataError("a dictionary whose indices are no integers");
+    default: throw DataError("the indices of a dictionary are not integers");
   }
 }
 

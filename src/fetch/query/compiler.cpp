@@ -42,7 +42,7 @@ class QueryCompiler {
   void compile_filter() {
     const Typed filter = lowering_.lower(*query_.filter);
     if (filter.type.id != Type::boolean) {
-      throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
+      throw UsageError(fmt::format("a filter must be a boolean, not {}", to_string(filter.type)));
     }
     const bool gathers = !query_.keys.empty() || !query_.aggregates.empty() || options_.bounded;
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
@@ -53,7 +53,8 @@ class QueryCompiler {
     if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
     for (const Order& by : query_.order) {
       if (by.value >= query_.values.size()) {
-        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+        throw UsageError(
+            fmt::format("there is no value {} to order by: the query has {} values", by.value, query_.values.size()));
       }
       out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
     }
@@ -100,7 +101,7 @@ class QueryCompiler {
 
   void add_bound(std::uint16_t key, bool last) {
     if (key == kOrderKeysMax) {
-      throw UsageError(fmt::format("rows are held against {} keys of an order at most", kOrderKeysMax));
+      throw UsageError(fmt::format("a bounded scan compares rows by at most {} keys", kOrderKeysMax));
     }
     lowering_.add({.op = Op::bound, .index = key, .count = static_cast<std::uint16_t>(last ? 1 : 0)});
   }
@@ -108,16 +109,17 @@ class QueryCompiler {
   void emit() {
     if (out_.output_count == kOutputsMax) {
       throw UsageError(
-          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
+          fmt::format("a scan returns at most {} values per row (a wide decimal counts twice), and the query has {}",
+                      kOutputsMax, query_.values.size()));
     }
     lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(out_.output_count++)});
   }
 
   void compile_groups() {
-    if (!query_.values.empty()) throw UsageError("a query has either values or groups");
-    if (!query_.order.empty()) throw UsageError("a scan orders rows, not groups");
+    if (!query_.values.empty()) throw UsageError("a query computes either values or groups, not both");
+    if (!query_.order.empty()) throw UsageError("a scan can order rows, but not groups");
     if (query_.keys.size() > kKeysMax) {
-      throw UsageError(fmt::format("a group-by takes 1 to {} keys, not {}", kKeysMax, query_.keys.size()));
+      throw UsageError(fmt::format("a group-by takes at most {} keys, not {}", kKeysMax, query_.keys.size()));
     }
     std::uint64_t groups = 1;
     for (std::size_t k = 0; k < query_.keys.size(); ++k) groups = compile_key(static_cast<std::uint32_t>(k), groups);
@@ -133,7 +135,7 @@ class QueryCompiler {
   }
 
   std::uint32_t add_table() {
-    if (out_.tables == kTablesMax) throw UsageError("the keys of a group-by are too wide together");
+    if (out_.tables == kTablesMax) throw UsageError("the keys of the group-by together have too many possible values");
     return out_.tables++;
   }
 
@@ -179,7 +181,7 @@ class QueryCompiler {
 
   std::uint32_t add_state(Op op) {
     Program& program = out_.program;
-    if (program.state_count == kStatesMax) throw UsageError("a query has too many aggregates");
+    if (program.state_count == kStatesMax) throw UsageError("the query has too many aggregates");
     State& state = program.states[program.state_count];
     state.op = op;
     state.block = program.state_count == 0 ? 0
@@ -205,7 +207,7 @@ class QueryCompiler {
       out_.aggregates.push_back(place);
       return;
     }
-    if (!call.value) throw UsageError("an aggregate other than count_rows is of a value");
+    if (!call.value) throw UsageError("an aggregate other than count_rows needs a value");
     place.value = infer(table_, *call.value);
     place.result = aggregate_type(call.function, place.value.type);
     if (call.function == Aggregate::count && !place.value.nullable) {
@@ -293,8 +295,8 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
   if (function == Aggregate::count_rows || function == Aggregate::count) return int64;
   if (function == Aggregate::min || function == Aggregate::max) return value;
   if (!is_number(value.id) && value.id != Type::boolean) {
-    throw UsageError(fmt::format("{} is of numbers, not of {}", function == Aggregate::sum ? "a sum" : "an average",
-                                 to_string(value)));
+    throw UsageError(
+        fmt::format("{} takes numbers, not {}", function == Aggregate::sum ? "a sum" : "an average", to_string(value)));
   }
   if (function == Aggregate::average || is_float(value.id)) return float64;
   return {

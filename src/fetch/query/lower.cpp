@@ -51,7 +51,7 @@ Op op_of(Operation operation) noexcept {
 Instruction& Lowering::add(const Instruction& instruction) {
   Program& program = out_.program;
   if (program.code_count == kInstructionsMax) {
-    throw UsageError(fmt::format("the query is too long: a scan runs {} instructions", kInstructionsMax));
+    throw UsageError(fmt::format("the query is too long: a scan runs at most {} instructions", kInstructionsMax));
   }
   program.code[program.code_count] = instruction;
   return program.code[program.code_count++];
@@ -123,7 +123,7 @@ Typed Lowering::lower(const Expression& expression) {
     case Operation::column:
     case Operation::literal: lower_as(expression, result.type); break;
     case Operation::text:
-      throw UsageError(fmt::format("the string '{}' is compared with no column", expression.string()));
+      throw UsageError(fmt::format("the string '{}' must be compared with a column", expression.string()));
     case Operation::logical_not:
       lower(expression.arguments()[0]);
       add({.op = Op::negate});
@@ -200,7 +200,7 @@ void Lowering::lower_binary(const Expression& expression) {
 }
 
 std::uint16_t Lowering::take_slot() {
-  if (slots_ == kSlots) throw UsageError("an expression is too deep: give its parts simpler operands on the right");
+  if (slots_ == kSlots) throw UsageError("an expression is nested too deeply; put simpler operands on the right");
   return static_cast<std::uint16_t>(slots_++);
 }
 
@@ -217,7 +217,7 @@ void Lowering::lower_in(const Expression& expression) {
                              ? Expression::literal(common, code_of(given, expression.arguments()[0]))
                              : fold(as_natural(given, common), common);
     if (!literal) {
-      throw UsageError(fmt::format("a {} does not become a {} without loss, as is_in needs",
+      throw UsageError(fmt::format("is_in cannot convert a literal of type {} to {} without loss",
                                    to_string(expression.arguments()[i].type()), to_string(common)));
     }
     if (literal->is_missing()) {
@@ -225,7 +225,7 @@ void Lowering::lower_in(const Expression& expression) {
       continue;
     }
     if (constants_ == kConstantsMax) {
-      throw UsageError(fmt::format("is_in takes {} literals of a query at most", kConstantsMax));
+      throw UsageError(fmt::format("is_in takes at most {} literals in the whole query", kConstantsMax));
     }
     out_.program.constants[constants_++] = literal->bits();
     ++in.count;

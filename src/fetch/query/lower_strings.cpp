@@ -57,7 +57,7 @@ std::int64_t place_of(const DictionaryOrder& order, Operation operation, const s
 const Dictionary* dictionary_of(const TableView& table, const Expression& column) {
   if (column.operation() == Operation::cast) return dictionary_of(table, column.arguments()[0]);
   if (column.operation() != Operation::column) {
-    throw UsageError("a string is compared with a column of strings, not with another string");
+    throw UsageError("a string must be compared with a column of strings, not with another string");
   }
   return table.columns.at(column.column_number()).dictionary;
 }
@@ -74,7 +74,8 @@ std::int64_t Lowering::code_of(const Expression& literal, const Expression& colu
   if (literal.operation() != Operation::text) return literal.bits();
   const Dictionary* const dictionary = dictionary_of(column);
   if (dictionary == nullptr) {
-    throw UsageError(fmt::format("the string '{}' is compared with a column that has no dictionary", literal.string()));
+    throw UsageError(
+        fmt::format("the string '{}' cannot be compared with a column that has no dictionary", literal.string()));
   }
   return dictionary->find(literal.string());
 }
@@ -85,7 +86,7 @@ void Lowering::add_rank(const Ranks& ranks) {
   const auto number = static_cast<std::uint16_t>(found - out_.ranks.begin());
   if (found == out_.ranks.end()) {
     if (out_.ranks.size() == kRanksMax) {
-      throw UsageError(fmt::format("a query puts strings of {} columns in order at most", kRanksMax));
+      throw UsageError(fmt::format("a query can order the strings of at most {} columns", kRanksMax));
     }
     out_.ranks.push_back(ranks);
   }
@@ -123,7 +124,7 @@ void Lowering::lower_columns_of_strings(Operation operation, const Expression& l
   const Dictionary* const of_left = dictionary_of(left);
   const Dictionary* const of_right = dictionary_of(right);
   if ((of_left == nullptr) != (of_right == nullptr)) {
-    throw UsageError("columns of strings are compared where both have a dictionary, or neither");
+    throw UsageError("two columns of strings can be compared only if both have a dictionary or neither has");
   }
   std::pair<Ranks, Ranks> ranks;
   if (of_left != of_right) {

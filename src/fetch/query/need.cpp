@@ -30,7 +30,7 @@ std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Colu
   std::ranges::sort(named);
   named.erase(std::unique(named.begin(), named.end()), named.end());
   if (!named.empty() && named.back() >= columns.size()) {
-    throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
+    throw UsageError(fmt::format("there is no column {}: the table has {} columns", named.back(), columns.size()));
   }
   if (named.empty()) {
     const auto narrowest =

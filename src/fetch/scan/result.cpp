@@ -226,7 +226,7 @@ __int128 value_at(const ResultColumn& column, std::int64_t row) noexcept {
 
 void check_sum(__int128 sum) {
   if (sum < kDecimalEnd && sum > -kDecimalEnd) return;
-  throw UsageError("a sum of decimals takes more than 38 digits, which no decimal128 has: cast to double first");
+  throw UsageError("a sum needs more than 38 digits, the most that a decimal128 holds; cast to double first");
 }
 
 double average_of(__int128 sum, int scale, std::int64_t count) {

@@ -28,22 +28,23 @@ std::int64_t check_fragment(const TableView& table, std::size_t number) {
   const std::vector<ColumnView>& fragment = table.fragments[number];
   if (fragment.size() != table.columns.size()) {
     throw UsageError(
-        fmt::format("fragment {} has {} columns, and the table {}", number, fragment.size(), table.columns.size()));
+        fmt::format("fragment {} has {} columns, but the table has {}", number, fragment.size(), table.columns.size()));
   }
   const std::int64_t rows = fragment.empty() ? 0 : fragment[0].length;
   for (std::size_t c = 0; c < fragment.size(); ++c) {
     const ColumnView& view = fragment[c];
     const ColumnFacts& facts = table.columns[c];
     if (view.type != facts.type) {
-      throw UsageError(fmt::format("fragment {} has column '{}' as {}, and the table as {}", number, facts.name,
-                                   to_string(view.type), to_string(facts.type)));
+      throw UsageError(fmt::format("fragment {} has column '{}' of type {}, but the table declares {}", number,
+                                   facts.name, to_string(view.type), to_string(facts.type)));
     }
     if (view.length != rows || rows < 0 || view.offset < 0) {
-      throw UsageError(fmt::format("fragment {} has {} rows from {} on in column '{}', and {} in the first", number,
-                                   view.length, view.offset, facts.name, rows));
+      throw UsageError(
+          fmt::format("fragment {} has {} rows at offset {} in column '{}', but its first column has {} rows", number,
+                      view.length, view.offset, facts.name, rows));
     }
     if (view.values == nullptr && rows > 0) {
-      throw UsageError(fmt::format("fragment {} has no values in column '{}'", number, facts.name));
+      throw UsageError(fmt::format("fragment {} has no values buffer in column '{}'", number, facts.name));
     }
   }
   return rows;
@@ -61,7 +62,7 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
     if (rows == 0) continue;
     all_rows += rows;
     if (all_rows > kRowsMax)
-      throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+      throw UsageError(fmt::format("a scan takes at most {} rows, not {}", kRowsMax, table.rows()));
     places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
     work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {
@@ -264,16 +265,16 @@ bool Run::happened(Fault what) const noexcept {
 bool Run::check_faults() const {
   if (is_too_wide() && compiled_.narrow_sums) return false;
   if (happened(Fault::overflow)) {
-    throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
+    throw UsageError("an integer or decimal computation in the query needs more than 64 bits; cast to double first");
   }
   if (happened(Fault::conversion)) {
     throw UsageError(
-        "a cast of the query meets a value that its type does not hold, or a key lies outside the range "
-        "that the table claims for its column");
+        "a cast in the query meets a value that its type cannot hold, or a key lies outside the range "
+        "that the table states for its column");
   }
   if (happened(Fault::wide_decimal)) {
     throw UsageError(
-        "the query computes with a decimal column that holds a value of more than 64 bits; such values can be "
+        "the query computes with a decimal column that holds a value of more than 64 bits; such values can only be "
         "selected, counted, summed and ordered");
   }
   return !happened(Fault::table_full);

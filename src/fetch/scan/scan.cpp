@@ -37,7 +37,7 @@ std::string describe_groups(const Compiled& compiled) {
   text += fmt::format("{} addressed directly", program.groups);
   if (program.copies == 0) {
     text += " in device memory";
-    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's", program.held);
+    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's memory", program.held);
   }
   return text + fmt::format(" in a block's memory, {} {}", program.copies, program.copies == 1 ? "copy" : "copies");
 }
@@ -90,7 +90,7 @@ std::vector<std::int64_t> all_tile_rows(const TableView& table) {
 }
 
 ScanResult scan_values(StreamRef stream, const TableView& table, const Query& query) {
-  if (query.limit < 0) throw UsageError(fmt::format("a limit is 0 or more, not {}", query.limit));
+  if (query.limit < 0) throw UsageError(fmt::format("a limit must be 0 or more, not {}", query.limit));
   if (const auto first = compile_first_rows(table, query, options_for(stream.device()))) {
     return scan_first_rows(stream, table, query, *first);
   }
