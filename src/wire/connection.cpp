@@ -165,7 +165,7 @@ void Connection::check(Time now) noexcept {
     case State::greeting:
       if (now - moved_at_ > front_.shared.config.request_max) {
         front_.replies.handshakes_failed.add(1);
-        front_.shared.handshake_failure.store("it did not come to its end in time", std::memory_order_relaxed);
+        front_.shared.handshake_failure.store("the handshake took too long", std::memory_order_relaxed);
         close();
       } else if (front_.shared.draining.load(std::memory_order_relaxed)) {
         close();

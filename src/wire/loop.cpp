@@ -24,7 +24,7 @@ int milliseconds_until(Time until) {
 }  // namespace
 
 Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_.valid()) throw_errno("making an epoll instance");
+  if (!epoll_.valid()) throw_errno("creating an epoll instance");
 }
 
 void Loop::add(int descriptor, std::uint32_t events, Watched& watched) {

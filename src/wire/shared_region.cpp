@@ -27,7 +27,7 @@ std::string object_name(std::string_view key) {
   const bool is_name = !name.empty() && name.size() <= kKeyMax && name != "." && name != ".." &&
                        name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
   if (!is_name) {
-    refuse(fmt::format("a key of shared memory is 1 to {} bytes without a slash, behind one in front: '{}' is none",
+    refuse(fmt::format("a shared memory key must have 1 to {} bytes and no slash except a leading one, unlike '{}'",
                        kKeyMax, key));
   }
   return fmt::format("/{}", name);
@@ -54,11 +54,11 @@ SharedRegion::SharedRegion(std::string name, std::string key, std::uint64_t offs
   if (!object_.valid()) refuse_to_open(key_, errno);
   struct stat status{};
   if (::fstat(object_.get(), &status) != 0) refuse_to_open(key_, errno);
-  if (!S_ISREG(status.st_mode)) refuse(fmt::format("'{}' is no shared memory", key_));
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("'{}' is not shared memory", key_));
   const auto whole = static_cast<std::uint64_t>(status.st_size);
   if (bytes_ == 0 || offset_ > whole || bytes_ > whole - offset_) {
-    refuse(fmt::format("region \"{}\" would be {} bytes from {} on, and the shared memory '{}' has {}", name_, bytes_,
-                       offset_, key_, whole));
+    refuse(fmt::format("region \"{}\" needs {} bytes from offset {} on, but the shared memory '{}' has {}", name_,
+                       bytes_, offset_, key_, whole));
   }
 }
 

@@ -93,19 +93,19 @@ void TlsContext::load(TlsRole role, const TlsFiles& files) {
   if (!files.certificate.empty()) {
     require_readable(files.certificate);
     if (SSL_CTX_use_certificate_chain_file(context_, files.certificate.c_str()) != 1) {
-      refuse_file(files.certificate, "no certificate in PEM");
+      refuse_file(files.certificate, "not a PEM certificate");
     }
     certificate_ends_ = seconds_since_1970(X509_get0_notAfter(SSL_CTX_get0_certificate(context_)));
     require_readable(files.key);
     if (SSL_CTX_use_PrivateKey_file(context_, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-      refuse_file(files.key, "no key in PEM for this certificate, without a password");
+      refuse_file(files.key, "not an unencrypted PEM key for this certificate");
     }
-    if (SSL_CTX_check_private_key(context_) != 1) refuse_file(files.key, "not the certificate's key");
+    if (SSL_CTX_check_private_key(context_) != 1) refuse_file(files.key, "not the key of the certificate");
   }
   if (!files.authorities.empty()) {
     require_readable(files.authorities);
     if (SSL_CTX_load_verify_file(context_, files.authorities.c_str()) != 1) {
-      refuse_file(files.authorities, "no certificates in PEM");
+      refuse_file(files.authorities, "no PEM certificates");
     }
   }
   if (role == TlsRole::client) {

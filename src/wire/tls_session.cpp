@@ -58,7 +58,7 @@ const char* reason_of_failure(const SSL* session, unsigned long error) {
   if (verified != X509_V_OK) return X509_verify_cert_error_string(verified);
   const bool is_plain = ERR_GET_LIB(error) == ERR_LIB_SSL && (ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER ||
                                                               ERR_GET_REASON(error) == SSL_R_PACKET_LENGTH_TOO_LONG);
-  if (is_plain && SSL_is_server(session) == 0) return "the server does not speak TLS there";
+  if (is_plain && SSL_is_server(session) == 0) return "the server does not speak TLS on this port";
   const char* const reason = ERR_reason_error_string(error);
   return reason == nullptr ? "the connection ended" : reason;
 }

@@ -43,21 +43,22 @@ std::vector<std::string> read_tokens(const std::string& file) {
       throw UsageError(fmt::format("{}, line {}: {}", file, number, why));
     };
     bytes += line.size();
-    if (bytes > kFileBytesMax) refuse_line("the file is too long to be one of tokens");
+    if (bytes > kFileBytesMax) refuse_line("the file is too long for a file of tokens");
     const std::string_view content = trimmed(line);
     if (content.empty() || content.starts_with('#')) continue;
     const std::string_view token = content.substr(0, content.find_first_of(kBlank));
     if (!std::ranges::all_of(token, is_token_letter)) {
-      refuse_line("a token has letters of ASCII, digits and -._~+/= alone; its name comes behind a space");
+      refuse_line("a token may have only ASCII letters, digits and -._~+/=; its name follows after a space");
     }
     if (token.size() < Tokens::kBytesMin) {
       refuse_line(
-          fmt::format("a token has {} characters at least, such as `openssl rand -hex 32` makes", Tokens::kBytesMin));
+          fmt::format("a token must have at least {} characters; `openssl rand -hex 32` makes one", Tokens::kBytesMin));
     }
     if (token.size() > Tokens::kBytesMax)
-      refuse_line(fmt::format("a token has {} characters at most", Tokens::kBytesMax));
-    if (std::ranges::find(tokens, token) != tokens.end()) refuse_line("the token has come before");
-    if (tokens.size() == Tokens::kCountMax) refuse_line(fmt::format("there are {} tokens at most", Tokens::kCountMax));
+      refuse_line(fmt::format("a token may have at most {} characters", Tokens::kBytesMax));
+    if (std::ranges::find(tokens, token) != tokens.end()) refuse_line("an earlier line has the same token");
+    if (tokens.size() == Tokens::kCountMax)
+      refuse_line(fmt::format("a file may have at most {} tokens", Tokens::kCountMax));
     tokens.emplace_back(token);
   }
   if (stream.bad()) throw_errno(fmt::format("reading {}", file));

@@ -33,7 +33,7 @@ Shared::Shared(const Endpoint& to, const Requests& asked, std::uint32_t streams_
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(to.address.c_str(), std::to_string(to.port).c_str(), &hints, &found) != 0) {
-    throw UsageError(fmt::format("'{}' is no address of IPv4 or IPv6", to.address));
+    throw UsageError(fmt::format("'{}' is not an IPv4 or IPv6 address", to.address));
   }
   std::memcpy(&address, found->ai_addr, found->ai_addrlen);
   address_bytes = found->ai_addrlen;
@@ -73,7 +73,7 @@ void Channel::check(Time now) {
 void Channel::connect() {
   connect_at_ = SteadyClock::now() + kConnectEvery;
   FileDescriptor socket(::socket(shared_.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) throw_errno("making a socket");
+  if (!socket.valid()) throw_errno("creating a socket");
   const int done = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&shared_.address), shared_.address_bytes);
   if (done != 0 && errno != EINPROGRESS) {
     shared_.why_down = text_of_errno(errno);

@@ -266,7 +266,7 @@ bool GrpcChannel::read(std::string_view bytes, std::string& why) {
   want_flush();
   if (done >= 0 && !is_over && (is_set_up_ || bytes.size() < grpc::kPrefixBytes)) return true;
   if (done == NGHTTP2_ERR_CALLBACK_FAILURE) throw std::bad_alloc();
-  why = is_set_up_ ? "the server broke the rules of HTTP/2" : "the server does not speak gRPC (HTTP/2) there";
+  why = is_set_up_ ? "the server violated the HTTP/2 protocol" : "the server does not speak gRPC (HTTP/2) on this port";
   if (done >= 0 && is_set_up_) why = "the server ended the connection";
   return false;
 }

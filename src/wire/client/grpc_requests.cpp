@@ -108,7 +108,7 @@ std::vector<ModelInput> read_grpc_metadata(const std::string& reply) {
       if (reader.field() == kResponseInputs) inputs.push_back(read_input(reader.message()));
     }
   } catch (const RequestError&) {
-    throw DataError("the description is no message of protocol buffers");
+    throw DataError("the description is not a valid protocol buffers message");
   }
   return inputs;
 }

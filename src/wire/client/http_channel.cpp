@@ -122,7 +122,7 @@ bool HttpChannel::read(std::string_view bytes, std::string& why) {
     const std::size_t used = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     bytes.remove_prefix(used);
     if (error && error != beast::http::error::need_more) {
-      why = "the reply is none of HTTP/1.1: " + error.message();
+      why = "the reply is not valid HTTP/1.1: " + error.message();
       return false;
     }
     if (parser_->is_done()) {
@@ -132,7 +132,7 @@ bool HttpChannel::read(std::string_view bytes, std::string& why) {
     }
   }
   if (!parser_ && !bytes.empty()) {
-    why = "the server sent more than a reply";
+    why = "the server sent bytes that no request asked for";
     return false;
   }
   std::string rest(bytes);

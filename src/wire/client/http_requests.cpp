@@ -67,7 +67,7 @@ std::vector<ModelInput> read_http_metadata(const std::string& reply) {
                         .shape = input.at("shape").get<std::vector<std::int64_t>>()});
     }
   } catch (const json::exception& error) {
-    throw DataError(fmt::format("the description is not as expected: {}", error.what()));
+    throw DataError(fmt::format("the description does not have the expected form: {}", error.what()));
   }
   return inputs;
 }

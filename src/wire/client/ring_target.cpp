@@ -30,8 +30,8 @@ double ring_seconds(Duration duration) { return std::chrono::duration<double>(du
 RingTarget::RingTarget(const RingEndpoint& endpoint) : endpoint_(endpoint), client_(endpoint.url, endpoint.slots) {
   for (const std::string& query : endpoint.queries) {
     if (query.size() == client_.query_bytes()) continue;
-    throw UsageError(
-        fmt::format("a query of {} bytes: those of {} have {}", query.size(), client_.model(), client_.query_bytes()));
+    throw UsageError(fmt::format("a query has {} bytes, but queries of model {} have {}", query.size(), client_.model(),
+                                 client_.query_bytes()));
   }
 }
 
@@ -88,8 +88,8 @@ void RingTarget::check() {
   if (heard_at_ == Time{} || now - looked_at_ > kRingStoodStill) heard_at_ = now;
   looked_at_ = now;
   if (finish_until_ == Time::max() && now - heard_at_ > endpoint_.patience) {
-    throw SystemError(Errc::system, fmt::format("{} has {} queries and has answered nothing for {:g} s", endpoint_.url,
-                                                client_.in_flight(), ring_seconds(endpoint_.patience)));
+    throw SystemError(Errc::system, fmt::format("{} has {} queries in flight and has not answered for {:g} s",
+                                                endpoint_.url, client_.in_flight(), ring_seconds(endpoint_.patience)));
   }
 }
 

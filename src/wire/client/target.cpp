@@ -54,9 +54,10 @@ bool Target::connect(const std::stop_token& stop) {
     const bool is_refused = up == 0 && !shared_->why_down.empty();
     if (is_refused || now > until) {
       const std::string why = shared_->why_down.empty()
-                                  ? fmt::format("nothing came for {:g} s", seconds_of(endpoint.patience))
+                                  ? fmt::format("no answer within {:g} s", seconds_of(endpoint.patience))
                                   : shared_->why_down;
-      const std::string made = up == 0 ? "" : fmt::format(" more than {} of {} times", up, channels_.size());
+      const std::string made =
+          up == 0 ? "" : fmt::format(" (only {} of {} connections succeeded)", up, channels_.size());
       throw SystemError(Errc::system, fmt::format("connecting to {}{}: {}", endpoint.authority, made, why));
     }
     for (const auto& channel : channels_) channel->check(now);
@@ -111,7 +112,7 @@ void Target::check(Time now) {
                                                 seconds_of(endpoint.patience), shared_->why_down));
   }
   if (shared_->in_flight > 0 && now - shared_->heard_at > endpoint.patience) {
-    throw SystemError(Errc::system, fmt::format("{} has {} requests and has sent nothing for {:g} s",
+    throw SystemError(Errc::system, fmt::format("{} has {} requests in flight and has sent nothing for {:g} s",
                                                 endpoint.authority, shared_->in_flight, seconds_of(endpoint.patience)));
   }
   for (const auto& channel : channels_) channel->check(now);

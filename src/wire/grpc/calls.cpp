@@ -77,7 +77,8 @@ std::shared_ptr<ModelCall> read_model_call(const Service& service, std::string_v
   std::string_view name;
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() == 1 && !fields.text().empty()) {
-      throw RequestError(kNotImplemented, "this server has one repository, which \"repository_name\" does not name");
+      throw RequestError(kNotImplemented,
+                         "this server has one repository, which has no name; leave \"repository_name\" empty");
     }
     if (fields.field() == 2) name = fields.text();
     if (fields.field() != 3) continue;
@@ -157,7 +158,7 @@ std::optional<Method> find_method(std::string_view path) noexcept {
 
 void refuse_path(std::string_view path) {
   if (!path.starts_with(kService)) {
-    throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
+    throw RequestError(kNotImplemented, "this server offers only the service inference.GRPCInferenceService");
   }
   throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", path.substr(kService.size())));
 }

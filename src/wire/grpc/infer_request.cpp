@@ -49,7 +49,7 @@ class Contents {
     const std::uint32_t field = contents_field(tensor_.type);
     while (contents.next()) {
       if (contents.field() != field) {
-        refuse(fmt::format("input \"{}\" has contents of another type than {}; FP16 has to be in raw_input_contents",
+        refuse(fmt::format("input \"{}\" has contents of a type other than {}; FP16 must be in raw_input_contents",
                            tensor_.name, to_string(tensor_.type)));
       }
       read_field(contents);
@@ -85,7 +85,7 @@ class Contents {
       const auto written = static_cast<Written>(number);
       if constexpr (!std::same_as<Written, bool>) {
         if (!std::in_range<Element>(written)) {
-          refuse(fmt::format("input \"{}\": {} is no {}", tensor_.name, written, to_string(tensor_.type)));
+          refuse(fmt::format("input \"{}\": {} is not a valid {}", tensor_.name, written, to_string(tensor_.type)));
         }
       }
       const auto element = static_cast<Element>(written);
@@ -95,7 +95,7 @@ class Contents {
 
   void add(const void* elements, std::size_t bytes) {
     if (bytes > elements_.size() - used_) {
-      refuse(fmt::format("input \"{}\" has more contents than its shape says", tensor_.name));
+      refuse(fmt::format("input \"{}\" has more elements than its shape says", tensor_.name));
     }
     std::memcpy(elements_.data() + used_, elements, bytes);
     used_ += bytes;
@@ -138,7 +138,7 @@ Parameter read_parameter(ProtoReader entry) {
 /// Notes what a parameter of a tensor says about shared memory.
 void note_range(const Parameter& parameter, NamedRange& named) {
   if (parameter.name == "shared_memory_region") {
-    if (!parameter.text) refuse("\"shared_memory_region\" is no text");
+    if (!parameter.text) refuse("\"shared_memory_region\" is not a string");
     named.region = *parameter.text;
     return;
   }
@@ -228,12 +228,13 @@ bool read_input(ProtoReader message, InferBuilder& builder, const SharedRegions&
   }
   const Tensor& tensor = builder.add_input(name, type, std::span(shape).first(dimensions));
   if (const SharedRange range = regions.find(named, "input", name); range.region) {
-    if (has_contents) refuse(fmt::format("input \"{}\" is in shared memory, and has contents, too", name));
+    if (has_contents) refuse(fmt::format("input \"{}\" is in shared memory, so it must not have contents", name));
     builder.add_elements(range);
     return false;
   }
   if (raw != nullptr) {
-    if (has_contents) refuse(fmt::format("input \"{}\" has contents, and the request has raw_input_contents", name));
+    if (has_contents)
+      refuse(fmt::format("input \"{}\" must not have contents, because the request has raw_input_contents", name));
     builder.add_elements(std::as_bytes(std::span(raw->next())));
     return true;
   }
@@ -271,7 +272,7 @@ std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, s
     }
   }
   if (head.raw_inputs > raw_read) {
-    refuse(fmt::format("raw_input_contents has {} elements, and the request has {} inputs that take one",
+    refuse(fmt::format("raw_input_contents has {} elements, but the request has {} inputs that need one",
                        head.raw_inputs, raw_read));
   }
   builder.set_timeout(head.timeout);

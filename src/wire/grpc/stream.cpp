@@ -106,8 +106,8 @@ void Stream::on_head() {
   if (head_bytes_ > front_.shared.config.head_bytes_max) {
     return end(kTooLarge, "the headers of the request are too long");
   }
-  if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
-  if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
+  if (bad_timeout_) return end(kBadRequest, "the header grpc-timeout is not a valid timeout");
+  if (is_encoded_) return end(kNotImplemented, "compressed messages are not supported");
   try {
     if (asked_ && is_health(*asked_)) {
       if (front_.credentials->tokens != nullptr) reader_.limit(0);  // nobody has said who asks
@@ -144,7 +144,7 @@ std::string_view Stream::read(std::string_view bytes) {
       bytes.remove_prefix(reader_.read(bytes));
       if (!reader_.done()) continue;
       if (!is_stream()) {
-        if (!bytes.empty() && handled_ == 0) throw RequestError(kBadRequest, "the call takes one message");
+        if (!bytes.empty() && handled_ == 0) throw RequestError(kBadRequest, "this method takes only one message");
         return bytes;
       }
       handle(reader_.message());
@@ -366,19 +366,20 @@ void Stream::check_time(Time now) {
   if (ended() || asking_ > 0 || !exchanges_.empty()) {
     // An engine sees to the deadlines of its queries. A client that takes no replies holds their memory.
     const bool loads = !ended() && asking_ > 0 && exchanges_.front().call != nullptr;
-    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed; what it asked for goes on");
+    if (loads && now >= deadline_)
+      return end(kTimedOut, "the request's timeout passed, but the server goes on with what it asked for");
     if (asking_ == 0 && now - moved_at_ > config.idle_max) session_.reset(id_);
     return;
   }
   const bool comes = !is_stream() || reader_.began();
   if (now >= deadline_) {
-    end(kTimedOut, "the request's timeout passed before its answer");
+    end(kTimedOut, "the request's timeout passed before it was answered");
   } else if (comes && now - began_ > config.request_max) {
-    end(kRequestTimedOut, "the request did not come to its end in time");
+    end(kRequestTimedOut, "the request did not arrive in time");
   } else if (!comes && front_.shared.draining.load(std::memory_order_relaxed)) {
     end(kUnavailable, "the server is about to stop");
   } else if (!comes && now - moved_at_ > config.idle_max) {
-    end(kUnavailable, "nothing has come for too long");
+    end(kUnavailable, "the stream was idle for too long");
   }
 }
 

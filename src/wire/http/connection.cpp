@@ -160,7 +160,7 @@ void Connection::check_time(Time now) {
     if (front().shared.draining.load(std::memory_order_relaxed) || is_idle) close();
   } else if (state_ == State::reading && still > config.request_max) {
     keep_alive_ = false;
-    reply(error_reply(kRequestTimedOut, "the request did not come to its end in time"));
+    reply(error_reply(kRequestTimedOut, "the request did not arrive in time"));
     take_in();
   } else if (state_ == State::writing && still > config.idle_max) {
     close();

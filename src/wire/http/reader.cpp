@@ -22,7 +22,7 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 [[noreturn]] void refuse(const beast::error_code& error) {
   if (error == beast::http::error::header_limit) throw RequestError(431, "the head of the request is too long");
   if (error == beast::http::error::body_limit) throw RequestError(kTooLarge, "the body of the request is too long");
-  throw RequestError(kBadRequest, "this is no request of HTTP/1.1: " + error.message());
+  throw RequestError(kBadRequest, "this is not a valid HTTP/1.1 request: " + error.message());
 }
 
 }  // namespace
@@ -61,7 +61,8 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       has_host = true;
     } else if (field == beast::http::field::transfer_encoding) {
       // Beast takes the rest of another coding's body for the next request.
-      if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the only transfer coding is chunked");
+      if (!beast::iequals(value, "chunked"))
+        throw RequestError(kNotImplemented, "the only supported transfer coding is chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
     } else if (field == beast::http::field::authorization) {
@@ -77,7 +78,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       std::uint64_t bytes = 0;
       const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
       if (failure != std::errc{} || end != value.data() + value.size() || message.json_bytes) {
-        throw RequestError(kBadRequest, "Inference-Header-Content-Length is not one number");
+        throw RequestError(kBadRequest, "Inference-Header-Content-Length must be a single number");
       }
       message.json_bytes = bytes;
     }
@@ -90,7 +91,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
     takes_body = gate == nullptr || gate->admit(message);
   }
   void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {
-    if (!takes_body) throw RequestError(kBadRequest, "this request has no body");
+    if (!takes_body) throw RequestError(kBadRequest, "this request must not have a body");
   }
   std::size_t on_body_impl(beast::string_view part, beast::error_code& /*error*/) override {
     append(part);

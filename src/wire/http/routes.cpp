@@ -39,7 +39,7 @@ std::string unescape(std::string_view part) {
     unsigned char byte = 0;
     const char* const digits = part.data() + i + 1;
     if (i + 2 >= part.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2 || byte == 0) {
-      throw RequestError(kBadRequest, "the path has an escape that is none");
+      throw RequestError(kBadRequest, "the path has an invalid escape");
     }
     text += static_cast<char>(byte);
     i += 2;
@@ -84,12 +84,12 @@ void require_method(const Message& message, std::string_view method) {
 std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, const SharedRegions& regions,
                                           InferencePool& pool) {
   if (!message.content_encoding.empty() && message.content_encoding != "identity") {
-    throw RequestError(415, "compressed requests are not taken");
+    throw RequestError(415, "compressed requests are not supported");
   }
   const std::string_view body = message.body;
   const std::uint64_t json_bytes = message.json_bytes.value_or(body.size());
   if (json_bytes > body.size()) {
-    throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
+    throw RequestError(kBadRequest, "Inference-Header-Content-Length exceeds the length of the body");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
   return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, pool);
@@ -139,7 +139,7 @@ Outcome route_page(const Service& service, const Message& message, const Path& p
 /// The JSON of a request that is no inference; null where there is none.
 nlohmann::json small_json(std::string_view body, std::string_view what) {
   constexpr std::size_t kBytesMax = 128 << 10;
-  if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} has 128 KiB at most", what));
+  if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} may have at most 128 KiB", what));
   if (body.empty()) return {};
   return nlohmann::json::parse(body, nullptr, false);
 }
@@ -148,8 +148,8 @@ nlohmann::json small_json(std::string_view body, std::string_view what) {
 Outcome route_repository(const Service& service, const Message& message, std::span<const std::string> rest) {
   if (rest.size() == 1 && rest[0] == "index") {
     require_method(message, "POST");
-    const nlohmann::json asked = small_json(message.body, "what asks for the index");
-    if (!asked.is_null() && !asked.is_object()) wire::refuse("the index is asked for by an object, or by nothing");
+    const nlohmann::json asked = small_json(message.body, "an index request");
+    if (!asked.is_null() && !asked.is_object()) wire::refuse("an index request must be a JSON object or empty");
     const auto ready = asked.find("ready");
     const bool only_ready = ready != asked.end() && ready->is_boolean() && ready->get<bool>();
     return {.reply = json_reply(describe_repository(service.models, only_ready))};
@@ -158,14 +158,14 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
   if (!known) not_found();
   require_method(message, "POST");
   if (message.of_a_page) {  // of any site that a browser on this machine has open
-    throw RequestError(kForbidden, "web pages may not load and unload models");
+    throw RequestError(kForbidden, "web pages may not load or unload models");
   }
   const bool load = rest[2] == "load";
-  const nlohmann::json asked = small_json(message.body, "what loads or unloads a model");
+  const nlohmann::json asked = small_json(message.body, "a load or unload request");
   const nlohmann::json parameters =
       asked.is_object() && asked.contains("parameters") ? asked["parameters"] : nlohmann::json();
   if (!(asked.is_null() || asked.is_object()) || !(parameters.is_null() || parameters.is_object())) {
-    wire::refuse("a model is loaded or unloaded by an object, whose \"parameters\" are one, or by nothing");
+    wire::refuse("a load or unload request must be a JSON object or empty, and its \"parameters\" an object");
   }
   for (const auto& [name, value] : parameters.items())
     check_model_parameter(name, value.is_boolean() && !value.get<bool>());
@@ -175,14 +175,14 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
 
 /// Registers the region that a request's JSON describes.
 void register_region(SharedRegions& regions, const std::string& name, std::string_view body) {
-  const nlohmann::json described = small_json(body, "what registers a region");
+  const nlohmann::json described = small_json(body, "a register request");
   const auto is_count = [&](const char* key) { return described.contains(key) && described[key].is_number_unsigned(); };
   const bool right = described.is_object() && described.contains("key") && described["key"].is_string() &&
                      is_count("byte_size") && (is_count("offset") || !described.contains("offset"));
   if (!right) {
-    throw RequestError(
-        kBadRequest,
-        "a region is registered by an object with a text \"key\", and whole numbers \"byte_size\" and \"offset\"");
+    throw RequestError(kBadRequest,
+                       "a register request must be a JSON object with a string \"key\" and whole numbers \"byte_size\" "
+                       "and \"offset\"");
   }
   regions.add(name, described["key"].get<std::string>(), described.value("offset", std::uint64_t{0}),
               described["byte_size"].get<std::uint64_t>());

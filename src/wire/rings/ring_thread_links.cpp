@@ -61,10 +61,11 @@ void RingThread::accept() {
     const std::optional<Peer> peer = peer_of(socket);
     const std::uint32_t most = shared_.config.shm_clients_max;
     if (!peer || peer->user != ::geteuid()) {
-      refuse_client(socket, Errc::no_permission, "the server answers its own user alone");
+      refuse_client(socket, Errc::no_permission, "the server accepts only clients of its own user");
     } else if (shared_.ring_clients.fetch_add(1, std::memory_order_relaxed) >= most) {
       shared_.ring_clients.fetch_sub(1, std::memory_order_relaxed);
-      refuse_client(socket, Errc::full, fmt::format("it has {} clients, as many as it takes (--shm-clients)", most));
+      refuse_client(socket, Errc::full,
+                    fmt::format("the server has {} clients, the most that it accepts (--shm-clients)", most));
     } else {
       try {
         hand_out_(std::move(socket));
@@ -119,7 +120,8 @@ RingLane& RingThread::lane_of(std::string_view model) {
       names += (names.empty() ? "" : ", ") + entry.name;
     }
     if (names.empty()) throw RequestError(kNotFound, "no model is loaded");
-    if (only == nullptr) throw RequestError(kNotFound, fmt::format("choose one of its models: {}", names));
+    if (only == nullptr)
+      throw RequestError(kNotFound, fmt::format("the server has several models; choose one of {}", names));
     model = only->name;
   }
   ServedModel& served = models_->require(model);
@@ -145,7 +147,7 @@ void RingThread::take_news() {
     if (entry->served == nullptr) {
       link->leave(fmt::format("model '{}' is not loaded: {}", entry->name, entry->reason));
     } else {
-      link->leave(fmt::format("model '{}' has been loaded anew: connect again", entry->name));
+      link->leave(fmt::format("model '{}' has been reloaded; connect again", entry->name));
     }
   }
   retiring_ = true;

@@ -25,10 +25,10 @@ SharedMemory::~SharedMemory() {
 
 FileDescriptor make_sealed_memory(std::size_t bytes) {
   FileDescriptor file(::memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid()) throw_errno("making shared memory");
+  if (!file.valid()) throw_errno("creating shared memory");
   // All pages at once: whoever touches one later cannot find that there is no memory left, which would be a SIGBUS.
   const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-  if (failure != 0) throw_errno("making shared memory", failure);
+  if (failure != 0) throw_errno("creating shared memory", failure);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_errno("sealing shared memory");
   }

@@ -37,7 +37,7 @@ UnixAddress address_of(std::string_view name) {
 
 FileDescriptor make_socket(int flags) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-  if (!socket.valid()) throw_errno("making a socket");
+  if (!socket.valid()) throw_errno("creating a socket");
   return socket;
 }
 
@@ -55,7 +55,7 @@ FileDescriptor listen_as(std::string_view name) {
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == EADDRINUSE) {
       throw SystemError(Errc::system,
-                        fmt::format("serving shm://{}: another process has this name: choose another", name),
+                        fmt::format("serving shm://{}: another process uses this name; choose another", name),
                         EADDRINUSE);
     }
     throw_errno(fmt::format("serving shm://{}", name));
@@ -77,7 +77,7 @@ FileDescriptor connect_to(std::string_view name, int timeout_seconds) {
   if (done != 0) {
     if (errno == ECONNREFUSED || errno == ENOENT) {
       throw SystemError(Errc::not_found,
-                        fmt::format("connecting to shm://{0}: no server of this user has this name here: start one "
+                        fmt::format("connecting to shm://{0}: no server of this user has this name here; start one "
                                     "with 'headrace serve ... --shm {0}'",
                                     name),
                         errno);
@@ -86,8 +86,8 @@ FileDescriptor connect_to(std::string_view name, int timeout_seconds) {
   }
   const std::optional<Peer> peer = peer_of(socket);
   if (!peer || peer->user != ::geteuid()) {
-    throw SystemError(Errc::no_permission, fmt::format("connecting to shm://{}: the server is another user's", name),
-                      EACCES);
+    throw SystemError(Errc::no_permission,
+                      fmt::format("connecting to shm://{}: the server belongs to another user", name), EACCES);
   }
   return socket;
 }
