@@ -35,7 +35,7 @@ std::optional<DataType> parse_timestamp(std::string_view format) noexcept {
   return DataType{.id = Type::timestamp, .unit = static_cast<TimeUnit>(unit)};
 }
 
-/// "d:<precision>,<scale>" with ",128" or nothing behind it.
+/// "d:<precision>,<scale>" optionally followed by ",128".
 std::optional<DataType> parse_decimal(std::string_view format) noexcept {
   if (!format.starts_with("d:")) return std::nullopt;
   std::array<int, 3> numbers{0, 0, 128};
@@ -99,7 +99,7 @@ ColumnView view_of(const ArrowArray& array, const DataType& type) {
   if (array.null_count < -1 || array.null_count > array.length) {
     throw DataError(fmt::format("an array of {} values has a null count of {}", array.length, array.null_count));
   }
-  if (array.buffers[1] == nullptr) return {.type = type, .null_count = 0};  // of no values, wherever it starts
+  if (array.buffers[1] == nullptr) return {.type = type, .null_count = 0};  // no values, so the offset does not matter
   return {.type = type,
           .values = array.buffers[1],
           .validity = has_nulls ? static_cast<const std::uint8_t*>(array.buffers[0]) : nullptr,

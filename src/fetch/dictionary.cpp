@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kEntryBytesMax = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kSlotsFirst = 128;
-/// Pieces of memory for strings double up to this, so that a small dictionary takes little and a large one wastes
-/// little.
+/// Memory pieces for strings double in size from the first bound to the second, so that small dictionaries stay small
+/// and large ones waste little.
 constexpr std::size_t kStringsFirst = 1 * kKiB;
 constexpr std::size_t kStringsMost = 4 * kMiB;
 
@@ -30,7 +30,7 @@ constexpr std::size_t kStringsMost = 4 * kMiB;
   return static_cast<std::uint32_t>(hash ^ (hash >> 32));
 }
 
-/// An item of a buffer that may start anywhere, as those of a foreign file do.
+/// Reads an item from a buffer that may be unaligned, as buffers from foreign files are.
 template <class T>
 T item_at(const void* buffer, std::int64_t i) noexcept {
   T item;
@@ -38,13 +38,13 @@ T item_at(const void* buffer, std::int64_t i) noexcept {
   return item;
 }
 
-/// Calls take(i, entry) for every entry of the array, take(i, nullptr) for those that are null.
+/// Calls take(i, entry) for every entry of the array, and take(i, nullptr) for null entries.
 template <class Offset, class Take>
 void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
   const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
   const void* const offsets = array.buffers[1];
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
-  // The last offset alone tells how many bytes there are.
+  // Only the last offset states the number of bytes.
   const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
   if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary ends beyond its file");
   for (std::int64_t i = 0; i < array.length; ++i) {
@@ -133,7 +133,8 @@ const char* Dictionary::keep(std::string_view entry) {
   if (entry.empty()) return "";
   if (strings_.empty() || strings_.back().bytes() - strings_used_ < entry.size()) {
     const std::size_t grown = strings_.empty() ? kStringsFirst : 2 * strings_.back().bytes();
-    if (strings_.size() == strings_.capacity()) strings_.reserve(2 * strings_.size() + 1);  // throws before the charge
+    if (strings_.size() == strings_.capacity())
+      strings_.reserve(2 * strings_.size() + 1);  // may throw: before the charge
     strings_.push_back(take_memory(std::max(std::min(grown, kStringsMost), entry.size())));
     strings_used_ = 0;
   }
@@ -165,7 +166,7 @@ std::int32_t Dictionary::add(std::string_view entry, std::uint32_t hash) {
   if (entry.size() > kEntryBytesMax) {
     throw DataError(fmt::format("a string has {}, but must be smaller than 2 GiB", format_bytes(entry.size())));
   }
-  // Whatever fails leaves what there was as it was.
+  // If any step throws, the dictionary is unchanged.
   if (slots_.data() == nullptr || (size_ + 1) * 4 > (slot_mask_ + 1) * 3) grow_slots();
   const auto piece = static_cast<std::size_t>(std::bit_width(size_ / kFirstEntries + 1)) - 1;
   if (entries_[piece].data() == nullptr) entries_[piece] = take_memory((kFirstEntries << piece) * sizeof(Entry));
@@ -248,7 +249,7 @@ std::shared_ptr<const DictionaryOrder> Dictionary::order() const {
   if (!made->charge.pay(charge_.budget()) || !made->charge.try_add(bytes)) no_room(bytes);
   made->codes.resize(size_);
   std::iota(made->codes.begin(), made->codes.end(), 0);
-  // string_view compares bytes without a sign, as std::char_traits<char> does.
+  // string_view compares bytes as unsigned, as std::char_traits<char> does.
   std::ranges::sort(made->codes, {}, [&](std::int32_t code) { return entry(static_cast<std::size_t>(code)); });
   made->ranks.resize(size_);
   for (std::size_t place = 0; place < size_; ++place) {
