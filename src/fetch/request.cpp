@@ -19,9 +19,9 @@ constexpr auto kSteps =
     names_of<Step>("a step of a fetch", {{Step::read, "read"}, {Step::decode, "decode"}, {Step::transfer, "transfer"}});
 
 constexpr std::uint32_t kThreadsDefault = 16;
-/// A read of so many bytes costs much more than the call does.
+/// For a read of this many bytes, the cost of the call is negligible.
 constexpr std::size_t kPieceBytes = 4 * kMiB;
-/// So many pieces a thread, if there can be, for threads that are slower than others.
+/// Pieces per thread, if possible, so that faster threads can take more of them.
 constexpr std::size_t kPiecesLeast = 4;
 
 }  // namespace

@@ -68,7 +68,7 @@ std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batche
   return fragments;
 }
 
-/// What a borrowed column of a batch keeps alive.
+/// Owner of a column that is borrowed from a batch; keeps the batch alive.
 struct Borrowed {
   std::shared_ptr<const ArrowSource::Batch> batch;
 };
@@ -109,7 +109,7 @@ void Source::require_unchanged(std::uint32_t fragment) const {
 }
 
 void Source::require_unchanged() const {
-  const MappedFile* last = nullptr;  // the fragments of a file follow each other
+  const MappedFile* last = nullptr;  // a file's fragments are consecutive
   for (const Fragment& fragment : fragments_) {
     if (fragment.mapped == nullptr || fragment.mapped.get() == last) continue;
     last = fragment.mapped.get();
@@ -221,7 +221,7 @@ std::size_t ReaderSource::read_bytes(Chunk chunk) const {
 }
 
 std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
-  // What has to be read: validity is that of strings, unless it is known.
+  // The columns to read: validity comes from its column of strings, unless it is known.
   std::vector<std::uint32_t> read;
   for (const std::uint32_t column : columns) {
     if (is_validity(column) && known_validity({.fragment = fragment, .column = column})) continue;

@@ -15,10 +15,10 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Groups that are addressed directly in the device's memory: beyond, most would be empty.
+/// Most groups that are addressed directly in the device's memory. With more, most groups would be empty.
 constexpr std::uint64_t kDirectMax = std::uint64_t{1} << 21;
 constexpr std::uint64_t kNumbersMax = std::uint64_t{1} << 62;
-/// Numbers of groups that are computed in 32 bits.
+/// Group numbers below this bound are computed in 32 bits.
 constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 
 class QueryCompiler {
@@ -81,7 +81,7 @@ class QueryCompiler {
     emit();
   }
 
-  /// Drops rows behind the bound, a key at a time; a wide decimal has two, as make_wide_order_keys() has them.
+  /// Drops rows behind the bound, key by key. A wide decimal has two keys, in the order of make_wide_order_keys().
   void compile_bound() {
     std::uint16_t key = 0;
     for (std::size_t k = 0; k < query_.order.size(); ++k) {
@@ -139,7 +139,7 @@ class QueryCompiler {
     return out_.tables++;
   }
 
-  /// Replaces the numbers so far by places in a table; gives how many there are then.
+  /// Replaces the group numbers so far with places in a key table. Returns the new number of groups.
   std::uint64_t intern() {
     const std::uint32_t table = add_table();
     lowering_.add({.op = Op::intern, .index = static_cast<std::uint16_t>(table)});
@@ -159,7 +159,7 @@ class QueryCompiler {
     step.domain = direct ? span + (key.nullable ? 2 : 1) : out_.places + 2;
     if (step.domain > kNumbersMax / groups) groups = intern();
     if (step.domain > kNumbersMax / groups) {
-      // Still too many: this key's own places are fewer.
+      // Still too many: hashes this key as well, because its table has fewer places.
       step.op = Op::wide_key;
       step.domain = out_.places + 2;
     }
@@ -190,7 +190,7 @@ class QueryCompiler {
     return program.state_count++;
   }
 
-  /// Counts the values that are in the accumulator: once for each column, whatever is gathered of it.
+  /// Counts the values in the accumulator, once per column however many aggregates use it.
   std::uint32_t count_state(const Expression& value) {
     const bool is_column = value.operation() == Operation::column;
     if (is_column && counted_.contains(value.column_number())) return counted_[value.column_number()];
@@ -236,7 +236,7 @@ class QueryCompiler {
     out_.aggregates.push_back(place);
   }
 
-  /// The sum of what is in the accumulator, in two words.
+  /// Adds a sum of the accumulator in two words.
   std::uint32_t add_sum(Kind kind) {
     const std::uint32_t state = add_state(Op::sum_wide);
     lowering_.add({.op = Op::sum_wide, .kind = kind, .index = static_cast<std::uint16_t>(state)});
@@ -253,12 +253,12 @@ class QueryCompiler {
     return value.range->least >= -bound && value.range->greatest <= bound ? Op::sum : Op::sum_wide;
   }
 
-  /// The states of a block, words of 64 bits first.
+  /// Lays out the states of a block, 64-bit words first.
   void lay_out() {
     Program& program = out_.program;
     if (program.copies == 0 && program.held == 0) return;
     const std::uint32_t each = local_groups(program);
-    program.local_words = program.held;  // the numbers of the groups that are held come first
+    program.local_words = program.held;  // the numbers of the held groups come first
     for (const bool wide : {true, false}) {
       for (std::uint32_t s = 0; s < program.state_count; ++s) {
         const std::uint32_t words = local_state_words(program.states[s].op);
@@ -274,7 +274,7 @@ class QueryCompiler {
   const CompileOptions& options_;
   Compiled out_{};
   Lowering lowering_;
-  std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
+  std::map<std::uint32_t, std::uint32_t> counted_;  ///< By column: the state that counts its values.
 };
 
 constexpr std::array<std::string_view, 45> kNames{
@@ -305,9 +305,9 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
 
 std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept {
   if (!options.holds_groups || program.copies > 0 || program.groups >= kNarrowMax) return 0;
-  std::uint32_t words = 1;  // its number
+  std::uint32_t words = 1;  // the group's number
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
-  // An even number, so that what follows starts at 64 bits.
+  // Rounds down to an even number, so that the states start at a 64-bit boundary.
   const std::uint32_t fitting = std::bit_floor(options.local_words / words);
   return fitting < 2 ? 0 : fitting;
 }

@@ -14,7 +14,7 @@ namespace {
 
 bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
 
-/// A literal that a column of uint64 can be compared with.
+/// Converts a literal so that it can be compared with a column of uint64.
 Expression as_natural(const Expression& literal, const DataType& other) {
   const bool natural = other.id == Type::uint64 && literal.operation() == Operation::literal &&
                        literal.type().id == Type::int64 && !literal.is_missing() && literal.bits() >= 0;
@@ -72,7 +72,7 @@ bool Lowering::is_leaf(const Expression& expression, const DataType& type) const
   if (expression.operation() == Operation::literal) return fold(expression, type).has_value();
   if (expression.operation() != Operation::column) return false;
   const DataType& own = infer(table_, expression).type;
-  // In a register, narrow integers are int64, and a float is a double.
+  // Registers hold narrow integers as int64 and floats as double.
   const bool widens = (is_integer(own.id) && type.id == Type::int64 && own.id != Type::uint64) ||
                       (own.id == Type::float32 && type.id == Type::float64) ||
                       (own.id == Type::dictionary && type.id == Type::dictionary) ||

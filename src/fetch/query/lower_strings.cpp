@@ -7,8 +7,9 @@
 #include "fetch/query/typing.hpp"
 #include "headrace/base/error.hpp"
 
-/// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read, so equal indices are
-/// equal strings but their order says nothing: where order counts, an index is exchanged for its place in order.
+/// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read. Equal indices are
+/// equal strings, but the order of indices means nothing: where order matters, the program replaces an index with its
+/// rank.
 namespace headrace::fetch {
 
 namespace {
@@ -25,7 +26,7 @@ Ranks ranks_of(const std::shared_ptr<const DictionaryOrder>& order) {
   return order == nullptr ? nullptr : Ranks(order, &order->ranks);
 }
 
-/// The places of the entries of two dictionaries in one order.
+/// Ranks of the entries of two dictionaries in one common order.
 std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const DictionaryOrder& right) {
   auto of_left = std::make_shared<std::vector<std::int32_t>>(left.codes.size());
   auto of_right = std::make_shared<std::vector<std::int32_t>>(right.codes.size());
@@ -42,7 +43,7 @@ std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const Dictiona
   return {std::move(of_left), std::move(of_right)};
 }
 
-/// What the ranks of a column are compared with, so that `operation` holds where it does of the strings.
+/// The rank to compare a column's ranks with, so that `operation` holds for ranks exactly where it holds for strings.
 std::int64_t place_of(const DictionaryOrder& order, Operation operation, const std::string& text) {
   const bool after = operation == Operation::less_equal || operation == Operation::greater;
   const auto entry = [&](std::int32_t code) { return order.dictionary->entry(static_cast<std::size_t>(code)); };

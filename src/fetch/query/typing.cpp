@@ -22,7 +22,7 @@ DataType decimal(int precision, int scale) {
           .scale = static_cast<std::int8_t>(scale)};
 }
 
-/// Digits before the point that a type of numbers has.
+/// Digits before the decimal point of a numeric type.
 int whole_digits(const DataType& type) { return type.id == Type::decimal128 ? type.precision - type.scale : 19; }
 
 [[noreturn]] void refuse(Operation operation, const DataType& left, const DataType& right) {
@@ -50,7 +50,7 @@ std::optional<ValueRange> arithmetic_range(Operation operation, const Typed& lef
   return over || over_too ? std::nullopt : std::optional(range);
 }
 
-/// One end of a range in another type; nothing where it cannot be known.
+/// Converts one end of a range to another type; empty if the result is not known.
 std::optional<std::int64_t> cast_end(std::int64_t value, const DataType& from, const DataType& to) {
   if (is_float(from.id) && is_integer(to.id)) {
     const double rounded = std::nearbyint(as_double(value));
