@@ -10,8 +10,8 @@
 namespace headrace::fetch {
 
 /// Reads Thrift's compact protocol from bytes that anyone may have written:
-/// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Throws DataError where they end
-/// early or are none.
+/// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Throws DataError if they end
+/// early or are invalid.
 class ThriftReader {
  public:
   enum class Type : std::uint8_t {
@@ -33,7 +33,8 @@ class ThriftReader {
 
   explicit ThriftReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
 
-  /// Calls take(number, type) for every field of a structure; it reads the field, or returns false and it is skipped.
+  /// Calls take(number, type) for every field of a structure. `take` reads the field, or returns false to have it
+  /// skipped.
   template <class Take>
   void each_field(Take take) {
     std::int16_t number = 0;
@@ -47,7 +48,7 @@ class ThriftReader {
     }
   }
 
-  /// Calls take() for every item of a list of such items, which it reads.
+  /// Calls take(), which reads one item, for every item of a list. The items must be of type `expected`.
   template <class Take>
   void each_item(Type expected, Take take) {
     const auto [count, type] = list();
@@ -94,7 +95,7 @@ class ThriftReader {
     }
     throw DataError("a number has more than 64 bits");
   }
-  /// Every item takes a byte or more.
+  /// Reads the head of a list. Every item takes at least one byte, so the bytes left bound the count.
   [[nodiscard]] List list() {
     const std::uint8_t header = byte();
     constexpr std::uint8_t long_form = 15;
@@ -104,7 +105,7 @@ class ThriftReader {
   }
   void skip_items(std::uint64_t count, Type type, int depth) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      // Outside of a field a boolean is a byte.
+      // In a container, a boolean takes a byte; in a field, its type holds the value.
       type == Type::boolean_true || type == Type::boolean_false ? static_cast<void>(byte()) : skip(type, depth);
     }
   }

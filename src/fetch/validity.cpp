@@ -13,7 +13,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// What an array of booleans keeps alive.
+/// Owner of an array of booleans; keeps its buffers alive.
 struct Held {
   OwnedArray strings{};
   std::vector<std::uint8_t> bits;
@@ -43,7 +43,7 @@ void release_held(ArrowArray* array) {
 
 template <class Index>
 [[nodiscard]] bool has_entry(const ColumnView& view, const ArrowArray& entries, std::int64_t row) {
-  Index index;  // may lie at any address
+  Index index;  // may be unaligned
   const auto at = static_cast<std::size_t>(view.offset + row) * sizeof(Index);
   std::memcpy(&index, static_cast<const std::byte*>(view.values) + at, sizeof(Index));
   if (index < Index{0} || static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(entries.length)) {
@@ -66,7 +66,7 @@ template <class Index>
   }
 }
 
-/// Whether the dictionary itself has missing entries, which make values missing.
+/// Whether the dictionary itself has null entries, which make values missing.
 [[nodiscard]] bool entries_miss(const ArrowArray& array) noexcept {
   const ArrowArray* const entries = array.dictionary;
   return entries != nullptr && entries->n_buffers > 0 && entries->buffers != nullptr &&
