@@ -35,7 +35,7 @@ inline constexpr std::size_t kLevelCount = 3;
 /// The memory of the CPU level.
 enum class HostKind : std::uint8_t {
   pinned,   ///< Page-locked slabs: a chunk is copied there once, and goes to the device at link speed each time.
-  pageable  ///< The source's own memory, without a copy (a mapped file, what a decoder made); copied in pieces on the
+  pageable  ///< The source's own memory, without a copy (a mapped file, a decoder's output); copied in pieces on the
             ///< way.
 };
 
@@ -76,7 +76,7 @@ class Levels {
 
   /// The device of the last level.
   [[nodiscard]] Device device() const noexcept;
-  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With the budgets that 0 became.
+  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With defaults filled in for budgets of 0.
   /// The state of a level now.
   [[nodiscard]] LevelStatistics statistics(Level level) const;
   /// Removes all chunks of a level that are not in use. Pages of the disk level leave the page cache if the system

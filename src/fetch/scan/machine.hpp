@@ -192,7 +192,7 @@ class Machine : Compute<Group, Rows> {
     });
   }
 
-  /// Appends in no particular order. Threads do not synchronise here.
+  /// Appends in no particular order. Threads do not synchronise here, because few have a passing row.
   HEADRACE_HD void append() noexcept {
     std::uint64_t mine = 0;
     tile_.each_passing([&](std::uint32_t) { ++mine; });

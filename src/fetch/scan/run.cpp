@@ -20,10 +20,10 @@ namespace {
 
 constexpr const char* kScanning = "scanning a table";
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
-/// Words of the results before the states: the faults.
+/// Words of the faults, which precede the states in the results.
 constexpr std::size_t kStatesAt = kFaults * sizeof(std::uint32_t) / sizeof(std::uint64_t);
 
-/// Throws UsageError unless the columns of a fragment are what the table says.
+/// Throws UsageError unless the columns of a fragment match the table's description.
 std::int64_t check_fragment(const TableView& table, std::size_t number) {
   const std::vector<ColumnView>& fragment = table.fragments[number];
   if (fragment.size() != table.columns.size()) {
@@ -67,7 +67,7 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
     work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {
       ColumnView view = table.fragments[f][column];
-      // A validity bitmap of a column that misses nothing says nothing.
+      // Ignores the validity bitmap of a column without missing values.
       if (view.null_count == 0 || !table.columns[column].nullable) view.validity = nullptr;
       read_bytes_ += static_cast<std::uint64_t>(values_bytes(view.type, rows)) +
                      (view.validity == nullptr ? 0 : static_cast<std::uint64_t>((rows + 7) / 8));
@@ -76,8 +76,7 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
   }
   places.push_back({.rows = 0, .first_tile = work_.tiles});
   upload_arguments(places, columns);
-  ranks_.reserve(
-      compiled.ranks.size());  // a buffer with a copy under way must not be dropped by a push_back that fails
+  ranks_.reserve(compiled.ranks.size());  // a push_back that throws must not free a buffer with a copy in flight
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
     ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
     work_.ranks[r] = ranks_.back().as<const std::int32_t>();
@@ -168,7 +167,7 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   stream_.record(start).or_throw(kScanning);
   if (tiles > work.first_tile) enqueue_scan(stream_, work).or_throw(kScanning);
   stream_.record(end).or_throw(kScanning);
-  // What it leaves follows at once: the host waits one time.
+  // Enqueues the download of the results as well, so that the host waits only once.
   left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
   under_way_.end();
   if (tiles > 0) {
@@ -213,7 +212,7 @@ void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& re
 void Run::prepare_first(std::span<const Order> order, std::int64_t limit, std::int64_t room) {
   prepare_results(sizeof(std::uint64_t));
   prepare_keys(order);
-  // Rows that are equal are in the table's order: by their numbers.
+  // Equal rows stay in the table's order: their numbers are the last key.
   const auto numbers = static_cast<std::uint64_t>(work_.tiles) * kTileRows;
   keys_.push_back({.value = compiled_.output_count - 1,
                    .nullable = false,
