@@ -25,9 +25,9 @@
 
 namespace headrace::wire {
 
-/// One thread's way to a model of a server in another process of this machine and user: a ring of slots in memory that
-/// it shares with that server alone. The calls are those of serve::Client, and mean the same; used by one thread at a
-/// time. Every query submitted comes back exactly once: also where the server ends or hangs, see below.
+/// One thread's connection to a model of a server in another process of this machine and user: a ring of slots in
+/// memory that it shares with only that server. The calls are those of serve::Client and mean the same. Used by one
+/// thread at a time. Every submitted query comes back exactly once, even if the server ends or hangs, see below.
 ///
 /// Once the server has ended, is about to stop, or serves another model under the name, unanswered queries come back
 /// with Errc::stopped, and submit() returns it; why_ended() gives the reason. A new Client may find a new server. A

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kReceiveBytes = 256 << 10;
 constexpr Duration kConnectEvery = std::chrono::milliseconds(100);
-constexpr std::size_t kSaidMost = 512;  // bytes of what the server says of a failure
+constexpr std::size_t kSaidMost = 512;  // bytes kept of the server's text about a failure
 
 std::string text_of_errno(int number) { return std::generic_category().message(number); }
 
@@ -118,7 +118,7 @@ void Channel::greet() {
   state_ = State::open;
   opened();
   want_flush();
-  receive();  // TLS may hold what came with the end of the handshake
+  receive();  // TLS may hold bytes that came with the end of the handshake
 }
 
 std::string Channel::why_failed() const {
@@ -131,7 +131,7 @@ std::string Channel::why_failed() const {
 }
 
 void Channel::receive() {
-  // Bytes that TLS has taken from the socket do not show there.
+  // Bytes that TLS has already read make no event on the socket, so reads until there are none.
   const bool is_plain = transport_->tls() == nullptr;
   while (receive_some() && !is_plain) continue;
   if (state_ == State::open && out_at_ < out_.size()) want_flush();  // TLS may have waited for bytes to send

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The line of the head that has the token; nothing where there is none.
+/// The header line with the token; empty without a token.
 std::string authorization_line(const Endpoint& endpoint) {
   return endpoint.token.empty() ? std::string() : fmt::format("Authorization: {}\r\n", authorization_of(endpoint));
 }

@@ -15,7 +15,7 @@ namespace headrace::wire::client {
 
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(2);  // for a stop
+constexpr Duration kLook = std::chrono::milliseconds(2);  // how often it checks for a stop
 
 bool is_grpc(const Endpoint& endpoint) {
   if constexpr (kBuiltWithGrpc) return endpoint.protocol == Protocol::grpc;

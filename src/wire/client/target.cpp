@@ -17,10 +17,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kWaitingMost = 1 << 22;  // queries that wait for a stream: 32 MiB of times
+constexpr std::size_t kWaitingMost = 1 << 22;  // most queries that wait for a stream: 32 MiB of times
 constexpr Duration kCheckPause = milliseconds(10);
-constexpr Duration kStoodStill = std::chrono::seconds(1);  // this process, which saw nothing of the server meanwhile
-constexpr Duration kStopAfter = milliseconds(500);         // what is in flight once somebody wants the load to end
+constexpr Duration kStoodStill = std::chrono::seconds(1);  // a longer gap means that this process did not run
+constexpr Duration kStopAfter = milliseconds(500);         // for requests in flight when the load is stopped
 constexpr Duration kWorthARest = std::chrono::microseconds(200);
 constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes a thread late by about as much
 
@@ -85,7 +85,7 @@ bool Target::submit(Time scheduled) {
 void Target::turn() {
   shared_->back.clear();
   handed_out_ = 0;
-  shared_->loop.wait(Time::zero());  // has passed: it looks, and does not wait
+  shared_->loop.wait(Time::zero());  // already passed, so the loop does not wait
   const Time now = SteadyClock::now();
   if (now - checked_at_ >= kCheckPause) check(now);
   while (!waiting_.empty()) {
