@@ -45,7 +45,7 @@ std::string flag_message(bool flag) {
   return message;
 }
 
-/// The model that a message names by its fields 1 and 2; null where it names none.
+/// The model that a message names in its fields 1 and 2; null if it names none.
 ServedModel* named_model(const Models& models, std::string_view message) {
   std::string_view name;
   std::string_view version;
@@ -62,7 +62,7 @@ ServedModel& required_model(const Models& models, std::string_view message) {
   return *served;
 }
 
-/// Whether a name has a model that takes queries. One that is not loaded is no error.
+/// Whether the named model takes queries. A model that is not loaded is not an error.
 bool is_ready(const Service& service, std::string_view message) {
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() != 1) continue;
@@ -105,7 +105,7 @@ std::string index_message(const Models& models, std::string_view message) {
   return write_described({{"models", std::move(list)}}, kRepositoryIndex);
 }
 
-/// What a message says of a region.
+/// The region that a message describes.
 struct Region {
   std::string name;
   std::string key;

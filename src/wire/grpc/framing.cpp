@@ -10,8 +10,8 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kKeptBytes = 64 << 10;  // a buffer that is kept for the next message
-constexpr std::size_t kAheadBytes = 4 << 10;  // room that a message's prefix alone is believed for
+constexpr std::size_t kKeptBytes = 64 << 10;  // largest buffer kept for the next message
+constexpr std::size_t kAheadBytes = 4 << 10;  // most room reserved on the word of a message's prefix alone
 constexpr unsigned kByteBits = 8;
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
   throw RequestError(kBadRequest, fmt::format("the request is not a valid protocol buffers message: {}", why));
 }
 
-/// Bytes of the character of UTF-8 that `text` begins with; 0 where it begins with none (RFC 3629, section 4).
+/// Length in bytes of the UTF-8 character that `text` begins with; 0 if it begins with none (RFC 3629, section 4).
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
