@@ -16,7 +16,7 @@ namespace headrace::wire {
 namespace {
 
 constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
-constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
+constexpr std::size_t kShownMax = 8;                  // most dimensions of a wrong shape that a message shows
 
 const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, std::string_view kind,
                    const ServedModel& served) {
@@ -25,7 +25,7 @@ const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, st
   return *found;
 }
 
-/// Queries that an input's shape says there are.
+/// The number of queries according to an input's shape.
 std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, std::int64_t batch_max) {
   const bool right = shape.size() == tensor.shape.size() + 1 && shape[0] >= 1 && shape[0] <= batch_max &&
                      std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin() + 1);

@@ -20,10 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kDimensionsMax = 16;
-constexpr std::size_t kLevelsMax = 32;     // of arrays and objects within others
-constexpr std::size_t kValuesMore = 4096;  // that a request may hold beside its tensors' elements
+constexpr std::size_t kLevelsMax = 32;     // most nested arrays and objects
+constexpr std::size_t kValuesMore = 4096;  // most values of a request besides its tensors' elements
 
-/// Values, brackets and commas that all tensors of a request to `model` can be written with.
+/// Upper bound on the values, brackets and commas in a request to `model`.
 std::size_t values_max(const Model& model) {
   std::size_t values = kValuesMore;
   for (const Tensor& tensor : model.inputs) {
@@ -34,8 +34,8 @@ std::size_t values_max(const Model& model) {
   return values;
 }
 
-/// Refuses text that no request to `model` can be. Parsing it would keep other clients waiting for as long as it likes:
-/// 4 MiB of "[" take a second.
+/// Refuses text that cannot be a request to `model`. Parsing it could delay other clients at the sender's will: 4 MiB
+/// of "[" take a second.
 void check_structure(std::string_view text, const Model& model) {
   const std::size_t most = values_max(model);
   std::size_t values = 0;
@@ -76,7 +76,7 @@ json parse(std::string_view text, const Model& model) {
   }
 }
 
-/// The member of an object; null where there is none.
+/// A member of an object; null if there is none.
 const json* member(const json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
@@ -102,7 +102,7 @@ std::optional<bool> flag_member(const json& object, const char* name) {
   return flag->get<bool>();
 }
 
-/// The "parameters" of an object; an empty object where there are none.
+/// The "parameters" of an object; an empty object if there are none.
 const json& parameters_of(const json& object) {
   static const json kNone = json::object();
   const json* parameters = member(object, "parameters");
@@ -131,7 +131,7 @@ std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   return shape;
 }
 
-/// What the parameters of a tensor say about shared memory.
+/// The shared memory that the parameters of a tensor name.
 NamedRange range_of(const json& parameters) {
   NamedRange named{.offset = count_member(parameters, "shared_memory_offset"),
                    .bytes = count_member(parameters, "shared_memory_byte_size")};
@@ -142,7 +142,7 @@ NamedRange range_of(const json& parameters) {
   return named;
 }
 
-/// Reads one input; the binary tensors that are left behind it.
+/// Reads one input. Returns the binary tensors that follow it.
 std::span<const std::byte> read_input(const json& input, InferBuilder& builder, const SharedRegions& regions,
                                       std::span<const std::byte> tensors) {
   if (!input.is_object()) refuse("an input is not an object");

@@ -24,7 +24,7 @@ constexpr int kDepthMax = 16;
   throw RequestError(kBadRequest, fmt::format("\"{}\": {}", tensor.name, why));
 }
 
-/// Calls `done` with the type of C++ that has the elements of `tensor`.
+/// Calls `done` with a value of the C++ type for the elements of `tensor`.
 template <class Done>
 void with_type(const Tensor& tensor, Done done) {
   switch (tensor.type) {
@@ -117,7 +117,7 @@ void write_elements(std::span<const std::byte> elements, const Tensor& tensor, s
                                          tensor.name, element));
         }
         if (element == 0 && std::signbit(element)) {
-          text += "-0.0";  // readers take "-0" for a whole number, which has no sign
+          text += "-0.0";  // readers parse "-0" as an integer, which loses the sign
           continue;
         }
       }

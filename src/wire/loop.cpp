@@ -13,7 +13,7 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kEventsMax = 256;  // that one call of epoll_wait takes in
+constexpr std::size_t kEventsMax = 256;  // most events per call of epoll_wait
 
 int milliseconds_until(Time until) {
   constexpr std::int64_t kLongest = 60'000;

@@ -9,7 +9,7 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kCallsMax = 64;  // that have not ended
+constexpr std::size_t kCallsMax = 64;  // most calls that have not ended
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void ModelCalls::add(const std::shared_ptr<ModelCall>& call) {
   for (const auto& of_thread : ended_) open += of_thread.size();
   if (open >= kCallsMax) throw RequestError(kTooManyRequests, "too many requests to load or unload models are waiting");
   call->request.number = ++numbers_;
-  taken_.reserve(kCallsMax);  // so that no later step fails
+  taken_.reserve(kCallsMax);  // so that later steps cannot fail
   for (auto& of_thread : ended_) of_thread.reserve(kCallsMax);
   waiting_.push_back(call);
   changed_.notify_one();
@@ -60,7 +60,7 @@ void ModelCalls::end(std::uint64_t number, int status, std::string_view message)
   const auto found = std::ranges::find(taken_, number, [](const auto& call) { return call->request.number; });
   if (found == taken_.end()) return;
   ModelCall& call = **found;
-  call.message = RequestError(status, message).what();  // cut
+  call.message = RequestError(status, message).what();  // shortened
   call.status = status;
   ended_[call.thread].push_back(std::move(*found));
   taken_.erase(found);

@@ -90,7 +90,7 @@ void Connection::ask(std::shared_ptr<Inference> inference) {
   inference->owner = this;
   inference->client = this;
   if (front().shared.traces.enabled()) inference->trace = sampled_parent(reader_.message().traceparent);
-  inference->arrived = moved_at();  // when its first byte had come
+  inference->arrived = moved_at();  // when its first byte arrived
   if (!wire::ask(front(), inference)) return reply(reply_of(*inference), inference.get());
   inference_ = std::move(inference);
   state_ = State::asking;

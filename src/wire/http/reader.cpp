@@ -13,7 +13,7 @@ namespace beast = boost::beast;
 
 namespace {
 
-/// The last chunk and what ends it. Beast before Boost 1.86 asserts that it is given so many bytes of a body in chunks
+/// The last chunk and its terminator. Before Boost 1.86, Beast asserts that it gets this many bytes of a chunked body
 /// at once (boostorg/beast, pull request 2861).
 constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
 
@@ -27,7 +27,7 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 
 }  // namespace
 
-constexpr std::size_t kTraceParentMost = 256;  // bytes of a header whose version 00 has 55
+constexpr std::size_t kTraceParentMost = 256;  // bytes; version 00 of this header has 55
 
 struct Reader::Parser final : beast::http::basic_parser<true> {
   Parser(Limits limits, MemoryShare& share, Gate* asked) : memory(share), gate(asked), body_max(limits.body_bytes_max) {
@@ -55,12 +55,12 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
                         beast::error_code& /*error*/) override {}
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& /*error*/) override {
-    if (head_read) return;  // a trailer, which is no header (RFC 9110 6.5.1)
+    if (head_read) return;  // a trailer, which is not a header (RFC 9110 6.5.1)
     if (field == beast::http::field::host) {
       if (has_host) throw RequestError(kBadRequest, "the request has two Host headers");
       has_host = true;
     } else if (field == beast::http::field::transfer_encoding) {
-      // Beast takes the rest of another coding's body for the next request.
+      // With any other coding, Beast would read the rest of the body as the next request.
       if (!beast::iequals(value, "chunked"))
         throw RequestError(kNotImplemented, "the only supported transfer coding is chunked");
     } else if (field == beast::http::field::content_encoding) {
@@ -113,7 +113,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
   bool has_host = false;
   bool head_read = false;
   bool takes_body = true;
-  bool is_current = true;  ///< HTTP/1.1; connections of 1.0 are closed behind a reply
+  bool is_current = true;  ///< HTTP/1.1; a connection of HTTP/1.0 is closed after its reply
 };
 
 Reader::Reader(Limits limits, MemoryShare& memory, Gate* gate)

@@ -22,11 +22,12 @@ namespace headrace::wire::http {
 
 namespace {
 
-/// Lines of the head of what browsers neither keep nor take for another type, nor show within pages of others.
+/// Header lines that forbid browsers to store the reply, to guess another type for it, and to load it from other sites'
+/// pages.
 constexpr std::string_view kPrivate =
     "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
-/// A request's path, between its slashes and with escapes like %2F read.
+/// A request's path, split at slashes, with escapes like %2F decoded.
 using Path = std::vector<std::string>;
 
 std::string unescape(std::string_view part) {
@@ -47,7 +48,7 @@ std::string unescape(std::string_view part) {
   return text;
 }
 
-/// @param target  also of the form that proxies are sent, http://HOST/PATH (RFC 9112 3.2.2)
+/// @param target  may also have the absolute form http://HOST/PATH that proxies get (RFC 9112 3.2.2)
 Path path_of(std::string_view target) {
   target = target.substr(0, target.find('?'));
   const std::size_t scheme = target.find("://");
@@ -67,7 +68,7 @@ Path path_of(std::string_view target) {
 
 Reply json_reply(const nlohmann::json& body) { return {.body = body.dump()}; }
 
-/// Whether something holds: an empty reply of status 200, or one of 503.
+/// Reply of a health check: status 200 and empty if `holds`, otherwise 503.
 Reply health_reply(bool holds) {
   if (holds) return {};
   return error_reply(kUnavailable, "not ready");
@@ -95,7 +96,7 @@ std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& me
   return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, pool);
 }
 
-/// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
+/// Handles /v2/models/NAME[/versions/VERSION]; `rest` is the rest of the path.
 Outcome route_model(const Service& service, const Message& message, ServedModel& served,
                     std::span<const std::string> rest, InferencePool& pool) {
   if (rest.size() >= 2 && rest[0] == "versions") {
@@ -125,7 +126,8 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
   not_found();
 }
 
-/// The page, or what it shows: `/` and `/status.json`. Browsers keep neither, and give neither to pages of others.
+/// Handles `/`, the page, and `/status.json`, its data. Browsers neither store them nor load them from other sites'
+/// pages.
 Outcome route_page(const Service& service, const Message& message, const Path& path) {
   require_method(message, "GET");
   if (path.empty()) {
@@ -136,7 +138,7 @@ Outcome route_page(const Service& service, const Message& message, const Path& p
   return {.reply = std::move(reply)};
 }
 
-/// The JSON of a request that is no inference; null where there is none.
+/// The JSON of a request other than inference; null if the body is empty.
 nlohmann::json small_json(std::string_view body, std::string_view what) {
   constexpr std::size_t kBytesMax = 128 << 10;
   if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} may have at most 128 KiB", what));
@@ -144,7 +146,7 @@ nlohmann::json small_json(std::string_view body, std::string_view what) {
   return nlohmann::json::parse(body, nullptr, false);
 }
 
-/// /v2/repository and what follows: `rest`.
+/// Handles /v2/repository; `rest` is the rest of the path.
 Outcome route_repository(const Service& service, const Message& message, std::span<const std::string> rest) {
   if (rest.size() == 1 && rest[0] == "index") {
     require_method(message, "POST");
@@ -157,7 +159,7 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
   const bool known = rest.size() == 3 && rest[0] == "models" && (rest[2] == "load" || rest[2] == "unload");
   if (!known) not_found();
   require_method(message, "POST");
-  if (message.of_a_page) {  // of any site that a browser on this machine has open
+  if (message.of_a_page) {  // any site that is open in a browser on this machine could send this
     throw RequestError(kForbidden, "web pages may not load or unload models");
   }
   const bool load = rest[2] == "load";
@@ -270,7 +272,7 @@ std::string_view phrase_of(int status) {
 
 bool needs_no_token(const Message& message, bool has_page) {
   if (message.method != "GET" && message.method != "HEAD") return false;
-  const std::string_view target = message.target;  // as it is: what only looks alike needs a token
+  const std::string_view target = message.target;  // compared unchanged: other spellings of the path need a token
   return target == "/v2/health/live" || target == "/v2/health/ready" || (has_page && target == "/");
 }
 
