@@ -116,12 +116,14 @@ void Server::State::stop() noexcept {
   shared.calls.close();
   const std::lock_guard locked(mutex);
   threads.clear();
-  while (!ring_threads.empty()) ring_threads.pop_front();  // the first gives clients to the others
+  while (!ring_threads.empty())
+    ring_threads.pop_front();  // in this order, because the first thread hands clients to
+                               // the others
   shared.traces.close();
 }
 
 Server::Server(ServerConfig config, std::vector<Model> models) {
-  FileDescriptor watcher(config.watcher);  // closed whatever happens
+  FileDescriptor watcher(config.watcher);  // closed in any case
   state_ = std::make_unique<State>(std::move(config), std::move(models), std::move(watcher));
   state_->start();
 }
@@ -138,7 +140,7 @@ std::size_t Shared::memory_used() const noexcept {
   std::size_t spare = 0;
   for (const InferencePool& one : inferences) spare += one.budget().spare();
   const std::size_t used = memory.used();
-  return used - std::min(used, spare);  // threads go on meanwhile
+  return used - std::min(used, spare);  // the sums may not match, because threads keep running
 }
 
 ServerStatistics Shared::statistics() const {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kRegionsMax = 256;     // each keeps a file descriptor
 constexpr std::size_t kRegionNameMax = 256;  // characters
 
-/// Characters that every description of the regions can write.
+/// Allows only characters that all descriptions of regions can represent.
 bool is_region_name(std::string_view name) {
   const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
   return !name.empty() && name.size() <= kRegionNameMax && std::ranges::all_of(name, printable);
@@ -57,7 +57,7 @@ void SharedRegions::add(std::string name, std::string key, std::uint64_t offset,
 
 void SharedRegions::remove(std::string_view name) {
   require_enabled();
-  std::shared_ptr<const SharedRegion> last;  // is closed without the lock
+  std::shared_ptr<const SharedRegion> last;  // closed without the lock
   const std::lock_guard locked(mutex_);
   const auto found = regions_.find(name);
   if (found == regions_.end()) return;

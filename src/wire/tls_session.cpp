@@ -13,7 +13,7 @@ namespace headrace::wire {
 
 namespace {
 
-/// How OpenSSL reaches the socket. Its own way would raise SIGPIPE where the other side has left.
+/// Connects OpenSSL to the socket. OpenSSL's own BIO would raise SIGPIPE if the other side has left.
 int transfer_result(BIO* bio, ssize_t count, int retry) {
   BIO_clear_retry_flags(bio);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -105,7 +105,7 @@ TlsStep TlsSession::step_of(int result) noexcept {
   return TlsStep::failed;
 }
 
-// OpenSSL's queue of errors belongs to the thread, and so to all of its connections: each call finds it empty.
+// OpenSSL's error queue belongs to the thread and so to all of its connections. Each call must find it empty.
 
 TlsStep TlsSession::greet() noexcept {
   ERR_clear_error();
@@ -134,7 +134,7 @@ TlsStep TlsSession::finish() noexcept {
   if (failed_ || SSL_in_init(session_) != 0) return TlsStep::failed;
   ERR_clear_error();
   const int result = SSL_shutdown(session_);
-  return result >= 0 ? TlsStep::done : step_of(result);  // the other side's end is not waited for
+  return result >= 0 ? TlsStep::done : step_of(result);  // does not wait for the other side's end
 }
 
 }  // namespace headrace::wire

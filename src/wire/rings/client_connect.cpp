@@ -35,11 +35,11 @@ RingPlace read_ring_url(std::string_view url) {
   return place;
 }
 
-/// The reply to a first message. Throws where there is none, or none that can be understood.
+/// Sends the first message and returns the reply. Throws if there is no valid reply.
 rings::Welcome greet(std::string_view url, const FileDescriptor& socket, const rings::Hello& hello,
                      FileDescriptor& memory) {
   const std::string doing = fmt::format("connecting to {}", url);
-  // A server that has no room says so, and closes, before it has heard this.
+  // A server without room replies and closes before it reads this message.
   if (!rings::send_message(socket, rings::encode(hello)) && errno != EPIPE && errno != ECONNRESET) throw_errno(doing);
   rings::Received received = rings::receive_message(socket, true);
   if (received.kind == rings::Received::Kind::nothing) {
@@ -80,7 +80,7 @@ Client::Client(std::string_view url, std::uint32_t slots) : state_(std::make_uni
     throw SystemError(welcome.code, message);
   }
   const rings::Layout& layout = welcome.layout;
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // so that no sum overflows
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // so that no sum can overflow
   const bool sound = is_power_of_two(layout.slots) && layout.slots <= rings::kSlotsMost && layout.query_bytes > 0 &&
                      layout.query_bytes < kLargest && layout.answer_bytes > 0 && layout.answer_bytes < kLargest;
   if (!sound || !memory.valid() || !rings::is_sealed_memory(memory, layout.bytes())) {

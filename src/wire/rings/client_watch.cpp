@@ -4,7 +4,7 @@
 #include "headrace/wire/client.hpp"
 #include "wire/rings/client_state.hpp"
 
-// What event loops need of a client.
+// Support for event loops.
 
 namespace headrace::wire {
 

@@ -17,7 +17,7 @@ namespace headrace::wire::rings {
 
 namespace {
 
-constexpr int kMessagesMost = 16;  // that one turn takes in: whoever sends more is one among others
+constexpr int kMessagesMost = 16;  // most messages read in one turn, so that other clients get their turn
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void refuse_client(const FileDescriptor& socket, Errc code, std::string_view why
   try {
     message = encode(Welcome{.failure = std::string(why), .code = code});
   } catch (const std::exception&) {
-    return;  // no memory: the client hears that the socket ends
+    return;  // out of memory: the client only sees the socket end
   }
   static_cast<void>(send_message(socket, message));
 }
@@ -50,7 +50,7 @@ void RingLink::ready(std::uint32_t /*events*/) {
       case Received::Kind::nothing: return;
       case Received::Kind::ended: return end();
       case Received::Kind::message:
-        if (!ring_) greet(received);  // all others are bytes that wake
+        if (!ring_) greet(received);  // all later messages are wake-up bytes
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "wire/request_error.hpp"
 #include "wire/rings/ring_thread.hpp"
 
-/// How a RingThread gets its clients and its models, and gives them up.
+/// How a RingThread gains and loses its clients and models.
 namespace headrace::wire::rings {
 
 RingThread::RingThread(Shared& shared, std::size_t number)
@@ -54,10 +54,10 @@ void RingThread::adopt(FileDescriptor socket) {
 }
 
 void RingThread::accept() {
-  constexpr int kAcceptsMost = 64;  // in one turn
+  constexpr int kAcceptsMost = 64;  // most connections accepted in one turn
   for (int i = 0; i < kAcceptsMost; ++i) {
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid()) return;  // with no descriptor left, others are accepted once one is
+    if (!socket.valid()) return;  // if no descriptor is left, the others are accepted later
     const std::optional<Peer> peer = peer_of(socket);
     const std::uint32_t most = shared_.config.shm_clients_max;
     if (!peer || peer->user != ::geteuid()) {
@@ -92,7 +92,7 @@ void RingThread::take_adopted() {
       (*free)->number = static_cast<std::uint32_t>(free - links_.begin());
       shared_.connections.fetch_add(1, std::memory_order_relaxed);
       shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
-    } catch (const std::exception&) {  // no memory, or no descriptor to watch it with
+    } catch (const std::exception&) {  // out of memory, or no descriptor for watching the client
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       clients_.fetch_sub(1, std::memory_order_relaxed);
       shared_.ring_clients.fetch_sub(1, std::memory_order_relaxed);

@@ -25,7 +25,7 @@ struct UnixAddress {
   socklen_t bytes = 0;
 };
 
-/// A name in the abstract namespace. The user is part of it, so that users are not in each other's way.
+/// A name in the abstract namespace. It includes the user, so that the names of different users do not collide.
 UnixAddress address_of(std::string_view name) {
   const std::string path = fmt::format("headrace/{}/{}", ::geteuid(), name);
   UnixAddress made;
@@ -41,7 +41,7 @@ FileDescriptor make_socket(int flags) {
   return socket;
 }
 
-/// What descriptors come in.
+/// Buffer for passing a descriptor.
 union Control {
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
   cmsghdr aligned;
@@ -135,8 +135,8 @@ Received receive_message(const FileDescriptor& socket, bool wait) {
   iovec part{};
   msghdr come{};
   Control control{};
-  // How long it is: most are a byte, and the others come once. A side that closes with messages unread has the other
-  // told first of that (ECONNRESET), and then of what it had sent before.
+  // Finds the length first, because nearly all messages have one byte. If a side closes with unread messages, the other
+  // gets ECONNRESET first, and then the messages that were sent before.
   bool reset = false;
   bool again = false;
   do {
@@ -163,7 +163,7 @@ Received receive_message(const FileDescriptor& socket, bool wait) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&come); header != nullptr; header = CMSG_NXTHDR(&come, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count_of_descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count_of_descriptors; ++i) {  // there may be room for two: those not wanted are closed
+    for (std::size_t i = 0; i < count_of_descriptors; ++i) {  // there may be room for two; extra descriptors are closed
       int number = -1;
       std::memcpy(&number, CMSG_DATA(header) + i * sizeof(int), sizeof(number));
       received.attached = FileDescriptor(number);
