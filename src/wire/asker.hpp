@@ -127,7 +127,7 @@ class Asker {
   std::array<Class, kPriorities> classes_;
   std::uint32_t high_run_ = 0;       ///< Consecutive queries of high priority submitted while others waited.
   std::uint32_t normal_run_ = 0;     ///< Queries of normal priority submitted since then.
-  Time line_soonest_ = Time::max();  ///< No inference in line has an earlier deadline.
+  Time line_soonest_ = Time::max();  ///< No queued inference has an earlier deadline.
   QueueRate rate_;
   QueueRate normal_rate_;        ///< Rate of queries of normal priority only, while some wait.
   std::size_t normal_back_ = 0;  ///< Queries of normal priority completed in this take_in().

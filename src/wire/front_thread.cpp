@@ -145,8 +145,8 @@ void FrontThread::take_news() {
     askers_.reserve(askers_.size() + arriving_.size());
     std::ranges::move(arriving_, std::back_inserter(askers_));
     arriving_.clear();
-    front_.models =
-        shared_.published;  // not the last reference to a model that leaves: the server has it, see retire()
+    front_.models = shared_.published;  // does not drop the last reference to a replaced model, because the server
+                                        // keeps one; see retire()
     front_.credentials = shared_.credentials;
   }
   retiring_ = true;

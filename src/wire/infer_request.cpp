@@ -29,7 +29,7 @@ std::size_t values_max(const Model& model) {
   for (const Tensor& tensor : model.inputs) {
     std::size_t elements = static_cast<std::size_t>(model.batch_max);
     for (const std::int64_t dimension : tensor.shape) elements *= static_cast<std::size_t>(dimension);
-    values += elements * (tensor.shape.size() + 2);  // with an array around each element for every dimension
+    values += elements * (tensor.shape.size() + 2);  // each element may be in an array of its own per dimension
   }
   return values;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Levels are the three caches through which chunks of tables get to a device: the page cache, host memory, and the
+// Levels are the three caches through which chunks of tables reach a device: the page cache, host memory, and the
 // memory of the device, each with a budget.
 //
 //     headrace::fetch::Levels levels(headrace::Device::parse("best"), {.cpu_bytes = std::size_t{4} << 30});
@@ -18,7 +18,7 @@
 
 namespace headrace::fetch {
 
-/// The levels through which a chunk gets to a device.
+/// The levels through which a chunk reaches a device.
 enum class Level : std::uint8_t {
   disk,   ///< The file's bytes in the page cache.
   cpu,    ///< Values in host memory.
@@ -67,7 +67,7 @@ struct LevelStatistics {
   std::uint64_t evictions = 0;   ///< Chunks removed to make room.
 };
 
-/// The three caches through which chunks of any number of tables get to one device. Copies share the caches, which live
+/// The three caches through which chunks of any number of tables reach one device. Copies share the caches, which live
 /// as long as any copy or Fetch does. Safe to use from any thread.
 class Levels {
  public:

@@ -37,8 +37,8 @@ struct ColumnFacts {
   const Dictionary* dictionary = nullptr;
 };
 
-/// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment are of one
-/// length. Fragments have at most 2^31 rows together.
+/// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment have the
+/// same length. Fragments have at most 2^31 rows together.
 struct TableView {
   std::vector<ColumnFacts> columns;                  ///< Facts about each column.
   std::vector<std::vector<ColumnView>> fragments;    ///< The values, by fragment and column.
@@ -94,12 +94,12 @@ struct ResultColumn {
   std::shared_ptr<const Dictionary> dictionary = {};  ///< The dictionary of a column of strings.
 };
 
-/// What a scan did, for explain() and for figures.
+/// How a scan ran, for explain() and benchmarks.
 struct ScanReport {
   std::string groups;            ///< "none", "12 addressed directly in a block's memory, 4 copies", …
   std::uint64_t read_bytes = 0;  ///< Bytes of the columns that the query names, counted once.
   double seconds = 0;            ///< From the launch until the kernel has ended.
-  double order_seconds = 0;      ///< The time that ordering its rows on the device took.
+  double order_seconds = 0;      ///< Time for ordering the rows on the device.
   Time began{};                  ///< When the first kernel started, by SteadyClock.
   Time ended{};                  ///< When the last kernel had ended.
 };

@@ -31,7 +31,7 @@ struct TableReport {
   std::uint64_t windows = 1;  ///< Windows of fragments in which the columns went through the device.
   std::uint64_t pruned = 0;   ///< Fragments that were skipped, because no row of them could pass the filter.
   std::string streamed;       ///< Why there were windows; empty if the columns were on the device together.
-  std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
+  std::array<LevelProgress, kLevelCount> levels{};  ///< Traffic through each level, by Level.
   Duration fetching{};                              ///< Time of the fetches, including what scans hid.
   Duration waited{};                                ///< Time that scans waited for columns.
 };

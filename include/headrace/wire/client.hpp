@@ -62,15 +62,15 @@ class Client {
   [[nodiscard]] const std::string& version() const noexcept;
   /// The tensors that make up a query.
   [[nodiscard]] const std::vector<Tensor>& inputs() const noexcept;
-  /// Queries that may be in flight.
+  /// Most queries in flight.
   [[nodiscard]] std::uint32_t slots() const noexcept;
 
   /// As serve::Client::submit(). Returns Errc::full if slots() queries are in flight, not yet polled, or late and not
   /// yet answered, and Errc::stopped once ended(). Never blocks.
   [[nodiscard]] Result<serve::Ticket> submit(std::span<const std::byte> query,
                                              serve::SubmitOptions options = {}) noexcept;
-  /// As serve::Client::submit_many(): submits queries that lie one behind the other, and returns how many were
-  /// admitted, from the front. Errc::stopped once ended().
+  /// As serve::Client::submit_many(): submits contiguous queries and returns how many were admitted, starting with the
+  /// first. Errc::stopped once ended().
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
                                                 serve::SubmitOptions options = {}) noexcept;
 
@@ -130,7 +130,7 @@ class Client {
 
  private:
   struct State;
-  /// The next query that has come back; it stays as it is until release().
+  /// The next query that has come back; valid until release().
   [[nodiscard]] bool take(serve::Completion& back) noexcept;
   void release() noexcept;
 

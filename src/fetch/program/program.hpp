@@ -12,7 +12,7 @@ namespace headrace::fetch {
 
 enum class Op : std::uint8_t {
   load,
-  save,  ///< To slot `index`.
+  save,  ///< Saves the accumulator to slot `index`.
   // The accumulator and an operand.
   add,
   subtract,
@@ -30,7 +30,7 @@ enum class Op : std::uint8_t {
   // The accumulator alone.
   negate,
   is_null,
-  is_in,  ///< One of `count` constants from `index` on; `flags` 1: or missing.
+  is_in,  ///< Tests for `count` constants from `index` on; `flags` 1: and a missing one.
   to_float,
   to_float32,    ///< Rounds to float precision.
   to_integer,    ///< Rounds a float half to even; must be within `value` to `second`.
@@ -46,7 +46,7 @@ enum class Op : std::uint8_t {
   // Filters, groups and outputs.
   filter,
   key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: 32 bits suffice.
-  wide_key,  ///< The same with the place of acc in table `index`.
+  wide_key,  ///< The same, with the place of acc in table `index` as the digit.
   intern,    ///< Replaces the group number by its place in table `index`.
   count_rows,
   count,

@@ -24,7 +24,7 @@ namespace headrace::wire::client {
 struct Way {
   std::uint32_t connections = 1;       ///< Connections of all threads together.
   std::uint32_t streams = 1;           ///< Concurrent requests per connection; 1 for HTTP.
-  std::optional<Duration> deadline{};  ///< That the server is told, counted from when it has the request.
+  std::optional<Duration> deadline{};  ///< Deadline that the server is told, counted from its receipt of the request.
   std::uint32_t generators = 1;        ///< Threads, among which the connections are divided.
   double high_share = 0;               ///< The share of requests with high priority, drawn by the load's seed.
 };

@@ -21,7 +21,7 @@ constexpr Duration kConnectAgainEvery = milliseconds(100);
 constexpr Duration kRingStoodStill = std::chrono::seconds(1);  // a longer gap means that this process did not run
 constexpr Duration kRingStopAfter = milliseconds(500);         // for queries in flight when the load is stopped
 constexpr Duration kRingWorthARest = microseconds(200);
-constexpr Duration kRingWakeEarly = microseconds(100);  // the system wakes a thread late by about as much
+constexpr Duration kRingWakeEarly = microseconds(100);  // the system wakes threads about this much too late
 
 double ring_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 

@@ -22,7 +22,7 @@ constexpr Duration kCheckPause = milliseconds(10);
 constexpr Duration kStoodStill = std::chrono::seconds(1);  // a longer gap means that this process did not run
 constexpr Duration kStopAfter = milliseconds(500);         // for requests in flight when the load is stopped
 constexpr Duration kWorthARest = std::chrono::microseconds(200);
-constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes a thread late by about as much
+constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes threads about this much too late
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 

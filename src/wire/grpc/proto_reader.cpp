@@ -86,7 +86,7 @@ std::string_view ProtoReader::fixed_numbers(std::size_t size) const {
 }
 
 std::uint64_t ProtoReader::take_number(std::string_view& from) {
-  constexpr unsigned kBits = 7;  // of the number, in each byte
+  constexpr unsigned kBits = 7;  // bits of the number in each byte
   constexpr std::size_t kBytesMax = 10;
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < from.size() && i < kBytesMax; ++i) {

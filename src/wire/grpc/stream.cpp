@@ -249,7 +249,7 @@ void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
     require_answers(inference);
     write_shared_outputs(inference);
     const InferResponse response(inference);
-    std::string head;  // of the ModelStreamInferResponse
+    std::string head;  // head of the ModelStreamInferResponse
     if (is_stream()) put_bytes_head(head, kInferResponse, response.bytes());
     reply(exchange, head.size() + response.bytes(), [&](std::string& out) {
       out += head;
