@@ -133,8 +133,7 @@ const char* Dictionary::keep(std::string_view entry) {
   if (entry.empty()) return "";
   if (strings_.empty() || strings_.back().bytes() - strings_used_ < entry.size()) {
     const std::size_t grown = strings_.empty() ? kStringsFirst : 2 * strings_.back().bytes();
-    if (strings_.size() == strings_.capacity())
-      strings_.reserve(2 * strings_.size() + 1);  // may throw: before the charge
+    if (strings_.size() == strings_.capacity()) strings_.reserve(2 * strings_.size() + 1);  // throws before the charge
     strings_.push_back(take_memory(std::max(std::min(grown, kStringsMost), entry.size())));
     strings_used_ = 0;
   }

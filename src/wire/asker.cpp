@@ -115,8 +115,7 @@ bool Asker::would_be_late(const Inference& inference) const {
     expected = std::max(expected, normal_rate_.time_of(0, in_class));
   }
   const Duration left = inference.deadline - SteadyClock::now();
-  return left > Duration{} && expected + expected / kReserve > left;  // a request that is late already gets its own
-                                                                      // error
+  return left > Duration{} && expected + expected / kReserve > left;  // a late request gets another error
 }
 
 bool Asker::make_room(const Inference& inference) {
@@ -333,9 +332,7 @@ void Asker::publish() noexcept {
   for (std::size_t i = 0; i < kPriorities; ++i) {
     Class& one = classes_[i];
     if (one.waiting == one.published) continue;
-    counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // wraps
-                                                                                                           // around if
-                                                                                                           // fewer wait
+    counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // may wrap
   }
   counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
 }

@@ -132,8 +132,7 @@ class Asker {
   QueueRate normal_rate_;        ///< Rate of queries of normal priority only, while some wait.
   std::size_t normal_back_ = 0;  ///< Queries of normal priority completed in this take_in().
   std::size_t published_in_flight_ = 0;
-  std::vector<std::shared_ptr<Inference>> finished_;  ///< Finished requests whose owners are not notified yet. Room is
-                                                      ///< reserved.
+  std::vector<std::shared_ptr<Inference>> finished_;  ///< Finished, owners not notified yet. Room is reserved.
   std::vector<std::shared_ptr<Inference>> told_;      ///< The requests that tell() is notifying about.
   bool armed_ = false;
   bool polls_;          ///< The device answers without waking a thread, so polling for a while is cheaper than arming.

@@ -32,9 +32,7 @@ void Connection::ready(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ends_ = true;
   if ((events & EPOLLOUT) != 0 && std::exchange(room_reads_, false)) readable_ = true;
   guard([&] {
-    if (state_ == State::greeting)
-      return want_turn();  // handshakes take long, so each turn of the loop runs only a
-                           // few
+    if (state_ == State::greeting) return want_turn();  // it takes long: each turn runs only a few
     if ((events & EPOLLOUT) != 0 || transport_.tls() != nullptr) flush();
     take_in();
   });

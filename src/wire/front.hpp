@@ -83,8 +83,7 @@ struct Shared {
   SharedRegions regions;
   ModelCalls calls;
   Traces traces;
-  mutable std::mutex publishing;                   ///< Guards `published`, `credentials`, and what FrontThread::bring()
-                                                   ///< adds to.
+  mutable std::mutex publishing;                   ///< Guards the next two, and what bring() adds to.
   std::shared_ptr<const Models> published;         ///< Not null once threads have started.
   std::shared_ptr<const Credentials> credentials;  ///< Likewise.
   std::atomic<const char*> handshake_failure{""};  ///< Why the last handshake failed; a string of static lifetime.

@@ -25,12 +25,10 @@ namespace {
 constexpr std::size_t kBufferBytes = 64 << 10;
 constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
 constexpr int kAcceptsMax = 64;                               // most connections accepted in one turn
-constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // time for deferred work before the loop checks for
-                                                              // events again
+constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // deferred work before events are checked again
 constexpr std::size_t kMostSilentMax = 64;                    // most connections that one search finds
-constexpr std::size_t kSpareMax = 64 << 10;                   // most bytes that a thread keeps of the memory of
-                                                              // requests
-constexpr std::size_t kSpareParts = 64;                       // all threads together keep at most this fraction of it
+constexpr std::size_t kSpareMax = 64 << 10;                   // most spare bytes of requests per thread
+constexpr std::size_t kSpareParts = 64;                       // all threads keep at most this fraction of memory
 
 Transport secured(FileDescriptor socket, const std::shared_ptr<const TlsContext>& tls) {
   if (tls == nullptr) return Transport(std::move(socket));
@@ -145,8 +143,7 @@ void FrontThread::take_news() {
     askers_.reserve(askers_.size() + arriving_.size());
     std::ranges::move(arriving_, std::back_inserter(askers_));
     arriving_.clear();
-    front_.models = shared_.published;  // does not drop the last reference to a replaced model, because the server
-                                        // keeps one; see retire()
+    front_.models = shared_.published;  // the server keeps a replaced model alive, see retire()
     front_.credentials = shared_.credentials;
   }
   retiring_ = true;
@@ -174,8 +171,7 @@ void FrontThread::retire() noexcept {
 void FrontThread::listen(bool on) {
   if (listening_ == on) return;
   for (const Listener& listener : listeners_)
-    loop_.remove(listener.socket.get());  // includes those added before an
-                                          // earlier failure below
+    loop_.remove(listener.socket.get());  // also those of a failed call before
   listening_ = false;
   if (!on) return;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {

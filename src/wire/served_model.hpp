@@ -26,8 +26,7 @@ struct ServedModel {
 
   const Model model;
   const std::shared_ptr<ModelCounts> counters;
-  std::vector<Asker*> askers;           ///< One for each thread. Set before threads serve the model, and constant from
-                                        ///< then on.
+  std::vector<Asker*> askers;           ///< One for each thread. Set before threads serve it, then constant.
   std::atomic<std::uint32_t> users{0};  ///< Threads that may still send queries to its engine.
 
   /// Whether the model takes queries.

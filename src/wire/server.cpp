@@ -116,9 +116,7 @@ void Server::State::stop() noexcept {
   shared.calls.close();
   const std::lock_guard locked(mutex);
   threads.clear();
-  while (!ring_threads.empty())
-    ring_threads.pop_front();  // in this order, because the first thread hands clients to
-                               // the others
+  while (!ring_threads.empty()) ring_threads.pop_front();  // the first uses the others
   shared.traces.close();
 }
 

@@ -113,8 +113,7 @@ bool Server::uses(const serve::Engine& engine) {
     const auto stays = [&](const std::shared_ptr<ServedModel>& served) {
       return !stopped && served->users.load(std::memory_order_acquire) > 0;
     };
-    const auto first = std::partition(leaving.begin(), leaving.end(), stays);  // clang 14 cannot compile
-                                                                               // std::ranges::partition here
+    const auto first = std::partition(leaving.begin(), leaving.end(), stays);  // clang 14 fails on ranges::partition
     left.assign(std::make_move_iterator(first), std::make_move_iterator(leaving.end()));
     leaving.erase(first, leaving.end());
     if (stopped) return false;

@@ -71,8 +71,7 @@ struct LevelProgress {
 /// How far a fetch is.
 struct FetchProgress {
   std::array<LevelProgress, kLevelCount> levels;  ///< By Level.
-  std::uint64_t chunks_done = 0;                  ///< Chunks at the requested level, or in flight to it from the level
-                                                  ///< above.
+  std::uint64_t chunks_done = 0;                  ///< Chunks at the requested level, or in flight to it.
   std::uint64_t chunks = 0;                       ///< Chunks that the request asks for.
   Duration elapsed{};                             ///< From construction until now, or until the fetch ended.
 };

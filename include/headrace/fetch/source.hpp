@@ -56,8 +56,7 @@ struct ChunkBounds {
   /// The bounds, as Expression::literal() takes values. For floats `greatest` is NaN, which is above all others,
   /// because files do not state whether there is a NaN.
   std::optional<ValueRange> range = {};
-  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Bounds of a column of strings, compared by
-                                                                    ///< bytes.
+  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Bounds of strings, compared by bytes.
   std::int64_t nulls = -1;                                          ///< Number of missing values; -1: not known.
 };
 
@@ -138,8 +137,7 @@ class Source {
   std::vector<Column> columns_;
   std::vector<Fragment> fragments_;
   mutable std::mutex dictionaries_mutex_;
-  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column; null for columns other than strings. Empty
-                                                           ///< once closed.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column; null except for strings. Empty once closed.
   std::int64_t rows_ = 0;
   std::uint64_t id_;
 };

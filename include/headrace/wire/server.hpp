@@ -33,8 +33,7 @@ struct ServerConfig {
   std::uint16_t http_port = 8000;     ///< 0: any free port.
   /// The port for gRPC, usually 8001; 0: any free port; empty: no gRPC.
   std::optional<std::uint16_t> grpc_port = {};
-  std::uint32_t threads = 1;              ///< Each thread has an event loop, its own connections and a client of every
-                                          ///< engine.
+  std::uint32_t threads = 1;              ///< Each has an event loop, its connections and a client of every engine.
   std::uint32_t connections_max = 4096;   ///< Beyond that, the longest idle connection is closed.
   std::size_t head_bytes_max = 16 << 10;  ///< A request's line and headers.
   std::size_t body_bytes_max = 64 << 20;  ///< One request's tensors and JSON; a message of gRPC.

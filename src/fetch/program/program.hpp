@@ -178,8 +178,7 @@ struct ScanWork {
   std::uint32_t first_tile = 0;
   std::uint32_t tiles = 0;            ///< End of the range, not a count.
   std::uint64_t* states = nullptr;    ///< Program::groups words per state, twice as many for a wide sum.
-  std::int64_t* tile_rows = nullptr;  ///< In a count, the passing rows of each tile; in a scan of values, the place of
-                                      ///< each tile's first row.
+  std::int64_t* tile_rows = nullptr;  ///< Passing rows of each tile; with outputs, the place of its first row.
   std::int64_t limit = 0;
   std::uint32_t* faults = nullptr;
   KeyTable tables[kTablesMax];

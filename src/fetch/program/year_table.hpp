@@ -16,8 +16,7 @@ struct YearTable {
   std::int64_t first_year = 0;
   std::uint32_t factor = 0;  ///< The factor for near_year().
   std::uint8_t shift = 0;
-  std::vector<std::int64_t> starts;  ///< Starts of the years from `first_year` + 1 on. Later stamps are not in the
-                                     ///< table.
+  std::vector<std::int64_t> starts;  ///< Starts of the years from `first_year` + 1 on; later stamps are not covered.
 };
 
 /// Makes a table for stamps with `units_per_day`; empty if it would have more than `most` entries.

@@ -18,8 +18,7 @@ struct KeyStep {
   std::uint32_t key = 0;
   std::uint32_t table = 0;
   std::int64_t least = 0;    ///< The least value of a key.
-  std::uint64_t domain = 1;  ///< Number of digits of a key or wide key; the last one stands for a missing value if
-                             ///< `nullable`.
+  std::uint64_t domain = 1;  ///< Digits of a key or wide key; the last is a missing value if `nullable`.
   bool nullable = false;
 };
 
@@ -30,10 +29,8 @@ struct AggregatePlace {
   DataType result{};
   std::uint32_t count = 0;  ///< State that counts values; state 0, the rows, if none is missing.
   std::uint32_t state = 0;
-  std::optional<std::uint32_t> high_state{};       ///< State of the high halves of a sum of wide decimals; `state` sums
-                                                   ///< the low halves.
-  std::shared_ptr<const DictionaryOrder> order{};  ///< For the extreme of a column of strings: the order in which its
-                                                   ///< state is a rank.
+  std::optional<std::uint32_t> high_state{};       ///< For wide decimals: sums the high halves; `state` the low ones.
+  std::shared_ptr<const DictionaryOrder> order{};  ///< For an extreme of strings: the order of the rank in `state`.
 };
 
 /// Position of a query's value among a program's outputs.

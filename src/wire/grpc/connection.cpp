@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::size_t kOutMax = 256 << 10;                   // most output bytes prepared before the client reads some
 constexpr std::size_t kPartBytes = 1 << 10;                  // bytes read between two readings of the clock
-constexpr Duration kCheckStreams = std::chrono::seconds(1);  // not too often, because a client may have many idle
-                                                             // streams
+constexpr Duration kCheckStreams = std::chrono::seconds(1);  // not often: a client may have many idle streams
 constexpr std::size_t kFrameMax = (16 << 10) + 9;            // the largest frame that a client accepts by default
 
 }  // namespace

@@ -16,8 +16,7 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::int32_t kStreamWindow = 1 << 20;      // most bytes of a stream that are received before they are
-                                                     // consumed
+constexpr std::int32_t kStreamWindow = 1 << 20;      // most bytes of a stream received before they are consumed
 constexpr std::int32_t kConnectionWindow = 4 << 20;  // likewise, for all streams
 constexpr std::uint64_t kResetsBurst = 1000;         // streams that a client may reset at once
 constexpr std::uint64_t kResetsPerSecond = 33;       // and the sustained rate of further resets

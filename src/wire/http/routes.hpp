@@ -20,8 +20,7 @@ struct Reply {
   int status = 200;
   std::string body = {};
   std::optional<std::size_t> json_bytes = {};  ///< Bytes of JSON, if binary tensors follow it.
-  std::string_view allow = {};                 ///< The methods that the path allows, if the request's is not one of
-                                               ///< them.
+  std::string_view allow = {};                 ///< The allowed methods, if the request's is not one of them.
   std::string_view type = "application/json";
   std::string_view headers = {};  ///< Further header lines.
 };

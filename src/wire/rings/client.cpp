@@ -94,8 +94,7 @@ bool Client::State::look_at_other() noexcept {
 
 bool Client::State::await_other(Duration timeout) noexcept {
   std::array<pollfd, 2> watched{{{.fd = socket.get(), .events = POLLIN, .revents = 0},
-                                 {.fd = process.get(), .events = POLLIN, .revents = 0}}};  // poll() ignores descriptor
-                                                                                           // -1
+                                 {.fd = process.get(), .events = POLLIN, .revents = 0}}};  // poll() ignores -1
   const Result<bool> ready = wait_ready(watched, timeout);
   return ready && *ready && watched[1].revents != 0;
 }

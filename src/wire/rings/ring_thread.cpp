@@ -15,12 +15,9 @@ namespace headrace::wire::rings {
 
 namespace {
 
-constexpr std::size_t kTurnQueries = 32;                          // most queries of one client before others get their
-                                                                  // turn
-constexpr Duration kLookEvery = std::chrono::milliseconds(1);     // between checks of sockets, while rings keep the
-                                                                  // thread busy
-constexpr Duration kCheckEvery = std::chrono::milliseconds(100);  // between checks of silent clients, while the thread
-                                                                  // sleeps
+constexpr std::size_t kTurnQueries = 32;                          // of one client, before others get their turn
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);     // for sockets, while rings keep the thread busy
+constexpr Duration kCheckEvery = std::chrono::milliseconds(100);  // for silent clients, while the thread sleeps
 constexpr unsigned kLinkShift = 32;  // a tag has the client's number above that of the slot
 
 }  // namespace

@@ -143,8 +143,7 @@ class Dictionary {
     std::uint32_t size;
     std::uint32_t hash;
   };
-  static constexpr std::size_t kFirstEntries = 64;  ///< Entries of the first piece; each further piece has twice as
-                                                    ///< many.
+  static constexpr std::size_t kFirstEntries = 64;  ///< Entries of the first piece; each later one has twice as many.
   static constexpr std::size_t kPieces = 26;        ///< For 2^31 entries.
 
   [[nodiscard]] Entry& at(std::size_t index) const noexcept;

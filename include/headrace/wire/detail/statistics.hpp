@@ -136,8 +136,7 @@ struct ServerStatistics {
   std::uint64_t memory_limit_bytes = 0;  ///< ServerConfig::memory_max.
   std::uint64_t unauthorized = 0;        ///< Requests without a token that the server accepts (401, UNAUTHENTICATED).
   std::uint64_t handshakes = 0;          ///< Completed TLS handshakes.
-  std::uint64_t handshakes_failed = 0;   ///< Failed TLS handshakes: no or a wrong certificate, no TLS at all, or too
-                                         ///< slow.
+  std::uint64_t handshakes_failed = 0;   ///< Failed ones: no or a wrong certificate, no TLS at all, or too slow.
   std::string handshake_failure = {};    ///< Why the last handshake failed; empty if none has.
   std::uint64_t traces_dropped = 0;      ///< Traced requests that were not kept, see ServerConfig::traces_max.
   std::int64_t certificate_ends = 0;     ///< Expiry of the server's certificate, in seconds since 1970; 0 without TLS.

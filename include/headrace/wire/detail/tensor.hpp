@@ -37,8 +37,7 @@ enum class DataType : std::uint8_t {
 struct Tensor {
   std::string name;
   DataType type = DataType::uint8;
-  std::vector<std::int64_t> shape = {};  ///< The shape in one query; empty for a single element. Dimensions are at
-                                         ///< least 1.
+  std::vector<std::int64_t> shape = {};  ///< Shape in one query; empty for a single element. No dimension below 1.
   std::size_t offset = 0;                ///< Offset in the query or answer, in bytes.
 
   /// Elements in one query.
