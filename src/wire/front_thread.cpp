@@ -170,8 +170,7 @@ void FrontThread::retire() noexcept {
 
 void FrontThread::listen(bool on) {
   if (listening_ == on) return;
-  for (const Listener& listener : listeners_)
-    loop_.remove(listener.socket.get());  // also those of a failed call before
+  for (const Listener& listener : listeners_) loop_.remove(listener.socket.get());  // and those of a failed call
   listening_ = false;
   if (!on) return;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {

@@ -82,8 +82,7 @@ Server::State::State(ServerConfig config, std::vector<Model> models, FileDescrip
   }
   if (watcher.valid()) {
     const int flags = ::fcntl(watcher.get(), F_GETFL);
-    if (flags < 0 || ::fcntl(watcher.get(), F_SETFL, flags | O_NONBLOCK) < 0)
-      throw_errno("setting up the watcher's socket");
+    if (flags < 0 || ::fcntl(watcher.get(), F_SETFL, flags | O_NONBLOCK) < 0) throw_errno("using the watcher's socket");
     threads.front().adopt(std::move(watcher));
   }
   if (!shared.config.shm.empty()) listen_for_rings();

@@ -58,7 +58,7 @@ std::vector<std::string> read_tokens(const std::string& file) {
       refuse_line(fmt::format("a token may have at most {} characters", Tokens::kBytesMax));
     if (std::ranges::find(tokens, token) != tokens.end()) refuse_line("an earlier line has the same token");
     if (tokens.size() == Tokens::kCountMax)
-      refuse_line(fmt::format("a file may have at most {} tokens", Tokens::kCountMax));
+      refuse_line(fmt::format("at most {} tokens are allowed", Tokens::kCountMax));
     tokens.emplace_back(token);
   }
   if (stream.bad()) throw_errno(fmt::format("reading {}", file));

@@ -134,9 +134,7 @@ void Channel::receive() {
   // Bytes that TLS has already read make no event on the socket, so reads until there are none.
   const bool is_plain = transport_->tls() == nullptr;
   while (receive_some() && !is_plain) continue;
-  if (state_ == State::open && out_at_ < out_.size())
-    want_flush();  // TLS may have needed these bytes before it could
-                   // send
+  if (state_ == State::open && out_at_ < out_.size()) want_flush();  // TLS may have waited for these bytes
 }
 
 bool Channel::receive_some() {

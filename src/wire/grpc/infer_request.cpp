@@ -234,8 +234,7 @@ bool read_input(ProtoReader message, InferBuilder& builder, const SharedRegions&
     return false;
   }
   if (raw != nullptr) {
-    if (has_contents)
-      refuse(fmt::format("input \"{}\" must not have contents, because the request has raw_input_contents", name));
+    if (has_contents) refuse(fmt::format("input \"{}\" has contents, but the request has raw_input_contents", name));
     builder.add_elements(std::as_bytes(std::span(raw->next())));
     return true;
   }

@@ -61,8 +61,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       has_host = true;
     } else if (field == beast::http::field::transfer_encoding) {
       // With any other coding, Beast would read the rest of the body as the next request.
-      if (!beast::iequals(value, "chunked"))
-        throw RequestError(kNotImplemented, "the only supported transfer coding is chunked");
+      if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the transfer coding must be chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
     } else if (field == beast::http::field::authorization) {
