@@ -366,7 +366,7 @@ void Stream::check_time(Time now) {
   if (ended() || asking_ > 0 || !exchanges_.empty()) {
     // Engines enforce the deadlines of their queries. A client that reads no replies would keep their memory.
     const bool loads = !ended() && asking_ > 0 && exchanges_.front().call != nullptr;
-    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed, but the action goes on");
+    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed, but the operation continues");
     if (asking_ == 0 && now - moved_at_ > config.idle_max) session_.reset(id_);
     return;
   }
