@@ -32,12 +32,11 @@ void check_tensors(const Model& model, std::vector<Tensor> tensors, std::string_
     std::size_t most = whole / element_bytes(tensor.type);
     for (const std::int64_t dimension : tensor.shape) {
       if (dimension < 1)
-        refuse(
-            fmt::format("{} '{}' has a dimension of {}, but dimensions are at least 1", kind, tensor.name, dimension));
+        refuse(fmt::format("{} '{}' has a dimension of {}; the least is 1", kind, tensor.name, dimension));
       most /= static_cast<std::size_t>(dimension);
     }
     if (most == 0 || tensor.offset > whole || tensor.bytes() > whole - tensor.offset) {
-      refuse(fmt::format("{} '{}' does not fit in the {} bytes that it is part of", kind, tensor.name, whole));
+      refuse(fmt::format("{} '{}' does not fit in the operator's {} bytes", kind, tensor.name, whole));
     }
   }
   std::ranges::sort(tensors, {}, &Tensor::name);

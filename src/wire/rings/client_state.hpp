@@ -47,7 +47,7 @@ struct Client::State {
   [[nodiscard]] bool full() const noexcept { return next - late.freed(taken) >= own.size(); }
   /// Puts a query into the next slot.
   void put(std::span<const std::byte> query, const serve::SubmitOptions& options) noexcept;
-  /// Publishes the queries that were put to the server.
+  /// Makes the queries put so far visible to the server, and wakes it if it sleeps.
   void publish() noexcept;
   /// Reads the socket: wake-up bytes, the server's last message, or the end. Returns whether there was anything.
   bool look() noexcept;
