@@ -5,12 +5,12 @@
 #include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
 
-// Built without the thread sanitizer (CMakeLists.txt), which takes oneTBB's own hand-over of tasks for races.
+// CMakeLists.txt builds this file without the thread sanitizer, which reports oneTBB's own hand-over of tasks as races.
 namespace headrace::fetch {
 
 void run_in_arena(std::uint32_t threads, void (*work)(void*, std::uint32_t), void* argument) {
-  // oneTBB has as many threads as cores unless it is told otherwise; threads of a fetch wait for disks and links. What
-  // a program says itself by a tbb::global_control holds, if it is less.
+  // By default oneTBB has one thread per core, but fetch threads mostly wait for disks and links and may be more. A
+  // lower limit that the program sets with its own tbb::global_control still applies.
   static const tbb::global_control most(tbb::global_control::max_allowed_parallelism, kThreadsMost);
   tbb::task_arena arena(static_cast<int>(threads));
   arena.execute([&] {

@@ -6,9 +6,10 @@ namespace headrace::fetch {
 
 inline constexpr std::uint32_t kThreadsMost = 256;
 
-/// Calls work(argument, 0) to work(argument, threads - 1), each once, by up to so many threads of an arena of oneTBB,
-/// the caller's among them, and returns when all are done. Where threads are short, one makes several calls after each
-/// other. `work` must not throw. What `work` sees and leaves it orders itself: race detectors do not see into oneTBB.
+/// Makes the calls work(argument, 0) to work(argument, threads - 1) on up to `threads` threads of a oneTBB arena, one
+/// of them the caller, and returns when all have finished. If fewer threads are available, one thread makes several
+/// calls in turn. `work` must not throw, and must order its memory accesses itself: race detectors do not see into
+/// oneTBB.
 void run_in_arena(std::uint32_t threads, void (*work)(void*, std::uint32_t), void* argument);
 
 }  // namespace headrace::fetch

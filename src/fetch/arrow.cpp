@@ -35,7 +35,7 @@ std::optional<DataType> parse_timestamp(std::string_view format) noexcept {
   return DataType{.id = Type::timestamp, .unit = static_cast<TimeUnit>(unit)};
 }
 
-/// "d:<precision>,<scale>" with ",128" or nothing behind it.
+/// "d:<precision>,<scale>" optionally followed by ",128".
 std::optional<DataType> parse_decimal(std::string_view format) noexcept {
   if (!format.starts_with("d:")) return std::nullopt;
   std::array<int, 3> numbers{0, 0, 128};
@@ -83,22 +83,23 @@ std::optional<DataType> type_of(const ArrowSchema& schema) noexcept {
 
 ColumnView view_of(const ArrowArray& array, const DataType& type) {
   if (array.length < 0 || array.offset < 0 || array.length > kTableRowsMax || array.offset > kTableRowsMax) {
-    throw DataError(fmt::format("an array of {} values from {} on", array.length, array.offset));
+    throw DataError(
+        fmt::format("an array has length {} and offset {}, which are out of range", array.length, array.offset));
   }
   if (array.n_buffers != 2 || array.buffers == nullptr) {
-    throw DataError(fmt::format("{} has 2 buffers, not {}", to_string(type), array.n_buffers));
+    throw DataError(fmt::format("an array of type {} must have 2 buffers, not {}", to_string(type), array.n_buffers));
   }
-  if (array.length > 0 && array.buffers[1] == nullptr) throw DataError("an array without values");
+  if (array.length > 0 && array.buffers[1] == nullptr) throw DataError("an array has no values buffer");
   if ((array.dictionary != nullptr) != (type.id == Type::dictionary)) {
-    throw DataError(fmt::format("an array {} a dictionary where {} is expected",
+    throw DataError(fmt::format("an array {} a dictionary cannot hold values of type {}",
                                 array.dictionary == nullptr ? "without" : "with", to_string(type)));
   }
   const bool has_nulls = array.null_count != 0 && array.buffers[0] != nullptr;
-  if (array.null_count > 0 && array.buffers[0] == nullptr) throw DataError("an array with nulls and no validity");
+  if (array.null_count > 0 && array.buffers[0] == nullptr) throw DataError("an array has nulls but no validity buffer");
   if (array.null_count < -1 || array.null_count > array.length) {
-    throw DataError(fmt::format("an array of {} values, {} of them null", array.length, array.null_count));
+    throw DataError(fmt::format("an array of {} values has a null count of {}", array.length, array.null_count));
   }
-  if (array.buffers[1] == nullptr) return {.type = type, .null_count = 0};  // of no values, wherever it starts
+  if (array.buffers[1] == nullptr) return {.type = type, .null_count = 0};  // no values, so the offset does not matter
   return {.type = type,
           .values = array.buffers[1],
           .validity = has_nulls ? static_cast<const std::uint8_t*>(array.buffers[0]) : nullptr,

@@ -34,10 +34,12 @@ struct ChunkIdHash {
   }
 };
 
-/// One level: chunks by name, of which each is made by one thread, pinned while it is used, and goes by least recent
-/// use when room is needed. The lock is held to look up and to count, never while a chunk is made or destroyed.
+/// One level: a cache of chunks by id. One thread makes each chunk, pins keep it while it is used, and the least
+/// recently used chunk is evicted to make room. The lock covers look-ups and counts, never the making or destruction of
+/// a chunk.
 ///
-/// A thread that waits here must hold nothing that others wait for: pins of chunks, or room for one not made yet.
+/// A thread that waits here must not hold anything that other threads wait for: a pin, or room for a chunk that it has
+/// not made yet.
 template <class Payload>
 class ChunkCache {
   struct Entry {
@@ -45,13 +47,14 @@ class ChunkCache {
     Payload payload{};
     bool ready = false;
     int pins = 0;
-    /// Its node of unpinned_: here while it is pinned or made, there otherwise, so that letting go allocates nothing.
+    /// The entry's list node. It is kept here while the entry is pinned or being made, and in unpinned_ otherwise, so
+    /// that unpinning does not allocate.
     std::list<Entry*> node;
     typename std::list<Entry*>::iterator place;
   };
 
  public:
-  /// Holds a chunk: it stays while a pin of it lives.
+  /// Keeps a chunk in the cache for as long as the pin lives.
   class Pin {
    public:
     Pin() noexcept = default;
@@ -67,13 +70,13 @@ class ChunkCache {
     [[nodiscard]] bool empty() const noexcept { return cache_ == nullptr; }
     [[nodiscard]] Payload& operator*() const noexcept { return entry_->payload; }
     [[nodiscard]] Payload* operator->() const noexcept { return &entry_->payload; }
-    /// Lets go of it: of one that has been published, or was found. One that was to be made and is not is abandoned.
+    /// Releases the chunk. A chunk that its maker has not published is abandoned.
     void reset() noexcept {
       if (cache_ != nullptr) std::exchange(cache_, nullptr)->unpin(*entry_, passing_);
     }
-    /// The maker's: from now on the chunk is there for everyone.
+    /// Called by the maker: from now on all threads can find the chunk.
     void publish() noexcept { cache_->publish(*entry_); }
-    /// Says that this pin stays for as long as somebody likes: whoever waits for room does not wait for it.
+    /// Marks this pin as long-lived: threads that wait for room do not wait for it to be released.
     void keep() noexcept {
       if (std::exchange(passing_, false)) cache_->keeps();
     }
@@ -90,7 +93,7 @@ class ChunkCache {
   enum class Found : std::uint8_t { ready, being_made, absent };
   struct Look {
     Found found;
-    Pin pin;  ///< Empty where another thread makes the chunk. Where it is absent, the caller makes it now.
+    Pin pin;  ///< Empty if another thread is making the chunk. If the chunk is absent, the caller must make it.
   };
 
   ChunkCache() = default;
@@ -98,9 +101,9 @@ class ChunkCache {
   ChunkCache& operator=(const ChunkCache&) = delete;
   ~ChunkCache() = default;
 
-  /// Pins those of the chunks that are there, to be kept; the pins of others stay empty, which makes nobody their
-  /// maker.
-  /// @param pins  empty ones, one for each.
+  /// Pins the chunks that are ready, as long-lived pins. The pins of other chunks stay empty, and the caller does not
+  /// become their maker.
+  /// @param pins  one empty pin for each id.
   void find_ready(std::span<const ChunkId> ids, std::span<Pin> pins) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -109,7 +112,7 @@ class ChunkCache {
     }
   }
 
-  /// Whether all of these are there.
+  /// True if all of these chunks are ready.
   [[nodiscard]] bool holds(std::span<const ChunkId> ids) const {
     const std::lock_guard lock(mutex_);
     return std::ranges::all_of(ids, [&](const ChunkId& id) {
@@ -118,7 +121,7 @@ class ChunkCache {
     });
   }
 
-  /// Lets go of many, as each pin's end would, at once.
+  /// Releases many pins under one lock.
   void release(std::span<Pin> pins) noexcept {
     if (pins.empty()) return;
     {
@@ -130,10 +133,10 @@ class ChunkCache {
       }
     }
     changed_now();
-    for (Pin& pin : pins) pin.reset();  // what was to be made is destroyed without the lock
+    for (Pin& pin : pins) pin.reset();  // abandoned chunks are destroyed without the lock
   }
 
-  /// Looks for a chunk, and pins it or makes the caller its maker.
+  /// Looks a chunk up. Pins it if it is ready; makes the caller its maker if it is absent.
   [[nodiscard]] Look look(const ChunkId& id) {
     const std::lock_guard lock(mutex_);
     auto& entry = entries_[id];
@@ -150,7 +153,7 @@ class ChunkCache {
     return {Found::ready, pin(*entry, true)};
   }
 
-  /// Waits until nobody makes the chunk any more, or `stop` is requested.
+  /// Waits until no thread is making the chunk, or `stop` is requested.
   void wait_while_made(const ChunkId& id, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [&] {
@@ -159,9 +162,9 @@ class ChunkCache {
     });
   }
 
-  /// Calls `take` until it succeeds, and each time makes room before: throws out the chunk that was unpinned longest
-  /// ago. Where there is none, it waits for pins that pass, and gives up when there are only those that are kept and of
-  /// threads that wait here as well. The caller is the maker of a chunk. False: there is no room, or `stop` is
+  /// Calls `take` until it succeeds, and evicts the least recently unpinned chunk after each failure. If every chunk is
+  /// pinned, waits for short-lived pins to be released; gives up once only long-lived pins and the pins of other
+  /// waiting threads remain. The caller must be the maker of a chunk. Returns false if there is no room or `stop` is
   /// requested.
   template <class Take>
   [[nodiscard]] bool make_room(Take take, const std::stop_token& stop) {
@@ -172,7 +175,7 @@ class ChunkCache {
       if (evict_one()) continue;
       std::unique_lock lock(mutex_);
       ++waiting_;
-      if (waiting_ >= passing_) changed_.notify_all();  // the others wait for us and we for them
+      if (waiting_ >= passing_) changed_.notify_all();  // a deadlock: all waiting threads wait for each other
       const bool better =
           changed_.wait(lock, stop, [&] { return version_ != seen || waiting_ >= passing_; }) && version_ != seen;
       --waiting_;
@@ -180,7 +183,7 @@ class ChunkCache {
     }
   }
 
-  /// Throws out the chunk that was unpinned longest ago. False: every chunk is pinned.
+  /// Evicts the least recently unpinned chunk. Returns false if every chunk is pinned.
   bool evict_one() {
     std::unique_ptr<Entry> evicted;  // destroyed without the lock
     {
@@ -195,13 +198,14 @@ class ChunkCache {
     return true;
   }
 
-  /// Throws out every chunk that is not pinned.
+  /// Evicts every chunk that is not pinned.
   void clear() {
     for (const auto& entry : take_out_all({})) tell(*entry);
     changed_now();
   }
 
-  /// Takes out every chunk of a table that is not pinned: it is not evicted, there is nobody to want it.
+  /// Removes every unpinned chunk of a table. This does not count as eviction, because no query can use the chunks
+  /// again.
   void forget(std::uint64_t table) {
     take_out_all(table).clear();
     changed_now();
@@ -224,14 +228,14 @@ class ChunkCache {
   }
 
  private:
-  /// Pins a chunk that is there. Called with the lock.
+  /// Pins a ready chunk. Called under the lock.
   [[nodiscard]] Pin pin(Entry& entry, bool passing) {
     if (entry.pins++ == 0) entry.node.splice(entry.node.end(), unpinned_, entry.place);
     ++hits_;
     if (passing) ++passing_;
     return Pin(this, &entry, passing);
   }
-  /// Lets go of a chunk that is there. Called with the lock.
+  /// Unpins a ready chunk. Called under the lock.
   void let_go(Entry& entry, bool passing) noexcept {
     if (passing) --passing_;
     if (--entry.pins == 0) unpinned_.splice(unpinned_.end(), entry.node, entry.place);
@@ -252,7 +256,7 @@ class ChunkCache {
     }
     return taken;
   }
-  /// Tells a payload that wants to know that it is thrown out for room.
+  /// Notifies a payload with an evicted() member that it is evicted.
   static void tell(Entry& entry) noexcept {
     if constexpr (requires { entry.payload.evicted(); }) entry.payload.evicted();
   }
@@ -287,7 +291,7 @@ class ChunkCache {
       const std::lock_guard lock(mutex_);
       if (entry.ready) {
         let_go(entry, passing);
-      } else {  // its maker gives up, and nobody else pins it
+      } else {  // the maker gives up; no other thread can hold a pin yet
         if (passing) --passing_;
         const auto place = entries_.find(entry.id);
         abandoned = std::move(place->second);
@@ -301,10 +305,10 @@ class ChunkCache {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::unordered_map<ChunkId, std::unique_ptr<Entry>, ChunkIdHash> entries_;
-  std::list<Entry*> unpinned_;  ///< Ready chunks that nobody pins, the one unpinned longest ago first.
-  std::uint64_t version_ = 0;   ///< Counts what may make room or end a wait.
-  int passing_ = 0;             ///< Pins that go by themselves, makers' among them.
-  int waiting_ = 0;             ///< Threads that wait for room, each with one such pin.
+  std::list<Entry*> unpinned_;  ///< Ready chunks without pins, least recently unpinned first.
+  std::uint64_t version_ = 0;   ///< Counts the events that may make room or end a wait.
+  int passing_ = 0;             ///< Short-lived pins, including those of makers.
+  int waiting_ = 0;             ///< Threads that wait for room; each holds one short-lived pin.
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
   std::uint64_t evictions_ = 0;

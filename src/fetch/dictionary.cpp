@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kEntryBytesMax = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kSlotsFirst = 128;
-/// Pieces of memory for strings double up to this, so that a small dictionary takes little and a large one wastes
-/// little.
+/// Memory pieces for strings double in size from the first bound to the second, so that small dictionaries stay small
+/// and large ones waste little.
 constexpr std::size_t kStringsFirst = 1 * kKiB;
 constexpr std::size_t kStringsMost = 4 * kMiB;
 
@@ -30,7 +30,7 @@ constexpr std::size_t kStringsMost = 4 * kMiB;
   return static_cast<std::uint32_t>(hash ^ (hash >> 32));
 }
 
-/// An item of a buffer that may start anywhere, as those of a foreign file do.
+/// Reads an item from a buffer that may be unaligned, as buffers from foreign files are.
 template <class T>
 T item_at(const void* buffer, std::int64_t i) noexcept {
   T item;
@@ -38,15 +38,15 @@ T item_at(const void* buffer, std::int64_t i) noexcept {
   return item;
 }
 
-/// Calls take(i, entry) for every entry of the array, take(i, nullptr) for those that are null.
+/// Calls take(i, entry) for every entry of the array, and take(i, nullptr) for null entries.
 template <class Offset, class Take>
 void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
   const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
   const void* const offsets = array.buffers[1];
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
-  // The last offset alone tells how many bytes there are.
+  // Only the last offset states the number of bytes.
   const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
-  if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary longer than its file");
+  if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary ends beyond its file");
   for (std::int64_t i = 0; i < array.length; ++i) {
     const std::int64_t at = array.offset + i;
     if (validity != nullptr && array.null_count != 0 && (validity[at / 8] >> (at % 8) & 1) == 0) {
@@ -56,7 +56,7 @@ void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
     const auto begin = item_at<Offset>(offsets, at);
     const auto end = item_at<Offset>(offsets, at + 1);
     if (begin < 0 || end < begin || end > all || (end > begin && bytes == nullptr)) {
-      throw DataError("a dictionary whose strings have no order");
+      throw DataError("a dictionary has invalid string offsets");
     }
     const std::string_view entry(end > begin ? bytes + begin : "", static_cast<std::size_t>(end - begin));
     take(i, &entry);
@@ -73,12 +73,11 @@ Dictionary::Dictionary(std::string column) : column_(std::move(column)) {}
 
 void Dictionary::no_room(std::size_t bytes) const {
   const std::string budget = charge_.budget() == nullptr ? "the budget" : charge_.budget()->describe_strings();
-  throw DictionaryFull(
-      fmt::format("the dictionary of column '{}', with {} different strings so far, takes {} and needs "
-                  "{} more, for which {} has no room: raise that budget, or leave the column's "
-                  "strings out of the query",
-                  column_, size_, format_bytes(charge_.bytes()), format_bytes(bytes), budget),
-      bytes);
+  throw DictionaryFull(fmt::format("the dictionary of column '{}', with {} distinct strings so far, takes {} and needs "
+                                   "{} more, but {} has no room; raise that budget, or leave the column's "
+                                   "strings out of the query",
+                                   column_, size_, format_bytes(charge_.bytes()), format_bytes(bytes), budget),
+                       bytes);
 }
 
 void Dictionary::pay(std::shared_ptr<DictionaryBudget> budget) {
@@ -161,12 +160,12 @@ void Dictionary::grow_slots() {
 
 std::int32_t Dictionary::add(std::string_view entry, std::uint32_t hash) {
   if (size_ >= std::size_t{std::numeric_limits<std::int32_t>::max()}) {
-    throw DataError("a column with more than 2^31 - 1 different strings");
+    throw DataError("a column has more than 2^31 - 1 distinct strings");
   }
   if (entry.size() > kEntryBytesMax) {
-    throw DataError(fmt::format("a string of {}, and 2 GiB is the most that one may have", format_bytes(entry.size())));
+    throw DataError(fmt::format("a string has {}, but must be smaller than 2 GiB", format_bytes(entry.size())));
   }
-  // Whatever fails leaves what there was as it was.
+  // If any step throws, the dictionary is unchanged.
   if (slots_.data() == nullptr || (size_ + 1) * 4 > (slot_mask_ + 1) * 3) grow_slots();
   const auto piece = static_cast<std::size_t>(std::bit_width(size_ / kFirstEntries + 1)) - 1;
   if (entries_[piece].data() == nullptr) entries_[piece] = take_memory((kFirstEntries << piece) * sizeof(Entry));
@@ -184,7 +183,7 @@ std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool larg
   if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.length > most ||
       entries.offset > kTableRowsMax || entries.buffers == nullptr ||
       (entries.length > 0 && entries.buffers[1] == nullptr)) {
-    throw DataError("a dictionary that is no array of strings");
+    throw DataError("a dictionary is not a valid array of strings");
   }
   std::vector<std::int32_t> indices(static_cast<std::size_t>(entries.length), -1);
   const auto take = [&](std::int64_t i, const std::string_view* entry) {
@@ -249,7 +248,7 @@ std::shared_ptr<const DictionaryOrder> Dictionary::order() const {
   if (!made->charge.pay(charge_.budget()) || !made->charge.try_add(bytes)) no_room(bytes);
   made->codes.resize(size_);
   std::iota(made->codes.begin(), made->codes.end(), 0);
-  // string_view compares bytes without a sign, as std::char_traits<char> does.
+  // string_view compares bytes as unsigned, as std::char_traits<char> does.
   std::ranges::sort(made->codes, {}, [&](std::int32_t code) { return entry(static_cast<std::size_t>(code)); });
   made->ranks.resize(size_);
   for (std::size_t place = 0; place < size_; ++place) {

@@ -9,7 +9,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// From here on memory is pages of its own: a heap keeps what is freed.
+/// Larger blocks get pages of their own, because a heap keeps freed memory.
 constexpr std::size_t kPagesFrom = std::size_t{64} << 10;
 
 }  // namespace

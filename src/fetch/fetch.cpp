@@ -21,13 +21,12 @@ namespace headrace::fetch {
 
 namespace {
 
-/// A lane's share of the flush threshold is not below what the link takes at full speed.
+/// Minimum share of the flush threshold per lane: smaller submissions do not reach the link's full speed.
 constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
-/// What is staged at once: so much that the link does not rest in between, and no more, because it waits to be
-/// gathered.
+/// Bytes staged at once: enough to keep the link busy, and no more, because gathering them adds latency.
 constexpr std::size_t kStagedBytes = 32 * kMiB;
-/// Chunks that are at hand and are staged take a thread 1 us each, mostly under locks: one gathers while another sends.
-/// More would hold each other up, and take processors from those who copy.
+/// A chunk that is already in memory and only staged costs a thread 1 us, mostly under locks. One thread gathers while
+/// another sends; more would contend for the locks and take processors from the copying threads.
 constexpr std::uint32_t kGatherers = 2;
 
 }  // namespace
@@ -52,7 +51,7 @@ class Fetch::State {
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
     take_what_is_there();
     if (!missing_.empty() || count == 0) {
-      start_each("threads of a fetch", 1,
+      start_each("fetch threads", 1,
                  [this](std::size_t) { runner_ = std::jthread([this](const std::stop_token&) { run(); }); });
     } else {
       enter(Phase::ended);
@@ -80,7 +79,7 @@ class Fetch::State {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return phase_ != Phase::making; });
     if (failure_) std::rethrow_exception(failure_);
-    // Under the lock: the lanes go to other fetches once this one has ended.
+    // Under the lock, because other fetches take the lanes once this one has ended.
     for (const auto& lane : lanes_) lane->barrier(consumer).or_throw("waiting for columns");
   }
 
@@ -125,7 +124,7 @@ class Fetch::State {
  private:
   enum class Phase : std::uint8_t { making, submitted, ended };
 
-  /// Drops the chunks of a table that has been closed: no query can find them any more.
+  /// Drops the chunks of a closed table, which no query can use again.
   void forget() noexcept {
     try {
       levels_.forget(source_->id());
@@ -135,7 +134,8 @@ class Fetch::State {
 
   [[nodiscard]] bool to_device() const noexcept { return request_.to == Level::device; }
 
-  /// Calls `work`; its failure becomes that of the fetch, unless there is one, and stops the others.
+  /// Calls `work`. If it throws, the fetch fails with that exception, unless it has failed before, and all threads
+  /// stop.
   template <class Work>
   void guarded(Work work) noexcept {
     try {
@@ -156,7 +156,7 @@ class Fetch::State {
     changed_.notify_all();
   }
 
-  /// What lies in the caches already is of the files as they were, too.
+  /// Throws if a file has changed, because cached chunks come from the files as they were.
   void require_unchanged() const {
     const MappedFile* last = nullptr;
     for (const std::uint32_t fragment : request_.fragments) {
@@ -168,8 +168,7 @@ class Fetch::State {
 
   [[nodiscard]] Chunk chunk(std::size_t number) const noexcept { return chunk_of(request_, number); }
 
-  /// Pins the chunks that lie on the device. A query over columns that are there all the time is not to wait for
-  /// threads.
+  /// Pins the chunks that are already on the device, so that a query over cached columns does not wait for threads.
   void take_what_is_there() {
     std::vector<ChunkId> ids;
     ids.reserve(on_device_.size());
@@ -195,7 +194,8 @@ class Fetch::State {
       const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, pieces_.size()));
       threads_ = threads;
       if (to_device() && threads > 0) take_lanes(threads);
-      // Pairs with the claims of pieces, and what a thread does at its end with the load below.
+      // Publishes the set-up to the threads that claim pieces. The load below pairs with each thread's release at its
+      // end.
       next_.store(0, std::memory_order_release);
       if (threads > 0) {
         run_in_arena(
@@ -206,13 +206,13 @@ class Fetch::State {
     for (const auto& lane : lanes_) {  // after a failure
       guarded([&] { materialiser(lane.get(), 0).settle(); });
     }
-    guarded([&] { require_unchanged(); });  // copies may have read from mapped files until now
+    guarded([&] { require_unchanged(); });  // copies may have read mapped files until now
     give_back();
     enter(Phase::ended);
   }
 
-  /// A lane a thread. Chunks that have to be staged go by one of all threads: whoever submits fills its slots with the
-  /// help of as many others, so that they travel in the large copies that the engine wants.
+  /// Takes one lane per thread. Staged chunks share one lane: the submitting thread fills its slots with the help of
+  /// the staging threads, so that the copy engine gets large copies.
   void take_lanes(std::uint32_t threads) {
     const FetchOptions& options = request_.options;
     LaneOptions lane{.flush_bytes =
@@ -226,7 +226,7 @@ class Fetch::State {
     }
   }
 
-  /// Whether all that is missing lies in memory, or in pages of files that the level of the disk holds.
+  /// True if all missing chunks are in memory, or in file pages that the disk level holds.
   [[nodiscard]] bool at_hand() const {
     std::vector<ChunkId> ids;
     ids.reserve(missing_.size());
@@ -243,7 +243,7 @@ class Fetch::State {
     left_.fetch_add(1, std::memory_order_release);
   }
 
-  /// What one thread does: takes the next piece, fragment by fragment, until there is none.
+  /// Body of one thread: takes the next piece, fragment by fragment, until none is left.
   void make_chunks(std::uint32_t thread) {
     Lane* const lane = to_device() ? lanes_[thread % lanes_.size()].get() : nullptr;
     Materialiser make = materialiser(lane, thread);
@@ -255,7 +255,7 @@ class Fetch::State {
     }
     if (lane != nullptr) lane->submit().or_throw("copying columns to the device");
     if (submitted_.fetch_add(1) + 1 == threads_ && !failed()) enter(Phase::submitted);
-    make.settle();  // here, because another thread may wait for the room that these copies take
+    make.settle();  // settles now, because another thread may wait for the room that these copies take
   }
 
   void make_piece(Materialiser& make, Piece piece) {
@@ -288,8 +288,8 @@ class Fetch::State {
     return failure_ != nullptr;
   }
 
-  /// The lanes go to the next fetch. After a failure they may hold copies that are never to be made, and the chunks
-  /// that did not come are abandoned.
+  /// Returns the lanes for the next fetch. After a failure it destroys them, because they may hold copies that must not
+  /// run, and abandons the chunks that did not arrive.
   void give_back() noexcept {
     std::vector<std::unique_ptr<Lane>> lanes;
     {
@@ -315,13 +315,13 @@ class Fetch::State {
   FetchRequest request_;
   Recorder recorder_;
   Counters counters_;
-  std::vector<DeviceCache::Pin> on_device_;  ///< By fragment, then column, as the views.
+  std::vector<DeviceCache::Pin> on_device_;  ///< By fragment, then column, like the views.
   std::vector<HostCache::Pin> on_host_;
-  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column, null but for strings.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column; null for columns other than strings.
   std::vector<ColumnView> views_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
-  std::vector<std::size_t> missing_;          ///< Chunks that have to be made, by number.
-  std::vector<Piece> pieces_;                 ///< Their pieces.
+  std::vector<std::unique_ptr<Lane>> lanes_;  ///< One per thread. The runner changes it, at the end under the mutex.
+  std::vector<std::size_t> missing_;          ///< Numbers of the chunks to make.
+  std::vector<Piece> pieces_;                 ///< The missing chunks, cut into pieces.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   std::uint32_t threads_ = 0;                ///< The threads that make chunks.

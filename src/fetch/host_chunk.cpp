@@ -31,8 +31,8 @@ bool has_value(const ColumnView& view, std::int64_t i) noexcept {
   return view.validity == nullptr || (view.validity[at / kBits] >> (at % kBits) & 1) != 0;
 }
 
-/// Writes the table's index for each of the chunk's, 0 where there is no value, and -1 for an entry that is null.
-/// Whether there is one such.
+/// Writes the table's index for each index of the chunk: 0 for a missing value, -1 for a null entry. Returns true if
+/// there is a null entry.
 template <class Index>
 bool write_indices(const ColumnView& view, const std::vector<std::int32_t>& map, std::int32_t* to) {
   const auto* from = static_cast<const std::byte*>(view.values) + static_cast<std::size_t>(view.offset) * sizeof(Index);
@@ -42,10 +42,11 @@ bool write_indices(const ColumnView& view, const std::vector<std::int32_t>& map,
       to[i] = 0;
       continue;
     }
-    Index index;  // a foreign file's may lie at any address
+    Index index;  // in a foreign file it may be unaligned
     std::memcpy(&index, from + static_cast<std::size_t>(i) * sizeof(Index), sizeof(Index));
     if (index < Index{0} || static_cast<std::uint64_t>(index) >= map.size()) {
-      throw DataError(fmt::format("row {} has index {} of a dictionary of {}", i, index, map.size()));
+      throw DataError(
+          fmt::format("row {} has dictionary index {}, but the dictionary has {} entries", i, index, map.size()));
     }
     to[i] = map[static_cast<std::size_t>(index)];
     any_null |= to[i] < 0;
@@ -53,8 +54,7 @@ bool write_indices(const ColumnView& view, const std::vector<std::int32_t>& map,
   return any_null;
 }
 
-/// How many bytes of strings a chunk's dictionary can have: where they lie in a mapped file, no more than are left of
-/// it.
+/// Upper bound on the bytes of strings in a chunk's dictionary. In a mapped file, they cannot extend beyond its end.
 std::size_t entry_bytes_max(const Source& source, Chunk chunk, const ArrowArray& array) {
   const MappedFile* const file = source.fragments()[chunk.fragment].mapped.get();
   const ArrowArray& entries = *array.dictionary;
@@ -77,12 +77,12 @@ bool write_indices(const Source& source, Chunk chunk, const ArrowArray& array, c
     case Type::uint16: return write_indices<std::uint16_t>(view, map, to);
     case Type::uint32: return write_indices<std::uint32_t>(view, map, to);
     case Type::uint64: return write_indices<std::uint64_t>(view, map, to);
-    default: throw DataError("a dictionary whose indices are no integers");
+    default: throw DataError("the indices of a dictionary are not integers");
   }
 }
 
-/// Makes values missing whose index is -1, in a bitmap whose first value is at bit `first`.
-/// @param bits  the validity so far, or where there was none, room for it.
+/// Marks values with index -1 as missing, in a bitmap whose first value is at bit `first`.
+/// @param bits  the validity so far, or uninitialised room for it.
 void clear_null_entries(bool had_validity, std::int32_t* indices, std::int64_t length, std::int64_t first,
                         std::uint8_t* bits) {
   if (!had_validity) std::memset(bits, 0xFF, bits_bytes(first + length));
@@ -95,13 +95,13 @@ void clear_null_entries(bool had_validity, std::int32_t* indices, std::int64_t l
 
 void require_nullable(const Source& source, Chunk chunk) {
   if (source.column_of(chunk.column).nullable) return;
-  throw DataError("nulls in a column that is said to have none");
+  throw DataError("a column that is declared not nullable has nulls");
 }
 
 ColumnView checked_view(const Source& source, Chunk chunk, const ArrowArray& array) {
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
   const ColumnView view = view_of(array, source.type_of(chunk.column));
-  if (view.length != rows) throw DataError(fmt::format("{} rows where {} are expected", view.length, rows));
+  if (view.length != rows) throw DataError(fmt::format("the chunk has {} rows, not {}", view.length, rows));
   if (view.validity != nullptr) require_nullable(source, chunk);
   return view;
 }
@@ -183,7 +183,7 @@ ColumnView put_in(const Source& source, Chunk chunk, const ArrowArray& array, st
   const bool any_null = write_indices(source, chunk, array, indices, to + first);
   ColumnView made = view_in(view, shape, block);
   if (any_null) {
-    require_nullable(source, chunk);  // and so there is room for them
+    require_nullable(source, chunk);  // so the block has room for the validity
     clear_null_entries(view.validity != nullptr, to + first, view.length, first, validity);
     made.validity = validity;
     made.null_count = -1;
@@ -195,7 +195,7 @@ ColumnView borrow(const Source& source, Chunk chunk, const ArrowArray& array, st
                   std::vector<std::uint8_t>& validity) {
   ColumnView view = checked_view(source, chunk, array);
   if (view.type.id != Type::dictionary) return view;
-  // The indices are for positions from 0 on, as the validity is from the first of its byte on.
+  // The indices start at position 0, the validity at the first bit of a byte.
   const std::int64_t first = view.offset % kBits;
   indices.assign(static_cast<std::size_t>(first + view.length), 0);
   const bool any_null = write_indices(source, chunk, array, view, indices.data() + first);

@@ -9,7 +9,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Looks at some columns of a view, by their place in it.
+/// Takes a look() at some columns of a view, by their position in it.
 void look_at(StreamRef stream, const std::vector<std::uint32_t>& unknown, TableView& view) {
   TableView part;
   for (const std::uint32_t c : unknown) part.columns.push_back(view.columns[c]);

@@ -14,30 +14,31 @@
 
 namespace headrace::fetch {
 
-/// What a table has learnt of its columns' values from the scans so far: whether any is missing, and their range, which
-/// decides how a scan finds its groups.
+/// Facts about a table's columns that earlier scans have found: whether values are missing, and their range, which
+/// decides how a scan addresses its groups.
 class KnownColumns {
  public:
   explicit KnownColumns(std::shared_ptr<Source> source)
       : source_(std::move(source)), known_(2 * source_->columns().size()) {}
 
-  /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.
+  /// A view of the columns that a query needs, with the fetched fragments; without fragments if `fetch` is null.
   [[nodiscard]] TableView view_of(const Need& need, const Fetch* fetch) const;
-  /// Looks at the columns of which nothing is known. Those of strings are learnt each time: dictionaries grow.
+  /// Takes a look() at the columns that are not known yet. Updates columns of strings each time, because dictionaries
+  /// grow.
   void learn(StreamRef stream, const Need& need, TableView& view);
 
  private:
-  /// What is known of a column's values once all of them have been looked at.
+  /// Facts about a column, found from all of its values.
   struct Known {
     bool nullable = true;
     std::optional<ValueRange> range;
   };
 
-  /// What holds for every fragment of the table is known from now on.
+  /// Keeps the facts if they hold for every fragment of the table.
   void keep(const Need& need, const TableView& view);
 
   std::shared_ptr<Source> source_;
-  std::vector<std::optional<Known>> known_;  ///< By column of the source, then by validity_of() those.
+  std::vector<std::optional<Known>> known_;  ///< By column of the source, then by validity_of() each column.
 };
 
 }  // namespace headrace::fetch

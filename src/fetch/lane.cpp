@@ -11,7 +11,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// A lane stages nothing but pageable chunks. Alone, a thread fills larger slots: they are what it sends.
+/// A lane stages only pageable chunks. A thread that stages alone fills larger slots, because it submits slot by slot.
 CopyBatchOptions batch_options(const LaneOptions& options) {
   StagingOptions staging{.threads = options.staging_threads};
   if (staging.threads == 1) staging.slot_bytes = kMiB;
@@ -76,7 +76,7 @@ Result<bool> Lane::try_add(Chunk chunk, std::uint32_t thread, HostCache::Pin& fr
     gathered_bytes_ += to->block.bytes();
     gathered_.push_back({chunk, thread, std::move(from), &to});
   }
-  // Whoever sends looks again before it ends.
+  // The sending thread checks again before it stops, so a failed try_lock leaves nothing behind.
   while (is_due()) {
     const std::unique_lock lock(batch_mutex_, std::try_to_lock);
     if (!lock) break;
@@ -105,7 +105,7 @@ Status Lane::send_gathered() {
     handed_.push_back(std::move(chunk));
     const OnItsWay& one = handed_.back();
     if (const Status added = add_copies(*one.from, (*one.to)->block); !added) return added;
-    // A flush among the copies of a chunk has left others of it behind.
+    // If the batch flushed within a chunk, some of the chunk's copies are still unsubmitted.
     if (batch_.statistics().submissions == submissions_) continue;
     if (const Status closed = close_group(); !closed) return closed;
   }
@@ -134,7 +134,7 @@ Status Lane::close_group() {
   if (const Status flushed = batch_.flush(); !flushed) return flushed;
   submissions_ = batch_.statistics().submissions;
   if (handed_.empty()) return {};
-  events_.reserve(events_.size() + groups_.size() + 1);  // so that a group that arrives needs no memory
+  events_.reserve(events_.size() + groups_.size() + 1);  // so that an arriving group allocates nothing
   auto event = take_event();
   if (!event) return event.error();
   if (const Status recorded = stream_.record(*event); !recorded) return recorded;
@@ -192,11 +192,11 @@ Status Lane::submit() noexcept {
 
 Status Lane::drain() noexcept {
   std::unique_lock lock(batch_mutex_);
-  // Not submit(): others may be waiting for the event that it records.
+  // Does not call submit(), because other threads may be waiting for the event that it records.
   Status done = send_all();
   const std::uint64_t upto = closed_;
   lock.unlock();
-  // Others go on meanwhile. After a failure, too: what is on its way still reads and writes.
+  // Other threads continue meanwhile. Waits even after a failure, because submitted copies still read and write.
   const Status waited = stream_.wait();
   lock.lock();
   if (done) done = waited;

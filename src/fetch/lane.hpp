@@ -30,45 +30,46 @@ using DeviceCache = ChunkCache<DeviceChunk>;
 struct LaneOptions {
   /// The flush threshold of the batch.
   std::size_t flush_bytes = 0;
-  /// Chunks are handed to the batch, and flushed, once they have so many bytes; 0: each at once, and the batch decides.
+  /// Bytes of gathered chunks that are handed to the batch and flushed together; 0: each chunk at once, and the batch
+  /// decides when to flush.
   std::size_t gather_bytes = 0;
-  /// The threads that copy what lies in pageable memory.
+  /// Threads that copy chunks from pageable memory.
   std::uint32_t staging_threads = 1;
 
   bool operator==(const LaneOptions&) const = default;
 };
 
-/// A way to the device: a stream, and a batch of copies on it. It keeps what copies on their way read from, and
-/// publishes chunks whose copies are done. A thread's own, or of all threads of a fetch: while one submits, others add.
-/// Recycled from fetch to fetch.
+/// A path to the device: a stream and a batch of copies on it. It keeps the sources of copies in flight, and publishes
+/// chunks whose copies are done. A lane belongs to one thread or to all threads of a fetch; while one submits, others
+/// can add. Fetches reuse lanes.
 class Lane {
  public:
-  /// @param slabs  where blocks of the device are taken; outlives the lane.
+  /// @param slabs  the allocator of device blocks; outlives the lane.
   /// Throws DeviceError when the device refuses.
   Lane(Device device, Slabs& slabs, const LaneOptions& options);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  /// Waits for what is on its way: chunks that are read and written go with the lane.
+  /// Waits for copies in flight, because the lane owns the chunks that they read and write.
   ~Lane() { static_cast<void>(stream_.wait()); }
 
   [[nodiscard]] const LaneOptions& options() const noexcept { return options_; }
-  /// From here on takes notes of its transfers; with null, none any more. Only while nothing is on its way; it may wait
-  /// for the device. Throws DeviceError when the device refuses.
+  /// Records all later transfers in `recorder`; null stops recording. Call it only while no copy is in flight. It may
+  /// wait for the device. Throws DeviceError when the device refuses.
   void take_notes(Recorder* recorder);
-  /// Takes a block for a chunk, and adds its copy to `to`, whose maker is the caller; false, and nothing done, where
-  /// the slabs have no room. `to` stays where it is until it is published. Submits when enough is gathered. Chunks that
-  /// are added one after the other mostly lie one behind the other.
-  /// @param thread  of the fetch, for notes.
+  /// Takes a block for a chunk and adds the copy from `from` to `to`, whose maker is the caller. Returns false, without
+  /// any effect, if the slabs have no room. `to` must not move until it is published. Submits when enough is gathered.
+  /// Chunks added in sequence mostly get adjacent blocks.
+  /// @param thread  the thread's number in the fetch, for the recorder.
   [[nodiscard]] Result<bool> try_add(Chunk chunk, std::uint32_t thread, HostCache::Pin& from, DeviceCache::Pin& to);
   /// Submits what has been gathered.
   [[nodiscard]] Status submit() noexcept;
-  /// Submits, waits for what has been added so far, and lets go of it; chunks that have come are published. After a
-  /// failure what was on its way is left to be abandoned.
+  /// Submits, waits for all copies added so far, and publishes their chunks. After a failure, the chunks in flight are
+  /// left to be abandoned.
   [[nodiscard]] Status drain() noexcept;
-  /// Holds back later work on `consumer` until what has been submitted has come.
+  /// Holds back later work on `consumer` until all submitted copies are done.
   [[nodiscard]] Status barrier(StreamRef consumer) noexcept { return consumer.wait_for(last_); }
 
-  /// Time in which something was on its way, as it was seen from here, since the last call.
+  /// Time since the last call during which copies were in flight, as observed by the host.
   [[nodiscard]] Duration take_busy() noexcept { return Duration{busy_ns_.exchange(0, std::memory_order_relaxed)}; }
 
  private:
@@ -80,25 +81,25 @@ class Lane {
   };
   struct Group {
     Event done;
-    std::optional<Event> begun;  ///< While notes are taken, as are the times of `done`.
+    std::optional<Event> begun;  ///< Set while transfers are recorded; then `done` has timing, too.
     Time started;
     std::vector<OnItsWay> chunks;
   };
 
   [[nodiscard]] bool is_due() noexcept;
-  // All that follows is called under batch_mutex_.
+  // The following members are called under batch_mutex_.
   [[nodiscard]] Status send_gathered();
-  /// Sends what is gathered, and closes its group.
+  /// Sends the gathered chunks and closes their group.
   [[nodiscard]] Status send_all() noexcept;
   [[nodiscard]] Status add_copies(const HostChunk& from, const Slabs::Block& block);
-  /// A copy from pageable memory, and zeros behind it up to `end` of the block: what lies one behind the other on the
-  /// device goes there as one copy.
+  /// Adds a copy from pageable memory, and zeros after it up to `end`: without gaps, adjacent blocks are sent as one
+  /// copy.
   [[nodiscard]] Status add_pageable(std::byte* to, const std::byte* from, std::size_t bytes, const std::byte* end);
-  /// Begins a group: what is handed over next is its first chunk.
+  /// Begins a group with the next chunk that is handed to the batch.
   [[nodiscard]] Status open_group();
-  /// Submits what was handed over: it becomes a group.
+  /// Submits the chunks handed to the batch, which become a group.
   [[nodiscard]] Status close_group();
-  /// Publishes what has come.
+  /// Publishes the chunks whose copies are done.
   [[nodiscard]] Status arrive_ready();
   void arrive(Group& group);
   void note(const Group& group) noexcept;
@@ -108,25 +109,25 @@ class Lane {
   Slabs& slabs_;
   Stream stream_;
 
-  std::mutex gather_mutex_;  ///< Guards what follows; may be taken under batch_mutex_.
+  std::mutex gather_mutex_;  ///< Guards the next two members; may be taken under batch_mutex_.
   std::vector<OnItsWay> gathered_;
   std::size_t gathered_bytes_ = 0;
 
-  std::mutex batch_mutex_;  ///< Guards what follows.
+  std::mutex batch_mutex_;  ///< Guards the following members.
   CopyBatch batch_;
   Event last_;
-  std::vector<OnItsWay> handed_;  ///< To the batch, since the last group.
+  std::vector<OnItsWay> handed_;  ///< Chunks handed to the batch since the last group.
   Time started_{};
-  std::optional<Event> begun_;  ///< When the group of handed_ began.
+  std::optional<Event> begun_;  ///< Start event of the group of handed_.
   std::deque<Group> groups_;
-  std::uint64_t closed_ = 0;   ///< Groups so far,
-  std::uint64_t arrived_ = 0;  ///< and how many of them are no longer in groups_.
-  std::vector<Event> events_;  ///< To be used again.
+  std::uint64_t closed_ = 0;   ///< Groups closed so far.
+  std::uint64_t arrived_ = 0;  ///< Closed groups that have left groups_.
+  std::vector<Event> events_;  ///< Spare events.
   std::uint64_t submissions_ = 0;
-  Time seen_{};                   ///< Until then busy_ns_ has been counted.
-  Recorder* recorder_ = nullptr;  ///< Null: no notes are taken.
-  std::optional<Event> base_;     ///< What they are timed from, on the device,
-  Time base_time_{};              ///< and when that was, on the host.
+  Time seen_{};                   ///< End of the time that busy_ns_ covers.
+  Recorder* recorder_ = nullptr;  ///< Null: transfers are not recorded.
+  std::optional<Event> base_;     ///< Reference event for timing on the device.
+  Time base_time_{};              ///< The same point in time on the host.
 
   std::atomic<std::int64_t> busy_ns_{0};
 };

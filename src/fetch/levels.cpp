@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kLevels =
     names_of<Level>("a level", {{Level::disk, "disk"}, {Level::cpu, "cpu"}, {Level::device, "device"}});
-constexpr auto kHostKinds = names_of<HostKind>("a kind of memory of the CPU level",
+constexpr auto kHostKinds = names_of<HostKind>("a kind of memory for the CPU level",
                                                {{HostKind::pinned, "pinned"}, {HostKind::pageable, "pageable"}});
 
 LevelOptions with_defaults(Device device, LevelOptions options) {
@@ -74,7 +74,7 @@ Levels::State::State(Device device, const LevelOptions& options)
       disk_budget(options_.disk_bytes),
       cpu_budget(options_.cpu_bytes),
       device_budget(options_.device_bytes),
-      // Dictionaries have to find room beside slabs that are in use.
+      // Small slabs leave room for dictionaries beside the slabs in use.
       host_slabs(device, MemoryKind::pinned, std::min(options_.slab_bytes, options_.cpu_bytes / 8), cpu_budget),
       device_slabs(device, MemoryKind::device, options_.slab_bytes, device_budget) {}
 
@@ -107,7 +107,7 @@ std::unique_ptr<Lane> Levels::State::take_lane(const LaneOptions& options) {
 
 void Levels::State::give_lane(std::unique_ptr<Lane> lane) {
   constexpr std::size_t kept = 64;
-  std::unique_ptr<Lane> dropped;  // without the lock
+  std::unique_ptr<Lane> dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   lanes_.push_back(std::move(lane));
   if (lanes_.size() > kept) {

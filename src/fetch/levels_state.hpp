@@ -18,7 +18,7 @@
 
 namespace headrace::fetch {
 
-/// A chunk's bytes of a file, in the page cache.
+/// A chunk's file bytes in the page cache.
 struct DiskChunk {
   std::vector<FileRange> ranges;
   Budget* budget = nullptr;
@@ -28,7 +28,7 @@ struct DiskChunk {
   DiskChunk(DiskChunk&& other) noexcept;
   DiskChunk& operator=(DiskChunk&& other) noexcept;
   ~DiskChunk();
-  /// Lets the page cache drop them: for room, not when the caches themselves end.
+  /// Lets the page cache drop the bytes. Called on eviction, not when the caches themselves are destroyed.
   void evicted() const noexcept;
 };
 
@@ -47,7 +47,7 @@ class Levels::State final : public DictionaryBudget {
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const LevelOptions& options() const noexcept { return options_; }
 
-  /// A lane that nobody uses, or a new one. Throws DeviceError when the device refuses.
+  /// An idle lane with these options, or a new one. Throws DeviceError when the device refuses.
   [[nodiscard]] std::unique_ptr<Lane> take_lane(const LaneOptions& options);
   void give_lane(std::unique_ptr<Lane> lane);
 
@@ -68,7 +68,7 @@ class Levels::State final : public DictionaryBudget {
   DiskCache disk;
   HostCache cpu;
   DeviceCache on_device;
-  QueryGate gate;  ///< The gate of queries whose columns come through here.
+  QueryGate gate;  ///< Gate for queries whose columns are fetched through these levels.
 
  private:
   std::mutex mutex_;

@@ -20,7 +20,7 @@ namespace headrace::fetch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// The bytes of one call that brings pages in: between two a signal or a failure is seen.
+/// Bytes per call that populates pages. Signals and failures are noticed between two calls.
 constexpr std::size_t kPopulateBytes = 64 * kMiB;
 #ifdef MADV_POPULATE_READ
 constexpr int kPopulate = MADV_POPULATE_READ;
@@ -28,7 +28,7 @@ constexpr int kPopulate = MADV_POPULATE_READ;
 constexpr int kPopulate = 22;  // Linux 5.14
 #endif
 
-/// Where the system does not know MADV_POPULATE_READ: reads the range with the file's descriptor.
+/// Fallback for kernels without MADV_POPULATE_READ: reads the range through the file descriptor.
 void read_through(int descriptor, std::size_t offset, std::size_t bytes, const std::string& path) {
   std::vector<std::byte> scratch(std::min(bytes, kMiB));
   while (bytes > 0) {
@@ -44,7 +44,7 @@ void read_through(int descriptor, std::size_t offset, std::size_t bytes, const s
 
 [[noreturn]] void refuse(const std::string& path, mode_t mode) {
   const std::string_view kind = S_ISDIR(mode)    ? "a folder"
-                                : S_ISFIFO(mode) ? "a pipe, which cannot be read from its end as files are"
+                                : S_ISFIFO(mode) ? "a pipe, which does not allow random access"
                                 : S_ISSOCK(mode) ? "a socket"
                                                  : "a device";
   throw UsageError(fmt::format("{} is not a file but {}", path, kind), Errc::not_found);
@@ -55,7 +55,7 @@ void read_through(int descriptor, std::size_t offset, std::size_t bytes, const s
 MappedFile::MappedFile(const std::filesystem::path& path, std::string name)
     : path_(name.empty() ? path.string() : std::move(name)) {
   struct stat status{};
-  // Before it is opened: a pipe would be waited for, and a device might do something.
+  // Checks the type before opening, because opening a pipe may block and opening a device may have side effects.
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) refuse(path_, status.st_mode);
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0 && errno == ENOENT) throw SystemError(Errc::not_found, "there is no file " + path_, ENOENT);
@@ -98,7 +98,8 @@ void MappedFile::require_unchanged() const {
 
 void MappedFile::populate(std::size_t offset, std::size_t bytes) const {
   if (offset > bytes_ || bytes > bytes_ - offset) {
-    throw DataError(fmt::format("{}: bytes {} to {} of {}", path_, offset, offset + bytes, bytes_));
+    throw DataError(
+        fmt::format("{}: bytes {} to {} lie outside the file of {} bytes", path_, offset, offset + bytes, bytes_));
   }
   std::size_t at = offset / kPage * kPage;
   const std::size_t end = offset + bytes;
@@ -118,11 +119,11 @@ void MappedFile::populate(std::size_t offset, std::size_t bytes) const {
 }
 
 void MappedFile::drop(std::size_t offset, std::size_t bytes) const noexcept {
-  if (offset > bytes_ || bytes > bytes_ - offset) return;  // beyond the mapping lies memory of others
+  if (offset > bytes_ || bytes > bytes_ - offset) return;  // beyond the mapping lies other memory
   const std::size_t first = align_up(offset, kPage);
   const std::size_t end = offset + bytes == bytes_ ? bytes_ : (offset + bytes) / kPage * kPage;
   if (first >= end) return;
-  // First from the mapping: the page cache keeps what is mapped.
+  // Unmaps the pages first, because the page cache keeps mapped pages.
   ::madvise(data_ + first, end - first, MADV_DONTNEED);
   ::posix_fadvise(descriptor_, static_cast<off_t>(first), static_cast<off_t>(end - first), POSIX_FADV_DONTNEED);
 }

@@ -22,11 +22,11 @@ void rethrow_at(const std::string& where) {
   } catch (const SystemError& error) {
     throw SystemError(error.code(), text(error), error.native());
   } catch (const DictionaryFull&) {
-    throw;  // it names its column, and has nothing to do with one chunk
+    throw;  // its message names the column, and no single chunk is at fault
   } catch (const Exception& error) {
     throw Exception(error.code(), text(error), error.native());
   } catch (const std::bad_alloc&) {
-    throw Exception(Errc::out_of_memory, where + ": the host has no memory left");
+    throw Exception(Errc::out_of_memory, where + ": the host is out of memory");
   }
 }
 
@@ -50,7 +50,7 @@ void Materialiser::settle() {
 void Materialiser::no_room(Level level, std::size_t bytes, const Budget& budget) const {
   check_stop();
   if (bytes > budget.limit()) {
-    throw UsageError(fmt::format("it takes {}, more than the {} level's whole budget of {}", format_bytes(bytes),
+    throw UsageError(fmt::format("the chunk takes {}, more than the {} level's whole budget of {}", format_bytes(bytes),
                                  to_string(level), format_bytes(budget.limit())));
   }
   const auto text = fmt::format(
@@ -70,7 +70,7 @@ void Materialiser::copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache:
   const std::size_t bytes = shape_of(from->view).bytes();
   bool added = try_copy(chunk, from, pin);
   if (!added) {
-    // The columns of this very fetch stay, so there is nothing to wait for: what can go, goes.
+    // This fetch keeps its own columns, so waiting would not help: evicts everything that it can.
     settle();
     do {
       while (!(added = try_copy(chunk, from, pin)) && levels_.on_device.evict_one()) check_stop();
@@ -120,7 +120,7 @@ void Materialiser::to_device(std::span<const ToDevice> wanted) {
     chunks.push_back(one.chunk);
     pins.push_back(one.pin);
   }
-  // First what waits for nothing; a thread that waits holds no chunk of the CPU level.
+  // First the chunks that need no waiting, because a thread that waits must not hold a chunk of the CPU level.
   auto from = try_host(chunks);
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < chunks.size(); ++i) {

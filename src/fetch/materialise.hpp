@@ -17,7 +17,7 @@
 
 namespace headrace::fetch {
 
-/// What came through a level, counted by all threads of a fetch.
+/// Traffic through a level, summed over all threads of a fetch.
 struct LevelCounters {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> chunks{0};
@@ -32,26 +32,26 @@ struct LevelCounters {
 };
 using Counters = std::array<LevelCounters, kLevelCount>;
 
-/// A chunk that is to come to the device, and where its pin goes.
+/// A chunk to bring to the device, and the destination of its pin.
 struct ToDevice {
   Chunk chunk;
-  DeviceCache::Pin* pin;  ///< Stays where it is.
+  DeviceCache::Pin* pin;  ///< Must not move.
 };
 
-/// A thread of a fetch, bringing chunks down the levels. Before it waits for anything it lets go of what it holds: it
-/// drains its lane.
+/// One thread's part of a fetch: brings chunks down the levels. Before it waits, it releases what it holds by draining
+/// its lane.
 class Materialiser {
  public:
-  /// @param lane  null where nothing goes to the device.
+  /// @param lane  null if no chunk goes to the device.
   Materialiser(Levels::State& levels, Source& source, Counters& counters, std::stop_token stop, Lane* lane,
                Notes notes) noexcept
       : levels_(levels), source_(source), counters_(counters), stop_(std::move(stop)), lane_(lane), notes_(notes) {}
 
-  /// Chunks of one fragment on the CPU level, made there if need be, those that can be by one read of the source. Pins
-  /// are kept. Throws what says file, row group and column.
+  /// Brings chunks of one fragment to the CPU level, if possible with one read of the source, and returns long-lived
+  /// pins. Throws an exception that names file, row group and column.
   [[nodiscard]] std::vector<HostCache::Pin> to_host(std::span<const Chunk> chunks);
-  /// Pins chunks of one fragment on the device, kept. Where one was not there, its copy is on the lane, and it is
-  /// published once that is done. Throws as to_host() does.
+  /// Sets long-lived pins on chunks of one fragment on the device. The lane copies absent chunks and publishes each
+  /// when its copy is done. Throws as to_host() does.
   void to_device(std::span<const ToDevice> wanted);
   /// Waits for the lane's copies.
   void settle();
@@ -62,39 +62,40 @@ class Materialiser {
     return counters_[static_cast<std::size_t>(level)];
   }
   void check_stop() const;
-  /// Counts what has been made, and notes when.
+  /// Counts a chunk that was made, and records when.
   void made(Level level, Chunk chunk, std::size_t bytes, Step step, Time began, Time ended) const noexcept;
-  /// What `look` finds in a cache, as a pin; where it has to be made, make(pin) does.
+  /// Returns a pin of a chunk in `cache`; calls make(pin) if the chunk is absent.
   template <class Cache, class Make>
   [[nodiscard]] typename Cache::Pin find_or_make(Cache& cache, Level level, Chunk chunk, Make make);
   [[nodiscard]] DiskCache::Pin to_page_cache(Chunk chunk);
-  /// The same without waiting for anything: nothing where it would have to.
+  /// The same without waiting; empty if it would have to wait.
   [[nodiscard]] std::optional<DiskCache::Pin> try_page_cache(Chunk chunk);
   void populate(Chunk chunk, std::vector<FileRange> ranges, std::size_t bytes, DiskCache::Pin& pin) const;
 
-  /// What a chunk takes on the CPU level: as the source gives it, and in a block.
+  /// Room that a chunk needs on the CPU level: for the source's array, and for its block.
   struct HostRoom {
     std::size_t charged;
-    std::size_t block_bytes;  ///< 0: none.
+    std::size_t block_bytes;  ///< 0: no block.
   };
   [[nodiscard]] HostRoom room_of(Chunk chunk) const noexcept;
-  /// Takes room for a chunk, for what the source makes and for what is made of that; false where there is none.
+  /// Takes room for a chunk, both for the source's array and for its block. Returns false if there is no room.
   [[nodiscard]] bool try_room(const HostRoom& room, HostChunk& host) const;
   void wait_for_room(Chunk chunk, HostChunk& host);
-  /// Makes the CPU level's chunk of what the source gave.
+  /// Makes the CPU level's chunk from the source's array.
   void put(Chunk chunk, OwnedArray array, HostChunk& host) const;
-  /// Reads the chunk, for which there is room, and puts it there. False where its column's dictionary had no room:
-  /// there may be some now, and the chunk's own has to be taken again. Throws where there will be none.
+  /// Reads the chunk into the room taken for it. Returns false if its column's dictionary had no room but may have now;
+  /// the caller must take the chunk's room again. Throws if there cannot be room.
   [[nodiscard]] bool try_put(Chunk chunk, HostChunk& host);
   [[nodiscard]] HostCache::Pin one_to_host(Chunk chunk);
-  /// Pins those chunks of one fragment that are there or can be made at once, without waiting; other pins are empty.
+  /// Pins the chunks of one fragment that are ready or can be made without waiting; other pins stay empty.
   [[nodiscard]] std::vector<HostCache::Pin> try_host(std::span<const Chunk> chunks);
   [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns);
-  /// Makes chunks by one read and publishes them. Where one cannot be, its pin is emptied: somebody else may make it.
+  /// Makes chunks with one read and publishes them. Empties the pins of chunks that it cannot make, so that another
+  /// thread may make them.
   void make_together(std::span<const Chunk> chunks, std::span<HostCache::Pin*> pins);
 
   void one_to_device(Chunk chunk, DeviceCache::Pin& pin);
-  /// Whether there was room on the device.
+  /// Returns whether the device had room.
   [[nodiscard]] bool try_copy(Chunk chunk, HostCache::Pin& from, DeviceCache::Pin& pin);
   void copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& pin);
   [[noreturn]] void no_room(Level level, std::size_t bytes, const Budget& budget) const;

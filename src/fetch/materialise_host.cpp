@@ -6,12 +6,12 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
-// What a thread of a fetch does down to the CPU level.
+// The steps of a fetch thread down to the CPU level.
 namespace headrace::fetch {
 
 namespace {
 
-/// Read at once: a disk that is slow does not keep a fetch that is to end waiting for a second.
+/// Bytes per read: even on a slow disk, a cancelled fetch ends within a second.
 constexpr std::size_t kPopulateAtOnce = 16 * kMiB;
 
 std::size_t bytes_of(const std::vector<FileRange>& ranges) noexcept {
@@ -113,7 +113,7 @@ bool Materialiser::try_room(const HostRoom& room, HostChunk& host) const {
 }
 
 void Materialiser::wait_for_room(Chunk chunk, HostChunk& host) {
-  // Room for what the source makes, and for what is made of that, before either is there: who waits holds nothing.
+  // Takes room for the source's array and the block before either exists, because a waiting thread must hold nothing.
   const HostRoom room = room_of(chunk);
   const auto take = [&] { return try_room(room, host); };
   if (take()) return;
@@ -121,7 +121,7 @@ void Materialiser::wait_for_room(Chunk chunk, HostChunk& host) {
   const Budget& budget = levels_.cpu_budget;
   const std::size_t needed = room.charged + room.block_bytes;
   if (needed > budget.limit()) no_room(Level::cpu, needed, budget);
-  // Slabs that became empty meanwhile may be of another size: again, as long as there are some.
+  // Empty slabs may have the wrong size: trims them and tries again while there are any.
   while (!levels_.cpu.make_room(take, stop_)) {
     if (levels_.host_slabs.trim()) continue;
     if (levels_.cpu.make_room(take, stop_)) break;
@@ -156,7 +156,7 @@ bool Materialiser::try_put(Chunk chunk, HostChunk& host) {
       check_stop();
       throw;
     }
-    return false;  // the dictionary grows before it asks again, so this comes to an end
+    return false;  // the dictionary grows before it asks again, so the retries end
   }
 }
 
@@ -174,7 +174,7 @@ HostCache::Pin Materialiser::one_to_host(Chunk chunk) {
       pin.publish();
     });
   } catch (...) {
-    source_.require_unchanged(chunk.fragment);  // then that is what is wrong
+    source_.require_unchanged(chunk.fragment);  // a changed file explains the failure
     rethrow_at(source_.describe(chunk));
   }
 }
@@ -195,7 +195,7 @@ std::vector<HostCache::Pin> Materialiser::try_host(std::span<const Chunk> chunks
   return pins;
 }
 
-/// Those that cost nothing to read together are read in turn, so that a fetch ends early when it is cancelled.
+/// Chunks that gain nothing from a joint read are read one by one, so that a cancelled fetch ends early.
 std::vector<OwnedArray> Materialiser::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
   if (source_.read_bytes({.fragment = fragment, .column = columns.front()}) > 0) {
     return source_.read_columns(fragment, columns);
@@ -234,7 +234,7 @@ void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCa
       all += shape_of(host.view).bytes();
     }
     source_.require_unchanged(chunks[0].fragment);
-    // Each has its share of the time by bytes.
+    // Divides the time among the chunks in proportion to their bytes.
     const Duration took = SteadyClock::now() - started;
     const auto after = [&](std::size_t bytes) {
       const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::size_t>(all, 1));
@@ -248,7 +248,7 @@ void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCa
       pins[i]->publish();
     }
   } catch (...) {
-    // Whoever makes them one by one learns which is wrong.
+    // The caller makes the chunks one by one, and so finds the bad one.
     for (HostCache::Pin* const pin : pins) pin->reset();
   }
 }

@@ -12,7 +12,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// The types of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
+/// Physical types of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
 enum class Physical : std::uint8_t { boolean, int32, int64, int96, float32, float64, byte_array, fixed_bytes };
 
 template <class T>
@@ -23,7 +23,7 @@ std::optional<T> plain(std::string_view bytes) noexcept {
   return value;
 }
 
-/// A number of two's complement, the most significant byte first, that fits 64 bits.
+/// Reads a big-endian two's complement number; empty if it does not fit 64 bits.
 std::optional<std::int64_t> big_endian(std::string_view bytes) noexcept {
   if (bytes.empty() || bytes.size() > sizeof(__int128)) return {};
   __int128 value = static_cast<unsigned char>(bytes[0]) < 0x80 ? 0 : -1;
@@ -50,7 +50,8 @@ std::optional<std::int64_t> real(std::string_view bytes) noexcept {
   return as_bits(static_cast<double>(*value));
 }
 
-/// As Expression::literal() has it; nothing for a value of another type than the column's.
+/// Converts a value to the form that Expression::literal() takes; empty if the value's type does not match the
+/// column's.
 std::optional<std::int64_t> literal_of(std::string_view bytes, Physical physical, const DataType& type) noexcept {
   const bool whole = is_integer(type.id) || type.id == Type::date32 || type.id == Type::timestamp;
   const bool decimal = type.id == Type::decimal128;

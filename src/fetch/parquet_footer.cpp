@@ -16,11 +16,11 @@ namespace {
 using Field = ThriftReader::Type;
 
 constexpr std::string_view kMagic = "PAR1";
-/// Encodings, by the numbers of https://github.com/apache/parquet-format/blob/master/Encodings.md.
+/// Numbers of encodings, from https://github.com/apache/parquet-format/blob/master/Encodings.md.
 constexpr std::int64_t kDeltaLengthByteArray = 6;
 constexpr std::int64_t kDeltaByteArray = 7;
 
-/// A column's metadata, as it says.
+/// A column's metadata as the file states it, unchecked.
 struct Said {
   std::string path;
   std::size_t depth = 0;
@@ -32,14 +32,14 @@ struct Said {
   ParquetStatistics statistics;
 };
 
-/// Reads a number into `to` where the field is one.
+/// Reads the field into `to` if it is a number.
 bool read_number(ThriftReader& reader, Field type, std::int64_t& to) {
   if (type != Field::int64 && type != Field::int32) return false;
   to = reader.integer();
   return true;
 }
 
-/// What the fields min and max of older files mean is not known: they are left out.
+/// Skips the fields min and max of older files, whose sort order is undefined.
 void read_statistics(ThriftReader& reader, ParquetStatistics& to) {
   reader.each_field([&](std::int16_t number, Field type) {
     if (number == 3) {
@@ -92,9 +92,9 @@ Said read_column(ThriftReader& reader) {
   return said;
 }
 
-/// The part of what a column says that lies in the file.
+/// The chunk that a column's metadata describes, limited to the bytes of the file.
 ParquetChunk placed(Said&& said, std::size_t file_bytes) {
-  // A dictionary comes first, and a place of 0 is none.
+  // A dictionary page comes before the data pages; an offset of 0 means that there is none.
   const bool dictionary_first = said.dictionary_at > 0 && (said.data_at <= 0 || said.dictionary_at < said.data_at);
   const std::int64_t first = dictionary_first ? said.dictionary_at : said.data_at;
   const auto offset = std::min(static_cast<std::size_t>(std::max<std::int64_t>(first, 0)), file_bytes);
@@ -107,7 +107,7 @@ ParquetChunk placed(Said&& said, std::size_t file_bytes) {
           .statistics = std::move(said.statistics)};
 }
 
-/// A row group, and of each of its chunks the number of its column.
+/// A row group, and the column number of each of its chunks.
 struct NumberedGroup {
   ParquetRowGroup group;
   std::vector<std::size_t> numbers;
@@ -138,7 +138,7 @@ NumberedGroup read_row_group(ThriftReader& reader, std::size_t file_bytes) {
   return read;
 }
 
-/// Reads whether each column's order is the one that its type defines: the only one that there is so far.
+/// Reads whether each column has the order that its type defines, the only order that the format has so far.
 std::vector<bool> read_orders(ThriftReader& reader) {
   std::vector<bool> orders;
   reader.each_item(Field::structure, [&] {
@@ -155,12 +155,12 @@ std::vector<bool> read_orders(ThriftReader& reader) {
 std::span<const std::byte> footer_of(std::span<const std::byte> file) {
   constexpr std::size_t tail = sizeof(std::uint32_t) + kMagic.size();
   if (file.size() < kMagic.size() + tail || std::memcmp(file.last(kMagic.size()).data(), kMagic.data(), 4) != 0) {
-    throw DataError("it does not end as a Parquet file does: it may have been cut short");
+    throw DataError("the file does not end with a Parquet footer; it may have been cut short");
   }
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, file.last(tail).data(), sizeof(bytes));
   if (bytes > file.size() - kMagic.size() - tail) {
-    throw DataError(fmt::format("its footer of {} bytes is larger than the file: it may have been cut short", bytes));
+    throw DataError(fmt::format("its footer of {} bytes does not fit in the file; it may have been cut short", bytes));
   }
   return file.last(tail + bytes).first(bytes);
 }
@@ -197,7 +197,7 @@ std::vector<ParquetRowGroup> read_parquet_footer(std::span<const std::byte> file
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].rows < 0 || groups[i].rows > kTableRowsMax) {
-      throw DataError(fmt::format("its footer is damaged: row group {} of {} rows", i, groups[i].rows));
+      throw DataError(fmt::format("its footer is damaged: row group {} has {} rows", i, groups[i].rows));
     }
   }
   return groups;

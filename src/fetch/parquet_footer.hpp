@@ -13,49 +13,49 @@
 
 namespace headrace::fetch {
 
-/// What a Parquet file says of the values of a column of a row group, as it says it.
+/// Statistics of a column in a row group, as a Parquet file states them.
 struct ParquetStatistics {
-  int physical_type = -1;                    ///< By the number that the format gives it.
-  std::optional<std::string> least = {};     ///< Plain-encoded, and only where the file says how values are ordered.
-  std::optional<std::string> greatest = {};  ///< The same.
+  int physical_type = -1;                    ///< The format's number of the type.
+  std::optional<std::string> least = {};     ///< Plain-encoded; set only if the file states how values are ordered.
+  std::optional<std::string> greatest = {};  ///< As `least`.
   std::optional<std::int64_t> nulls = {};
 };
 
-/// Where a Parquet file has a column of a row group. A part that lies outside of the file is left out.
+/// Location of a row group's column in a Parquet file, limited to the bytes of the file.
 struct ParquetChunk {
-  std::string path;       ///< In the schema, with dots, which names may have as well.
-  std::size_t depth = 0;  ///< Names that the path has: 1 for a column of the table, more for a field within one.
+  std::string path;       ///< Path in the schema, joined with dots, which names may contain as well.
+  std::size_t depth = 0;  ///< Names in the path: 1 for a column of the table, more for a nested field.
   std::size_t offset = 0;
   std::size_t bytes = 0;
-  std::size_t decoded_bytes = 0;  ///< Bytes of its pages without compression.
+  std::size_t decoded_bytes = 0;  ///< Uncompressed bytes of its pages.
   bool delta_strings = false;     ///< Pages may be encoded as DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY.
   ParquetStatistics statistics = {};
 };
 
 struct ParquetRowGroup {
   std::int64_t rows = 0;
-  std::vector<ParquetChunk> chunks;  ///< But for those that say nothing of themselves, because they are encrypted.
+  std::vector<ParquetChunk> chunks;  ///< Without encrypted chunks, which have no plain metadata.
 };
 
-/// The row groups of a Parquet file by its footer (https://parquet.apache.org/docs/file-format/metadata/), of which
-/// nothing else is read or believed. Throws DataError, which does not name the file, for a footer that is damaged.
+/// Reads the row groups of a Parquet file from its footer (https://parquet.apache.org/docs/file-format/metadata/). It
+/// reads and trusts nothing else of the file. Throws DataError, which does not name the file, if the footer is damaged.
 [[nodiscard]] std::vector<ParquetRowGroup> read_parquet_footer(std::span<const std::byte> file);
 
-/// What statistics say of a chunk of so many rows whose values are of that type as they are in the file (a decimal's of
-/// the same scale, a timestamp's of the same unit). Statistics that contradict themselves say nothing.
+/// The bounds that statistics give for a chunk of `rows` rows. `type` must match the file's type (the same scale for a
+/// decimal, the same unit for a timestamp). Contradictory statistics give no bounds.
 [[nodiscard]] ChunkBounds bounds_of(const ParquetStatistics& statistics, const DataType& type, std::int64_t rows);
 
-/// A column of a table, as it is in a Parquet file.
+/// A column of a table that is stored in a Parquet file.
 struct ParquetColumn {
   std::string path;           ///< Its name.
-  DataType type;              ///< In which it is read.
-  std::size_t row_bytes = 0;  ///< Bytes that a decoded value takes with its validity, at most.
-  bool is_text = false;       ///< Its pages' strings are decoded as well.
-  bool comparable = false;    ///< Statistics are of the very values that are read.
+  DataType type;              ///< The type in which it is read.
+  std::size_t row_bytes = 0;  ///< Upper bound on the bytes of a decoded value with its validity.
+  bool is_text = false;       ///< Reading it also decodes the strings of its pages.
+  bool comparable = false;    ///< The statistics describe the values exactly as they are read.
 };
 
-/// Where the chunks of those columns lie, column by column within a row group. A column that a row group has not lies
-/// nowhere.
+/// Locations of the chunks of these columns, column by column within a row group. A column that a row group lacks has
+/// no ranges.
 [[nodiscard]] std::vector<ReaderSource::ChunkPlace> places_of(const std::shared_ptr<const MappedFile>& file,
                                                               std::span<const ParquetRowGroup> groups,
                                                               std::span<const ParquetColumn> columns);

@@ -8,8 +8,8 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Finds chunks of columns of the table by name: a field within a column may have a path that reads the same. Row
-/// groups of a file list their columns in one order, so a chunk is first looked for where the row group before had it.
+/// Finds the chunks of top-level columns by name, because a nested field's path may read the same. The row groups of a
+/// file list their columns in the same order, so the search starts at the position in the previous row group.
 class ChunkFinder {
  public:
   explicit ChunkFinder(std::size_t columns) : positions_(columns, 0) {}
@@ -58,7 +58,7 @@ std::vector<ReaderSource::ChunkPlace> places_of(const std::shared_ptr<const Mapp
       const ParquetChunk* const chunk = chunks.find(c, column.path);
       if (chunk == nullptr) continue;
       place->ranges = {{.file = file, .offset = chunk->offset, .bytes = chunk->bytes}};
-      place->read_bytes += chunk->bytes;  // as they are in the file, before they are decoded
+      place->read_bytes += chunk->bytes;  // the encoded bytes from the file
       if (column.is_text) place->read_bytes += chunk->decoded_bytes;
       if (column.comparable) place->bounds = bounds_of(chunk->statistics, column.type, group.rows);
     }

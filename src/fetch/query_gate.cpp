@@ -50,7 +50,7 @@ void QueryGate::leave() {
 
 bool QueryGate::has_been_alone(std::uint64_t entered) const {
   const std::lock_guard lock(mutex_);
-  // Whoever came after this one met it.
+  // A query that entered later would have met this one.
   return entered > crowded_until_ && entered_ == entered;
 }
 

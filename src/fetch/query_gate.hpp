@@ -9,12 +9,12 @@
 
 namespace headrace::fetch {
 
-/// Lets queries over the same levels run beside each other, or one of them alone: one that found no room beside others
-/// tries again when none of them holds memory any more. Whoever comes first enters first, so that nobody waits longer
-/// than those before it run. Safe to use from any thread; a thread enters once.
+/// Lets queries over the same levels run side by side, or one of them alone: a query that found no room beside others
+/// retries once none of them holds memory. Queries enter in order of arrival, so that each waits only for those before
+/// it. Safe to use from any thread; a thread enters once.
 class QueryGate {
  public:
-  /// Leaves at its end.
+  /// Leaves the gate on destruction.
   class Pass {
    public:
     Pass(const Pass&) = delete;
@@ -30,7 +30,7 @@ class QueryGate {
     std::uint64_t entered_;
   };
 
-  /// Called a few times a second while a query waits; what it throws ends the wait.
+  /// Called a few times a second while a query waits; an exception that it throws ends the wait.
   using Poll = std::function<void()>;
 
   [[nodiscard]] Pass enter(const Poll& poll) { return {*this, wait_for_turn(false, poll)}; }
@@ -44,10 +44,10 @@ class QueryGate {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::uint64_t> waiting_;  ///< Tickets, the first that came first.
+  std::deque<std::uint64_t> waiting_;  ///< Tickets in order of arrival.
   std::uint64_t tickets_ = 0;
   std::uint64_t entered_ = 0;        ///< Queries that have entered so far.
-  std::uint64_t crowded_until_ = 0;  ///< Queries up to this one have had others beside them.
+  std::uint64_t crowded_until_ = 0;  ///< The last query to enter while others were inside.
   std::uint32_t inside_ = 0;
   bool alone_ = false;
 };

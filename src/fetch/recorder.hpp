@@ -9,10 +9,10 @@
 
 namespace headrace::fetch {
 
-/// Notes of the threads of a fetch. Each note has a place of its own: nobody waits.
+/// Records the steps of a fetch's threads. Each record has a slot of its own, so that no thread waits.
 class Recorder {
  public:
-  /// @param most  notes that are kept; those after them are counted.
+  /// @param most  records to keep; further ones are only counted.
   explicit Recorder(std::size_t most) : spans_(most) {}
 
   void note(const StepSpan& span) noexcept {
@@ -20,7 +20,7 @@ class Recorder {
     if (at < spans_.size()) spans_[at] = span;
   }
 
-  /// Once the threads have ended.
+  /// Call it only after the threads have ended.
   [[nodiscard]] FetchTimeline timeline() const {
     const std::size_t count = count_.load(std::memory_order_relaxed);
     const std::size_t kept = std::min(count, spans_.size());
@@ -35,9 +35,9 @@ class Recorder {
   std::atomic<std::size_t> count_{0};
 };
 
-/// The notes of one thread.
+/// One thread's access to the recorder.
 struct Notes {
-  Recorder* recorder = nullptr;  ///< Null: none are taken.
+  Recorder* recorder = nullptr;  ///< Null: nothing is recorded.
   std::uint32_t thread = 0;
 };
 

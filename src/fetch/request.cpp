@@ -14,15 +14,14 @@ namespace headrace::fetch {
 
 namespace {
 
-constexpr auto kModes =
-    names_of<FetchMode>("a mode of fetching", {{FetchMode::async, "async"}, {FetchMode::sync, "sync"}});
+constexpr auto kModes = names_of<FetchMode>("a fetch mode", {{FetchMode::async, "async"}, {FetchMode::sync, "sync"}});
 constexpr auto kSteps =
     names_of<Step>("a step of a fetch", {{Step::read, "read"}, {Step::decode, "decode"}, {Step::transfer, "transfer"}});
 
 constexpr std::uint32_t kThreadsDefault = 16;
-/// A read of so many bytes costs much more than the call does.
+/// For a read of this many bytes, the cost of the call is negligible.
 constexpr std::size_t kPieceBytes = 4 * kMiB;
-/// So many pieces a thread, if there can be, for threads that are slower than others.
+/// Pieces per thread, if possible, so that faster threads can take more of them.
 constexpr std::size_t kPiecesLeast = 4;
 
 }  // namespace
@@ -38,22 +37,24 @@ FetchRequest checked_request(const Source& source, FetchRequest request) {
     const std::size_t count = source.columns().size();
     const bool has_validity = source.columns()[column % count].type.id == Type::dictionary;
     if (column >= (has_validity ? 2 * count : count)) {
-      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+      throw UsageError(
+          fmt::format("there is no column {}: the source has {} columns", column, source.columns().size()));
     }
   }
   auto columns = request.columns;
   std::ranges::sort(columns);
-  if (std::ranges::adjacent_find(columns) != columns.end()) throw UsageError("a fetch names each column once");
+  if (std::ranges::adjacent_find(columns) != columns.end()) throw UsageError("a fetch must not name a column twice");
   if (request.fragments.empty()) {
     request.fragments.resize(source.fragments().size());
     std::iota(request.fragments.begin(), request.fragments.end(), 0U);
   }
   for (const std::uint32_t fragment : request.fragments) {
     if (fragment >= source.fragments().size()) {
-      throw UsageError(fmt::format("there is no fragment {} of {}", fragment, source.fragments().size()));
+      throw UsageError(
+          fmt::format("there is no fragment {}: the source has {} fragments", fragment, source.fragments().size()));
     }
   }
-  if (request.to == Level::disk) throw UsageError("a fetch goes to the level cpu or device");
+  if (request.to == Level::disk) throw UsageError("a fetch goes to level 'cpu' or 'device', not 'disk'");
   if (request.options.threads > kThreadsMost) {
     throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.options.threads));
   }

@@ -91,7 +91,7 @@ void Slabs::give(const Block& block) noexcept {
 }
 
 bool Slabs::trim() {
-  std::vector<Buffer> empty;  // given back without the lock: CUDA waits for the device there
+  std::vector<Buffer> empty;  // freed without the lock, because CUDA waits for the device there
   const std::lock_guard lock(mutex_);
   empty.reserve(slabs_.size());
   for (Slab& slab : slabs_) {

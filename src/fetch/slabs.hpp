@@ -13,13 +13,13 @@
 
 namespace headrace::fetch {
 
-/// Memory of one kind in large slabs, of which blocks are parts: the driver is asked once a slab. A slab is charged to
-/// the budget as a whole. Safe to use from any thread; the lock is held while a slab is taken from the driver.
+/// Allocates blocks from large slabs of one kind of memory, so that the driver is called only once per slab. A slab is
+/// charged to the budget as a whole. Safe to use from any thread; the lock is held while the driver allocates a slab.
 class Slabs {
  public:
   static constexpr std::size_t kAlignment = 256;
 
-  /// A part of a slab; gives itself back.
+  /// A part of a slab; the destructor returns it.
   class Block {
    public:
     Block() noexcept = default;
@@ -43,26 +43,27 @@ class Slabs {
     Slabs* owner_ = nullptr;
     std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;
-    std::size_t slab_ = 0;  ///< Its number.
+    std::size_t slab_ = 0;  ///< The number of its slab.
   };
 
-  /// @param slab_bytes  of a slab; a larger block has one of its own, and so has what is left of the budget at the end.
+  /// @param slab_bytes  size of a slab. A larger block gets a slab of its own; the last slab takes what is left of the
+  /// budget.
   Slabs(Device device, MemoryKind kind, std::size_t slab_bytes, Budget& budget);
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
-  /// Every block has been given back.
+  /// All blocks must have been returned.
   ~Slabs() = default;
 
   /// A block of at least `bytes`, at a multiple of kAlignment; empty when neither the slabs, nor the budget, nor the
   /// driver has room for it.
   [[nodiscard]] std::optional<Block> try_take(std::size_t bytes);
-  /// Gives slabs that nothing lies in back to the driver, and to the budget; whether there was one.
+  /// Returns empty slabs to the driver and refunds the budget. Returns whether there was one.
   bool trim();
 
  private:
   struct Slab {
-    Buffer memory;                            ///< Empty where a slab has been given back.
-    std::map<std::size_t, std::size_t> free;  ///< Offset to bytes; neighbours are one.
+    Buffer memory;                            ///< Empty if the slab was returned to the driver.
+    std::map<std::size_t, std::size_t> free;  ///< Offset to bytes of each free part; adjacent parts are merged.
   };
 
   void give(const Block& block) noexcept;
@@ -75,9 +76,9 @@ class Slabs {
   Budget& budget_;
   std::mutex mutex_;
   std::vector<Slab> slabs_;
-  /// Nodes for the maps of slabs, one for each block that is out: giving a block back needs no memory.
+  /// Spare nodes for `free`, one per allocated block, so that returning a block does not allocate.
   std::map<std::size_t, std::size_t> nodes_;
-  std::size_t taken_ = 0;  ///< Blocks so far: the keys of nodes_.
+  std::size_t taken_ = 0;  ///< Blocks taken so far; provides the keys of nodes_.
 };
 
 }  // namespace headrace::fetch

@@ -23,10 +23,10 @@ std::vector<Column> columns_of(const ArrowSchema& schema) {
   if (schema.format == nullptr || schema.format != std::string_view("+s")) {
     throw DataError("a table's schema must be a struct of its columns");
   }
-  if (schema.n_children > 0 && schema.children == nullptr) throw DataError("a schema without its columns");
+  if (schema.n_children > 0 && schema.children == nullptr) throw DataError("a schema's list of columns is missing");
   std::vector<Column> columns;
   for (std::int64_t i = 0; i < schema.n_children; ++i) {
-    if (schema.children[i] == nullptr) throw DataError(fmt::format("a schema without its column {}", i));
+    if (schema.children[i] == nullptr) throw DataError(fmt::format("a schema has no entry for its column {}", i));
     const ArrowSchema& child = *schema.children[i];
     const std::string name = child.name == nullptr ? "" : child.name;
     const auto type = type_of(child);
@@ -52,23 +52,23 @@ std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batche
           fmt::format("{}record batch {}: {}", batch.file.empty() ? "" : batch.file + ", ", batch.number, why));
     };
     if (array.empty() || array->n_children != column_count) refuse("it does not have the schema's columns");
-    if (array->length < 0 || array->offset < 0) refuse("a negative length");
-    if (array->length > kTableRowsMax || array->offset > kTableRowsMax) refuse("more rows than there can be");
+    if (array->length < 0 || array->offset < 0) refuse("its length or offset is negative");
+    if (array->length > kTableRowsMax || array->offset > kTableRowsMax) refuse("its length or offset is too large");
     if (column_count > 0 && array->children == nullptr) refuse("it does not have the schema's columns");
     const bool may_be_null = array->n_buffers > 0 && array->buffers != nullptr && array->buffers[0] != nullptr;
-    if (may_be_null && array->null_count != 0) refuse("rows that are null");
+    if (may_be_null && array->null_count != 0) refuse("it has rows that are null as a whole");
     for (std::int64_t i = 0; i < column_count; ++i) {
       const ArrowArray* const column = array->children[i];
       if (column == nullptr) refuse("it does not have the schema's columns");
-      if (column->length < array->offset + array->length) refuse("a column with too few rows");
-      if (column->offset < 0 || column->offset > kTableRowsMax) refuse("a column that starts nowhere");
+      if (column->length < array->offset + array->length) refuse("a column has too few rows");
+      if (column->offset < 0 || column->offset > kTableRowsMax) refuse("a column has an invalid offset");
     }
     fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length, .mapped = batch.mapped});
   }
   return fragments;
 }
 
-/// What a borrowed column of a batch keeps alive.
+/// Owner of a column that is borrowed from a batch; keeps the batch alive.
 struct Borrowed {
   std::shared_ptr<const ArrowSource::Batch> batch;
 };
@@ -87,7 +87,7 @@ std::size_t buffer_bytes(const ColumnView& view) {
 
 Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
     : columns_(std::move(columns)), fragments_(std::move(fragments)), id_(next_id()) {
-  if (columns_.empty()) throw UsageError("a table has at least one column");
+  if (columns_.empty()) throw UsageError("a table needs at least one column");
   std::unordered_set<std::string_view> names;
   for (const Column& column : columns_) {
     if (!names.insert(column.name).second) throw UsageError(fmt::format("two columns are called '{}'", column.name));
@@ -95,7 +95,7 @@ Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
   }
   for (const Fragment& fragment : fragments_) {
     if (fragment.rows < 0 || fragment.rows > kTableRowsMax - rows_) {
-      throw DataError(fmt::format("{}row group {} of {} rows: a table has at most {}",
+      throw DataError(fmt::format("{}row group {} has {} rows, but a table has at most {} in total",
                                   fragment.file.empty() ? "" : fragment.file + ", ", fragment.row_group, fragment.rows,
                                   kTableRowsMax));
     }
@@ -109,7 +109,7 @@ void Source::require_unchanged(std::uint32_t fragment) const {
 }
 
 void Source::require_unchanged() const {
-  const MappedFile* last = nullptr;  // the fragments of a file follow each other
+  const MappedFile* last = nullptr;  // a file's fragments are consecutive
   for (const Fragment& fragment : fragments_) {
     if (fragment.mapped == nullptr || fragment.mapped.get() == last) continue;
     last = fragment.mapped.get();
@@ -195,7 +195,7 @@ ReaderSource::ReaderSource(std::vector<Column> columns, std::vector<Fragment> fr
                            Read read)
     : Source(std::move(columns), std::move(fragments)), places_(std::move(places)), read_(std::move(read)) {
   if (places_.size() != this->columns().size() * this->fragments().size()) {
-    throw UsageError("a reader's source has a place for every chunk");
+    throw UsageError("a reader's source needs exactly one place for every chunk");
   }
 }
 
@@ -221,7 +221,7 @@ std::size_t ReaderSource::read_bytes(Chunk chunk) const {
 }
 
 std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
-  // What has to be read: validity is that of strings, unless it is known.
+  // The columns to read: validity comes from its column of strings, unless it is known.
   std::vector<std::uint32_t> read;
   for (const std::uint32_t column : columns) {
     if (is_validity(column) && known_validity({.fragment = fragment, .column = column})) continue;
@@ -229,7 +229,7 @@ std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::
   }
   auto arrays = read.empty() ? std::vector<OwnedArray>() : read_(fragment, read);
   if (arrays.size() != read.size()) {
-    throw DataError(fmt::format("{} columns were read where {} are expected", arrays.size(), read.size()));
+    throw DataError(fmt::format("{} columns were read, but {} are expected", arrays.size(), read.size()));
   }
   if (read.size() == columns.size() && std::ranges::equal(read, columns)) return arrays;
   std::vector<OwnedArray> made;

@@ -40,7 +40,7 @@ void add(TableReport& report, const FetchProgress& progress) {
 
 void add(ScanReport& report, ScanReport&& part);
 
-/// Adds another pass over the same rows: what was left out is the same.
+/// Adds the report of another pass over the same rows. The pruned fragments are the same and are not added.
 void add(TableReport& report, TableReport&& pass) {
   add(report.scan, std::move(pass.scan));
   report.windows += pass.windows;
@@ -86,7 +86,7 @@ class Table::State {
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
     levels_.state()->birth.require("querying a table");
     const auto lock = take_turn(watch);
-    source_->require_unchanged();  // statistics of fragments that are left out are relied on, too
+    source_->require_unchanged();  // pruned fragments rely on the files' statistics, too
     const auto slices = slices_of(query, facts_);
     TableResult result = scan_slice(slices.front(), watch);
     for (std::size_t i = 1; i < slices.size(); ++i) {
@@ -105,14 +105,13 @@ class Table::State {
     std::string text =
         with_memory(watch, [&](const QueryGate::Pass&) { return explain_slice(slices.front().query, watch); });
     if (slices.size() > 1) {
-      text +=
-          fmt::format("and so on for the other values, which one program has no room for: {} passes\n", slices.size());
+      text += fmt::format("the other values do not fit in one program: the scan takes {} passes\n", slices.size());
     }
     return text;
   }
 
   [[nodiscard]] std::deque<Fragments> windows_of(const Need& need) const {
-    // Two fit with room to spare, since memory comes in slabs.
+    // Two windows fit the budget, with room to spare because memory is allocated in slabs.
     const std::size_t share = levels_.statistics(Level::device).budget_bytes / 5 * 2;
     return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
   }
@@ -128,7 +127,7 @@ class Table::State {
     return [&watch] { watch({}); };
   }
 
-  /// Queries of one table take turns.
+  /// Serialises the queries of one table.
   [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn(const Watch& watch) {
     constexpr auto kLook = std::chrono::milliseconds(50);
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -139,8 +138,8 @@ class Table::State {
     return lock;
   }
 
-  /// Runs `body`, a query that pins memory of the levels, beside other queries; and once more, alone, where it finds
-  /// no memory because others hold it. A query that does not fit alone is refused.
+  /// Runs `body`, a query that pins memory of the levels, beside other queries. If it runs out of memory that others
+  /// may hold, runs it once more, alone. Refuses a query that does not fit alone.
   template <class Body>
   [[nodiscard]] std::invoke_result_t<const Body&, const QueryGate::Pass&> with_memory(const Watch& watch,
                                                                                       const Body& body) {
@@ -167,8 +166,8 @@ class Table::State {
     return result;
   }
 
-  /// Scans the columns at once where they fit, else in windows. Throws where they do not fit all the same and other
-  /// queries were there, since these may have held the memory.
+  /// Scans the columns at once if they fit, otherwise in windows. Throws if they turn out not to fit while other
+  /// queries were running, because those may have held the memory.
   [[nodiscard]] TableResult scan_needed(const Need& need, const QueryGate::Pass& pass, const Watch& watch) {
     std::string why = too_much(need);
     if (why.empty()) {
@@ -177,13 +176,13 @@ class Table::State {
       } catch (...) {
         rethrow_unless_out_of_device_memory();
         if (!pass.has_been_alone()) throw;
-        why = "the device had no memory for all of its columns together";
+        why = "the device had no memory for all columns together";
       }
     }
     return scan_in_windows(need, std::move(why), watch);
   }
 
-  /// Names the dictionaries that the indices of a result's columns of strings belong to.
+  /// Sets the dictionaries of a result's columns of strings.
   static void name_dictionaries(const Need& need, std::vector<ResultColumn>& columns) {
     std::vector<const Expression*> outputs;
     for (const Expression& one : need.query.keys) outputs.push_back(&one);
@@ -207,8 +206,7 @@ class Table::State {
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
     if (need.pruned > 0) {
-      text +=
-          fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
+      text += fmt::format("skips {} fragments: their statistics show that no row passes the filter\n", need.pruned);
     }
     std::string why = too_much(need);
     TableView view = known_.view_of(need, nullptr);
@@ -221,7 +219,7 @@ class Table::State {
         known_.learn(stream_, need, view);
       } catch (...) {
         rethrow_unless_out_of_device_memory();
-        why = "the device has no memory for all of its columns together";
+        why = "the device has no memory for all columns together";
       }
     }
     if (!why.empty()) {
@@ -230,14 +228,14 @@ class Table::State {
     return text + fetch::explain(view, need.query, levels_.device());
   }
 
-  /// Why the columns are not fetched together; empty where they are.
+  /// Why the columns cannot be fetched together; empty if they can.
   [[nodiscard]] std::string too_much(const Need& need) const {
     const std::size_t budget = levels_.statistics(Level::device).budget_bytes;
     if (need.bytes > budget) {
-      return fmt::format("the columns take up to {}, and the device level's budget is {}", format_bytes(need.bytes),
+      return fmt::format("the columns take up to {}, but the device level's budget is {}", format_bytes(need.bytes),
                          format_bytes(budget));
     }
-    if (need.rows > kScanRowsMax) return fmt::format("a scan takes {} rows at most", kScanRowsMax);
+    if (need.rows > kScanRowsMax) return fmt::format("a scan takes at most {} rows", kScanRowsMax);
     return {};
   }
 
@@ -250,7 +248,7 @@ class Table::State {
     TableResult result;
     const Time started = SteadyClock::now();
     std::unique_ptr<Fetch> fetch;
-    if (!need.fragments.empty()) {  // to a Fetch, none are all
+    if (!need.fragments.empty()) {  // for a Fetch, an empty list means all fragments
       fetch = start(need);
       wait_for(*fetch, watch);
       add(result.report, fetch->progress());
@@ -288,7 +286,7 @@ class Table::State {
       }
       const std::int64_t rows = scanned.columns.front().length;
       parts.push_back(std::move(scanned.columns));
-      if (!query.order.empty()) continue;  // any row may be among the first
+      if (!query.order.empty()) continue;  // any later row may be among the first
       query.limit -= rows;
       if (query.limit <= 0) break;
     }
@@ -309,7 +307,7 @@ class Table::State {
   std::shared_ptr<Source> source_;
   FetchOptions options_;
   Stream stream_;
-  TableView facts_;  ///< The types of all columns, without names and fragments.
+  TableView facts_;  ///< The types of all columns; names and fragments are empty.
   std::timed_mutex mutex_;
   KnownColumns known_;
 };
@@ -331,7 +329,7 @@ std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::ui
   const Source& source = *state_->source();
   for (const std::uint32_t column : columns) {
     if (column >= source.columns().size()) {
-      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+      throw UsageError(fmt::format("there is no column {}: the table has {} columns", column, source.columns().size()));
     }
   }
   Need need{.columns = columns, .dictionaries = {}, .fragments = Fragments(source.fragments().size()), .query = {}};

@@ -10,8 +10,8 @@
 namespace headrace::fetch {
 
 /// Reads Thrift's compact protocol from bytes that anyone may have written:
-/// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Throws DataError where they end
-/// early or are none.
+/// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Throws DataError if they end
+/// early or are invalid.
 class ThriftReader {
  public:
   enum class Type : std::uint8_t {
@@ -33,7 +33,8 @@ class ThriftReader {
 
   explicit ThriftReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
 
-  /// Calls take(number, type) for every field of a structure; it reads the field, or returns false and it is skipped.
+  /// Calls take(number, type) for every field of a structure. `take` reads the field, or returns false to have it
+  /// skipped.
   template <class Take>
   void each_field(Take take) {
     std::int16_t number = 0;
@@ -47,11 +48,11 @@ class ThriftReader {
     }
   }
 
-  /// Calls take() for every item of a list of such items, which it reads.
+  /// Calls take(), which reads one item, for every item of a list. The items must be of type `expected`.
   template <class Take>
   void each_item(Type expected, Take take) {
     const auto [count, type] = list();
-    if (type != expected && count > 0) throw DataError("a list of other items than it should have");
+    if (type != expected && count > 0) throw DataError("a list has items of the wrong type");
     for (std::uint64_t i = 0; i < count; ++i) take();
   }
 
@@ -75,11 +76,11 @@ class ThriftReader {
   };
 
   [[nodiscard]] static Type checked(int type) {
-    if (type > static_cast<int>(Type::uuid)) throw DataError("a field of no type that there is");
+    if (type > static_cast<int>(Type::uuid)) throw DataError("a field has an unknown type");
     return static_cast<Type>(type);
   }
   [[nodiscard]] std::span<const std::byte> take(std::uint64_t count) {
-    if (count > left_.size()) throw DataError("it ends early");
+    if (count > left_.size()) throw DataError("the data ends too soon");
     const auto taken = left_.first(static_cast<std::size_t>(count));
     left_ = left_.subspan(static_cast<std::size_t>(count));
     return taken;
@@ -92,26 +93,26 @@ class ThriftReader {
       value |= std::uint64_t{part & 0x7FU} << shift;
       if (part < 0x80) return value;
     }
-    throw DataError("a number of more than 64 bits");
+    throw DataError("a number has more than 64 bits");
   }
-  /// Every item takes a byte or more.
+  /// Reads the head of a list. Every item takes at least one byte, so the bytes left bound the count.
   [[nodiscard]] List list() {
     const std::uint8_t header = byte();
     constexpr std::uint8_t long_form = 15;
     const std::uint64_t count = header >> 4 == long_form ? varint() : header >> 4;
-    if (count > left_.size()) throw DataError("it ends early");
+    if (count > left_.size()) throw DataError("the data ends too soon");
     return {count, checked(header & 0x0F)};
   }
   void skip_items(std::uint64_t count, Type type, int depth) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      // Outside of a field a boolean is a byte.
+      // In a container, a boolean takes a byte; in a field, its type holds the value.
       type == Type::boolean_true || type == Type::boolean_false ? static_cast<void>(byte()) : skip(type, depth);
     }
   }
   void skip(Type type, int depth) {
-    if (depth == 0) throw DataError("structures in structures without end");
+    if (depth == 0) throw DataError("structures are nested too deeply");
     switch (type) {
-      case Type::stop: throw DataError("a field of no type that there is");
+      case Type::stop: throw DataError("a field has an unknown type");
       case Type::boolean_true:
       case Type::boolean_false: return;
       case Type::int8: return static_cast<void>(byte());

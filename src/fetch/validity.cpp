@@ -13,7 +13,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// What an array of booleans keeps alive.
+/// Owner of an array of booleans; keeps its buffers alive.
 struct Held {
   OwnedArray strings{};
   std::vector<std::uint8_t> bits;
@@ -43,11 +43,11 @@ void release_held(ArrowArray* array) {
 
 template <class Index>
 [[nodiscard]] bool has_entry(const ColumnView& view, const ArrowArray& entries, std::int64_t row) {
-  Index index;  // may lie at any address
+  Index index;  // may be unaligned
   const auto at = static_cast<std::size_t>(view.offset + row) * sizeof(Index);
   std::memcpy(&index, static_cast<const std::byte*>(view.values) + at, sizeof(Index));
   if (index < Index{0} || static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(entries.length)) {
-    throw DataError("an index that its dictionary does not have");
+    throw DataError("an index lies outside its dictionary");
   }
   return bit_of(entries.buffers[0], entries.offset + static_cast<std::int64_t>(index));
 }
@@ -62,11 +62,11 @@ template <class Index>
     case Type::uint16: return has_entry<std::uint16_t>(view, entries, row);
     case Type::uint32: return has_entry<std::uint32_t>(view, entries, row);
     case Type::uint64: return has_entry<std::uint64_t>(view, entries, row);
-    default: throw DataError("a dictionary whose indices are no integers");
+    default: throw DataError("the indices of a dictionary are not integers");
   }
 }
 
-/// Whether the dictionary itself has missing entries, which make values missing.
+/// Whether the dictionary itself has null entries, which make values missing.
 [[nodiscard]] bool entries_miss(const ArrowArray& array) noexcept {
   const ArrowArray* const entries = array.dictionary;
   return entries != nullptr && entries->n_buffers > 0 && entries->buffers != nullptr &&

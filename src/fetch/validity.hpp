@@ -5,15 +5,15 @@
 #include "headrace/fetch/detail/arrow_c.hpp"
 #include "headrace/fetch/detail/column.hpp"
 
-/// Where a column of strings has values, as a column of booleans.
+/// The validity of a column of strings, as a column of booleans.
 namespace headrace::fetch {
 
-/// Booleans, of any value, that are there where the strings are. Their bitmap is that of the strings, without a copy,
-/// unless it takes the dictionary to say which are missing.
-/// @param type  of the array, a dictionary.
-/// Throws DataError for an array that is not of the type.
+/// An array of booleans that is missing exactly where the strings are; the values mean nothing. It borrows the bitmap
+/// of the strings, unless null entries of the dictionary make more values missing.
+/// @param type  the array's type, a dictionary.
+/// Throws DataError if the array is not of that type.
 [[nodiscard]] OwnedArray validity_array(OwnedArray strings, const DataType& type);
-/// So many booleans, all there or all missing.
+/// `rows` booleans, all present or all missing.
 [[nodiscard]] OwnedArray validity_array(std::int64_t rows, bool there);
 
 }  // namespace headrace::fetch

@@ -89,7 +89,7 @@ Fragments WindowStream::take() {
 
 Fetch* WindowStream::next(const Watch& watch) {
   const Time started = SteadyClock::now();
-  here_ = nullptr;  // its room is the next window's
+  here_ = nullptr;  // frees its room for the next window
   here_ = std::move(ahead_);
   bool alone = here_ == nullptr;
   if (alone && windows_.empty()) return nullptr;
@@ -97,7 +97,7 @@ Fetch* WindowStream::next(const Watch& watch) {
   while (!arrived(alone, watch)) {
     Fragments fragments = here_->request().fragments;
     here_ = nullptr;
-    // Beside the other window there was no room; alone there is none for so many fragments.
+    // If it did not fit beside the other window, tries it alone; if it did not fit alone, halves the fragments.
     if (alone) most_ = fragments.size() / 2;
     alone = true;
     windows_.push_front(std::move(fragments));

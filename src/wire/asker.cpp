@@ -14,12 +14,12 @@ namespace headrace::wire {
 
 namespace {
 
-/// What is expected may take a quarter longer: under overload the line is as long as is allowed, and half of what was
-/// just in time would be late.
+/// Safety margin: an estimate may be exceeded by a quarter. Under overload the queue is as long as allowed, and without
+/// a margin half of the requests that are just in time would be late.
 constexpr int kReserve = 4;
-constexpr Duration kPollsFor = std::chrono::microseconds(50);   // after a query or an answer
-constexpr Duration kAnswersFor = std::chrono::milliseconds(1);  // before connections have their turn again
-constexpr unsigned kNumberShift = 32;  // a tag is the inference's number, and below it that of the query in it
+constexpr Duration kPollsFor = std::chrono::microseconds(50);   // after each query or answer
+constexpr Duration kAnswersFor = std::chrono::milliseconds(1);  // before connections get their turn again
+constexpr unsigned kNumberShift = 32;  // a tag has the inference's number above that of the query within it
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   }
   if (free_.empty()) {
     active_.emplace_back();
-    // Where memory ends, an inference that has come back is not lost.
+    // Reserves, so that an inference that comes back is not lost when memory runs out.
     for (auto* const list : {&finished_, &told_}) list->reserve(active_.size());
     free_.reserve(active_.size());
     free_.push_back(static_cast<std::uint32_t>(active_.size() - 1));
@@ -49,7 +49,7 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   free_.pop_back();
   active_[entry.number] = entry.inference;
   class_of(entry.inference->priority).waiting += entry.inference->batch;
-  // What finds a slot at once has not waited, and is spared a reading of the clock.
+  // A request that finds a slot at once has not waited, so this saves reading the clock.
   if (waits() || !submit(entry, entry.inference->batch, entry.inference->began)) {
     wait(entry);
     feed(SteadyClock::now());
@@ -61,7 +61,7 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
     polls_until_ = entry.inference->began + kPollsFor;
     arm(entry.inference->began);
   } else {
-    signal_event(wake_);  // the engine took none of it, or another request gave way
+    signal_event(wake_);  // the engine took no query of it, or another request gave way
   }
   return {};
 }
@@ -95,7 +95,7 @@ std::uint64_t Asker::before_in_line(const Class& own, const Inference& inference
   const auto found = own.line_of.find(inference.client);
   const bool has_line = found != own.line_of.end();
   const std::uint64_t of_client = inference.batch + (has_line ? found->second->waiting : 0);
-  // Each other client has as many turns as this one needs.
+  // Every other client gets as many turns as this one needs.
   const std::uint64_t others = own.lines.size() - (has_line ? 1 : 0);
   const std::uint64_t of_each = (of_client + kTurnQueries - 1) / kTurnQueries * kTurnQueries;
   return std::min<std::uint64_t>(own.waiting + inference.batch, of_client + others * of_each);
@@ -111,11 +111,11 @@ bool Asker::would_be_late(const Inference& inference) const {
                                           : std::min<std::uint64_t>(class_of(Priority::high).waiting, turns * kHighRun);
   Duration expected = rate_.time_of(client_.in_flight(), in_class + of_others);
   if (!is_high && of_others > 0 && !own.lines.empty()) {
-    // Requests of high priority that are still to come go before it, too: what others have got shows what those leave.
+    // Later requests of high priority overtake this one as well. The rate of normal queries shows what they leave over.
     expected = std::max(expected, normal_rate_.time_of(0, in_class));
   }
   const Duration left = inference.deadline - SteadyClock::now();
-  return left > Duration{} && expected + expected / kReserve > left;  // one that is late already is told so
+  return left > Duration{} && expected + expected / kReserve > left;  // a late request gets another error
 }
 
 bool Asker::make_room(const Inference& inference) {
@@ -136,7 +136,7 @@ bool Asker::make_room_among(Class& own, const Inference& inference, std::size_t 
   if (own.lines.empty()) return true;
   const auto found = own.line_of.find(inference.client);
   const std::size_t of_client = inference.batch + (found == own.line_of.end() ? 0 : found->second->waiting);
-  // What a client's only request waits for is not taken from it.
+  // A client keeps its only waiting request.
   const auto to_spare = [](const Line& line) { return line.entries.size() > 1 ? line.waiting : 0; };
   while (own.waiting + inference.batch > most) {
     const auto longest = std::ranges::max_element(own.lines, {}, to_spare);
@@ -231,7 +231,7 @@ bool Asker::feed_from(Class& from, std::uint32_t most, Time now) {
     line.turn = kTurnQueries;
     from.lines.splice(from.lines.end(), from.lines, from.lines.begin());
   } else if (!is_done && fewer < asked) {
-    return false;  // the engine has no slot
+    return false;  // the engine has no free slot
   }
   return true;
 }
@@ -260,7 +260,7 @@ void Asker::expire(Time now) {
 
 bool Asker::submit(const Entry& entry, std::size_t most, Time now) {
   Inference& inference = *entry.inference;
-  if (inference.owner == nullptr) {  // nobody waits any more
+  if (inference.owner == nullptr) {  // the client no longer waits
     drop_rest(entry, {Errc::cancelled, 0});
     return true;
   }
@@ -332,7 +332,7 @@ void Asker::publish() noexcept {
   for (std::size_t i = 0; i < kPriorities; ++i) {
     Class& one = classes_[i];
     if (one.waiting == one.published) continue;
-    counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // or fewer
+    counters_.priorities[i].queries_waiting.add(one.waiting - std::exchange(one.published, one.waiting));  // may wrap
   }
   counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
 }
@@ -340,7 +340,7 @@ void Asker::publish() noexcept {
 void Asker::arm(Time now) {
   if (armed_ || idle() || client_.answers_itself()) return;
   if (polls_ && client_.in_flight() > 0) {
-    if (now < polls_until_) return;  // soonest() has take_in() called again
+    if (now < polls_until_) return;  // soonest() makes the loop call take_in() again
   }
   armed_ = true;
   client_.wake(wake_);

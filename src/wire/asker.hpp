@@ -16,43 +16,42 @@
 
 namespace headrace::wire {
 
-/// Error::native of Errc::full: what waits before a request takes longer than its deadline allows.
+/// Error::native of Errc::full: the queue ahead of a request takes longer than its deadline allows.
 inline constexpr int kWaitsTooLong = 1;
 
-/// One thread's way to one model: takes requests to the engine, as many queries as have a slot, and lets the rest wait.
-/// The requests of a client go in the order in which they come, and clients take turns (round robin) within each
-/// priority. High priority goes first, except that after kHighRun of its queries kTurnQueries of normal priority go.
-/// Where no more may wait, requests of normal priority give way to those of high priority, down to a kNormalShare-th of
-/// the room; within a priority the client with the most queries in line gives way to one with fewer, but keeps a
-/// request. A request of normal priority may always wait where no other does. Used by one thread alone, once it has
-/// been made.
+/// One thread's queue for one model: submits queries to the engine while it has free slots, and queues the rest. A
+/// client's requests go in order, and clients take turns (round robin) within each priority. High priority goes first,
+/// except that kTurnQueries of normal priority go after every kHighRun queries of high priority. When the queue is
+/// full, requests of normal priority give way to those of high priority, down to a kNormalShare-th of the room. Within
+/// a priority, the client with the most queued queries gives way to one with fewer, but keeps one request. A request of
+/// normal priority may always wait if no other does. After construction, used by one thread only.
 class Asker {
  public:
-  /// @param counters     of this thread and model
-  /// @param waiting_max  queries that may wait for a slot
-  /// @param wake         the eventfd that is written once take_in() has something to do
-  /// Throws UsageError where the engine has no lane left.
+  /// @param counters     those of this thread and model
+  /// @param waiting_max  most queries that may wait for a slot
+  /// @param wake         the eventfd that is signalled when take_in() has work
+  /// Throws UsageError if the engine has no lane left.
   Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_max, int wake);
 
   [[nodiscard]] ServedModel& served() const noexcept { return served_; }
 
-  /// Takes a request on: take_in() calls its owner's finished() once all its queries are back. Errc::full where too
-  /// many wait, or so many that it would be late (kWaitsTooLong), and the engine's fault where it has one; then nothing
-  /// has been taken on.
+  /// Accepts a request; take_in() calls its owner's finished() once all its queries are back. Returns Errc::full if too
+  /// many queries wait, or so many that the request would be late (kWaitsTooLong), or the engine's fault. Then it has
+  /// not accepted the request.
   [[nodiscard]] Status ask(std::shared_ptr<Inference> inference);
-  /// Takes in what has come back, submits those that wait, and has itself woken for the rest.
+  /// Takes in completed queries, submits waiting ones, and arranges to be woken for the rest.
   void take_in();
-  /// When take_in() has something to do at the latest without being woken; Time::max() for never.
+  /// The latest time for the next call of take_in() without a wake-up; Time::max() for never.
   [[nodiscard]] Time soonest() const noexcept {
     if (client_.answers_itself() && !idle()) return Time{};
     if (polls_ && !armed_ && client_.in_flight() > 0) return Time{};
     return std::min(client_.soonest_deadline(), line_soonest_);
   }
-  /// Whether take_in() has nothing to do, now and later.
+  /// Whether nothing is in flight, waiting or finished, so that take_in() has nothing to do.
   [[nodiscard]] bool idle() const noexcept { return client_.in_flight() == 0 && !waits() && finished_.empty(); }
 
  private:
-  /// An inference by the number that the tags of its queries have.
+  /// An inference, and its number in the tags of its queries.
   struct Entry {
     std::shared_ptr<Inference> inference;
     std::uint32_t number = 0;
@@ -60,20 +59,20 @@ class Asker {
   static constexpr std::uint32_t kTurnQueries = 8;
   static constexpr std::uint32_t kHighRun = 120;
   static constexpr std::size_t kNormalShare = 16;
-  /// What waits of one client.
+  /// The waiting requests of one client.
   struct Line {
     const void* client = nullptr;
-    std::deque<Entry> entries;          ///< The first may have been submitted in part.
-    std::size_t waiting = 0;            ///< Their queries that wait.
-    std::uint32_t turn = kTurnQueries;  ///< Queries that it may still submit before another client does.
+    std::deque<Entry> entries;          ///< The first entry may be partly submitted.
+    std::size_t waiting = 0;            ///< Waiting queries.
+    std::uint32_t turn = kTurnQueries;  ///< Queries left in this client's turn.
   };
   using Lines = std::list<Line>;
-  /// What waits of one priority.
+  /// The waiting requests of one priority.
   struct Class {
-    Lines lines;  ///< Clients with queries that wait. The first has its turn.
+    Lines lines;  ///< Clients with waiting queries. The first one has its turn.
     std::unordered_map<const void*, Lines::iterator> line_of{};
-    std::size_t waiting = 0;    ///< Their queries that wait.
-    std::size_t published = 0;  ///< Those that publish() has told of.
+    std::size_t waiting = 0;    ///< Waiting queries.
+    std::size_t published = 0;  ///< Last value of `waiting` that publish() published.
   };
 
   [[nodiscard]] Class& class_of(Priority priority) noexcept { return classes_[static_cast<std::size_t>(priority)]; }
@@ -83,36 +82,39 @@ class Asker {
   [[nodiscard]] bool waits() const noexcept {
     return std::ranges::any_of(classes_, [](const Class& one) { return !one.lines.empty(); });
   }
-  /// Submits queries that wait. `now` is when their requests are taken to end their time in line, here and below.
+  /// Submits waiting queries. `now` counts as the end of their requests' waiting time, here and below.
   void feed(Time now);
-  /// Submits queries of the client that has its turn in `from`, `most` at most; whether others may go on.
+  /// Submits at most `most` queries of the client whose turn it is in `from`. Returns false if the engine has no free
+  /// slot.
   [[nodiscard]] bool feed_from(Class& from, std::uint32_t most, Time now);
   void expire(Time now);
-  /// Submits what there is room for, `most` queries at most; whether none of it waits any more.
+  /// Submits queries of an entry, at most `most`, while the engine has room. Returns true if no query of it waits any
+  /// more.
   [[nodiscard]] bool submit(const Entry& entry, std::size_t most, Time now);
-  /// The queries of `entry` that were not submitted come to nothing.
+  /// Fails the queries of `entry` that were not submitted.
   void drop_rest(const Entry& entry, Error error);
-  /// Puts what waits of `entry` in line.
+  /// Queues the waiting queries of `entry`.
   void wait(const Entry& entry);
-  /// Makes room in line for what `inference` asks for, by refusing requests of normal priority and of clients with more
-  /// queries there.
+  /// Makes room in the queue for `inference`, by refusing requests of normal priority and of clients with more queued
+  /// queries.
   [[nodiscard]] bool make_room(const Inference& inference);
-  /// Has at most `most` queries of its priority wait, with those of `inference`. False where that cannot be.
+  /// Limits the waiting queries of its priority, including those of `inference`, to `most`. Returns false if that is
+  /// not possible.
   [[nodiscard]] bool make_room_among(Class& own, const Inference& inference, std::size_t most);
-  /// Refuses the last request of a client in line.
+  /// Refuses the last queued request of a client.
   void refuse_last(Class& from, Lines::iterator line);
-  /// Whether `inference` would be late, at the rate at which queries come back now.
+  /// Whether `inference` would be late at the present rate of completed queries.
   [[nodiscard]] bool would_be_late(const Inference& inference) const;
-  /// Queries of its priority that go until the last one of `inference` has gone, of all that wait.
+  /// Number of queries of its priority that will be submitted up to the last one of `inference`.
   [[nodiscard]] std::uint64_t before_in_line(const Class& own, const Inference& inference) const;
   Lines::iterator leave(Class& from, Lines::iterator line);
   void note(const serve::Completion& done);
   void finish(std::uint32_t number);
-  /// Tells owners of what has finished. They may ask again.
+  /// Notifies the owners of finished requests, which may call ask() from there.
   void tell();
-  /// Has take_in() called when something comes back.
+  /// Arranges for take_in() to be called when a query comes back.
   void arm(Time now);
-  /// Publishes how many queries wait and are in flight, beside those of another Asker with the same counters.
+  /// Adds the numbers of waiting and in-flight queries to the counters, which another Asker may share.
   void publish() noexcept;
 
   ServedModel& served_;
@@ -121,20 +123,20 @@ class Asker {
   int wake_;
   serve::Client client_;
   std::vector<std::shared_ptr<Inference>> active_;  ///< By number.
-  std::vector<std::uint32_t> free_;                 ///< Numbers that no inference has.
+  std::vector<std::uint32_t> free_;                 ///< Free numbers.
   std::array<Class, kPriorities> classes_;
-  std::uint32_t high_run_ = 0;       ///< Queries of high priority that have gone while others waited, ...
-  std::uint32_t normal_run_ = 0;     ///< ... and of the others that have gone since it was enough.
-  Time line_soonest_ = Time::max();  ///< No inference in line has an earlier deadline.
+  std::uint32_t high_run_ = 0;       ///< Consecutive queries of high priority submitted while others waited.
+  std::uint32_t normal_run_ = 0;     ///< Queries of normal priority submitted since then.
+  Time line_soonest_ = Time::max();  ///< No queued inference has an earlier deadline.
   QueueRate rate_;
-  QueueRate normal_rate_;        ///< Takes in queries of normal priority alone, while some wait.
-  std::size_t normal_back_ = 0;  ///< Those that have come back in this take_in().
+  QueueRate normal_rate_;        ///< Rate of queries of normal priority only, while some wait.
+  std::size_t normal_back_ = 0;  ///< Queries of normal priority completed in this take_in().
   std::size_t published_in_flight_ = 0;
-  std::vector<std::shared_ptr<Inference>> finished_;  ///< Their owners have not been told. There is room, reserved.
-  std::vector<std::shared_ptr<Inference>> told_;      ///< What tell() goes through.
+  std::vector<std::shared_ptr<Inference>> finished_;  ///< Finished, owners not notified yet. Room is reserved.
+  std::vector<std::shared_ptr<Inference>> told_;      ///< The requests that tell() is notifying about.
   bool armed_ = false;
-  bool polls_;          ///< A device answers, and wakes nobody: for a while it is cheaper to look than to have looked.
-  Time polls_until_{};  ///< Then it is armed.
+  bool polls_;          ///< The device answers without waking a thread, so polling for a while is cheaper than arming.
+  Time polls_until_{};  ///< End of polling; then the asker is armed.
 };
 
 }  // namespace headrace::wire

@@ -9,7 +9,7 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kKeptBytes = 64 << 10;  // a buffer that an idle connection keeps
+constexpr std::size_t kKeptBytes = 64 << 10;  // largest buffer that an idle connection keeps
 constexpr Duration kLinger = std::chrono::seconds(2);
 constexpr std::string_view kWantsTls =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 49\r\nConnection: close\r\n\r\n"
@@ -32,7 +32,7 @@ void Connection::ready(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ends_ = true;
   if ((events & EPOLLOUT) != 0 && std::exchange(room_reads_, false)) readable_ = true;
   guard([&] {
-    if (state_ == State::greeting) return want_turn();  // it takes long: a turn of the loop has few of them
+    if (state_ == State::greeting) return want_turn();  // it takes long: each turn runs only a few
     if ((events & EPOLLOUT) != 0 || transport_.tls() != nullptr) flush();
     take_in();
   });
@@ -61,11 +61,11 @@ void Connection::greet() {
   }
   front_.replies.handshakes.add(1);
   state_ = State::open;
-  readable_ = true;  // bytes behind the handshake may have come with it
+  readable_ = true;  // bytes after the handshake may have arrived with it
   note_move();
 }
 
-/// Why has been told to the client, who needs time to read it.
+/// The client has been told the reason, and gets time to read it.
 void Connection::refuse_greeting() {
   if (transport_.tls()->met_nobody()) return close();
   front_.replies.handshakes_failed.add(1);
@@ -99,7 +99,8 @@ void Connection::receive() {
     case Transfer::ended:
     case Transfer::failed: return close();
   }
-  // Less than there is room for is all that there was, and more makes an event; but the client's end has made its own.
+  // A short read means that the socket is empty, and new bytes make an event. The client's end, though, has made its
+  // event already.
   if (count < front_.buffer.size() && transport_.tls() == nullptr && !ends_) readable_ = false;
   const std::string_view bytes(front_.buffer.data(), count);
   if (rest_.empty()) return keep(read(bytes));
@@ -125,7 +126,7 @@ void Connection::keep(std::string_view unread) {
 }
 
 void Connection::flush() {
-  if (state_ == State::ending && unwritten() == 0) return end();  // the end had to wait for room
+  if (state_ == State::ending && unwritten() == 0) return end();  // the end of the stream had to wait for room
   if (state_ == State::over || state_ == State::greeting || unwritten() == 0) return;
   while (unwritten() > 0) {
     std::size_t count = 0;
@@ -165,7 +166,7 @@ void Connection::check(Time now) noexcept {
     case State::greeting:
       if (now - moved_at_ > front_.shared.config.request_max) {
         front_.replies.handshakes_failed.add(1);
-        front_.shared.handshake_failure.store("it did not come to its end in time", std::memory_order_relaxed);
+        front_.shared.handshake_failure.store("the handshake took too long", std::memory_order_relaxed);
         close();
       } else if (front_.shared.draining.load(std::memory_order_relaxed)) {
         close();

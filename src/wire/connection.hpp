@@ -11,8 +11,8 @@
 
 namespace headrace::wire {
 
-/// A connection of any protocol: its socket, what has come and is not read, and what is to be written. A subclass reads
-/// and replies. Used by one thread, whose Front it holds.
+/// A connection of any protocol: its socket, received bytes that are not read yet, and bytes to write. A subclass
+/// parses requests and replies. Used by one thread, whose Front it holds.
 class Connection : public Watched, public Turn {
  public:
   Connection(const Connection&) = delete;
@@ -21,61 +21,61 @@ class Connection : public Watched, public Turn {
 
   void ready(std::uint32_t events) final;
   void go_on() noexcept final;
-  /// Closes it where its time is up, or where the server drains and nothing is under way.
+  /// Closes the connection if it has timed out, or if the server drains and no request is under way.
   void check(Time now) noexcept;
   /// Closes it at once.
   void close() noexcept;
-  /// Since when its client has been silent: has begun no request, not ended one, or taken nothing of a reply. Nothing
-  /// where the client waits for an answer.
+  /// Since when its client has been silent: has not begun or completed a request, or has not read a reply. Empty while
+  /// the client waits for an answer.
   [[nodiscard]] std::optional<Time> silent_since() const noexcept;
-  /// Has it stay open although its client is silent.
+  /// Keeps the connection open even if its client is silent.
   void keep_open() noexcept { kept_open_ = true; }
-  /// Whether it is over, and is to be destroyed.
+  /// Whether the connection is over and may be destroyed.
   [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
 
  protected:
-  /// Throws SystemError where the socket cannot be watched.
+  /// Throws SystemError if the socket cannot be watched.
   Connection(Front& front, Transport transport);
 
-  /// Reads on; what is left for the next call, with more behind it.
+  /// Reads bytes. Returns those that are left for the next call, which gets them with more bytes appended.
   [[nodiscard]] virtual std::string_view read(std::string_view bytes) = 0;
-  /// Whether bytes that come are to be read now.
+  /// Whether to read incoming bytes now.
   [[nodiscard]] virtual bool reads() const noexcept = 0;
-  /// Whether a client waits for an answer of an engine.
+  /// Whether a client waits for an engine's answer.
   [[nodiscard]] virtual bool asks() const noexcept = 0;
-  /// Some of what waited for the client has gone.
+  /// Called when some bytes were sent to the client.
   virtual void moved() noexcept = 0;
-  /// Everything has been written. May write more.
+  /// Called when all bytes were sent. May write more.
   virtual void written() = 0;
-  /// Does what was put off until the turn that want_turn() asked for.
+  /// Does the work that was deferred to the turn requested by want_turn().
   virtual void resume() {}
-  /// Ends what takes too long, and what is idle where the server drains.
+  /// Ends requests that take too long, and idle ones if the server drains.
   virtual void check_time(Time now) = 0;
-  /// The connection is over: nobody waits for inferences any more.
+  /// Called when the connection is over: it no longer waits for inferences.
   virtual void abandon() noexcept = 0;
 
   [[nodiscard]] Front& front() const noexcept { return front_; }
-  /// When something has come or gone last, or what the subclass takes for it.
+  /// Time of the last progress, as the subclass defines it.
   [[nodiscard]] Time moved_at() const noexcept { return moved_at_; }
   void note_move() noexcept { moved_at_ = front_.now; }
-  /// Bytes that wait for the client.
+  /// Bytes that wait to be sent.
   [[nodiscard]] std::size_t unwritten() const noexcept { return out_.size() - out_at_; }
-  /// Whether bytes may still come and go: it is not about to end.
+  /// Whether bytes may still be received and sent; false once the connection is about to end.
   [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
   [[nodiscard]] bool is_kept_open() const noexcept { return kept_open_; }
-  /// Puts `bytes` behind what waits, and sends nothing yet.
+  /// Appends `bytes` to the output, without sending yet.
   void put(std::string_view bytes) { out_ += bytes; }
-  /// Sends as much as there is room for.
+  /// Sends as much as the socket has room for.
   void flush();
-  /// There is more to read() than what comes: bytes that it left before, or leaves now.
+  /// Requests another call of read() for bytes that it has left or is leaving, even if no more arrive.
   void read_again() noexcept { unread_ = true; }
-  /// Has resume() called soon.
+  /// Schedules a call of resume().
   void want_turn();
-  /// For how long read() may go on, about, where others wait: a few bytes may ask for much.
+  /// Approximate time limit of read() while others wait, because a few bytes may ask for much work.
   static constexpr Duration kTurn = std::chrono::microseconds(100);
-  /// Closes it once everything has been written, and the client has had time to read it.
+  /// Closes the connection once everything has been written and the client has had time to read it.
   void end() noexcept;
-  /// Calls `act`, and closes the connection where it throws: for want of memory.
+  /// Calls `act`, and closes the connection if it throws because memory ran out.
   template <class Act>
   void guard(Act act) noexcept {
     try {
@@ -84,15 +84,15 @@ class Connection : public Watched, public Turn {
       close();
     }
   }
-  /// Takes in some of what has come, and asks for another turn where there is more.
+  /// Reads some of the received bytes, and requests another turn if there are more.
   void take_in();
 
  private:
   enum class State {
-    greeting,  ///< A handshake of TLS comes before all else.
+    greeting,  ///< The TLS handshake is not done yet.
     open,
-    ending,     ///< Nothing is read any more; what is to be written still goes.
-    lingering,  ///< All is out. What still comes is thrown away: closing now might lose what is on its way.
+    ending,     ///< Reads nothing more, but still sends its output.
+    lingering,  ///< All output is sent. Incoming bytes are discarded: closing now could lose output in flight.
     over,
   };
 
@@ -107,13 +107,13 @@ class Connection : public Watched, public Turn {
   State state_;
   bool kept_open_ = false;
   bool readable_ = true;     ///< The socket may have bytes.
-  bool ends_ = false;        ///< The client sends no more, which is read behind all that it has sent.
-  bool room_reads_ = false;  ///< TLS has to send something before more can be read.
-  bool unread_ = false;      ///< `rest_` may be read again without more behind it.
-  bool queued_ = false;      ///< It has asked for a turn.
-  std::string rest_;         ///< What has come and is not read.
-  std::string out_;          ///< What is to be written,
-  std::size_t out_at_ = 0;   ///< from here on.
+  bool ends_ = false;        ///< The client has ended its side, which shows after all of its bytes are read.
+  bool room_reads_ = false;  ///< TLS must send something before it can read more.
+  bool unread_ = false;      ///< read() may be called with `rest_` alone.
+  bool queued_ = false;      ///< A turn is scheduled.
+  std::string rest_;         ///< Received bytes that are not read yet.
+  std::string out_;          ///< Bytes to send.
+  std::size_t out_at_ = 0;   ///< Bytes of `out_` that have been sent.
   Time moved_at_;
 };
 

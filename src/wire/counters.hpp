@@ -10,14 +10,14 @@
 
 namespace headrace::wire {
 
-/// How clients reach a server: what they speak at a port, or shared memory.
+/// How clients reach a server: the protocol of a port, or shared memory.
 enum class Protocol : std::uint8_t { http, grpc, shm };
 constexpr std::size_t kProtocols = 3;
 
-/// Which requests go first: those of the parameter "priority" 1, or all others.
+/// The priority of requests: high for the parameter "priority" 1, normal for all others.
 enum class Priority : std::uint8_t { high, normal };
 constexpr std::size_t kPriorities = 2;
-/// @param level  as clients of Triton say it: 1 is the highest, 0 is the default
+/// @param level  as in Triton: 1 is the highest, 0 is the default
 [[nodiscard]] constexpr Priority priority_of(std::uint64_t level) noexcept {
   return level == 1 ? Priority::high : Priority::normal;
 }
@@ -25,10 +25,10 @@ constexpr std::size_t kPriorities = 2;
 /// How a request ended: the members of Outcomes, in their order.
 enum class RequestOutcome : std::uint8_t { answered, invalid, refused, late, cancelled, failed };
 
-/// @param status  HTTP's, whatever the protocol
+/// @param status  the HTTP status, whatever the protocol
 [[nodiscard]] RequestOutcome outcome_of(int status) noexcept;
 
-/// A number that one thread changes and any thread reads, without a locked instruction.
+/// A counter that one thread writes and any thread reads, without a locked instruction.
 class Count {
  public:
   void add(std::uint64_t more) noexcept { set(get() + more); }
@@ -106,11 +106,11 @@ class StageCounts {
   DurationCounts reply_;
 };
 
-/// What one thread has counted of one model's requests over one protocol.
+/// One thread's counts of one model's requests over one protocol.
 class ProtocolCounters {
  public:
   /// Counts a request whose queries had been read.
-  /// @param duration  from then to now
+  /// @param duration  since the queries were read
   void add(RequestOutcome outcome, std::size_t queries, Duration duration) noexcept {
     queries_.add(outcome, queries);
     if (outcome == RequestOutcome::answered) return answered_.add(duration);
@@ -125,7 +125,7 @@ class ProtocolCounters {
     answered_.add_to(sum.durations);
     stages_.add_to(sum.stages);
     sum.requests += requests_.get();
-    sum.requests.answered = sum.durations.count();  // both are the same in every reading
+    sum.requests.answered = sum.durations.count();  // so that both agree in every snapshot
     sum.queries += queries_.get();
     sum.unanswered += Duration(unanswered_.get());
   }
@@ -138,7 +138,7 @@ class ProtocolCounters {
   Count unanswered_;  ///< Nanoseconds.
 };
 
-/// What one thread has counted of one model's requests of one priority, over HTTP and gRPC.
+/// One thread's counts of one model's requests of one priority, over HTTP and gRPC.
 struct PriorityCounters {
   OutcomeCounts requests;
   Count queries_waiting;
@@ -149,7 +149,7 @@ struct PriorityCounters {
   }
 };
 
-/// What one thread has counted of one model. Cache lines of its own keep other threads' counts from slowing it down.
+/// One thread's counts of one model, in cache lines of their own, so that other threads' counts do not slow it down.
 struct alignas(kNoSharing) ModelCounters {
   std::array<ProtocolCounters, kProtocols> protocols;
   std::array<PriorityCounters, kPriorities> priorities;
@@ -170,9 +170,9 @@ struct alignas(kNoSharing) ModelCounters {
 /// Replies that one thread has sent.
 struct alignas(kNoSharing) ReplyCounters {
   std::array<OutcomeCounts, kProtocols> protocols;
-  Count unauthorized;       ///< Those among them for want of a token.
-  Count handshakes;         ///< TLS handshakes that have been done.
-  Count handshakes_failed;  ///< Those that have not.
+  Count unauthorized;       ///< Replies to requests without a valid token.
+  Count handshakes;         ///< Completed TLS handshakes.
+  Count handshakes_failed;  ///< Failed TLS handshakes.
 };
 
 }  // namespace headrace::wire

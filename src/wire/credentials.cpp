@@ -10,16 +10,16 @@ namespace {
 
 void require_together(const ServerConfig& config) {
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
-    throw UsageError("server: a certificate for TLS needs its key, and a key its certificate");
+    throw UsageError("server: TLS needs both a certificate and its key");
   }
   const bool has_tls = !config.tls_certificate.empty();
   if (!has_tls && !config.tls_clients.empty()) {
-    throw UsageError("server: certificates of clients need TLS: give the server's certificate and key, too");
+    throw UsageError("server: client certificates need TLS; give the server's certificate and key, too");
   }
   if (has_tls || config.token_file.empty() || config.plain_tokens || is_loopback(config.address)) return;
   throw UsageError(
-      "server: tokens would go over the network for everybody to read: give a certificate and its key for TLS "
-      "(tls_certificate, tls_key), or allow that by plain_tokens where something in front of the server speaks TLS");
+      "server: without TLS, anyone on the network could read the tokens; give a certificate and its key "
+      "(tls_certificate, tls_key), or set plain_tokens if a proxy in front of the server speaks TLS");
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ void Credentials::require_token(std::optional<std::string_view> authorization) c
   switch (tokens->check(authorization)) {
     case Admission::granted: return;
     case Admission::missing:
-      throw RequestError(kUnauthorized, "this server asks for a token: send the header 'Authorization: Bearer TOKEN'");
-    case Admission::wrong: throw RequestError(kUnauthorized, "the token is none that this server takes");
+      throw RequestError(kUnauthorized, "this server requires a token; send the header 'Authorization: Bearer TOKEN'");
+    case Admission::wrong: throw RequestError(kUnauthorized, "this server does not accept the token");
   }
 }
 

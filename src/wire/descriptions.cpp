@@ -25,7 +25,7 @@ json metadata_of(const std::vector<Tensor>& tensors) {
   return list;
 }
 
-/// Triton's configuration calls a type TYPE_FP32, and leaves the dimension of the batch out.
+/// Triton's configuration names types like TYPE_FP32, and omits the batch dimension.
 json config_of(const std::vector<Tensor>& tensors) {
   json list = json::array();
   for (const Tensor& tensor : tensors) {
@@ -45,7 +45,7 @@ json duration_of(std::uint64_t count, Duration sum) {
   return {{"count", count}, {"ns", static_cast<std::uint64_t>(sum.count())}};
 }
 
-/// Those that were read and have no answer.
+/// Requests that were read but not answered.
 std::uint64_t unanswered(const Outcomes& requests) { return requests.total() - requests.answered - requests.invalid; }
 
 json statistics_of(const ServedModel& served) {

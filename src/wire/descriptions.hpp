@@ -8,20 +8,20 @@
 
 namespace headrace::wire {
 
-/// The JSON by which a server describes itself and its models, in the words of the Open Inference Protocol and, for
-/// what that leaves open, of Triton's extensions of it.
-/// @param regions, model_control  tell which extensions there are
+/// JSON in which a server describes itself and its models, as defined by the Open Inference Protocol and, where that
+/// defines nothing, by Triton's extensions.
+/// @param regions, model_control  determine the list of extensions
 [[nodiscard]] nlohmann::json describe_server(const SharedRegions& regions, bool model_control);
 [[nodiscard]] nlohmann::json describe_model(const ServedModel& served);
 /// Triton's extension model_configuration.
 [[nodiscard]] nlohmann::json describe_config(const ServedModel& served);
 /// Triton's extension model_repository.
-/// @param only_ready  without models that take no queries
+/// @param only_ready  omit models that take no queries
 [[nodiscard]] nlohmann::json describe_repository(const Models& models, bool only_ready);
-/// Triton's extension statistics; of all models where `served` is null.
+/// Triton's extension statistics; for all models if `served` is null.
 [[nodiscard]] nlohmann::json describe_statistics(const Models& models, const ServedModel* served);
-/// Triton's extension system_shared_memory; of all regions where `name` is empty. Throws RequestError as
-/// SharedRegions::list().
+/// Triton's extension system_shared_memory; for all regions if `name` is empty. Throws RequestError as
+/// SharedRegions::list() does.
 [[nodiscard]] nlohmann::json describe_regions(const SharedRegions& regions, std::string_view name);
 
 }  // namespace headrace::wire

@@ -34,10 +34,10 @@ namespace headrace::wire {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-/// The memory of devices, read once a second at most: CUDA takes long to say. Any thread.
+/// The memory of devices, read at most once a second, because CUDA takes long to report it. Any thread.
 class DeviceMemory {
  public:
-  /// Nothing for a device that has failed.
+  /// Empty for a device that has failed.
   [[nodiscard]] std::optional<MemoryInfo> of(const Device& device) const;
 
  private:
@@ -50,7 +50,7 @@ class DeviceMemory {
   mutable std::map<std::string, Reading> readings_;
 };
 
-/// What all threads of a server share.
+/// State that all threads of a server share.
 struct Shared {
   explicit Shared(const ServerConfig& configured)
       : config(configured),
@@ -62,18 +62,18 @@ struct Shared {
   [[nodiscard]] ServerStatistics statistics() const;
   /// Bytes of all requests and replies.
   [[nodiscard]] std::size_t memory_used() const noexcept;
-  /// The models that are served now. Threads of the server have them in Front::models.
+  /// The models that are served now. Threads of the server use Front::models instead.
   [[nodiscard]] std::shared_ptr<const Models> models() const {
     const std::lock_guard locked(publishing);
     return published;
   }
 
-  /// Milliseconds since 1970 at `time`, by the server's start: spares a reading of the clock.
+  /// Milliseconds since 1970 at `time`, relative to the server's start, which saves reading the clock.
   [[nodiscard]] std::int64_t wall_milliseconds_at(Time time) const noexcept {
     return started + std::chrono::duration_cast<std::chrono::milliseconds>(time - began).count();
   }
-  /// Threads that count, and that are a client of each engine: those for HTTP and gRPC, and behind them those for
-  /// shared memory.
+  /// Number of threads that count and are clients of each engine: those for HTTP and gRPC, followed by those for shared
+  /// memory.
   [[nodiscard]] std::size_t threads() const noexcept {
     return config.threads + (config.shm.empty() ? 0U : config.shm_threads);
   }
@@ -83,11 +83,11 @@ struct Shared {
   SharedRegions regions;
   ModelCalls calls;
   Traces traces;
-  mutable std::mutex publishing;                   ///< Guards `published`, and what FrontThread::bring() adds to.
-  std::shared_ptr<const Models> published;         ///< Never null once threads have started.
-  std::shared_ptr<const Credentials> credentials;  ///< Likewise, and guarded likewise.
-  std::atomic<const char*> handshake_failure{""};  ///< Why the last handshake failed; never ends.
-  /// Rises with each publication and each call that ends: threads look for both where it has.
+  mutable std::mutex publishing;                   ///< Guards the next two, and what bring() adds to.
+  std::shared_ptr<const Models> published;         ///< Not null once threads have started.
+  std::shared_ptr<const Credentials> credentials;  ///< Likewise.
+  std::atomic<const char*> handshake_failure{""};  ///< Why the last handshake failed; a string of static lifetime.
+  /// Incremented with each publication and each ended model call; threads check for both when it changes.
   std::atomic<std::uint64_t> news{0};
   std::atomic<bool> draining{false};
   std::atomic<bool> stopping{false};
@@ -95,15 +95,15 @@ struct Shared {
   std::atomic<std::uint64_t> connections_open{0};
   std::atomic<std::uint64_t> connections_refused{0};
   std::atomic<std::uint64_t> ring_clients{0};  ///< Clients of shared memory.
-  /// One for each thread, which writes to it. None is added once the threads have started.
+  /// One element per thread, which writes to it. No element is added once the threads have started.
   std::deque<ReplyCounters> replies;
-  std::deque<InferencePool> inferences;  ///< Likewise, for threads of HTTP and gRPC.
+  std::deque<InferencePool> inferences;  ///< Likewise, for the threads of HTTP and gRPC.
   const Time began = SteadyClock::now();
   const std::int64_t started = wall_milliseconds();  ///< Since 1970.
   const DeviceMemory device_memory;
 };
 
-/// What goes on without being woken, since others have their turn first.
+/// Work that a thread defers so that others get their turn first, and continues without a wake-up.
 class Turn {
  public:
   virtual void go_on() noexcept = 0;
@@ -112,22 +112,22 @@ class Turn {
   ~Turn() = default;
 };
 
-/// What a connection uses of the thread that it belongs to.
+/// The parts of a thread that its connections use.
 struct Front {
   Shared& shared;
   Loop& loop;
-  std::size_t thread;  ///< Its number among those of the server.
+  std::size_t thread;  ///< The thread's number within the server.
   ReplyCounters& replies;
   InferencePool& inferences;
-  ThreadBudget& memory;  ///< The thread's part of Shared::memory, that of `inferences`.
-  /// When it looked at the clock last, some microseconds ago: for limits of a millisecond and more.
+  ThreadBudget& memory;  ///< The thread's part of Shared::memory, owned by `inferences`.
+  /// Last reading of the clock, some microseconds old; precise enough for limits of a millisecond or more.
   Time now = SteadyClock::now();
-  SpareBuffers buffers = {};     ///< For messages.
-  std::span<char> buffer;        ///< For what comes from a socket; each call of recv() may overwrite it.
-  std::size_t over = 0;          ///< Connections that are to be destroyed.
-  std::deque<Turn*> turns = {};  ///< Their go_on() is called soon, once.
-  /// Those that this thread serves. Others take their place between two turns only: a reference to a model lasts as
-  /// long as the call of a handler, or until its Asker has told of an inference.
+  SpareBuffers buffers = {};     ///< Spare buffers for messages.
+  std::span<char> buffer;        ///< Receive buffer; each call of recv() may overwrite it.
+  std::size_t over = 0;          ///< Number of connections to destroy.
+  std::deque<Turn*> turns = {};  ///< Objects whose go_on() is called soon, once each.
+  /// The models that this thread serves. They are replaced only between two turns, so that a reference to a model is
+  /// valid during a handler's call, or until its Asker has notified the owner of an inference.
   std::shared_ptr<const Models> models = {};
   std::shared_ptr<const Credentials> credentials = {};
 };

@@ -24,11 +24,11 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
 constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
-constexpr int kAcceptsMax = 64;                               // in one turn
-constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // before what has just come is looked at again
-constexpr std::size_t kMostSilentMax = 64;                    // that one look at all connections finds
-constexpr std::size_t kSpareMax = 64 << 10;                   // bytes that a thread keeps of the memory of requests,
-constexpr std::size_t kSpareParts = 64;                       // and all threads at most one of so many parts of it
+constexpr int kAcceptsMax = 64;                               // most connections accepted in one turn
+constexpr Duration kTurnsFor = std::chrono::milliseconds(1);  // deferred work before events are checked again
+constexpr std::size_t kMostSilentMax = 64;                    // most connections that one search finds
+constexpr std::size_t kSpareMax = 64 << 10;                   // most spare bytes of requests per thread
+constexpr std::size_t kSpareParts = 64;                       // all threads keep at most this fraction of memory
 
 Transport secured(FileDescriptor socket, const std::shared_ptr<const TlsContext>& tls) {
   if (tls == nullptr) return Transport(std::move(socket));
@@ -99,7 +99,7 @@ void FrontThread::run() {
     try {
       turn(next_turn(SteadyClock::now()));
     } catch (const std::exception&) {
-      std::this_thread::sleep_for(kCheckEvery);  // no memory: what was to be done comes again
+      std::this_thread::sleep_for(kCheckEvery);  // out of memory: the work stays pending and is retried
     }
   }
   shared_.connections_open.fetch_sub(connections_.size(), std::memory_order_relaxed);
@@ -143,8 +143,7 @@ void FrontThread::take_news() {
     askers_.reserve(askers_.size() + arriving_.size());
     std::ranges::move(arriving_, std::back_inserter(askers_));
     arriving_.clear();
-    front_.models =
-        shared_.published;  // not the last reference to a model that leaves: the server has it, see retire()
+    front_.models = shared_.published;  // the server keeps a replaced model alive, see retire()
     front_.credentials = shared_.credentials;
   }
   retiring_ = true;
@@ -171,7 +170,7 @@ void FrontThread::retire() noexcept {
 
 void FrontThread::listen(bool on) {
   if (listening_ == on) return;
-  for (const Listener& listener : listeners_) loop_.remove(listener.socket.get());  // also what failed below, before
+  for (const Listener& listener : listeners_) loop_.remove(listener.socket.get());  // and those of a failed call
   listening_ = false;
   if (!on) return;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -185,7 +184,7 @@ void FrontThread::accept(const Listener& listener) {
     FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
-      if (close_most_silent()) continue;  // the limit of descriptors may be below that of connections
+      if (close_most_silent()) continue;  // the limit of descriptors may be lower than that of connections
       return listen(false);               // for a while
     }
     if (!make_room()) {
@@ -194,7 +193,7 @@ void FrontThread::accept(const Listener& listener) {
     }
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    connections_.emplace_back();  // first, since a connection that is made may ask for a turn
+    connections_.emplace_back();  // reserves the element first, because a new connection may request a turn
     try {
       connections_.back() = connect(front_, std::move(socket), listener.protocol);
     } catch (const std::exception&) {
@@ -230,12 +229,12 @@ void FrontThread::find_most_silent() noexcept {
   for (const auto& connection : connections_) {
     const std::optional<Time> since = connection->silent_since();
     if (!since) continue;
-    if (most_silent_.size() == kMostSilentMax) {  // a heap: the one that has been silent for the shortest is in front
+    if (most_silent_.size() == kMostSilentMax) {  // a heap: the shortest silence is at the front
       if (*since >= most_silent_.front().since) continue;
       std::ranges::pop_heap(most_silent_, longer);
       most_silent_.pop_back();
     }
-    most_silent_.push_back({connection.get(), *since});  // there is room, reserved
+    most_silent_.push_back({connection.get(), *since});  // room is reserved
     std::ranges::push_heap(most_silent_, longer);
   }
   std::ranges::sort(most_silent_, [](const Silent& one, const Silent& other) { return one.since > other.since; });
@@ -244,7 +243,7 @@ void FrontThread::find_most_silent() noexcept {
 void FrontThread::check(Time now) {
   checked_at_ = now;
   if (shared_.draining.load(std::memory_order_acquire)) {
-    for (const Listener& listener : listeners_) accept(listener);  // who had connected before is still answered
+    for (const Listener& listener : listeners_) accept(listener);  // earlier connections are still answered
     listen(false);
     listeners_.clear();
   } else {

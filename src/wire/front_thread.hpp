@@ -17,42 +17,42 @@
 
 namespace headrace::wire {
 
-/// A socket that listens, and what its clients speak.
+/// A listening socket, and the protocol of its clients.
 struct Listener {
   FileDescriptor socket;
   Protocol protocol = Protocol::http;
 };
 
-/// A thread of a server: a loop, sockets that listen, the connections that it has accepted, and a client of every
+/// A thread of a server: an event loop, listening sockets, the connections that it has accepted, and a client of every
 /// engine.
 class FrontThread {
  public:
-  /// Throws SystemError where the system lacks something.
-  /// @param number  among those of the server
+  /// Throws SystemError if the system lacks a resource.
+  /// @param number  the thread's number within the server
   FrontThread(Shared& shared, std::size_t number, std::vector<Listener> listeners);
-  /// Shared::stopping has been set before.
+  /// Shared::stopping must be set before.
   ~FrontThread();
   FrontThread(const FrontThread&) = delete;
   FrontThread& operator=(const FrontThread&) = delete;
 
-  /// Takes a connection that the program itself has made, and speaks HTTP over it without TLS. Before start(). Throws
-  /// as connections do.
+  /// Takes over a connection that the program has made, and speaks HTTP over it without TLS. Call it before start().
+  /// Throws as the constructors of connections do.
   void adopt(FileDescriptor socket);
-  /// Throws std::system_error where the system gives no thread.
+  /// Throws std::system_error if the system cannot start a thread.
   void start();
-  /// Has it look at Shared::news, Shared::draining and Shared::stopping.
+  /// Makes the thread check Shared::news, Shared::draining and Shared::stopping.
   void wake() noexcept { signal_event(wake_.get()); }
-  /// What an Asker of this thread has to wake.
+  /// The eventfd for an Asker of this thread to signal.
   [[nodiscard]] int wake_descriptor() const noexcept { return wake_.get(); }
-  /// Makes room for one more bring(). Throws std::bad_alloc. Shared::publishing is held, as for bring().
+  /// Makes room for one more bring(). Throws std::bad_alloc. The caller holds Shared::publishing, as for bring().
   void expect() { arriving_.reserve(arriving_.size() + 1); }
-  /// An asker of a model that is published next.
+  /// Adds the asker of a model that is published next.
   void bring(std::unique_ptr<Asker> asker) noexcept { arriving_.push_back(std::move(asker)); }
-  /// The Shared::news that it has taken in.
+  /// The value of Shared::news that the thread has taken in.
   [[nodiscard]] std::uint64_t has_seen() const noexcept { return seen_.load(std::memory_order_acquire); }
 
  private:
-  /// Calls a function for what a Loop watches.
+  /// Calls a function for the events of a watched descriptor.
   struct Call final : Watched {
     std::function<void()> act;
     void ready(std::uint32_t /*events*/) override { act(); }
@@ -60,11 +60,11 @@ class FrontThread {
 
   void run();
   void turn(Time until);
-  /// Takes in what has been published, and ends calls.
+  /// Takes in published models and credentials, and completes ended calls.
   void take_news();
-  /// Destroys askers of models that have been replaced or unloaded, once nothing of theirs is under way.
+  /// Destroys the askers of replaced or unloaded models once they are idle.
   void retire() noexcept;
-  /// Watches the listeners, or does not.
+  /// Starts or stops watching the listeners.
   void listen(bool on);
   void accept(const Listener& listener);
   /// A connection whose client is silent, and since when.
@@ -73,10 +73,10 @@ class FrontThread {
     Time since;
   };
 
-  /// Whether there is room for another connection: where there is none, one gives way.
+  /// Makes room for another connection, closing a silent one if necessary. Returns whether there is room.
   [[nodiscard]] bool make_room() noexcept;
   /// Closes the connection whose client has been silent for longest, so that silent clients cannot shut others out.
-  /// False where every client waits for an answer.
+  /// Returns false if every client waits for an answer.
   [[nodiscard]] bool close_most_silent() noexcept;
   void find_most_silent() noexcept;
   void check(Time now);
@@ -85,19 +85,19 @@ class FrontThread {
 
   Shared& shared_;
   Loop loop_;
-  std::vector<Listener> listeners_;  ///< None once the server drains.
+  std::vector<Listener> listeners_;  ///< Empty once the server drains.
   EventDescriptor wake_;
   std::vector<std::unique_ptr<Asker>> askers_;
   std::vector<std::unique_ptr<Asker>> arriving_;  ///< Guarded by Shared::publishing.
   std::atomic<std::uint64_t> seen_{0};
-  bool retiring_ = false;  ///< An asker is of a model that is served no more.
+  bool retiring_ = false;  ///< Some asker belongs to a model that is no longer served.
   std::vector<char> buffer_;
   Front front_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  /// Those that had been silent for longest when they were looked for last, the one for longest at the back. All others
-  /// have been heard of since, or are younger.
+  /// The connections that were silent for longest at the last search, the longest at the back. All others have been
+  /// active since, or are newer.
   std::vector<Silent> most_silent_;
-  std::deque<Call> on_accept_;  ///< For each of the listeners.
+  std::deque<Call> on_accept_;  ///< One for each listener.
   Call on_wake_;
   Time checked_at_{};
   bool listening_ = false;  ///< The loop watches the listeners.

@@ -16,7 +16,7 @@ namespace headrace::wire {
 namespace {
 
 constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
-constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
+constexpr std::size_t kShownMax = 8;                  // most dimensions of a wrong shape that a message shows
 
 const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, std::string_view kind,
                    const ServedModel& served) {
@@ -25,12 +25,12 @@ const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, st
   return *found;
 }
 
-/// Queries that an input's shape says there are.
+/// The number of queries according to an input's shape.
 std::size_t batch_of(std::span<const std::int64_t> shape, const Tensor& tensor, std::int64_t batch_max) {
   const bool right = shape.size() == tensor.shape.size() + 1 && shape[0] >= 1 && shape[0] <= batch_max &&
                      std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin() + 1);
   if (right) return static_cast<std::size_t>(shape[0]);
-  refuse(fmt::format("input \"{}\" has the shape [{}{}], where [N{}{}] is right, with N from 1 to {}", tensor.name,
+  refuse(fmt::format("input \"{}\" has the shape [{}{}], but needs [N{}{}] with N from 1 to {}", tensor.name,
                      fmt::join(shape.first(std::min(shape.size(), kShownMax)), ", "),
                      shape.size() > kShownMax ? ", ..." : "", tensor.shape.empty() ? "" : ", ",
                      fmt::join(tensor.shape, ", "), batch_max));
@@ -46,15 +46,15 @@ const Tensor& InferBuilder::add_input(std::string_view name, std::string_view ty
                                       std::span<const std::int64_t> shape) {
   const Model& model = inference_->served->model;
   const Tensor& tensor = find(model.inputs, name, "input", *inference_->served);
-  if (std::ranges::find(seen_, &tensor) != seen_.end()) refuse(fmt::format("input \"{}\" is there twice", name));
+  if (std::ranges::find(seen_, &tensor) != seen_.end()) refuse(fmt::format("input \"{}\" appears twice", name));
   if (type != to_string(tensor.type)) {
-    refuse(fmt::format("input \"{}\" is of the type {}, where {} is right", name, type, to_string(tensor.type)));
+    refuse(fmt::format("input \"{}\" has the type {}, but needs {}", name, type, to_string(tensor.type)));
   }
   const std::size_t batch = batch_of(shape, tensor, model.batch_max);
   if (seen_.empty()) {
     make_room(batch);
   } else if (batch != inference_->batch) {
-    refuse(fmt::format("input \"{}\" has {} queries, and another has {}", name, batch, inference_->batch));
+    refuse(fmt::format("input \"{}\" has {} queries, but another input has {}", name, batch, inference_->batch));
   }
   seen_.push_back(&tensor);
   return tensor;
@@ -62,7 +62,7 @@ const Tensor& InferBuilder::add_input(std::string_view name, std::string_view ty
 
 void InferBuilder::require_bytes(std::uint64_t bytes) const {
   if (bytes == input_bytes()) return;
-  refuse(fmt::format("input \"{}\" has {} bytes, where its shape takes {}", seen_.back()->name, bytes, input_bytes()));
+  refuse(fmt::format("input \"{}\" has {} bytes, but its shape takes {}", seen_.back()->name, bytes, input_bytes()));
 }
 
 void InferBuilder::add_elements(std::span<const std::byte> elements) {
@@ -103,7 +103,7 @@ void InferBuilder::check_input_flags() {
 void InferBuilder::add_output(std::string_view name, bool binary, SharedRange range) {
   const Tensor& tensor = find(inference_->served->model.outputs, name, "output", *inference_->served);
   if (std::ranges::find(inference_->outputs, &tensor, &WantedOutput::tensor) != inference_->outputs.end()) {
-    refuse(fmt::format("output \"{}\" is asked for twice", name));
+    refuse(fmt::format("output \"{}\" is requested twice", name));
   }
   inference_->outputs.push_back({&tensor, binary, std::move(range)});
 }
@@ -127,7 +127,7 @@ std::shared_ptr<Inference> InferBuilder::finish(bool binary) {
   for (const WantedOutput& output : inference_->outputs) {
     const std::size_t bytes = inference_->batch * output.tensor->bytes();
     if (output.range.region == nullptr || output.range.bytes >= bytes) continue;
-    refuse(fmt::format("output \"{}\" has {} bytes of shared memory, and needs {}", output.tensor->name,
+    refuse(fmt::format("output \"{}\" has {} bytes of shared memory, but needs {}", output.tensor->name,
                        output.range.bytes, bytes));
   }
   inference_->began = SteadyClock::now();
@@ -137,13 +137,13 @@ std::shared_ptr<Inference> InferBuilder::finish(bool binary) {
 void check_parameter(std::string_view name) {
   for (const std::string_view extension : {"sequence_id", "sequence_start", "sequence_end", "classification"}) {
     if (name != extension) continue;
-    refuse(fmt::format("the parameter \"{}\" is of an extension that this server does not offer", name));
+    refuse(fmt::format("the parameter \"{}\" belongs to an extension that this server does not offer", name));
   }
 }
 
 void refuse_of_request(std::string_view name) {
   if (!name.starts_with("shared_memory_")) return;
-  refuse(fmt::format("the parameter \"{}\" is one of inputs and outputs", name));
+  refuse(fmt::format("the parameter \"{}\" is allowed only for inputs and outputs", name));
 }
 
 void InferBuilder::make_room(std::size_t batch) {

@@ -25,10 +25,10 @@ std::string_view reason(Error error) {
       return error.native == kWaitsTooLong
                  ? "the queries that wait for this model take longer than the request's timeout; try again later"
                  : "too many queries wait for this model; try again later";
-    case Errc::deadline_exceeded: return "the request's timeout passed before its answer";
+    case Errc::deadline_exceeded: return "the request's timeout passed before it was answered";
     case Errc::stopped: return "the model has been stopped";
-    case Errc::hung: return "the model hangs, and answers no more";
-    case Errc::device_fault: return "the model's device failed, and answers no more";
+    case Errc::hung: return "the model hangs and no longer answers";
+    case Errc::device_fault: return "the model's device failed and no longer answers";
     default: return to_string(error.code);
   }
 }

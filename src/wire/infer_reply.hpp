@@ -8,26 +8,26 @@
 
 namespace headrace::wire {
 
-/// A body, and how much of it is JSON where binary tensors follow.
+/// A body, and the size of its JSON if binary tensors follow.
 struct InferReply {
   std::string body;
   std::optional<std::size_t> json_bytes;
 };
 
-/// Writes the answers of an inference as the Open Inference Protocol has them, and outputs into shared memory. Throws
-/// RequestError where it has none, or where JSON cannot write them.
+/// Writes the answers of an inference in the format of the Open Inference Protocol, or to shared memory. Throws
+/// RequestError if the inference has no answers, or if JSON cannot represent them.
 [[nodiscard]] InferReply write_infer_reply(const Inference& inference);
 
-/// Appends the rows of an output, one behind the other.
+/// Appends the rows of an output.
 void gather(const Inference& inference, const Tensor& tensor, std::string& bytes);
 
-/// Writes the outputs that go into shared memory there. Throws RequestError where that cannot be done.
+/// Writes outputs to shared memory, if they belong there. Throws RequestError if that fails.
 void write_shared_outputs(const Inference& inference);
 
-/// Throws RequestError where an inference has no answers.
+/// Throws RequestError if an inference has no answers.
 void require_answers(const Inference& inference);
 
-/// The status of HTTP for a query that came back without an answer.
+/// The HTTP status for a query that came back without an answer.
 [[nodiscard]] int http_status(Error error) noexcept;
 
 /// {"error": "..."}

@@ -20,22 +20,22 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kDimensionsMax = 16;
-constexpr std::size_t kLevelsMax = 32;     // of arrays and objects within others
-constexpr std::size_t kValuesMore = 4096;  // that a request may hold beside its tensors' elements
+constexpr std::size_t kLevelsMax = 32;     // most nested arrays and objects
+constexpr std::size_t kValuesMore = 4096;  // most values of a request besides its tensors' elements
 
-/// Values, brackets and commas that all tensors of a request to `model` can be written with.
+/// Upper bound on the values, brackets and commas in a request to `model`.
 std::size_t values_max(const Model& model) {
   std::size_t values = kValuesMore;
   for (const Tensor& tensor : model.inputs) {
     std::size_t elements = static_cast<std::size_t>(model.batch_max);
     for (const std::int64_t dimension : tensor.shape) elements *= static_cast<std::size_t>(dimension);
-    values += elements * (tensor.shape.size() + 2);  // with an array around each element for every dimension
+    values += elements * (tensor.shape.size() + 2);  // each element may be in an array of its own per dimension
   }
   return values;
 }
 
-/// Refuses text that no request to `model` can be. Parsing it would keep other clients waiting for as long as it likes:
-/// 4 MiB of "[" take a second.
+/// Refuses text that cannot be a request to `model`. Parsing it could delay other clients at the sender's will: 4 MiB
+/// of "[" take a second.
 void check_structure(std::string_view text, const Model& model) {
   const std::size_t most = values_max(model);
   std::size_t values = 0;
@@ -71,12 +71,12 @@ json parse(std::string_view text, const Model& model) {
   } catch (const json::exception& error) {
     const std::string_view what = error.what();
     const std::size_t prefix = what.find("] ");  // "[json.exception.parse_error.101] "
-    refuse(
-        fmt::format("the request is no JSON: {}", prefix == std::string_view::npos ? what : what.substr(prefix + 2)));
+    refuse(fmt::format("the request is not valid JSON: {}",
+                       prefix == std::string_view::npos ? what : what.substr(prefix + 2)));
   }
 }
 
-/// The member of an object; null where there is none.
+/// A member of an object; null if there is none.
 const json* member(const json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
@@ -84,7 +84,7 @@ const json* member(const json& object, const char* name) {
 
 std::string text_member(const json& object, const char* name, std::string_view whose) {
   const json* text = member(object, name);
-  if (text == nullptr || !text->is_string()) refuse(fmt::format("{} has no text \"{}\"", whose, name));
+  if (text == nullptr || !text->is_string()) refuse(fmt::format("{} has no string \"{}\"", whose, name));
   return text->get<std::string>();
 }
 
@@ -102,12 +102,12 @@ std::optional<bool> flag_member(const json& object, const char* name) {
   return flag->get<bool>();
 }
 
-/// The "parameters" of an object; an empty object where there are none.
+/// The "parameters" of an object; an empty object if there are none.
 const json& parameters_of(const json& object) {
   static const json kNone = json::object();
   const json* parameters = member(object, "parameters");
   if (parameters == nullptr) return kNone;
-  if (!parameters->is_object()) refuse("\"parameters\" is no object");
+  if (!parameters->is_object()) refuse("\"parameters\" is not an object");
   for (const auto& parameter : parameters->items()) check_parameter(parameter.key());
   return *parameters;
 }
@@ -123,7 +123,7 @@ std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   for (const json& dimension : array_member(input, "shape")) {
     if (shape.size() == kDimensionsMax) refuse("an input has too many dimensions");
     if (!dimension.is_number_integer()) {
-      refuse(fmt::format("input \"{}\" has the shape [{}{}], where every dimension is a whole number", name,
+      refuse(fmt::format("input \"{}\" has the shape [{}{}], but every dimension must be a whole number", name,
                          shape.empty() ? "" : fmt::format("{}, ", fmt::join(shape, ", ")), shown(dimension)));
     }
     shape.push_back(dimension.get<std::int64_t>());
@@ -131,21 +131,21 @@ std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   return shape;
 }
 
-/// What the parameters of a tensor say about shared memory.
+/// The shared memory that the parameters of a tensor name.
 NamedRange range_of(const json& parameters) {
   NamedRange named{.offset = count_member(parameters, "shared_memory_offset"),
                    .bytes = count_member(parameters, "shared_memory_byte_size")};
   if (const json* region = member(parameters, "shared_memory_region")) {
-    if (!region->is_string()) refuse("\"shared_memory_region\" is no text");
+    if (!region->is_string()) refuse("\"shared_memory_region\" is not a string");
     named.region = region->get<std::string>();
   }
   return named;
 }
 
-/// Reads one input; the binary tensors that are left behind it.
+/// Reads one input. Returns the binary tensors that follow it.
 std::span<const std::byte> read_input(const json& input, InferBuilder& builder, const SharedRegions& regions,
                                       std::span<const std::byte> tensors) {
-  if (!input.is_object()) refuse("an input is no object");
+  if (!input.is_object()) refuse("an input is not an object");
   const std::string name = text_member(input, "name", "an input");
   const std::string type = text_member(input, "datatype", fmt::format("input \"{}\"", name));
   const Tensor& tensor = builder.add_input(name, type, read_shape(input, name));
@@ -154,7 +154,7 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
   const json* data = member(input, "data");
   if (const SharedRange range = regions.find(range_of(parameters), "input", name); range.region) {
     if (binary || data != nullptr) {
-      refuse(fmt::format("input \"{}\" is in shared memory, and has data in the request, too", name));
+      refuse(fmt::format("input \"{}\" is in shared memory, so the request must not have data for it", name));
     }
     builder.add_elements(range);
     return tensors;
@@ -177,7 +177,7 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
 void read_outputs(const json& request, InferBuilder& builder, const SharedRegions& regions, bool binary) {
   if (member(request, "outputs") == nullptr) return;
   for (const json& output : array_member(request, "outputs")) {
-    if (!output.is_object()) refuse("an output is no object");
+    if (!output.is_object()) refuse("an output is not an object");
     const std::string name = text_member(output, "name", "an output");
     const json& parameters = parameters_of(output);
     builder.add_output(name, flag_member(parameters, "binary_data").value_or(binary),
@@ -191,16 +191,16 @@ std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_v
                                               std::span<const std::byte> tensors, const SharedRegions& regions,
                                               InferencePool& pool) {
   const json request = parse(text, served.model);
-  if (!request.is_object()) refuse("the request is no JSON object");
+  if (!request.is_object()) refuse("the request is not a JSON object");
   InferBuilder builder(served, pool);
   if (const json* id = member(request, "id")) {
-    if (!id->is_string()) refuse("\"id\" is no text");
+    if (!id->is_string()) refuse("\"id\" is not a string");
     builder.set_id(id->get_ref<const std::string&>());
   }
   for (const json& input : array_member(request, "inputs")) {
     tensors = read_input(input, builder, regions, tensors);
   }
-  if (!tensors.empty()) refuse(fmt::format("{} bytes are left behind the last binary input", tensors.size()));
+  if (!tensors.empty()) refuse(fmt::format("{} bytes follow the last binary input", tensors.size()));
   const json& parameters = parameters_of(request);
   for (const auto& parameter : parameters.items()) refuse_of_request(parameter.key());
   const bool binary = flag_member(parameters, "binary_data_output").value_or(false);

@@ -11,15 +11,15 @@
 
 namespace headrace::wire {
 
-/// The most JSON that one request or reply holds; larger tensors come in binary.
+/// Most bytes of JSON in a request or reply; larger tensors must be binary.
 inline constexpr std::size_t kJsonBytesMax = 4 << 20;
 
-/// Reads a request for inference as the Open Inference Protocol writes it.
+/// Reads an inference request in the JSON format of the Open Inference Protocol.
 /// @param json     the object with "inputs"
-/// @param tensors  the bytes of the inputs that have "binary_data_size", one behind the other
-/// @param regions  of shared memory, which tensors may name instead
-/// @param pool     for the inference
-/// Throws RequestError with a message for the client where `served` cannot answer it. `owner` is left alone.
+/// @param tensors  the concatenated bytes of the inputs with "binary_data_size"
+/// @param regions  shared memory that tensors may be in instead
+/// @param pool     provides the inference
+/// Throws RequestError with a message for the client if `served` cannot answer it. Does not set `owner`.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view json,
                                                             std::span<const std::byte> tensors,
                                                             const SharedRegions& regions, InferencePool& pool);

@@ -20,51 +20,51 @@ namespace headrace::wire {
 struct WantedOutput {
   const Tensor* tensor = nullptr;
   bool binary = false;
-  SharedRange range = {};  ///< Where it goes, instead of into the reply.
+  SharedRange range = {};  ///< Where the output goes instead of into the reply.
 };
 
 class Asker;
 struct Inference;
 
-/// Whoever waits for inferences.
+/// The connection or stream that waits for inferences.
 class InferenceOwner {
  public:
-  /// Every query of `inference` has come back. Called by Asker::take_in().
+  /// Asker::take_in() calls this once every query of `inference` has come back.
   virtual void finished(Inference& inference) = 0;
 
  protected:
   ~InferenceOwner() = default;
 };
 
-/// The queries of one request, and their answers, whichever way they came in.
+/// The queries of one request and their answers, independent of the protocol.
 struct Inference {
   explicit Inference(ThreadBudget& budget) noexcept : memory(budget) {}
   explicit Inference(MemoryShare share) noexcept : memory(std::move(share)) { (void)memory.resize(0); }
 
   ServedModel* served = nullptr;
-  Protocol protocol = Protocol::http;  ///< By which it came in.
+  Protocol protocol = Protocol::http;  ///< The protocol of the request.
   Priority priority = Priority::normal;
-  const void* client = nullptr;    ///< The connection by which it came in: clients take turns. Only compared.
-  MemoryShare memory;              ///< Queries and answers take it, and may outlive the client's connection.
-  std::string id;                  ///< The client's own; comes back.
+  const void* client = nullptr;    ///< The connection of the request, for taking turns. Never dereferenced.
+  MemoryShare memory;              ///< Memory of queries and answers, which may outlive the client's connection.
+  std::string id;                  ///< The client's identifier of the request; returned in the reply.
   std::size_t batch = 0;           ///< Queries.
-  std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.
+  std::vector<std::byte> queries;  ///< `batch` queries, concatenated.
   std::vector<std::byte> answers;  ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
-  Time arrived{};       ///< When the request's first byte had come.
+  Time arrived{};       ///< When the request's first byte arrived.
   Time began{};         ///< When the request had been read.
-  Time submitted_at{};  ///< When the last queries went to the engine.
+  Time submitted_at{};  ///< When the last query went to the engine.
   Time back_at{};       ///< When the thread had all answers.
-  Status status;        ///< Why there are no answers: the first query's that has none.
+  Status status;        ///< Why there are no answers: the error of the first failed query.
 
-  std::optional<TraceParent> trace;  ///< Where it is to be traced.
-  InferenceOwner* owner = nullptr;   ///< Null once nobody waits any more.
+  std::optional<TraceParent> trace;  ///< Set if the request is traced.
+  InferenceOwner* owner = nullptr;   ///< Null once the owner no longer waits.
 
-  std::size_t submitted = 0;  ///< Queries that an engine has taken, or that will have no answer.
+  std::size_t submitted = 0;  ///< Queries that the engine has taken, or that will get no answer.
   std::size_t back = 0;       ///< Queries that have come back.
 
-  /// As a new one, but for room that vectors have.
+  /// Resets the inference, but keeps the capacity of its vectors.
   void reset() noexcept {
     std::vector<std::byte> kept_queries = std::move(queries);
     std::vector<std::byte> kept_answers = std::move(answers);
@@ -79,7 +79,7 @@ struct Inference {
     answers = std::move(kept_answers);
     outputs = std::move(kept_outputs);
   }
-  /// Notes why a query has no answer.
+  /// Records why a query has no answer, if it is the first one.
   void fail(Error error) noexcept {
     if (status.ok()) status = error;
   }

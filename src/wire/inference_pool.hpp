@@ -9,7 +9,7 @@
 
 namespace headrace::wire {
 
-/// One thread's part of the memory of requests, and inferences that have ended, whose memory the next ones take.
+/// One thread's part of the memory of requests, and ended inferences whose memory new ones reuse.
 class InferencePool {
  public:
   /// @param spare_max  see ThreadBudget
@@ -18,7 +18,7 @@ class InferencePool {
   [[nodiscard]] ThreadBudget& budget() noexcept { return budget_; }
   [[nodiscard]] const ThreadBudget& budget() const noexcept { return budget_; }
 
-  /// An inference without queries. The pool outlives it.
+  /// An inference without queries. The pool must outlive it.
   [[nodiscard]] std::shared_ptr<Inference> take() {
     std::unique_ptr<Inference> one;
     if (spare_.empty()) {
@@ -32,12 +32,12 @@ class InferencePool {
 
  private:
   static constexpr std::size_t kSpareMost = 256;
-  static constexpr std::size_t kSpareBytes = 4 << 10;  // of queries and answers, that one keeps
+  static constexpr std::size_t kSpareBytes = 4 << 10;  // most bytes of queries and answers that a spare inference keeps
 
   void give(std::unique_ptr<Inference> ended) noexcept {
     if (spare_.size() == kSpareMost || ended->queries.capacity() + ended->answers.capacity() > kSpareBytes) return;
     ended->reset();
-    spare_.push_back(std::move(ended));  // there is room, reserved
+    spare_.push_back(std::move(ended));  // room is reserved
   }
 
   ThreadBudget budget_;

@@ -24,7 +24,7 @@ constexpr int kDepthMax = 16;
   throw RequestError(kBadRequest, fmt::format("\"{}\": {}", tensor.name, why));
 }
 
-/// Calls `done` with the type of C++ that has the elements of `tensor`.
+/// Calls `done` with a value of the C++ type for the elements of `tensor`.
 template <class Done>
 void with_type(const Tensor& tensor, Done done) {
   switch (tensor.type) {
@@ -41,12 +41,12 @@ void with_type(const Tensor& tensor, Done done) {
     case DataType::fp64: return done(double{});
     case DataType::fp16: break;
   }
-  refuse(tensor, "FP16 has no form in JSON; use binary data");
+  refuse(tensor, "JSON cannot represent FP16; use binary data");
 }
 
 template <class T>
 T element_of(const json& value, const Tensor& tensor) {
-  const auto wrong = [&] { refuse(tensor, fmt::format("{} is no {}", shown(value), to_string(tensor.type))); };
+  const auto wrong = [&] { refuse(tensor, fmt::format("{} is not a valid {}", shown(value), to_string(tensor.type))); };
   if constexpr (std::same_as<T, bool>) {
     if (!value.is_boolean()) wrong();
     return value.get<bool>();
@@ -68,7 +68,7 @@ T element_of(const json& value, const Tensor& tensor) {
 
 template <class T>
 void read_all(const json& data, const Tensor& tensor, std::span<std::byte>& rest, int depth) {
-  if (!data.is_array() || depth == kDepthMax) refuse(tensor, "\"data\" is no array of numbers");
+  if (!data.is_array() || depth == kDepthMax) refuse(tensor, "\"data\" is not an array of numbers");
   for (const json& value : data) {
     if (value.is_array()) {
       read_all<T>(value, tensor, rest, depth + 1);
@@ -89,7 +89,7 @@ std::string shown(const json& value) {
   if (short_text || (value.is_primitive() && !value.is_string() && !value.is_binary())) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
   }
-  return fmt::format("an {}", value.is_string() ? "overlong text" : value.type_name());
+  return fmt::format("an {}", value.is_string() ? "overlong string" : value.type_name());
 }
 
 void read_elements(const json& data, const Tensor& tensor, std::span<std::byte> elements) {
@@ -117,7 +117,7 @@ void write_elements(std::span<const std::byte> elements, const Tensor& tensor, s
                                          tensor.name, element));
         }
         if (element == 0 && std::signbit(element)) {
-          text += "-0.0";  // readers take "-0" for a whole number, which has no sign
+          text += "-0.0";  // readers parse "-0" as an integer, which loses the sign
           continue;
         }
       }

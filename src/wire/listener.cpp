@@ -31,7 +31,7 @@ Address parse(const std::string& text, std::uint16_t port) {
     address.v6.sin6_family = AF_INET6;
     address.v6.sin6_port = htons(port);
   } else {
-    throw UsageError(fmt::format("'{}' is no address of IPv4 or IPv6", text));
+    throw UsageError(fmt::format("'{}' is not an IPv4 or IPv6 address", text));
   }
   return address;
 }
@@ -70,7 +70,7 @@ bool is_loopback(const std::string& address) {
 std::uint16_t port_of(const FileDescriptor& listener) {
   Address address{};
   socklen_t size = sizeof(address);
-  if (::getsockname(listener.get(), &address.any, &size) != 0) throw_errno("asking for the port of a socket");
+  if (::getsockname(listener.get(), &address.any, &size) != 0) throw_errno("reading the port of a socket");
   return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
 }
 

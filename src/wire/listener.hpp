@@ -7,18 +7,18 @@
 
 namespace headrace::wire {
 
-/// A TCP socket that listens and does not block. Those of one server share an address and a port, and the system shares
-/// new connections out among them.
+/// A non-blocking listening TCP socket. The sockets of one server share an address and port, and the system distributes
+/// new connections among them.
 /// @param address  IPv4 or IPv6
-/// @param port     0: any that is free
-/// @param shared   another socket of this server listens there already; otherwise nobody may
-/// Throws UsageError for what is no address, SystemError where it cannot be had.
+/// @param port     0: any free port
+/// @param shared   true if another socket of this server already listens there; otherwise no other socket may
+/// Throws UsageError for an invalid address, SystemError if the system refuses.
 [[nodiscard]] FileDescriptor listen_on(const std::string& address, std::uint16_t port, bool shared);
 
-/// Whether only programs of this machine reach an address. Throws UsageError for what is no address.
+/// Whether only programs on this machine can reach an address. Throws UsageError for an invalid address.
 [[nodiscard]] bool is_loopback(const std::string& address);
 
-/// The port of a socket that listens.
+/// The port of a listening socket.
 [[nodiscard]] std::uint16_t port_of(const FileDescriptor& listener);
 
 }  // namespace headrace::wire

@@ -13,7 +13,7 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kEventsMax = 256;  // that one call of epoll_wait takes in
+constexpr std::size_t kEventsMax = 256;  // most events per call of epoll_wait
 
 int milliseconds_until(Time until) {
   constexpr std::int64_t kLongest = 60'000;
@@ -24,7 +24,7 @@ int milliseconds_until(Time until) {
 }  // namespace
 
 Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_.valid()) throw_errno("making an epoll instance");
+  if (!epoll_.valid()) throw_errno("creating an epoll instance");
 }
 
 void Loop::add(int descriptor, std::uint32_t events, Watched& watched) {

@@ -7,7 +7,7 @@
 
 namespace headrace::wire {
 
-/// What a Loop watches.
+/// The handler of a descriptor that a Loop watches.
 class Watched {
  public:
   /// @param events  EPOLLIN, EPOLLOUT, ... that have occurred
@@ -17,20 +17,20 @@ class Watched {
   ~Watched() = default;
 };
 
-/// Waits for descriptors of one thread, through epoll. A Watched may be destroyed between two calls of wait(), not
+/// Waits for the descriptors of one thread with epoll. A Watched may be destroyed between two calls of wait(), but not
 /// during one.
 class Loop {
  public:
-  /// Throws SystemError where the process has no descriptor left.
+  /// Throws SystemError if the process has no descriptor left.
   Loop();
 
-  /// Calls watched.ready() whenever one of `events` occurs, or an error. Throws SystemError where the system refuses.
+  /// Calls watched.ready() whenever one of `events` or an error occurs. Throws SystemError if the system refuses.
   void add(int descriptor, std::uint32_t events, Watched& watched);
   void change(int descriptor, std::uint32_t events, Watched& watched) noexcept;
   void remove(int descriptor) noexcept;
-  /// Waits until something occurs or `until` has come, and calls whom it concerns.
+  /// Waits until an event occurs or the time `until`, and calls the handlers.
   void wait(Time until);
-  /// Is readable whenever something has occurred that wait() has not seen.
+  /// A descriptor that is readable while there are events that wait() has not seen.
   [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
 
  private:

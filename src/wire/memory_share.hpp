@@ -7,8 +7,8 @@
 
 namespace headrace::wire {
 
-/// What one request takes of the budget that all requests and replies share; given back at its end.
-/// @tparam Pool  Budget, or ThreadBudget for what stays with one thread
+/// One request's share of the budget of all requests and replies. The destructor refunds it.
+/// @tparam Pool  Budget, or ThreadBudget for a share that stays with one thread
 template <class Pool>
 class BasicMemoryShare {
  public:
@@ -23,7 +23,7 @@ class BasicMemoryShare {
     if (bytes_ > 0) pool_->refund(bytes_);
   }
 
-  /// Makes the share so large; false, and as before, where there is no room.
+  /// Changes the size of the share. Returns false, without a change, if there is no room.
   [[nodiscard]] bool resize(std::size_t bytes) noexcept {
     if (bytes > bytes_ && !pool_->try_charge(bytes - bytes_)) return false;
     if (bytes < bytes_) pool_->refund(bytes_ - bytes);
@@ -37,7 +37,7 @@ class BasicMemoryShare {
   std::size_t bytes_ = 0;
 };
 
-/// What stays with the thread that made it.
+/// A share that stays with the thread that made it.
 using MemoryShare = BasicMemoryShare<ThreadBudget>;
 
 }  // namespace headrace::wire

@@ -27,14 +27,16 @@ void check_tensors(const Model& model, std::vector<Tensor> tensors, std::string_
   const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("model {}: {}", model.name, why)); };
   if (tensors.empty()) refuse(fmt::format("it has no {}", kind));
   for (const Tensor& tensor : tensors) {
-    if (tensor.name.empty() || tensor.name.size() > kNameMax) refuse(fmt::format("an {} has no name", kind));
+    if (tensor.name.empty() || tensor.name.size() > kNameMax)
+      refuse(fmt::format("an {} needs a name of 1 to 128 bytes", kind));
     std::size_t most = whole / element_bytes(tensor.type);
     for (const std::int64_t dimension : tensor.shape) {
-      if (dimension < 1) refuse(fmt::format("{} '{}' has a dimension of {}", kind, tensor.name, dimension));
+      if (dimension < 1)
+        refuse(fmt::format("{} '{}' has a dimension of {}; the least is 1", kind, tensor.name, dimension));
       most /= static_cast<std::size_t>(dimension);
     }
     if (most == 0 || tensor.offset > whole || tensor.bytes() > whole - tensor.offset) {
-      refuse(fmt::format("{} '{}' does not lie in the {} bytes that there are", kind, tensor.name, whole));
+      refuse(fmt::format("{} '{}' does not fit in the operator's {} bytes", kind, tensor.name, whole));
     }
   }
   std::ranges::sort(tensors, {}, &Tensor::name);
@@ -52,9 +54,11 @@ void check_tensors(const Model& model, std::vector<Tensor> tensors, std::string_
 
 void check_model(const Model& model) {
   constexpr std::string_view kAllowed = "1 to 128 letters, digits, '.', '_' and '-'";
-  if (!is_name(model.name)) throw UsageError(fmt::format("a model's name '{}' is not {}", model.name, kAllowed));
+  if (!is_name(model.name))
+    throw UsageError(fmt::format("the model name '{}' is not valid: it must have {}", model.name, kAllowed));
   if (!is_name(model.version)) {
-    throw UsageError(fmt::format("model {}: its version '{}' is not {}", model.name, model.version, kAllowed));
+    throw UsageError(
+        fmt::format("model {}: the version '{}' is not valid: it must have {}", model.name, model.version, kAllowed));
   }
   if (model.engine == nullptr) throw UsageError(fmt::format("model {} has no engine", model.name));
   if (model.batch_max < 1 || model.batch_max > kBatchMax) {

@@ -9,7 +9,7 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kCallsMax = 64;  // that have not ended
+constexpr std::size_t kCallsMax = 64;  // most calls that have not ended
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, b
   if (!enabled) {
     throw RequestError(
         kNotImplemented,
-        "this server does not offer to load and unload models: start headrace serve with --model-control");
+        "this server does not offer loading and unloading models; start headrace serve with --model-control");
   }
   if (models.entry(name) == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
   if (draining) throw RequestError(kUnavailable, "the server is about to stop");
@@ -27,8 +27,9 @@ std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, b
 
 void check_model_parameter(std::string_view name, bool is_false) {
   if (name == "unload_dependents" && is_false) return;  // clients of Triton always send it
-  if (name == "unload_dependents") refuse("the parameter \"unload_dependents\" is not offered: no model has any");
-  refuse(fmt::format("the parameter \"{}\" is not offered: a model is loaded from the file that the server was given",
+  if (name == "unload_dependents")
+    refuse("the parameter \"unload_dependents\" is not supported: models have no dependents");
+  refuse(fmt::format("the parameter \"{}\" is not supported: a model is loaded from the file that the server was given",
                      name));
 }
 
@@ -36,9 +37,9 @@ void ModelCalls::add(const std::shared_ptr<ModelCall>& call) {
   const std::lock_guard locked(mutex_);
   std::size_t open = waiting_.size() + taken_.size();
   for (const auto& of_thread : ended_) open += of_thread.size();
-  if (open >= kCallsMax) throw RequestError(kTooManyRequests, "too many models are to be loaded or unloaded already");
+  if (open >= kCallsMax) throw RequestError(kTooManyRequests, "too many requests to load or unload models are waiting");
   call->request.number = ++numbers_;
-  taken_.reserve(kCallsMax);  // so that no later step fails
+  taken_.reserve(kCallsMax);  // so that later steps cannot fail
   for (auto& of_thread : ended_) of_thread.reserve(kCallsMax);
   waiting_.push_back(call);
   changed_.notify_one();
@@ -59,7 +60,7 @@ void ModelCalls::end(std::uint64_t number, int status, std::string_view message)
   const auto found = std::ranges::find(taken_, number, [](const auto& call) { return call->request.number; });
   if (found == taken_.end()) return;
   ModelCall& call = **found;
-  call.message = RequestError(status, message).what();  // cut
+  call.message = RequestError(status, message).what();  // shortened
   call.status = status;
   ended_[call.thread].push_back(std::move(*found));
   taken_.erase(found);

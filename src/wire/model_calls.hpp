@@ -24,46 +24,47 @@ struct ModelCall;
 /// The connection or stream that waits for a ModelCall.
 class ModelCallOwner {
  public:
-  /// `call` has its status and message. Called by the thread of the connection.
+  /// Called by the connection's thread when `call` has its status and message.
   virtual void call_ended(ModelCall& call) = 0;
 
  protected:
   ~ModelCallOwner() = default;
 };
 
-/// A client's request to load or unload a model, which the program that has the server ends.
+/// A client's request to load or unload a model. The program that runs the server completes it.
 struct ModelCall {
   ModelRequest request;
-  std::size_t thread = 0;           ///< That the connection belongs to.
-  ModelCallOwner* owner = nullptr;  ///< Null once nobody waits any more. Used by that thread alone.
-  int status = kOk;                 ///< HTTP's, whatever the protocol.
-  std::string message = {};         ///< Why it has failed.
+  std::size_t thread = 0;           ///< The thread that the connection belongs to.
+  ModelCallOwner* owner = nullptr;  ///< Null once the owner no longer waits. Used only by that thread.
+  int status = kOk;                 ///< The HTTP status, whatever the protocol.
+  std::string message = {};         ///< Why the call failed.
 };
 
-/// A ModelCall for what a client asks. Throws RequestError where that cannot be done: loading is off, no such name.
+/// Makes a ModelCall for a client's request. Throws RequestError if loading is disabled or the name is unknown.
 /// @param enabled   whether the server loads and unloads models
-/// @param draining  whether it is about to stop
+/// @param draining  whether the server is about to stop
 [[nodiscard]] std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, bool draining,
                                                          std::string_view name, bool load);
-/// Throws RequestError for a parameter by which clients ask for what the server does not do.
-/// @param is_false  it has the value false
+/// Throws RequestError for a parameter that the server does not support.
+/// @param is_false  whether the parameter's value is false
 void check_model_parameter(std::string_view name, bool is_false);
 
-/// Requests to load and unload models, on their way from the threads that answer to the program and back.
+/// Passes requests to load and unload models from the answering threads to the program, and results back.
 class ModelCalls {
  public:
   ModelCalls(bool enabled, std::size_t threads) : enabled_(enabled), ended_(threads) {}
 
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
-  /// Puts a call in line. Throws RequestError (429) where too many are.
+  /// Queues a call. Throws RequestError (429) if too many are pending.
   void add(const std::shared_ptr<ModelCall>& call);
-  /// The next one, once there is one; nothing after `limit`, and after close().
+  /// Waits for the next request. Empty after `limit`, and after close().
   [[nodiscard]] std::optional<ModelRequest> next(Duration limit);
-  /// Ends one that next() has returned; the thread of its connection is to be woken. Does nothing for another number.
+  /// Ends a request that next() has returned. The caller must wake the connection's thread. Does nothing for an unknown
+  /// number.
   void end(std::uint64_t number, int status, std::string_view message);
-  /// What has ended of a thread's calls.
+  /// The ended calls of a thread.
   [[nodiscard]] std::vector<std::shared_ptr<ModelCall>> take_ended(std::size_t thread) noexcept;
-  /// No more are answered.
+  /// Makes next() return no more requests.
   void close() noexcept;
 
  private:
@@ -73,7 +74,7 @@ class ModelCalls {
   bool closed_ = false;
   std::uint64_t numbers_ = 0;
   std::deque<std::shared_ptr<ModelCall>> waiting_;
-  std::vector<std::shared_ptr<ModelCall>> taken_;               ///< By next().
+  std::vector<std::shared_ptr<ModelCall>> taken_;               ///< Calls that next() has returned.
   std::vector<std::vector<std::shared_ptr<ModelCall>>> ended_;  ///< By thread.
 };
 

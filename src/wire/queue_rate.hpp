@@ -9,11 +9,11 @@
 
 namespace headrace::wire {
 
-/// How many queries come back a second, and how many are in flight meanwhile: what the next ones will have to wait for.
-/// By Little's law a query takes the number in flight over the rate. Used by one thread.
+/// Measures how many queries come back per second, and how many are in flight, to estimate how long new queries must
+/// wait. By Little's law, a query takes the number in flight divided by the rate. Used by one thread.
 class QueueRate {
  public:
-  /// `back` queries have come back by `now`, of `in_flight` that the engine had.
+  /// `back` queries have come back by `now`, out of `in_flight` that the engine had.
   void add(std::size_t back, std::size_t in_flight, Time now) noexcept {
     if (since_ == Time{}) since_ = now;
     back_ += back;
@@ -29,15 +29,16 @@ class QueueRate {
     pause();
     since_ = now;
   }
-  /// Nothing is in flight any more. What has been found stays, for the next time.
+  /// Nothing is in flight any more. Keeps the measured rate.
   void pause() noexcept {
     since_ = {};
     back_ = 0;
     in_flight_ = 0;
     looks_ = 0;
   }
-  /// When a query will have come back that the engine gets behind `in_line` others, while it has `in_flight`; 0 where
-  /// nothing is known. More in flight than it was seen to have may be worked on side by side, and count for nothing.
+  /// Expected time until a query comes back that the engine gets after `in_line` others, while it has `in_flight`; 0 if
+  /// nothing is known. Queries in flight beyond the mean number so far do not count, because the engine may process
+  /// them in parallel.
   [[nodiscard]] Duration time_of(std::size_t in_flight, std::uint64_t in_line) const noexcept {
     if (per_second_ == 0) return {};
     const double before = std::min(static_cast<double>(in_flight), together_) + static_cast<double>(in_line);
@@ -48,14 +49,14 @@ class QueueRate {
 
  private:
   static constexpr Duration kWindow = std::chrono::milliseconds(5);
-  static constexpr double kKept = 0.7;  ///< The share of what was found before, at the end of each window.
+  static constexpr double kKept = 0.7;  ///< Weight of the previous estimate at the end of each window.
 
   Time since_{};
   std::size_t back_ = 0;
-  std::size_t in_flight_ = 0;  ///< The sum of all looks.
+  std::size_t in_flight_ = 0;  ///< Sum over all calls of add() in the window.
   std::size_t looks_ = 0;
   double per_second_ = 0;
-  double together_ = 0;  ///< In flight, in the mean.
+  double together_ = 0;  ///< Mean number of queries in flight.
 };
 
 }  // namespace headrace::wire

@@ -9,23 +9,23 @@ namespace headrace::wire {
 
 struct ServedModel;
 
-/// A request that is answered with an error. `status` is HTTP's.
+/// A request that is answered with an error. `status` is the HTTP status.
 class RequestError : public std::runtime_error {
  public:
-  /// @param message  is cut at kMessageMax, since it may quote a client: nothing charges a budget for errors
-  /// @param allow    the methods that the path has, where the request's is another
+  /// @param message  cut at kMessageMax, because it may quote a client, and no budget is charged for errors
+  /// @param allow    the methods that the path allows, if the request's is not one of them
   RequestError(int status, std::string_view message, std::string_view allow = {})
       : std::runtime_error(shortened(message)), status_(status), allow_(allow) {}
   [[nodiscard]] int status() const noexcept { return status_; }
   [[nodiscard]] std::string_view allow() const noexcept { return allow_; }
-  /// The model that was asked for inference; null where the error came before the model was known.
+  /// The model of an inference request; null if the error occurred before the model was known.
   [[nodiscard]] const ServedModel* model() const noexcept { return model_; }
   void set_model(const ServedModel& model) noexcept { model_ = &model; }
 
  private:
   static constexpr std::size_t kMessageMax = 1024;  // bytes
 
-  /// The first characters of a text in UTF-8.
+  /// The first characters of a UTF-8 string.
   [[nodiscard]] static std::string shortened(std::string_view message) {
     if (message.size() <= kMessageMax) return std::string(message);
     const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(message[i]) & 0xC0U) == 0x80U; };
@@ -39,7 +39,7 @@ class RequestError : public std::runtime_error {
   const ServedModel* model_ = nullptr;
 };
 
-/// What `read` returns. RequestErrors that it throws name the model.
+/// Returns the result of `read`. Adds the model to RequestErrors that it throws.
 template <class Read>
 auto read_for(const ServedModel& model, Read read) {
   try {

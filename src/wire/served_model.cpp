@@ -58,7 +58,7 @@ ModelStatistics RepositoryEntry::statistics() const {
 }
 
 Models::Models(std::vector<Model> models, std::size_t threads) {
-  if (models.empty()) throw UsageError("a server needs a model to serve");
+  if (models.empty()) throw UsageError("a server needs at least one model");
   for (Model& model : models) {
     if (find(model.name) != nullptr) throw UsageError(fmt::format("two models are called '{}'", model.name));
     put(std::move(model), threads);

@@ -35,9 +35,9 @@ ServerConfig checked(ServerConfig config) {
           "connections_max must be 1 to 1,048,576");
   require(config.head_bytes_max >= 1024 && config.head_bytes_max <= kHeadBytesMax,
           "head_bytes_max must be 1 KiB to 1 MiB");
-  require(config.body_bytes_max >= 1024, "body_bytes_max must be 1 KiB at least");
+  require(config.body_bytes_max >= 1024, "body_bytes_max must be at least 1 KiB");
   require(config.memory_max >= config.body_bytes_max, "memory_max must be at least body_bytes_max");
-  require(config.waiting_max >= 1, "waiting_max must be 1 at least");
+  require(config.waiting_max >= 1, "waiting_max must be at least 1");
   if (!(config.tls_certificate.empty() && config.tls_key.empty()) && !kBuiltWithTls) {
     throw Exception(Errc::not_supported, "this build of Headrace has no TLS: install libssl-dev, and build again");
   }
@@ -48,7 +48,7 @@ ServerConfig checked(ServerConfig config) {
           "request_max and idle_max must be more than 0");
   if (!config.shm.empty()) {
     require(rings::is_server_name(config.shm),
-            fmt::format("shm is a name of {}, not '{}'", rings::kServerNames, config.shm));
+            fmt::format("shm must be a name of {}, not '{}'", rings::kServerNames, config.shm));
     require(config.shm_threads >= 1 && config.shm_threads <= kThreadsMax, "shm_threads must be 1 to 256");
     require(config.shm_clients_max >= 1 && config.shm_clients_max <= kConnectionsMax,
             "shm_clients_max must be 1 to 1,048,576");
@@ -82,7 +82,7 @@ Server::State::State(ServerConfig config, std::vector<Model> models, FileDescrip
   }
   if (watcher.valid()) {
     const int flags = ::fcntl(watcher.get(), F_GETFL);
-    if (flags < 0 || ::fcntl(watcher.get(), F_SETFL, flags | O_NONBLOCK) < 0) throw_errno("the socket of the watcher");
+    if (flags < 0 || ::fcntl(watcher.get(), F_SETFL, flags | O_NONBLOCK) < 0) throw_errno("using the watcher's socket");
     threads.front().adopt(std::move(watcher));
   }
   if (!shared.config.shm.empty()) listen_for_rings();
@@ -115,12 +115,12 @@ void Server::State::stop() noexcept {
   shared.calls.close();
   const std::lock_guard locked(mutex);
   threads.clear();
-  while (!ring_threads.empty()) ring_threads.pop_front();  // the first gives clients to the others
+  while (!ring_threads.empty()) ring_threads.pop_front();  // the first uses the others
   shared.traces.close();
 }
 
 Server::Server(ServerConfig config, std::vector<Model> models) {
-  FileDescriptor watcher(config.watcher);  // closed whatever happens
+  FileDescriptor watcher(config.watcher);  // closed in any case
   state_ = std::make_unique<State>(std::move(config), std::move(models), std::move(watcher));
   state_->start();
 }
@@ -137,7 +137,7 @@ std::size_t Shared::memory_used() const noexcept {
   std::size_t spare = 0;
   for (const InferencePool& one : inferences) spare += one.budget().spare();
   const std::size_t used = memory.used();
-  return used - std::min(used, spare);  // threads go on meanwhile
+  return used - std::min(used, spare);  // the sums may not match, because threads keep running
 }
 
 ServerStatistics Shared::statistics() const {
@@ -181,7 +181,7 @@ std::vector<ModelStatistics> Server::model_statistics() const {
 void Server::reload_credentials() {
   State& state = *state_;
   const ServerConfig& config = state.shared.config;
-  require(!(config.tls_certificate.empty() && config.token_file.empty()), "there are no files to read again");
+  require(!(config.tls_certificate.empty() && config.token_file.empty()), "there are no credential files to reload");
   const std::lock_guard locked(state.changing);
   state.publish(std::make_shared<const Credentials>(config));
 }

@@ -11,7 +11,7 @@
 #include "wire/request_error.hpp"
 #include "wire/server_state.hpp"
 
-/// How a server's models change while it serves.
+/// Changes of a server's models while it serves.
 namespace headrace::wire {
 
 Server::State::Ways Server::State::make_ways(ServedModel& served) {
@@ -101,7 +101,7 @@ bool Server::unload(std::string_view name, std::string_view reason) {
 
 bool Server::uses(const serve::Engine& engine) {
   State& state = *state_;
-  std::vector<std::shared_ptr<ServedModel>> left;  // destroyed once nothing is locked
+  std::vector<std::shared_ptr<ServedModel>> left;  // destroyed without locks
   const std::lock_guard locked(state.changing);
   const auto asks = [&](const std::shared_ptr<ServedModel>& served) {
     return served != nullptr && served->model.engine.get() == &engine;
@@ -113,7 +113,7 @@ bool Server::uses(const serve::Engine& engine) {
     const auto stays = [&](const std::shared_ptr<ServedModel>& served) {
       return !stopped && served->users.load(std::memory_order_acquire) > 0;
     };
-    const auto first = std::partition(leaving.begin(), leaving.end(), stays);  // clang 14 cannot compile that of ranges
+    const auto first = std::partition(leaving.begin(), leaving.end(), stays);  // clang 14 fails on ranges::partition
     left.assign(std::make_move_iterator(first), std::make_move_iterator(leaving.end()));
     leaving.erase(first, leaving.end());
     if (stopped) return false;

@@ -66,7 +66,7 @@ json model_status(const ServedModel& served) {
   return model;
 }
 
-/// Each device of the models once. A device that has failed has no figures of memory.
+/// Lists each device of the models once. A failed device has no memory figures.
 json devices_of(const Shared& shared, const Models& served_models) {
   json list = json::array();
   std::vector<std::string> known;
@@ -104,7 +104,7 @@ std::optional<MemoryInfo> DeviceMemory::of(const Device& device) const {
     try {
       reading.memory = device.memory();
     } catch (const Exception&) {
-      reading.memory.reset();  // the device has failed, and the engine says so
+      reading.memory.reset();  // the device has failed, and the engine reports it
     }
   }
   return reading.memory;
@@ -113,7 +113,7 @@ std::optional<MemoryInfo> DeviceMemory::of(const Device& device) const {
 json describe_status(const Shared& shared, const Models& served_models) {
   const ServerStatistics counted = shared.statistics();
   json models = json::array();
-  json unloaded = json::array();  // their counts go on, and are part of what all models have counted
+  json unloaded = json::array();  // their counts remain, and are part of the totals
   for (const RepositoryEntry& entry : served_models.entries()) {
     if (entry.served != nullptr) {
       models.push_back(model_status(*entry.served));

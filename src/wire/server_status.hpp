@@ -6,9 +6,8 @@
 
 namespace headrace::wire {
 
-/// What the server's page shows: what the server has counted, its models and their tensors, its devices and its limits.
-/// Durations are in seconds.
-/// @param served_models  of the thread that asks
+/// The data of the server's page: counters, models and their tensors, devices and limits. Durations are in seconds.
+/// @param served_models  the models of the calling thread
 [[nodiscard]] nlohmann::json describe_status(const Shared& shared, const Models& served_models);
 
 }  // namespace headrace::wire

@@ -18,16 +18,16 @@ namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kKeyMax = 254;     // bytes; shm_open() takes no more
-constexpr std::size_t kPartsMax = 1024;  // of one preadv(): IOV_MAX
+constexpr std::size_t kKeyMax = 254;     // bytes; the limit of shm_open()
+constexpr std::size_t kPartsMax = 1024;  // most parts of one preadv(): IOV_MAX
 
-/// The name of an object in /dev/shm. A key may come with a slash in front, and may lead nowhere else.
+/// The name of an object in /dev/shm. A key may have a leading slash, and must not lead anywhere else.
 std::string object_name(std::string_view key) {
   const std::string_view name = key.substr(key.starts_with('/') ? 1 : 0);
   const bool is_name = !name.empty() && name.size() <= kKeyMax && name != "." && name != ".." &&
                        name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
   if (!is_name) {
-    refuse(fmt::format("a key of shared memory is 1 to {} bytes without a slash, behind one in front: '{}' is none",
+    refuse(fmt::format("a shared memory key must have 1 to {} bytes and no slash except a leading one, unlike '{}'",
                        kKeyMax, key));
   }
   return fmt::format("/{}", name);
@@ -49,16 +49,16 @@ std::string object_name(std::string_view key) {
 SharedRegion::SharedRegion(std::string name, std::string key, std::uint64_t offset, std::uint64_t bytes)
     : name_(std::move(name)), key_(std::move(key)), offset_(offset), bytes_(bytes) {
   const std::string object = object_name(key_);
-  // O_NONBLOCK: a pipe, or a file with a lease, would hold up the thread and all its connections.
+  // O_NONBLOCK, because a pipe or a file with a lease would block the thread and all its connections.
   object_ = FileDescriptor(::shm_open(object.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC, 0));
   if (!object_.valid()) refuse_to_open(key_, errno);
   struct stat status{};
   if (::fstat(object_.get(), &status) != 0) refuse_to_open(key_, errno);
-  if (!S_ISREG(status.st_mode)) refuse(fmt::format("'{}' is no shared memory", key_));
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("'{}' is not shared memory", key_));
   const auto whole = static_cast<std::uint64_t>(status.st_size);
   if (bytes_ == 0 || offset_ > whole || bytes_ > whole - offset_) {
-    refuse(fmt::format("region \"{}\" would be {} bytes from {} on, and the shared memory '{}' has {}", name_, bytes_,
-                       offset_, key_, whole));
+    refuse(fmt::format("region \"{}\" needs {} bytes from offset {} on, but the shared memory '{}' has {}", name_,
+                       bytes_, offset_, key_, whole));
   }
 }
 
@@ -96,7 +96,7 @@ void SharedRegion::read(std::uint64_t at, const Rows<std::byte>& rows) const { m
 void SharedRegion::write(std::uint64_t at, const Rows<const std::byte>& rows) const {
   struct stat status{};
   const bool known = ::fstat(object_.get(), &status) == 0;
-  // pwritev() would make the object longer.
+  // Checks the size, because pwritev() would extend the object.
   if (!known || static_cast<std::uint64_t>(status.st_size) < offset_ + bytes_) refuse_short();
   move(at, rows, ::pwritev);
 }

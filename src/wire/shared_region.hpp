@@ -10,7 +10,7 @@
 
 namespace headrace::wire {
 
-/// Rows of a tensor among memory of the server: the first one, the bytes of each, and from one to the next.
+/// Rows of a tensor in the server's memory: the first row, the bytes of each, and the distance between two.
 template <class Byte>
 struct Rows {
   Byte* first = nullptr;
@@ -19,12 +19,13 @@ struct Rows {
   std::size_t stride = 0;
 };
 
-/// A part of a POSIX shared memory object that a client has registered. Tensors are read and written by position, and
-/// nothing is mapped: a client that cuts its object short gets an error, and the server no SIGBUS. Any thread.
+/// A part of a POSIX shared memory object that a client has registered. The server reads and writes tensors by position
+/// and maps nothing, so that a client that truncates its object gets an error, and the server gets no SIGBUS. Any
+/// thread.
 class SharedRegion {
  public:
-  /// @param key  of the object, as shm_open() takes it: a name in /dev/shm, with or without a slash in front
-  /// Throws RequestError where the object cannot be opened, or does not hold `bytes` bytes from `offset` on.
+  /// @param key  name of the object for shm_open(): a name in /dev/shm, with or without a leading slash
+  /// Throws RequestError if the object cannot be opened, or does not contain `bytes` bytes from `offset` on.
   SharedRegion(std::string name, std::string key, std::uint64_t offset, std::uint64_t bytes);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -32,11 +33,11 @@ class SharedRegion {
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// Reads rows that lie one behind the other from `at` on, which is within the region as a SharedRange is. Throws
-  /// RequestError where the object has been cut short.
+  /// Reads rows that are contiguous in the region from `at` on; they must lie within it. Throws RequestError if the
+  /// object has been cut short.
   void read(std::uint64_t at, const Rows<std::byte>& rows) const;
-  /// Writes them so. Throws RequestError where the object has been cut short, or memory is short. A part may have been
-  /// written then.
+  /// Writes rows in the same way. Throws RequestError if the object has been cut short, or memory runs out; part of the
+  /// rows may be written then.
   void write(std::uint64_t at, const Rows<const std::byte>& rows) const;
 
  private:
@@ -51,10 +52,11 @@ class SharedRegion {
   FileDescriptor object_;
 };
 
-/// A part of a region, which a tensor is read from or written to. It keeps the region after it has been unregistered.
+/// A part of a region that a tensor is read from or written to. It keeps the region alive after it has been
+/// unregistered.
 struct SharedRange {
   std::shared_ptr<const SharedRegion> region = {};  ///< Null for none.
-  std::uint64_t offset = 0;                         ///< In the region.
+  std::uint64_t offset = 0;                         ///< Offset in the region.
   std::uint64_t bytes = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kRegionsMax = 256;     // each keeps a file descriptor
 constexpr std::size_t kRegionNameMax = 256;  // characters
 
-/// Characters that every description of the regions can write.
+/// Allows only characters that all descriptions of regions can represent.
 bool is_region_name(std::string_view name) {
   const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
   return !name.empty() && name.size() <= kRegionNameMax && std::ranges::all_of(name, printable);
@@ -29,25 +29,27 @@ bool is_region_name(std::string_view name) {
 
 void SharedRegions::require_enabled() const {
   if (enabled_) return;
-  throw RequestError(kNotImplemented, "this server does not offer shared memory: it was not started with it");
+  throw RequestError(kNotImplemented,
+                     "this server does not offer shared memory; start headrace serve with --shared-memory");
 }
 
 void SharedRegions::add(std::string name, std::string key, std::uint64_t offset, std::uint64_t bytes) {
   require_enabled();
   if (!is_region_name(name)) {
-    refuse(fmt::format("the name of a region has 1 to {} printable characters of ASCII", kRegionNameMax));
+    refuse(fmt::format("the name of a region must have 1 to {} printable ASCII characters", kRegionNameMax));
   }
   const auto region = std::make_shared<const SharedRegion>(std::move(name), std::move(key), offset, bytes);
   const std::lock_guard locked(mutex_);
   if (regions_.contains(region->name())) {
-    throw RequestError(kConflict, fmt::format("a region \"{}\" is registered already", region->name()));
+    throw RequestError(kConflict, fmt::format("region \"{}\" is already registered", region->name()));
   }
   if (regions_.size() >= kRegionsMax) {
-    throw RequestError(kTooManyRequests, fmt::format("{} regions are registered, and no more may be", kRegionsMax));
+    throw RequestError(kTooManyRequests, fmt::format("{} regions are registered, which is the limit", kRegionsMax));
   }
   if (bytes > bytes_max_ - bytes_) {
-    throw RequestError(kTooManyRequests, fmt::format("all regions together may have {} bytes, and {} are registered",
-                                                     bytes_max_, bytes_));
+    throw RequestError(
+        kTooManyRequests,
+        fmt::format("all regions together may have {} bytes, and {} are already registered", bytes_max_, bytes_));
   }
   regions_.emplace(region->name(), region);
   bytes_ += bytes;
@@ -55,7 +57,7 @@ void SharedRegions::add(std::string name, std::string key, std::uint64_t offset,
 
 void SharedRegions::remove(std::string_view name) {
   require_enabled();
-  std::shared_ptr<const SharedRegion> last;  // is closed without the lock
+  std::shared_ptr<const SharedRegion> last;  // closed without the lock
   const std::lock_guard locked(mutex_);
   const auto found = regions_.find(name);
   if (found == regions_.end()) return;
@@ -86,7 +88,7 @@ std::vector<std::shared_ptr<const SharedRegion>> SharedRegions::list(std::string
 SharedRange SharedRegions::find(const NamedRange& named, std::string_view kind, std::string_view tensor) const {
   if (!named.any()) return {};
   if (!enabled_) {
-    refuse("the parameter \"shared_memory_region\" is of an extension that this server does not offer");
+    refuse("the parameter \"shared_memory_region\" belongs to an extension that this server does not offer");
   }
   if (!named.region || !named.bytes) {
     refuse(fmt::format("{} \"{}\" needs both \"shared_memory_region\" and \"shared_memory_byte_size\"", kind, tensor));
@@ -100,7 +102,7 @@ SharedRange SharedRegions::find(const NamedRange& named, std::string_view kind, 
   }
   const std::uint64_t whole = range.region->bytes();
   if (range.offset > whole || range.bytes > whole - range.offset) {
-    refuse(fmt::format("{} \"{}\" would be {} bytes from {} on of region \"{}\", which has {}", kind, tensor,
+    refuse(fmt::format("{} \"{}\" needs {} bytes from offset {} on in region \"{}\", which has {}", kind, tensor,
                        range.bytes, range.offset, *named.region, whole));
   }
   return range;

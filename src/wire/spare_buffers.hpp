@@ -7,12 +7,12 @@
 
 namespace headrace::wire {
 
-/// Buffers of requests that have ended, for the next ones: of those sizes that a general allocator searches for.
+/// Reuses the buffers of ended requests, for sizes for which a general allocator must search.
 class SpareBuffers {
  public:
   SpareBuffers() { spare_.reserve(kMost); }
 
-  /// Empty, with room where there is a spare one.
+  /// An empty string, which has capacity if a buffer was spare.
   [[nodiscard]] std::string take() noexcept {
     if (spare_.empty()) return {};
     std::string one = std::move(spare_.back());
@@ -22,7 +22,7 @@ class SpareBuffers {
   void give(std::string&& buffer) noexcept {
     if (buffer.capacity() < kLeastBytes || buffer.capacity() > kMostBytes || spare_.size() == kMost) return;
     buffer.clear();
-    spare_.push_back(std::move(buffer));  // there is room, reserved
+    spare_.push_back(std::move(buffer));  // room is reserved
   }
 
  private:

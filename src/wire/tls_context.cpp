@@ -18,8 +18,8 @@ namespace {
 /// TLS 1.2 with forward secrecy and authenticated encryption; HTTP/2 allows no other ciphers (RFC 9113, appendix A).
 constexpr const char* kCiphers12 = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-/// Before anything else is asked of OpenSSL: threads of a server may outlive main(), and what OpenSSL frees at the end
-/// of a process with it.
+/// Must be the first use of OpenSSL. Disables OpenSSL's clean-up at exit, because a server's threads may outlive main()
+/// and still use its data.
 void initialise_openssl() {
   static std::once_flag once;
   std::call_once(once, [] { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); });
@@ -41,7 +41,7 @@ void require_readable(const std::string& file) {
   throw UsageError(fmt::format("{}: {}: {}", file, wanted, reason()));
 }
 
-/// Without this OpenSSL asks at the terminal.
+/// Without this callback, OpenSSL would ask for a password at the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*writes*/, void* /*user*/) { return -1; }
 
 int select_protocol(SSL* /*session*/, const unsigned char** out, unsigned char* out_bytes, const unsigned char* offered,
@@ -82,10 +82,10 @@ void TlsContext::load(TlsRole role, const TlsFiles& files) {
   SSL_CTX_set_min_proto_version(context_, TLS1_2_VERSION);
   SSL_CTX_set_options(context_, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_cipher_list(context_, kCiphers12);
-  // Buffers of connections that are idle are freed. Others are sent from wherever they lie by then.
+  // Frees the buffers of idle connections, and allows write buffers to move between calls.
   SSL_CTX_set_mode(context_,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_read_ahead(context_, 1);                           // a record in one call of the system
+  SSL_CTX_set_read_ahead(context_, 1);                           // reads a record in one system call
   SSL_CTX_set_session_cache_mode(context_, SSL_SESS_CACHE_OFF);  // clients keep their sessions, in tickets
   SSL_CTX_set_session_id_context(context_, reinterpret_cast<const unsigned char*>(offer_.data()),
                                  static_cast<unsigned int>(offer_.size()));
@@ -93,19 +93,19 @@ void TlsContext::load(TlsRole role, const TlsFiles& files) {
   if (!files.certificate.empty()) {
     require_readable(files.certificate);
     if (SSL_CTX_use_certificate_chain_file(context_, files.certificate.c_str()) != 1) {
-      refuse_file(files.certificate, "no certificate in PEM");
+      refuse_file(files.certificate, "not a PEM certificate");
     }
     certificate_ends_ = seconds_since_1970(X509_get0_notAfter(SSL_CTX_get0_certificate(context_)));
     require_readable(files.key);
     if (SSL_CTX_use_PrivateKey_file(context_, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-      refuse_file(files.key, "no key in PEM for this certificate, without a password");
+      refuse_file(files.key, "not an unencrypted PEM key for this certificate");
     }
-    if (SSL_CTX_check_private_key(context_) != 1) refuse_file(files.key, "not the certificate's key");
+    if (SSL_CTX_check_private_key(context_) != 1) refuse_file(files.key, "not the key of the certificate");
   }
   if (!files.authorities.empty()) {
     require_readable(files.authorities);
     if (SSL_CTX_load_verify_file(context_, files.authorities.c_str()) != 1) {
-      refuse_file(files.authorities, "no certificates in PEM");
+      refuse_file(files.authorities, "no PEM certificates");
     }
   }
   if (role == TlsRole::client) {

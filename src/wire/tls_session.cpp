@@ -13,7 +13,7 @@ namespace headrace::wire {
 
 namespace {
 
-/// How OpenSSL reaches the socket. Its own way would raise SIGPIPE where the other side has left.
+/// Connects OpenSSL to the socket. OpenSSL's own BIO would raise SIGPIPE if the other side has left.
 int transfer_result(BIO* bio, ssize_t count, int retry) {
   BIO_clear_retry_flags(bio);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -58,7 +58,7 @@ const char* reason_of_failure(const SSL* session, unsigned long error) {
   if (verified != X509_V_OK) return X509_verify_cert_error_string(verified);
   const bool is_plain = ERR_GET_LIB(error) == ERR_LIB_SSL && (ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER ||
                                                               ERR_GET_REASON(error) == SSL_R_PACKET_LENGTH_TOO_LONG);
-  if (is_plain && SSL_is_server(session) == 0) return "the server does not speak TLS there";
+  if (is_plain && SSL_is_server(session) == 0) return "the server does not speak TLS on this port";
   const char* const reason = ERR_reason_error_string(error);
   return reason == nullptr ? "the connection ended" : reason;
 }
@@ -105,7 +105,7 @@ TlsStep TlsSession::step_of(int result) noexcept {
   return TlsStep::failed;
 }
 
-// OpenSSL's queue of errors belongs to the thread, and so to all of its connections: each call finds it empty.
+// OpenSSL's error queue belongs to the thread and so to all of its connections. Each call must find it empty.
 
 TlsStep TlsSession::greet() noexcept {
   ERR_clear_error();
@@ -134,7 +134,7 @@ TlsStep TlsSession::finish() noexcept {
   if (failed_ || SSL_in_init(session_) != 0) return TlsStep::failed;
   ERR_clear_error();
   const int result = SSL_shutdown(session_);
-  return result >= 0 ? TlsStep::done : step_of(result);  // the other side's end is not waited for
+  return result >= 0 ? TlsStep::done : step_of(result);  // does not wait for the other side's end
 }
 
 }  // namespace headrace::wire

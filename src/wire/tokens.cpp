@@ -19,7 +19,7 @@ constexpr std::string_view kScheme = "bearer";
 constexpr std::string_view kBlank = " \t\r";
 constexpr std::size_t kFileBytesMax = 4 << 20;
 
-/// The letters of a token, as RFC 6750 has them.
+/// The characters that RFC 6750 allows in a token.
 bool is_token_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("-._~+/=").find(c) != std::string_view::npos;
@@ -43,21 +43,22 @@ std::vector<std::string> read_tokens(const std::string& file) {
       throw UsageError(fmt::format("{}, line {}: {}", file, number, why));
     };
     bytes += line.size();
-    if (bytes > kFileBytesMax) refuse_line("the file is too long to be one of tokens");
+    if (bytes > kFileBytesMax) refuse_line("the file is too long for a file of tokens");
     const std::string_view content = trimmed(line);
     if (content.empty() || content.starts_with('#')) continue;
     const std::string_view token = content.substr(0, content.find_first_of(kBlank));
     if (!std::ranges::all_of(token, is_token_letter)) {
-      refuse_line("a token has letters of ASCII, digits and -._~+/= alone; its name comes behind a space");
+      refuse_line("a token may have only ASCII letters, digits and -._~+/=; its name follows after a space");
     }
     if (token.size() < Tokens::kBytesMin) {
       refuse_line(
-          fmt::format("a token has {} characters at least, such as `openssl rand -hex 32` makes", Tokens::kBytesMin));
+          fmt::format("a token must have at least {} characters; `openssl rand -hex 32` makes one", Tokens::kBytesMin));
     }
     if (token.size() > Tokens::kBytesMax)
-      refuse_line(fmt::format("a token has {} characters at most", Tokens::kBytesMax));
-    if (std::ranges::find(tokens, token) != tokens.end()) refuse_line("the token has come before");
-    if (tokens.size() == Tokens::kCountMax) refuse_line(fmt::format("there are {} tokens at most", Tokens::kCountMax));
+      refuse_line(fmt::format("a token may have at most {} characters", Tokens::kBytesMax));
+    if (std::ranges::find(tokens, token) != tokens.end()) refuse_line("an earlier line has the same token");
+    if (tokens.size() == Tokens::kCountMax)
+      refuse_line(fmt::format("at most {} tokens are allowed", Tokens::kCountMax));
     tokens.emplace_back(token);
   }
   if (stream.bad()) throw_errno(fmt::format("reading {}", file));
@@ -86,7 +87,7 @@ Admission Tokens::check(std::optional<std::string_view> authorization) const noe
   const bool is_bearer = std::ranges::equal(scheme, kScheme, [](char a, char b) { return (a | 0x20) == b; });
   if (!is_bearer) return Admission::missing;
   const std::string_view token = trimmed(value.substr(scheme.size()));
-  // The end of a token is a zero that no other token has there, so that one of another length differs, too.
+  // Each token ends with a zero, which cannot be part of a token, so that tokens of different lengths differ, too.
   std::array<char, kBytesMax + 1> padded{};
   std::ranges::copy(token.substr(0, width_), padded.begin());
   unsigned is_known = token.size() < width_ ? 1U : 0U;
@@ -97,7 +98,7 @@ Admission Tokens::check(std::optional<std::string_view> authorization) const noe
     for (std::size_t at = 0; at < width_; ++at) {
       difference |= static_cast<unsigned char>(own[at]) ^ static_cast<unsigned char>(padded[at]);
     }
-    found |= 1U & ((difference - 1U) >> 8U);  // 1 where they do not differ, without a branch
+    found |= 1U & ((difference - 1U) >> 8U);  // 1 if they are equal, without a branch
   }
   is_known &= found;
   return is_known == 1 ? Admission::granted : Admission::wrong;

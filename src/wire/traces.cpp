@@ -22,7 +22,7 @@ constexpr std::size_t kBytes = 55;
 constexpr std::uint8_t kNoVersion = 0xff;
 constexpr std::uint8_t kSampled = 1;
 
-/// Reads hexadecimal digits in lower case; whether there is nothing else.
+/// Reads lower-case hexadecimal digits. Returns false if there is any other character.
 bool read_hex(std::string_view text, std::span<std::uint8_t> bytes) noexcept {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (!std::ranges::all_of(text, is_digit)) return false;
@@ -51,7 +51,7 @@ std::optional<TraceParent> sampled_parent(std::string_view header) noexcept {
                       read_hex(header.substr(kSpanAt, 2 * parent.span.size()), parent.span) &&
                       read_hex(header.substr(kFlagsAt, 2), flags);
   if (!is_hex || version[0] == kNoVersion) return {};
-  // Later versions may have more behind another dash; version 00 has not.
+  // Later versions may have further fields after another dash; version 00 has none.
   const bool is_long = header.size() > kBytes;
   if (is_long && (version[0] == 0 || header[kBytes] != '-')) return {};
   if (is_zero(parent.trace) || is_zero(parent.span) || (flags[0] & kSampled) == 0) return {};
@@ -59,7 +59,7 @@ std::optional<TraceParent> sampled_parent(std::string_view header) noexcept {
 }
 
 void Traces::add(const Inference& inference, int status, Time ended) noexcept {
-  // Clocks on walls jump, so that each trace is put where the clock is when it ends.
+  // Wall clocks can jump, so each trace is converted with the clock's offset at its end.
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   const auto offset = std::chrono::duration_cast<Duration>(wall) - SteadyClock::now();
   const auto at = [&](Time time) { return time == Time{} ? 0 : (time + offset).count(); };
@@ -83,7 +83,7 @@ void Traces::add(const Inference& inference, int status, Time ended) noexcept {
       return;
     }
     dropped_.fetch_add(1, std::memory_order_relaxed);
-  } catch (const std::exception&) {  // no memory
+  } catch (const std::exception&) {  // out of memory
     dropped_.fetch_add(1, std::memory_order_relaxed);
   }
 }

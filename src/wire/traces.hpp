@@ -17,22 +17,22 @@ namespace headrace::wire {
 
 struct Inference;
 
-/// The trace that a header "traceparent" of W3C Trace Context asks a request to be part of. Nothing for a header that
-/// is none, which says that the caller samples no trace, or whose identifiers are zero.
+/// Parses a header "traceparent" of W3C Trace Context. Empty if the header is invalid, if the caller does not sample
+/// the trace, or if an identifier is zero.
 [[nodiscard]] std::optional<TraceParent> sampled_parent(std::string_view header) noexcept;
 
-/// Requests that are part of a trace, on their way from the threads that answer to the program. Any thread.
+/// Passes traced requests from the answering threads to the program. Any thread.
 class Traces {
  public:
-  /// @param most  requests that wait for the program; 0: none are taken
+  /// @param most  most requests that wait for the program; 0: tracing is off
   explicit Traces(std::size_t most) : most_(most) {}
 
   [[nodiscard]] bool enabled() const noexcept { return most_ > 0; }
-  /// Adds a request that has ended. Where as many wait as may, it is dropped, and counted. Never waits for the program.
+  /// Adds an ended request. Drops and counts it if too many wait. Never waits for the program.
   void add(const Inference& inference, int status, Time ended) noexcept;
-  /// Requests in the order in which they ended, `most` at most, once there is one or `limit` has passed.
+  /// Waits for a request or `limit`. Returns at most `most` requests, in the order in which they ended.
   [[nodiscard]] std::vector<RequestTrace> take(std::size_t most, Duration limit);
-  /// take() waits for nothing any more.
+  /// Makes take() return without waiting from now on.
   void close() noexcept;
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 

@@ -10,7 +10,7 @@ namespace {
 
 Transfer transfer_of_errno() { return errno == EAGAIN || errno == EWOULDBLOCK ? Transfer::wait : Transfer::failed; }
 
-/// @param usual  what a transfer in this direction waits for
+/// @param usual  the usual condition that a transfer in this direction waits for
 Transfer transfer_of(TlsStep step, TlsStep usual) {
   switch (step) {
     case TlsStep::done: return Transfer::some;

@@ -12,42 +12,42 @@
 
 namespace headrace::wire {
 
-/// How a transfer went.
+/// The result of a transfer.
 enum class Transfer : std::uint8_t {
-  some,        ///< Some bytes, or all.
-  wait,        ///< None before the socket has bytes, or room.
-  wait_other,  ///< The same, but the socket needs room to receive, or bytes to send.
+  some,        ///< Transferred some or all bytes.
+  wait,        ///< No bytes until the socket is readable or, for sending, writable.
+  wait_other,  ///< The same with the other condition: TLS must write before it can receive, or read before it can send.
   ended,       ///< The other side sends no more.
   failed,
 };
 
-/// The socket of a connection, plain or with TLS: what is above sees no difference. Used by one thread.
+/// The socket of a connection, plain or with TLS, behind one interface. Used by one thread.
 class Transport {
  public:
-  /// @param socket  does not block
+  /// @param socket  non-blocking
   explicit Transport(FileDescriptor socket) noexcept : socket_(std::move(socket)) {}
   Transport(FileDescriptor socket, std::unique_ptr<TlsSession> tls) noexcept
       : socket_(std::move(socket)), tls_(std::move(tls)), greets_(tls_ != nullptr) {}
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
-  /// Whether a handshake comes before all else.
+  /// Whether a handshake must be done first.
   [[nodiscard]] bool greets() const noexcept { return greets_; }
-  /// Goes on with the handshake.
+  /// Continues the handshake.
   [[nodiscard]] TlsStep greet() noexcept;
-  /// The TLS of the connection; null where it is plain.
+  /// The TLS session; null for a plain connection.
   [[nodiscard]] const TlsSession* tls() const noexcept { return tls_.get(); }
-  /// Goes on without TLS, after a handshake that failed.
+  /// Continues without TLS after a failed handshake.
   void become_plain() noexcept;
 
-  /// @param count  gets the bytes that have come, where there are some
+  /// @param count  receives the number of bytes, if there are some
   [[nodiscard]] Transfer receive(std::span<char> into, std::size_t& count) noexcept;
-  /// After `wait` or `wait_other`, `bytes` begin with the same as before.
+  /// After `wait` or `wait_other`, `bytes` must start with the same bytes as before.
   [[nodiscard]] Transfer send(std::string_view bytes, std::size_t& count) noexcept;
-  /// Tells the other side that no more is sent. Where that has to `wait`, it is called again.
+  /// Tells the other side that this side sends no more. Call it again if it returns `wait` or `wait_other`.
   [[nodiscard]] Transfer finish() noexcept;
-  /// Receives and forgets what still comes after finish().
+  /// Receives and discards bytes after finish().
   [[nodiscard]] Transfer discard(std::span<char> into) noexcept;
-  /// Closes the socket, and tells the other side where that needs no wait.
+  /// Closes the socket, and tells the other side if that is possible without waiting.
   void close() noexcept;
 
  private:

@@ -266,7 +266,7 @@ TEST_F(WireRings, AReplacedModelAnswersWhatItHasBegunAndTellsItsClients) {
     client.poll([](const Completion& done) { EXPECT_EQ(done.status.error().code, Errc::stopped); });
     return client.ended();
   });
-  EXPECT_THAT(client.why_ended(), ::testing::HasSubstr("loaded anew"));
+  EXPECT_THAT(client.why_ended(), ::testing::HasSubstr("has been reloaded"));
   EXPECT_EQ(client.submit(bytes_of(std::uint64_t{9})).error().code, Errc::stopped);
   while (server.uses(*engine)) std::this_thread::yield();
   EXPECT_EQ(engine.use_count(), 1);

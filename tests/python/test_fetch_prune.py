@@ -165,11 +165,11 @@ def test_explain_says_how_many(table: pa.Table, tmp_path):
         query = rides.filter(col("row") < 250).select("row")
         text = query.explain()
         assert "1 of 19 columns, 3 of 10 fragments" in text
-        assert "leaves out 7 fragments" in text
+        assert "skips 7 fragments" in text
         none = rides.filter(col("row") < 0).group_by("kind").agg(count())
         assert "0 of 10 fragments" in none.explain()
         assert none.to_arrow().num_rows == 0
-        assert "leaves out" not in rides.select("row").explain()
+        assert "skips" not in rides.select("row").explain()
         _, report = query.run()
         assert (report.pruned, report.disk.chunks + report.disk.hits + report.device.hits) == (7, 3)
 

@@ -376,7 +376,7 @@ def test_a_signal_ends_the_wait_for_a_silent_server():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--url", "shm:///light", "--rate", "1K"), "a server's name is"),
+        (("--url", "shm:///light", "--rate", "1K"), "a server's name must have"),
         (("--url", "ftp://127.0.0.1:1/light", "--rate", "1K"), "grpcs:// and https:// for TLS"),
         (("--url", "127.0.0.1:8001/light", "--rate", "1K"), "grpc://HOST:PORT/MODEL"),
         (("--url", "grpc://127.0.0.1:8001", "--rate", "1K"), "names no model"),

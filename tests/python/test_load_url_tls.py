@@ -167,9 +167,9 @@ def test_a_server_that_asks_for_a_token_gets_the_right_one_or_none(
     scheme: str,
 ):
     options = ("--tls-authority", authority.file, *shown(client))
-    one_line(refused(run, closed, scheme, *options), 2, "this server asks for a token")
+    one_line(refused(run, closed, scheme, *options), 2, "this server requires a token")
     wrong = refused(run, closed, scheme, *options, "--token-file", folder / "other")
-    one_line(wrong, 2, "the token is none that this server takes")
+    one_line(wrong, 2, "this server does not accept the token")
 
 
 @pytest.mark.parametrize("scheme", ["grpc", "http"])
@@ -193,10 +193,14 @@ def test_mistakes_are_one_line(run: Run, own: certificates.Certificate, client: 
     url = ("load", "--rate", 100, "--url", "grpcs://127.0.0.1:1/halve")
     for options, status, says in [
         (("--tls-authority", folder / "none.pem"), 1, "none.pem"),
-        (("--tls-authority", folder / "text"), 2, "no certificates in PEM"),
+        (("--tls-authority", folder / "text"), 2, "no PEM certificates"),
         (("--tls-certificate", own.file), 2, "go together"),
-        (("--tls-certificate", folder / "text", "--tls-key", own.key), 2, "no certificate in PEM"),
-        (("--tls-certificate", own.file, "--tls-key", client.key), 2, "no key in PEM for this certificate"),
+        (("--tls-certificate", folder / "text", "--tls-key", own.key), 2, "not a PEM certificate"),
+        (
+            ("--tls-certificate", own.file, "--tls-key", client.key),
+            2,
+            "not an unencrypted PEM key for this certificate",
+        ),
         (("--token-file", folder / "none"), 1, "none"),
         (("--token-file", folder / "text"), 2, "line 1"),
         (("--plain-tokens",), 2, "--token-file"),

@@ -326,7 +326,7 @@ def test_bodies_that_are_no_request_for_inference_are_refused(body: bytes, says:
 @pytest.mark.parametrize(
     ("said", "sent", "says"),
     [
-        ("8", 16, "left"),
+        ("8", 16, "follow"),
         ("24", 16, "takes 16"),
         ("16", 8, "ends"),
         ("-16", 16, "whole"),

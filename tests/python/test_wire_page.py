@@ -291,10 +291,10 @@ def test_the_form_asks_any_model(tab: Tab):
 def test_the_form_says_what_is_wrong(tab: Tab):
     with shown(tab, third(), halve()) as server:
         for values, message in (
-            (("1 2", "3"), "x: 2 values are no whole number of queries of 3"),
-            (("1 2 3", "3.5"), "n: '3.5' is no INT64"),
-            (("1 2 much", "3"), "x: 'much' is no FP32"),
-            (("1 2 3 4 5 6", "1"), "n: values for 1 queries, where another input has 2"),
+            (("1 2", "3"), "x: 2 values are not a whole number of queries of 3"),
+            (("1 2 3", "3.5"), "n: '3.5' is not a valid INT64"),
+            (("1 2 much", "3"), "x: 'much' is not a valid FP32"),
+            (("1 2 3 4 5 6", "1"), "n: values for 1 queries, but another input has 2"),
         ):
             fill(tab, "halve", *values)
             assert answer(tab) == message

@@ -106,7 +106,7 @@ def test_files_that_will_not_do_leave_the_former_ones(authority: certificates.Au
         with pytest.raises(headrace.UsageError, match="key values mismatch"):
             server.reload_credentials()
         own.file.write_text("nothing")
-        with pytest.raises(headrace.UsageError, match="no certificate in PEM"):
+        with pytest.raises(headrace.UsageError, match="not a PEM certificate"):
             server.reload_credentials()
         own.file.unlink()
         with pytest.raises(headrace.Error, match="No such file"):

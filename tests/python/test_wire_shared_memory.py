@@ -325,7 +325,7 @@ def test_cuda_memory_says_that_it_is_not_offered(client: Any):
     ["", "/", ".", "..", "/..", "../etc/passwd", "a/b", "//dev/shm/a", "/dev/shm/a", "a\0b", "x" * 255, "x" * 70_000],
 )
 def test_keys_lead_nowhere_but_to_shared_memory(client: Any, key: str):
-    with refused("INVALID_ARGUMENT", "a key of shared memory is"):
+    with refused("INVALID_ARGUMENT", "a shared memory key must have"):
         client.register_system_shared_memory("a", key, 1)
     assert status(client) == {}
 
@@ -394,7 +394,7 @@ def test_sizes_beyond_the_object_are_refused(client: Any, size: int, offset: int
 def test_names_are_taken_once_and_can_be_printed(client: Any, of: ModuleType):
     with region(64) as handle, region(8) as other:
         client.register_system_shared_memory("a", key_of(handle), 64)
-        with refused("ALREADY_EXISTS", "registered already"):
+        with refused("ALREADY_EXISTS", "already registered"):
             client.register_system_shared_memory("a", key_of(other), 8)
         assert status(client)["a"] == (key_of(handle), 0, 64)
         for name in ("é", "a\nb", "x" * 257):
@@ -419,9 +419,9 @@ def test_ranges_outside_of_a_region_are_refused(client: Any, of: ModuleType):
                 client.infer("third", [shared_input(of, "query", "FP64", [2], "a", size, offset)])
             with refused("INVALID_ARGUMENT", "which has 64"):
                 client.infer("third", right, outputs=[shared_output(of, "answer", "a", size, offset)])
-        with refused("INVALID_ARGUMENT", "has 24 bytes, where its shape takes 16"):
+        with refused("INVALID_ARGUMENT", "has 24 bytes, but its shape takes 16"):
             client.infer("third", [shared_input(of, "query", "FP64", [2], "a", 24)])
-        with refused("INVALID_ARGUMENT", "has 8 bytes of shared memory, and needs 16"):
+        with refused("INVALID_ARGUMENT", "has 8 bytes of shared memory, but needs 16"):
             client.infer("third", right, outputs=[shared_output(of, "answer", "a", 8)])
         with refused("NOT_FOUND", "no region"):
             client.infer("third", [shared_input(of, "query", "FP64", [2], "b", 16)])
@@ -552,11 +552,11 @@ def test_regions_and_their_bytes_are_limited(of: ModuleType):
         with refused("RESOURCE_EXHAUSTED", "1000 bytes"):
             client.register_system_shared_memory("a", key, 1001)
         client.register_system_shared_memory("a", key, 600)
-        with refused("RESOURCE_EXHAUSTED", "600 are registered"):
+        with refused("RESOURCE_EXHAUSTED", "600 are already registered"):
             client.register_system_shared_memory("b", key, 401)
         client.register_system_shared_memory("b", key, 400)
         client.unregister_system_shared_memory("a")
-        with refused("RESOURCE_EXHAUSTED", "400 are registered"):
+        with refused("RESOURCE_EXHAUSTED", "400 are already registered"):
             client.register_system_shared_memory("a", key, 601)
         client.unregister_system_shared_memory()
         before = descriptors_of(key[1:])  # the test's own
@@ -577,7 +577,7 @@ def test_regions_and_their_bytes_are_limited(of: ModuleType):
         ({"shared_memory_region": "a"}, "needs both"),
         ({"shared_memory_byte_size": 16}, "needs both"),
         ({"shared_memory_offset": 0}, "needs both"),
-        ({"shared_memory_region": 1, "shared_memory_byte_size": 16}, "no text"),
+        ({"shared_memory_region": 1, "shared_memory_byte_size": 16}, "not a string"),
         ({"shared_memory_region": "a", "shared_memory_byte_size": "16"}, "not a whole number"),
         ({"shared_memory_region": "a", "shared_memory_byte_size": -16}, "not a whole number"),
         (
@@ -618,7 +618,7 @@ def test_a_tensor_is_in_one_place_alone(server: wire.Server):
             assert (reply.status, b"is in shared memory" in reply.body) == (400, True)
         body = json.dumps({"inputs": [tensor | {"data": [1]}], "parameters": where}).encode()
         (reply,) = ask(server, request("/v2/models/third/infer", body))
-        assert (reply.status, b"one of inputs and outputs" in reply.body) == (400, True)
+        assert (reply.status, b"allowed only for inputs and outputs" in reply.body) == (400, True)
 
         message = service_pb2.ModelInferRequest(model_name="third")
         given = message.inputs.add(name="query", datatype="FP64", shape=[1])
@@ -629,11 +629,11 @@ def test_a_tensor_is_in_one_place_alone(server: wire.Server):
             client._client_stub.ModelInfer(message)
         given.ClearField("contents")
         message.raw_input_contents.append(bytes(8))
-        with pytest.raises(Exception, match="0 inputs that take one"):
+        with pytest.raises(Exception, match="0 inputs that need one"):
             client._client_stub.ModelInfer(message)
         message.ClearField("raw_input_contents")
         message.parameters["shared_memory_region"].string_param = "a"
-        with pytest.raises(Exception, match="one of inputs and outputs"):
+        with pytest.raises(Exception, match="allowed only for inputs and outputs"):
             client._client_stub.ModelInfer(message)
         client.unregister_system_shared_memory()
 
@@ -659,7 +659,7 @@ def test_a_tensor_is_in_one_place_alone(server: wire.Server):
 def test_a_registration_over_http_has_to_be_whole(server: wire.Server, body: bytes):
     content = request("/v2/systemsharedmemory/region/a/register", body, method="POST")
     (reply,) = ask(server, content if body else request("/v2/systemsharedmemory/region/a/register", method="POST"))
-    assert (reply.status, b"is registered by an object" in reply.body) == (400, True)
+    assert (reply.status, b"a register request must be a JSON object" in reply.body) == (400, True)
 
 
 @pytest.mark.parametrize(

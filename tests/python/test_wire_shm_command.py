@@ -134,7 +134,7 @@ def _is_loaded(process: Any) -> bool:
     ("arguments", "says"),
     [
         (("--url", "shm://nothing/light", "--rate", "1K"), "headrace serve ... --shm nothing"),
-        (("--url", "shm:///light", "--rate", "1K"), "a server's name is"),
+        (("--url", "shm:///light", "--rate", "1K"), "a server's name must have"),
         (("--url", "shm://x/light", "--rate", "1K", "--queries-per-request", "2"), "each request is a query"),
         (("--url", "shm://x/light", "--rate", "1K", "--connections", "3"), "each generator has one connection"),
     ],

@@ -553,16 +553,16 @@ def test_frames_of_http2_come_over_tls(authority: certificates.Authority, own: c
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"tls_certificate": "OWN"}, "needs its key"),
-        ({"tls_key": "KEY"}, "needs its key"),
+        ({"tls_certificate": "OWN"}, "needs both a certificate and its key"),
+        ({"tls_key": "KEY"}, "needs both a certificate and its key"),
         ({"tls_clients": "CA"}, "need TLS"),
         ({"tls_certificate": "absent.pem", "tls_key": "KEY"}, "reading absent.pem: No such file"),
         ({"tls_certificate": "OWN", "tls_key": "absent.pem"}, "reading absent.pem: No such file"),
-        ({"tls_certificate": "KEY", "tls_key": "KEY"}, "no certificate in PEM"),
-        ({"tls_certificate": "OWN", "tls_key": "OWN"}, "no key in PEM"),
+        ({"tls_certificate": "KEY", "tls_key": "KEY"}, "not a PEM certificate"),
+        ({"tls_certificate": "OWN", "tls_key": "OWN"}, "not an unencrypted PEM key"),
         ({"tls_certificate": "OWN", "tls_key": "OTHER"}, "key values mismatch"),
-        ({"tls_certificate": "OWN", "tls_key": "LOCKED"}, "without a password"),
-        ({"tls_certificate": "OWN", "tls_key": "KEY", "tls_clients": "KEY"}, "no certificates in PEM"),
+        ({"tls_certificate": "OWN", "tls_key": "LOCKED"}, "not an unencrypted PEM key for this certificate"),
+        ({"tls_certificate": "OWN", "tls_key": "KEY", "tls_clients": "KEY"}, "no PEM certificates"),
     ],
 )
 def test_files_that_will_not_do_are_named(

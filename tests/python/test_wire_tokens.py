@@ -185,9 +185,9 @@ def test_clients_of_triton_carry_one(tokens: Path):
         ):
             query = module.InferInput("query", [2], "FP64").set_data_from_numpy(np.array([3.0, 6.0]))
             assert client.infer("third", [query], headers=dict(given)).as_numpy("answer").tolist() == [1, 2]
-            with pytest.raises(Exception, match="asks for a token"):
+            with pytest.raises(Exception, match="requires a token"):
                 client.infer("third", [query])
-            with pytest.raises(Exception, match="none that this server takes"):
+            with pytest.raises(Exception, match="this server does not accept the token"):
                 client.infer("third", [query], headers={"authorization": f"Bearer {TOKEN}x"})
             client.close()
 
@@ -242,12 +242,12 @@ def test_calls_of_health_take_no_bytes_without_a_token(tokens: Path):
     [
         ("", "has no token"),
         ("# nothing\n\n", "has no token"),
-        ("short\n", "line 1: a token has 16 characters at least"),
-        (f"{OTHER}\n{TOKEN}, alice\n", "line 2: a token has letters"),
-        (f"{OTHER}\n{'a' * 1025}\n", "line 2: a token has 1024 characters at most"),
-        (f"{OTHER}\n# again\n{OTHER} bob\n", "line 3: the token has come before"),
-        ("".join(f"{i:016}\n" for i in range(1001)), "1000 tokens at most"),
-        ("0123456789abcdé0\n", "line 1: a token has letters"),
+        ("short\n", "line 1: a token must have at least 16 characters"),
+        (f"{OTHER}\n{TOKEN}, alice\n", "line 2: a token may have only ASCII letters"),
+        (f"{OTHER}\n{'a' * 1025}\n", "line 2: a token may have at most 1024 characters"),
+        (f"{OTHER}\n# again\n{OTHER} bob\n", "line 3: an earlier line has the same token"),
+        ("".join(f"{i:016}\n" for i in range(1001)), "at most 1000 tokens"),
+        ("0123456789abcdé0\n", "line 1: a token may have only ASCII letters"),
         ("#" * (5 << 20), "too long"),
     ],
 )
@@ -298,7 +298,7 @@ def test_tokens_are_read_again_and_a_bad_file_leaves_the_former(tokens: Path):
         server.stop()
         with pytest.raises(headrace.UsageError, match="stopped"):
             server.reload_credentials()
-    with serving(third()) as (server, _), pytest.raises(headrace.UsageError, match="no files"):
+    with serving(third()) as (server, _), pytest.raises(headrace.UsageError, match="no credential files"):
         server.reload_credentials()
 
 
@@ -386,7 +386,7 @@ def test_the_page_asks_for_a_token_and_keeps_it_nowhere(tokens: Path, tmp_path: 
             tab.run("document.querySelector('#token-form button').click()")
 
         give(f"{OTHER}x")
-        tab.wait("#token-wrong", "The server does not take this token.".__eq__)
+        tab.wait("#token-wrong", "The server does not accept this token.".__eq__)
         assert tab.text("#state") == "Token needed"
         give("é")
         tab.wait("#token-wrong", bool)

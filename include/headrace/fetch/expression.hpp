@@ -1,7 +1,7 @@
 #pragma once
 
-// An Expression says what is computed of each row of a table. SQL's rules hold for what is missing: a missing operand
-// gives a missing result, AND and OR are three-valued, is_null never misses.
+// An Expression defines a computation on each row of a table. Missing values follow SQL's rules: a missing operand
+// gives a missing result, AND and OR are three-valued, and the result of is_null is never missing.
 //
 //     headrace::fetch::Expression fare = headrace::fetch::Expression::column(2);
 //     headrace::fetch::Expression hundred =
@@ -53,15 +53,16 @@ enum class Operation : std::uint8_t {
 
 /// An expression over the columns of a table: a tree that is cheap to copy and never changes.
 ///
-/// Integers compute in 64 bits with a sign, decimals in 64 bits scaled, and a result that does not fit is an error of
-/// the scan, not a wrong number. Float32 computes as float64. Floats order totally: NaN equals NaN and is above all.
+/// Integers compute in signed 64 bits, decimals in scaled 64 bits. A result that does not fit is an error of the scan,
+/// never a wrong number. Float32 computes as float64. Floats have a total order: NaN equals NaN and is above all
+/// others.
 class Expression {
  public:
   /// The value of the column with that number.
   [[nodiscard]] static Expression column(std::uint32_t number);
   /// A value of `type`, as a register holds it: an integer, a decimal's units, a dictionary index, or a float's bits.
   [[nodiscard]] static Expression literal(const DataType& type, std::int64_t bits);
-  /// A string, to be compared with a column of strings. Comparisons go by bytes, whatever indices the column's
+  /// A string, to be compared with a column of strings. Comparisons are by bytes, whatever indices the column's
   /// dictionary assigns.
   [[nodiscard]] static Expression text(std::string value);
   /// A missing value of `type`.

@@ -60,7 +60,7 @@ struct FetchRequest {
   FetchOptions options = {};
 };
 
-/// What came through one level.
+/// Traffic through one level.
 struct LevelProgress {
   std::uint64_t bytes = 0;   ///< Disk: bytes of the files. CPU, device: bytes of values and validity.
   std::uint64_t chunks = 0;  ///< Chunks made at this level.
@@ -71,7 +71,7 @@ struct LevelProgress {
 /// How far a fetch is.
 struct FetchProgress {
   std::array<LevelProgress, kLevelCount> levels;  ///< By Level.
-  std::uint64_t chunks_done = 0;                  ///< At the level asked for, or on the way there from the one above.
+  std::uint64_t chunks_done = 0;                  ///< Chunks at the requested level, or in flight to it.
   std::uint64_t chunks = 0;                       ///< Chunks that the request asks for.
   Duration elapsed{};                             ///< From construction until now, or until the fetch ended.
 };
@@ -100,11 +100,12 @@ class Fetch {
   [[nodiscard]] bool wait_for(Duration most) const;
   /// How far the fetch is. Any thread.
   [[nodiscard]] FetchProgress progress() const;
-  /// What the fetch did when. Waits until it has ended or failed. Empty unless FetchOptions::timeline_spans is above 0.
+  /// The steps of the fetch and their times. Waits until it has ended or failed. Empty unless
+  /// FetchOptions::timeline_spans is above 0.
   [[nodiscard]] FetchTimeline timeline() const;
 
-  [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that defaults became.
-  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;  ///< What it reads.
+  [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With defaults filled in for fragments and threads.
+  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;  ///< The source that it reads.
   /// The dictionary of a column of strings, by position in the request; null for other columns.
   [[nodiscard]] const std::shared_ptr<Dictionary>& dictionary(std::size_t column) const;
   /// A chunk, by position in the request's columns and fragments. Only after wait() or barrier().

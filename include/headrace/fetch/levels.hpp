@@ -1,6 +1,6 @@
 #pragma once
 
-// Levels are the three caches through which chunks of tables get to a device: the page cache, host memory, and the
+// Levels are the three caches through which chunks of tables reach a device: the page cache, host memory, and the
 // memory of the device, each with a budget.
 //
 //     headrace::fetch::Levels levels(headrace::Device::parse("best"), {.cpu_bytes = std::size_t{4} << 30});
@@ -18,7 +18,7 @@
 
 namespace headrace::fetch {
 
-/// The levels through which a chunk gets to a device.
+/// The levels through which a chunk reaches a device.
 enum class Level : std::uint8_t {
   disk,   ///< The file's bytes in the page cache.
   cpu,    ///< Values in host memory.
@@ -35,7 +35,7 @@ inline constexpr std::size_t kLevelCount = 3;
 /// The memory of the CPU level.
 enum class HostKind : std::uint8_t {
   pinned,   ///< Page-locked slabs: a chunk is copied there once, and goes to the device at link speed each time.
-  pageable  ///< The source's own memory, without a copy (a mapped file, what a decoder made); copied in pieces on the
+  pageable  ///< The source's own memory, without a copy (a mapped file, a decoder's output); copied in pieces on the
             ///< way.
 };
 
@@ -67,7 +67,7 @@ struct LevelStatistics {
   std::uint64_t evictions = 0;   ///< Chunks removed to make room.
 };
 
-/// The three caches through which chunks of any number of tables get to one device. Copies share the caches, which live
+/// The three caches through which chunks of any number of tables reach one device. Copies share the caches, which live
 /// as long as any copy or Fetch does. Safe to use from any thread.
 class Levels {
  public:
@@ -76,7 +76,7 @@ class Levels {
 
   /// The device of the last level.
   [[nodiscard]] Device device() const noexcept;
-  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With the budgets that 0 became.
+  [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With defaults filled in for budgets of 0.
   /// The state of a level now.
   [[nodiscard]] LevelStatistics statistics(Level level) const;
   /// Removes all chunks of a level that are not in use. Pages of the disk level leave the page cache if the system

@@ -27,7 +27,7 @@
 
 namespace headrace::fetch {
 
-/// What is known of a column of a table before it is read.
+/// Facts about a column of a table that are known before it is read.
 struct ColumnFacts {
   std::string name;                 ///< The name, for errors and explain().
   DataType type;                    ///< The type of its values.
@@ -37,20 +37,20 @@ struct ColumnFacts {
   const Dictionary* dictionary = nullptr;
 };
 
-/// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment are of one
-/// length. Fragments have at most 2^31 rows together.
+/// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment have the
+/// same length. Fragments have at most 2^31 rows together.
 struct TableView {
-  std::vector<ColumnFacts> columns;                  ///< What is known of each column.
+  std::vector<ColumnFacts> columns;                  ///< Facts about each column.
   std::vector<std::vector<ColumnView>> fragments;    ///< The values, by fragment and column.
   [[nodiscard]] std::int64_t rows() const noexcept;  ///< Rows of all fragments together.
 };
 
-/// What is computed of the values of a group.
+/// Functions of the values of a group.
 enum class Aggregate : std::uint8_t {
   count_rows,  ///< Takes no value.
   count,       ///< Values that are not missing.
-  /// Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing if no value is
-  /// there.
+  /// Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing if all values are
+  /// missing.
   sum,
   average,  ///< The mean, as float64.
   min,      ///< The least value.
@@ -76,9 +76,9 @@ struct Query {
   std::optional<Expression> filter{};       ///< A boolean; empty keeps all rows.
   std::vector<Expression> keys{};           ///< At most kKeysMax.
   std::vector<AggregateCall> aggregates{};  ///< The aggregates of each group.
-  std::vector<Expression> values{};         ///< What is computed of each row.
+  std::vector<Expression> values{};         ///< The values computed from each row.
   std::vector<Order> order{};  ///< The order of rows of `values`, most significant key first. Groups are not ordered.
-  std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`, the first ones.
+  std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`; the first ones are kept.
 };
 
 /// Most keys of a query.
@@ -86,22 +86,22 @@ inline constexpr std::size_t kKeysMax = 4;
 
 /// A column of a result, in host memory, in Arrow's layout.
 struct ResultColumn {
-  DataType type;                       ///< The type of its values.
-  std::int64_t length = 0;             ///< Values, missing ones included.
-  std::vector<std::byte> values;       ///< Arrow's buffer of values.
-  std::vector<std::uint8_t> validity;  ///< Arrow's bitmap of values that are there; empty if none is missing.
-  std::int64_t null_count = 0;         ///< Missing values.
+  DataType type;                                      ///< The type of its values.
+  std::int64_t length = 0;                            ///< Values, missing ones included.
+  std::vector<std::byte> values;                      ///< Arrow's buffer of values.
+  std::vector<std::uint8_t> validity;                 ///< Arrow's bitmap of present values; empty if none is missing.
+  std::int64_t null_count = 0;                        ///< Missing values.
   std::shared_ptr<const Dictionary> dictionary = {};  ///< The dictionary of a column of strings.
 };
 
-/// What a scan did, for explain() and for figures.
+/// How a scan ran, for explain() and benchmarks.
 struct ScanReport {
-  std::string groups;  ///< "none", "direct, in 12 kB a block", "direct, 1,000 groups", "hashed, 65,536 slots", …
+  std::string groups;            ///< "none", "12 addressed directly in a block's memory, 4 copies", …
   std::uint64_t read_bytes = 0;  ///< Bytes of the columns that the query names, counted once.
   double seconds = 0;            ///< From the launch until the kernel has ended.
-  double order_seconds = 0;      ///< The time that ordering its rows on the device took.
-  Time began{};                  ///< When the first kernel was started, by SteadyClock,
-  Time ended{};                  ///< and when the last had ended.
+  double order_seconds = 0;      ///< Time for ordering the rows on the device.
+  Time began{};                  ///< When the first kernel started, by SteadyClock.
+  Time ended{};                  ///< When the last kernel had ended.
 };
 
 /// The answer to a query.

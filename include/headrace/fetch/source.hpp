@@ -1,6 +1,6 @@
 #pragma once
 
-// A Source is a table that can be read chunk by chunk, one column of one fragment at a time, from whatever stores it.
+// A Source is a table that can be read chunk by chunk, one column of one fragment at a time, from any kind of storage.
 //
 //     struct Readings : headrace::fetch::Source {
 //       Readings() : Source({{.name = "volts", .type = {.id = headrace::fetch::Type::float32}}}, {{.rows = 1000}}) {}
@@ -51,20 +51,20 @@ struct Chunk {
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-/// What is known of the values of a chunk before it is read. Bounds may be wider than the values.
+/// Facts about the values of a chunk that are known before it is read. Bounds may be wider than the values.
 struct ChunkBounds {
-  /// The bounds, as Expression::literal() takes values. `greatest` of floats is NaN, which is above all, because files
-  /// do not say whether there is a NaN.
+  /// The bounds, as Expression::literal() takes values. For floats `greatest` is NaN, which is above all others,
+  /// because files do not state whether there is a NaN.
   std::optional<ValueRange> range = {};
-  std::optional<std::pair<std::string, std::string>> strings = {};  ///< The bounds of a column of strings, by bytes.
-  std::int64_t nulls = -1;                                          ///< How many values are missing; -1: not known.
+  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Bounds of strings, compared by bytes.
+  std::int64_t nulls = -1;                                          ///< Number of missing values; -1: not known.
 };
 
 /// Bytes of a file.
 struct FileRange {
   std::shared_ptr<const MappedFile> file;  ///< The file.
-  std::size_t offset = 0;                  ///< Where they begin.
-  std::size_t bytes = 0;                   ///< How many.
+  std::size_t offset = 0;                  ///< Position of the first byte.
+  std::size_t bytes = 0;                   ///< Number of bytes.
 };
 
 /// A table that can be read chunk by chunk. All functions are called from any thread, several at once.
@@ -112,8 +112,8 @@ class Source {
   /// Reads the chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is
   /// wrong; the caller adds where.
   [[nodiscard]] virtual OwnedArray read(Chunk chunk) = 0;
-  /// Reads the chunks of some columns of a fragment, in that order: by read(), unless the source has a faster way. An
-  /// exception does not say which column is wrong; read() does.
+  /// Reads the chunks of some columns of a fragment, in that order. Calls read() for each, unless the source has a
+  /// faster way. An exception from read_columns() does not say which column is wrong; one from read() does.
   [[nodiscard]] virtual std::vector<OwnedArray> read_columns(std::uint32_t fragment,
                                                              std::span<const std::uint32_t> columns);
   /// The bytes of files that read() needs; empty if it needs none.
@@ -137,12 +137,12 @@ class Source {
   std::vector<Column> columns_;
   std::vector<Fragment> fragments_;
   mutable std::mutex dictionaries_mutex_;
-  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column, null but for strings; empty: it is closed.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column; null except for strings. Empty once closed.
   std::int64_t rows_ = 0;
   std::uint64_t id_;
 };
 
-/// Record batches that lie in memory: given by any Arrow producer, or of a mapped Arrow IPC file. Nothing is copied.
+/// Record batches in memory, from any Arrow producer or a mapped Arrow IPC file. Nothing is copied.
 class ArrowSource final : public Source {
  public:
   /// A record batch, and where it comes from.
@@ -152,8 +152,8 @@ class ArrowSource final : public Source {
     std::int64_t number = 0;                        ///< In the file.
     std::shared_ptr<const MappedFile> mapped = {};  ///< Where its buffers lie, if in a file.
   };
-  /// Takes the batches over. Throws UsageError (columns of a type that is not known, named), DataError (batches that do
-  /// not have the schema's columns, or rows that are null as a whole).
+  /// Takes ownership of the batches. Throws UsageError, naming the column, for an unsupported type; DataError for
+  /// batches that do not have the schema's columns, or have rows that are null as a whole.
   ArrowSource(const ArrowSchema& schema, std::vector<Batch> batches);
 
   [[nodiscard]] OwnedArray read(Chunk chunk) override;
@@ -164,12 +164,12 @@ class ArrowSource final : public Source {
   std::vector<std::shared_ptr<const Batch>> batches_;
 };
 
-/// A source whose chunks a function reads, such as one that decodes files.
+/// A source whose chunks are read by a function, such as one that decodes files.
 class ReaderSource final : public Source {
  public:
-  /// Some columns of a fragment, in that order.
+  /// Reads some columns of a fragment, in that order.
   using Read = std::function<std::vector<OwnedArray>(std::uint32_t fragment, std::span<const std::uint32_t> columns)>;
-  /// What a chunk needs to be read, and what is known of it.
+  /// What reading a chunk needs, and the facts that are known about it.
   struct ChunkPlace {
     std::vector<FileRange> ranges;  ///< As Source::ranges().
     std::size_t read_bytes = 0;     ///< As Source::read_bytes().
@@ -192,7 +192,8 @@ class ReaderSource final : public Source {
   [[nodiscard]] const ChunkPlace& place(Chunk chunk) const {
     return places_.at(chunk.fragment * columns().size() + chunk.column % columns().size());
   }
-  /// Whether all values of a chunk, or none, are there, as far as that is known without reading it.
+  /// True if all values of a chunk are present, false if all are missing; empty if that is not known without reading
+  /// it.
   [[nodiscard]] std::optional<bool> known_validity(Chunk chunk) const;
   std::vector<ChunkPlace> places_;
   Read read_;

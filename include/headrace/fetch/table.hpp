@@ -1,6 +1,6 @@
 #pragma once
 
-// A Table answers queries over the columns of a Source: it fetches those that a query names, and scans them on the
+// A Table answers queries over the columns of a Source: it fetches the columns that a query names and scans them on the
 // device.
 //
 //     auto mean = [](std::shared_ptr<headrace::fetch::Source> source) {
@@ -31,7 +31,7 @@ struct TableReport {
   std::uint64_t windows = 1;  ///< Windows of fragments in which the columns went through the device.
   std::uint64_t pruned = 0;   ///< Fragments that were skipped, because no row of them could pass the filter.
   std::string streamed;       ///< Why there were windows; empty if the columns were on the device together.
-  std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
+  std::array<LevelProgress, kLevelCount> levels{};  ///< Traffic through each level, by Level.
   Duration fetching{};                              ///< Time of the fetches, including what scans hid.
   Duration waited{};                                ///< Time that scans waited for columns.
 };
@@ -42,15 +42,16 @@ struct TableResult {
   TableReport report;                 ///< How the table answered.
 };
 
-/// Called with the progress of a query's fetch, a few times a second; while the query waits for others, with a progress
-/// of no chunks. An exception that it throws ends the query.
+/// Called a few times a second with the progress of a query's fetch; while the query waits for others, with an empty
+/// progress. An exception that it throws ends the query.
 using Watch = std::function<void(const FetchProgress&)>;
 
-/// A table that is scanned on the device of its levels, whatever it is stored in. A query names columns by their number
-/// in the source; those come to the device, through the levels, and stay there while there is room. Where they do not
-/// fit the device's budget together, they go through it in windows of fragments, one on its way while the one before it
-/// is scanned. Queries of several threads take turns. Queries of tables that share levels run beside each other; one
-/// for which the others leave no memory waits until they have ended, and only what does not fit alone is refused.
+/// A table, in any kind of storage, that is scanned on the device of its levels. A query names columns by their number
+/// in the source. The table brings these columns to the device through the levels, and they stay there while there is
+/// room. If they exceed the device's budget together, they pass through it in windows of fragments, each in flight
+/// while the previous one is scanned. Queries on one table from several threads take turns. Queries on tables that
+/// share levels run side by side; a query that finds no memory left waits until the others have ended, and only a query
+/// that does not fit alone is refused.
 class Table {
  public:
   /// Makes a stream and takes no memory yet. Throws UsageError for options out of range, DeviceError if the device
@@ -70,8 +71,8 @@ class Table {
   /// Runs a query, and waits for it. Throws as scan() and Fetch::wait() do; DeviceError (Errc::out_of_memory) only if
   /// the columns of a single fragment do not fit the device.
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch = {});
-  /// What is fetched for a query and how it runs, as lines of text. Columns that fit the device are fetched, because
-  /// the choice of grouping depends on their values.
+  /// Describes what a query fetches and how it runs, as lines of text. Fetches the columns if they fit the device,
+  /// because the choice of grouping depends on their values.
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch = {});
   /// The fragments of the windows in which the columns would go through the device: two of them fit its budget, unless
   /// one fragment alone takes more than half of it.

@@ -25,9 +25,9 @@
 
 namespace headrace::wire {
 
-/// One thread's way to a model of a server in another process of this machine and user: a ring of slots in memory that
-/// it shares with that server alone. The calls are those of serve::Client, and mean the same; used by one thread at a
-/// time. Every query submitted comes back exactly once: also where the server ends or hangs, see below.
+/// One thread's connection to a model of a server in another process of this machine and user: a ring of slots in
+/// memory that it shares with only that server. The calls are those of serve::Client and mean the same. Used by one
+/// thread at a time. Every submitted query comes back exactly once, even if the server ends or hangs, see below.
 ///
 /// Once the server has ended, is about to stop, or serves another model under the name, unanswered queries come back
 /// with Errc::stopped, and submit() returns it; why_ended() gives the reason. A new Client may find a new server. A
@@ -62,15 +62,15 @@ class Client {
   [[nodiscard]] const std::string& version() const noexcept;
   /// The tensors that make up a query.
   [[nodiscard]] const std::vector<Tensor>& inputs() const noexcept;
-  /// Queries that may be in flight.
+  /// Most queries in flight.
   [[nodiscard]] std::uint32_t slots() const noexcept;
 
   /// As serve::Client::submit(). Returns Errc::full if slots() queries are in flight, not yet polled, or late and not
   /// yet answered, and Errc::stopped once ended(). Never blocks.
   [[nodiscard]] Result<serve::Ticket> submit(std::span<const std::byte> query,
                                              serve::SubmitOptions options = {}) noexcept;
-  /// As serve::Client::submit_many(): submits queries that lie one behind the other, and returns how many were
-  /// admitted, from the front. Errc::stopped once ended().
+  /// As serve::Client::submit_many(): submits contiguous queries and returns how many were admitted, starting with the
+  /// first. Errc::stopped once ended().
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
                                                 serve::SubmitOptions options = {}) noexcept;
 
@@ -130,7 +130,7 @@ class Client {
 
  private:
   struct State;
-  /// The next query that has come back; it stays as it is until release().
+  /// The next query that has come back; valid until release().
   [[nodiscard]] bool take(serve::Completion& back) noexcept;
   void release() noexcept;
 

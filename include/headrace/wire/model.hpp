@@ -1,7 +1,7 @@
 #pragma once
 
-// A Model is an operator that clients of a Server ask by name: an engine, and the tensors that its queries and answers
-// are made of.
+// A Model is an operator that clients of a Server query by name: an engine, and the tensors that make up its queries
+// and answers.
 //
 //     auto serve_as = [](std::string name, std::shared_ptr<headrace::serve::Engine> engine) {
 //       headrace::wire::Model model;
@@ -23,7 +23,7 @@
 
 namespace headrace::wire {
 
-/// An operator that clients of a server ask by name. Bytes of a query that no input covers are zero.
+/// An operator that clients of a server query by name. Bytes of a query that no input covers are zero.
 ///
 ///   Model model{.name = "light", .engine = engine, .inputs = {{.name = "x", .type = DataType::fp32}}, ...};
 struct Model {
@@ -32,9 +32,9 @@ struct Model {
   std::shared_ptr<serve::Engine> engine;  ///< Answers the queries; must not be null.
   std::vector<Tensor> inputs;             ///< Parts of a query that do not overlap, at least one.
   std::vector<Tensor> outputs;            ///< Parts of an answer, at least one.
-  std::uint32_t batch_max = 1024;         ///< Queries in one request.
+  std::uint32_t batch_max = 1024;         ///< Most queries in one request.
   /// How Python shows queries to clients of shared memory, see serve::Operator::query_type. Empty: as the engine's
-  /// operator says.
+  /// operator defines.
   std::string query_type = {};
   /// The same for answers.
   std::string answer_type = {};

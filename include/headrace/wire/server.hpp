@@ -30,10 +30,10 @@ namespace headrace::wire {
 /// What a server listens to, and what its clients may use.
 struct ServerConfig {
   std::string address = "127.0.0.1";  ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
-  std::uint16_t http_port = 8000;     ///< 0: any that is free.
-  /// The port for gRPC, usually 8001; 0: any that is free; empty: no gRPC.
+  std::uint16_t http_port = 8000;     ///< 0: any free port.
+  /// The port for gRPC, usually 8001; 0: any free port; empty: no gRPC.
   std::optional<std::uint16_t> grpc_port = {};
-  std::uint32_t threads = 1;              ///< Each has an event loop, its connections, a client of every engine.
+  std::uint32_t threads = 1;              ///< Each has an event loop, its connections and a client of every engine.
   std::uint32_t connections_max = 4096;   ///< Beyond that, the longest idle connection is closed.
   std::size_t head_bytes_max = 16 << 10;  ///< A request's line and headers.
   std::size_t body_bytes_max = 64 << 20;  ///< One request's tensors and JSON; a message of gRPC.
@@ -52,7 +52,7 @@ struct ServerConfig {
   std::uint32_t shm_threads = 1;                      ///< Threads for these clients; each is a client of every engine.
   std::uint32_t shm_clients_max = 64;                 ///< Clients with rings; more are refused.
   std::uint32_t shm_slots_max = 4096;                 ///< Queries that one of them may have in flight.
-  Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread looks at rings before it sleeps.
+  Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread polls rings before it sleeps.
   /// Whether clients may ask for models to be loaded and unloaded. The program must then handle
   /// Server::next_model_request().
   bool model_control = false;

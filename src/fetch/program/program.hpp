@@ -5,14 +5,14 @@
 
 #include "headrace/fetch/detail/column.hpp"
 
-/// What the scan kernel runs: an accumulator machine whose instructions each work on a tile of rows. The accumulator
-/// and the operand of a thread's rows are registers on CUDA and vectors of a core's cache on the CPU; a result that has
-/// to wait goes to a slot.
+/// The program that the scan kernel runs: an accumulator machine whose instructions each work on a tile of rows. The
+/// accumulator and the operand of a thread's rows are registers on CUDA, and vectors in a core's cache on the CPU.
+/// Slots hold intermediate results.
 namespace headrace::fetch {
 
 enum class Op : std::uint8_t {
   load,
-  save,  ///< To slot `index`.
+  save,  ///< Saves the accumulator to slot `index`.
   // The accumulator and an operand.
   add,
   subtract,
@@ -30,43 +30,43 @@ enum class Op : std::uint8_t {
   // The accumulator alone.
   negate,
   is_null,
-  is_in,  ///< One of `count` constants from `index` on; `flags` 1: or missing.
+  is_in,  ///< Tests for `count` constants from `index` on; `flags` 1: and a missing one.
   to_float,
-  to_float32,    ///< Rounded to what a float holds.
-  to_integer,    ///< A float, half to even; within value to second.
-  check,         ///< Within value to second.
-  divide_round,  ///< By `value`, half away from zero.
-  divide_floor,  ///< By `value`.
+  to_float32,    ///< Rounds to float precision.
+  to_integer,    ///< Rounds a float half to even; must be within `value` to `second`.
+  check,         ///< Must be within `value` to `second`.
+  divide_round,  ///< Divides by `value`, rounding half away from zero.
+  divide_floor,  ///< Divides by `value`, rounding down.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
-  /// The same by a YearTable: `value` its base, `second` its first year, `shift` and `factor`, and `count` starts from
-  /// `index` on. `flags`: a TimeUnit, or kDayUnit, for stamps that are not in it.
+  /// The same with a YearTable: `value` is its base, `second` its first year, with its `shift` and `factor`, and
+  /// `count` starts from `index` on. `flags` is the TimeUnit, or kDayUnit, of stamps outside the table.
   year_near,
-  rank,  ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
-  // What becomes of rows.
+  rank,  ///< Replaces a dictionary index by its rank: table `index` of ranks, with `value` entries.
+  // Filters, groups and outputs.
   filter,
-  key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: within 32 bits.
-  wide_key,  ///< The same with the place of acc in table `index`.
-  intern,    ///< index = its place in table `index`.
+  key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: 32 bits suffice.
+  wide_key,  ///< The same, with the place of acc in table `index` as the digit.
+  intern,    ///< Replaces the group number by its place in table `index`.
   count_rows,
   count,
-  sum,       ///< In 64 bits.
-  sum_wide,  ///< In two words: of the low halves, without a sign, and of the high halves.
+  sum,       ///< A sum in 64 bits.
+  sum_wide,  ///< A sum in two words: of the low halves, unsigned, and of the high halves.
   sum_float,
   least,
   greatest,
   tally,  ///< Counts the rows of the tile.
   place,  ///< Gives each row its place in the result.
-  // The first rows in an order, of which a bound is known.
-  bound,   ///< Drops rows that come behind the bound by key `index` of the order; `count` 1: it is the last key.
-  append,  ///< Gives each row a place behind those that have one.
-  number,  ///< The row's place in the table's order.
-  emit,    ///< Output `index`.
+  // For the first rows in an order with a known bound.
+  bound,   ///< Drops rows that come after the bound by key `index` of the order. `count` 1: this is the last key.
+  append,  ///< Gives each row the next free place.
+  number,  ///< Loads the row's number in the table.
+  emit,    ///< Writes output `index`.
 };
 
 /// Which part of a decimal128 a load takes, as its `flags`.
 enum class DecimalPart : std::uint8_t {
-  whole,  ///< In 64 bits: a value that takes more is a fault.
+  whole,  ///< In 64 bits; a larger value is a fault.
   low,    ///< The low half, whatever the value is.
   high    ///< The high half.
 };
@@ -83,7 +83,7 @@ struct alignas(16) Instruction {
   std::uint8_t flags = 0;
   std::uint16_t index = 0;  ///< A column of the program, slot, aggregate, table or output.
   std::uint16_t count = 0;
-  Type type = Type::int64;  ///< The type of a column's values as they lie: of a dictionary its indices.
+  Type type = Type::int64;  ///< The type of a column's stored values; for a dictionary, of its indices.
   std::uint8_t shift = 0;
   std::uint32_t factor = 0;
   std::int64_t value = 0;
@@ -94,24 +94,24 @@ static_assert(sizeof(Instruction) == 32);
 inline constexpr std::uint32_t kInstructionsMax = 128;
 inline constexpr std::uint32_t kConstantsMax = 256;
 inline constexpr std::uint32_t kYearStartsMax = 128;
-inline constexpr std::uint8_t kDayUnit = 4;  ///< Beside the values of TimeUnit.
+inline constexpr std::uint8_t kDayUnit = 4;  ///< Follows the values of TimeUnit.
 inline constexpr std::uint32_t kSlots = 6;
 inline constexpr std::uint32_t kStatesMax = 32;
 inline constexpr std::uint32_t kTablesMax = 8;
 inline constexpr std::uint32_t kOutputsMax = 64;
 inline constexpr std::uint32_t kRanksMax = 8;
 
-/// One number of each group: 32-bit counts where blocks gather them, 64 bits elsewhere.
+/// One number per group. In block memory counts have 32 bits; all else has 64 bits.
 struct State {
   Op op = Op::count_rows;
-  std::uint32_t local_word = 0;  ///< Where its values start in a block's memory, in 32-bit words.
-  std::uint32_t block = 0;       ///< Where they start in the device's: `groups` times this, in 64-bit words.
+  std::uint32_t local_word = 0;  ///< Offset of its values in a block's memory, in 32-bit words.
+  std::uint32_t block = 0;       ///< Offset in device memory: `groups` times this, in 64-bit words.
 };
 
-/// Keys that have been given a place; the empty key's place is the one after the last.
+/// A hash table that gives keys their places. The place of the empty key is the one after the last.
 struct KeyTable {
   std::uint64_t* keys = nullptr;
-  std::uint64_t mask = 0;  ///< Places - 1, of a power of two.
+  std::uint64_t mask = 0;  ///< Number of places - 1; that number is a power of two.
 };
 
 struct Program {
@@ -121,16 +121,16 @@ struct Program {
   State states[kStatesMax];
   std::uint32_t code_count = 0;
   std::uint32_t state_count = 0;
-  /// Copies of the states in a block's memory, a power of two; 0: none, states are those of the device.
+  /// Copies of the states in a block's memory, a power of two; 0: only device memory has the states.
   std::uint32_t copies = 0;
-  /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0:
+  /// Without copies: how many groups, the first that it meets, a block holds in its memory; a power of two, or 0 for
   /// none.
   std::uint32_t held = 0;
   std::uint64_t groups = 0;
   std::uint32_t local_words = 0;
 };
 
-/// What may go wrong with a row, each a word that is then not 0.
+/// Errors that a row can cause. Each sets a word of ScanWork::faults.
 enum class Fault : std::uint8_t { overflow, conversion, table_full, wide_decimal };
 inline constexpr std::uint32_t kFaults = 4;
 
@@ -139,17 +139,17 @@ struct Output {
   std::uint8_t* valid = nullptr;
 };
 
-/// The place of a fragment among a scan's rows, which 32 bits count.
+/// Position of a fragment among a scan's rows, which 32 bits can count.
 struct alignas(8) FragmentPlace {
   std::uint32_t rows = 0;
   std::uint32_t first_tile = 0;
 };
 
-/// Where a column of a fragment lies.
+/// Address of a fragment's column.
 struct ColumnPlace {
-  const std::byte* values = nullptr;       ///< The value of row 0; booleans: their bitmap.
-  const std::uint8_t* validity = nullptr;  ///< A bitmap; null where no value is missing.
-  std::int64_t first_bit = 0;              ///< Row 0 in the bitmaps.
+  const std::byte* values = nullptr;       ///< The value of row 0; for booleans, the bitmap.
+  const std::uint8_t* validity = nullptr;  ///< A bitmap; null if no value is missing.
+  std::int64_t first_bit = 0;              ///< Bit of row 0 in the bitmaps.
 };
 
 [[nodiscard]] inline ColumnPlace place_of(const ColumnView& view) noexcept {
@@ -162,10 +162,10 @@ struct ColumnPlace {
 struct OrderKey;
 inline constexpr std::uint32_t kOrderKeysMax = 4;
 
-/// A row that others are held against: those that come behind it in an order, or are equal, are not wanted.
+/// A row that others are compared with. Rows that come after it in the order, or are equal, are dropped.
 struct OrderBound {
   bool there = false;
-  bool missing[kOrderKeysMax] = {};  ///< Whether the row has no value, by key.
+  bool missing[kOrderKeysMax] = {};  ///< By key: the row's value is missing.
   std::uint64_t words[kOrderKeysMax] = {};
 };
 
@@ -176,26 +176,26 @@ struct ScanWork {
   const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
   std::uint32_t column_count = 0;        ///< The columns of the program.
   std::uint32_t first_tile = 0;
-  std::uint32_t tiles = 0;            ///< Up to which, not how many.
-  std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
-  std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.
+  std::uint32_t tiles = 0;            ///< End of the range, not a count.
+  std::uint64_t* states = nullptr;    ///< Program::groups words per state, twice as many for a wide sum.
+  std::int64_t* tile_rows = nullptr;  ///< Passing rows of each tile; with outputs, the place of its first row.
   std::int64_t limit = 0;
   std::uint32_t* faults = nullptr;
   KeyTable tables[kTablesMax];
   const Output* outputs = nullptr;
   const std::int32_t* ranks[kRanksMax] = {};
-  const OrderKey* order = nullptr;    ///< Keys, for a bound.
-  std::uint64_t* appended = nullptr;  ///< Rows that have a place, whether or not there was one for them.
+  const OrderKey* order = nullptr;    ///< The keys of the bound.
+  std::uint64_t* appended = nullptr;  ///< Rows appended so far, including those for which there was no room.
   OrderBound bound{};
 };
 
 inline constexpr std::uint32_t kTileRows = 1024;
 inline constexpr std::uint32_t kScanThreads = 128;
-/// 32-bit words of a block's memory for states: of shared memory on CUDA, where with the program beside it four blocks
-/// fit a multiprocessor; of a core's second-level cache on the CPU.
+/// 32-bit words of a block's memory for states. On CUDA this is shared memory: with the program, four blocks fit on a
+/// multiprocessor. On the CPU it is a core's second-level cache.
 inline constexpr std::uint32_t kBlockWords = 10'240;
 inline constexpr std::uint32_t kCoreWords = 1U << 16;
-/// What no key but one is: see KeyTable.
+/// Marks a free place. A single key has this value: see KeyTable.
 inline constexpr unsigned char kEmptyByte = 0xA5;
 inline constexpr std::uint64_t kEmptyKey = 0xA5A5'A5A5'A5A5'A5A5;
 
@@ -204,12 +204,12 @@ inline constexpr std::uint64_t kEmptyKey = 0xA5A5'A5A5'A5A5'A5A5;
   return op == Op::count_rows || op == Op::count ? 1 : 2 * state_words(op);
 }
 
-/// For how many groups a block has memory, copies counted.
+/// Number of groups that a block has memory for, counting each copy.
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t local_groups(const Program& program) noexcept {
   return program.copies == 0 ? program.held : static_cast<std::uint32_t>(program.groups) * program.copies;
 }
 
-/// Floats in an order that integers without a sign have, and back. NaN is above all, and -0 is 0.
+/// Maps a register to an unsigned integer of the same order, and back. Canonical floats order with NaN above all.
 [[nodiscard]] HEADRACE_HD constexpr std::uint64_t ordered(std::int64_t bits, Kind kind) noexcept {
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   const auto word = static_cast<std::uint64_t>(bits);

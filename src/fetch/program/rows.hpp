@@ -4,12 +4,12 @@
 
 #include "fetch/program/program.hpp"
 
-/// The arithmetic on one row.
+/// Arithmetic on one row.
 namespace headrace::fetch {
 
 [[nodiscard]] HEADRACE_HD inline std::uint32_t lesser(std::uint32_t a, std::uint32_t b) noexcept {
 #if defined(__CUDA_ARCH__)
-  return ::min(a, b);  // one instruction, where a comparison and a choice are two
+  return ::min(a, b);  // one instruction instead of a comparison and a select
 #else
   return a < b ? a : b;
 #endif
@@ -30,7 +30,7 @@ namespace headrace::fetch {
   return __builtin_bit_cast(std::int64_t, value);
 }
 
-/// Bits that are equal where floats compare equal: one zero, one NaN.
+/// Makes the bits of equal floats equal: one zero, one NaN.
 [[nodiscard]] HEADRACE_HD inline std::int64_t canonical(std::int64_t bits, Kind kind) noexcept {
   if (kind != Kind::real) return bits;
   const double value = as_double(bits);
@@ -53,7 +53,7 @@ namespace headrace::fetch {
   return x == y || (x != x && y != y);
 }
 
-/// The sum, the difference or the product modulo 2^64; `over` where that is not the number.
+/// The sum, difference or product modulo 2^64. Sets `over` to whether it overflowed.
 [[nodiscard]] HEADRACE_HD inline std::int64_t add(std::int64_t a, std::int64_t b, bool& over) noexcept {
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   over = ((a ^ sum) & (b ^ sum)) < 0;
@@ -76,7 +76,7 @@ namespace headrace::fetch {
   return quotient - (a % divisor < 0 ? 1 : 0);
 }
 
-/// By a divisor above 0, half away from zero.
+/// Divides by a divisor above 0, rounding half away from zero.
 [[nodiscard]] HEADRACE_HD constexpr std::int64_t round_divide(std::int64_t a, std::int64_t divisor) noexcept {
   const std::int64_t quotient = a / divisor;
   const std::int64_t rest = a % divisor;

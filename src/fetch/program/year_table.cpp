@@ -10,7 +10,7 @@ namespace headrace::fetch {
 namespace {
 
 constexpr std::int64_t kEraYears = 400;
-/// Bits of a mean year that near_year() looks at: with so many a product of 32 bits has enough of the year's.
+/// Bits of a mean year that near_year() uses. With this many, the high word of a 32-bit product is precise enough.
 constexpr int kYearBits = 20;
 
 /// The day of 1 January.
@@ -39,7 +39,7 @@ std::optional<YearTable> make_year_table(const ValueRange& stamps, std::int64_t 
   const auto mean = static_cast<std::uint64_t>(era / kEraYears);
   table.shift = static_cast<std::uint8_t>(std::max(0, static_cast<int>(std::bit_width(mean)) - kYearBits));
   table.factor = static_cast<std::uint32_t>((static_cast<__int128>(kEraYears) << (32 + table.shift)) / era);
-  // So late that no stamp is said to be in a year that has not begun.
+  // Makes the base late enough that no stamp is assigned to a year that has not begun.
   for (std::int64_t year = table.first_year; year <= last + 2; ++year) {
     const auto at = start(year);
     if (!at) return {};
@@ -48,7 +48,7 @@ std::optional<YearTable> make_year_table(const ValueRange& stamps, std::int64_t 
     table.base = years == 0 ? base : std::max(table.base, base);
     if (years > 0 && year < last + 2) table.starts.push_back(*at);
   }
-  // Nor does it lie in one that was over a year before.
+  // Checks that no stamp is assigned to a year that ended more than a year before it.
   for (std::int64_t year = first; year <= last + 2; ++year) {
     const auto since = static_cast<std::uint64_t>(*start(year) - table.base);
     const std::int64_t at_start = table.first_year + near_year(since, table.shift, table.factor);

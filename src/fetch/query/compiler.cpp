@@ -15,10 +15,10 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Groups that are addressed directly in the device's memory: beyond, most would be empty.
+/// Most groups that are addressed directly in the device's memory. With more, most groups would be empty.
 constexpr std::uint64_t kDirectMax = std::uint64_t{1} << 21;
 constexpr std::uint64_t kNumbersMax = std::uint64_t{1} << 62;
-/// Numbers of groups that are computed in 32 bits.
+/// Group numbers below this bound are computed in 32 bits.
 constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 
 class QueryCompiler {
@@ -42,7 +42,7 @@ class QueryCompiler {
   void compile_filter() {
     const Typed filter = lowering_.lower(*query_.filter);
     if (filter.type.id != Type::boolean) {
-      throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
+      throw UsageError(fmt::format("a filter must be a boolean, not {}", to_string(filter.type)));
     }
     const bool gathers = !query_.keys.empty() || !query_.aggregates.empty() || options_.bounded;
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
@@ -53,7 +53,8 @@ class QueryCompiler {
     if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
     for (const Order& by : query_.order) {
       if (by.value >= query_.values.size()) {
-        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+        throw UsageError(
+            fmt::format("there is no value {} to order by: the query has {} values", by.value, query_.values.size()));
       }
       out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
     }
@@ -80,7 +81,7 @@ class QueryCompiler {
     emit();
   }
 
-  /// Drops rows behind the bound, a key at a time; a wide decimal has two, as make_wide_order_keys() has them.
+  /// Drops rows behind the bound, key by key. A wide decimal has two keys, in the order of make_wide_order_keys().
   void compile_bound() {
     std::uint16_t key = 0;
     for (std::size_t k = 0; k < query_.order.size(); ++k) {
@@ -100,7 +101,7 @@ class QueryCompiler {
 
   void add_bound(std::uint16_t key, bool last) {
     if (key == kOrderKeysMax) {
-      throw UsageError(fmt::format("rows are held against {} keys of an order at most", kOrderKeysMax));
+      throw UsageError(fmt::format("a bounded scan compares rows by at most {} keys", kOrderKeysMax));
     }
     lowering_.add({.op = Op::bound, .index = key, .count = static_cast<std::uint16_t>(last ? 1 : 0)});
   }
@@ -108,16 +109,17 @@ class QueryCompiler {
   void emit() {
     if (out_.output_count == kOutputsMax) {
       throw UsageError(
-          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
+          fmt::format("a scan returns at most {} values per row (a wide decimal counts twice), and the query has {}",
+                      kOutputsMax, query_.values.size()));
     }
     lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(out_.output_count++)});
   }
 
   void compile_groups() {
-    if (!query_.values.empty()) throw UsageError("a query has either values or groups");
-    if (!query_.order.empty()) throw UsageError("a scan orders rows, not groups");
+    if (!query_.values.empty()) throw UsageError("a query computes either values or groups, not both");
+    if (!query_.order.empty()) throw UsageError("a scan can order rows, but not groups");
     if (query_.keys.size() > kKeysMax) {
-      throw UsageError(fmt::format("a group-by takes 1 to {} keys, not {}", kKeysMax, query_.keys.size()));
+      throw UsageError(fmt::format("a group-by takes at most {} keys, not {}", kKeysMax, query_.keys.size()));
     }
     std::uint64_t groups = 1;
     for (std::size_t k = 0; k < query_.keys.size(); ++k) groups = compile_key(static_cast<std::uint32_t>(k), groups);
@@ -133,11 +135,11 @@ class QueryCompiler {
   }
 
   std::uint32_t add_table() {
-    if (out_.tables == kTablesMax) throw UsageError("the keys of a group-by are too wide together");
+    if (out_.tables == kTablesMax) throw UsageError("the keys of the group-by together have too many possible values");
     return out_.tables++;
   }
 
-  /// Replaces the numbers so far by places in a table; gives how many there are then.
+  /// Replaces the group numbers so far with places in a key table. Returns the new number of groups.
   std::uint64_t intern() {
     const std::uint32_t table = add_table();
     lowering_.add({.op = Op::intern, .index = static_cast<std::uint16_t>(table)});
@@ -157,7 +159,7 @@ class QueryCompiler {
     step.domain = direct ? span + (key.nullable ? 2 : 1) : out_.places + 2;
     if (step.domain > kNumbersMax / groups) groups = intern();
     if (step.domain > kNumbersMax / groups) {
-      // Still too many: this key's own places are fewer.
+      // Still too many: hashes this key as well, because its table has fewer places.
       step.op = Op::wide_key;
       step.domain = out_.places + 2;
     }
@@ -179,7 +181,7 @@ class QueryCompiler {
 
   std::uint32_t add_state(Op op) {
     Program& program = out_.program;
-    if (program.state_count == kStatesMax) throw UsageError("a query has too many aggregates");
+    if (program.state_count == kStatesMax) throw UsageError("the query has too many aggregates");
     State& state = program.states[program.state_count];
     state.op = op;
     state.block = program.state_count == 0 ? 0
@@ -188,7 +190,7 @@ class QueryCompiler {
     return program.state_count++;
   }
 
-  /// Counts the values that are in the accumulator: once for each column, whatever is gathered of it.
+  /// Counts the values in the accumulator, once per column however many aggregates use it.
   std::uint32_t count_state(const Expression& value) {
     const bool is_column = value.operation() == Operation::column;
     if (is_column && counted_.contains(value.column_number())) return counted_[value.column_number()];
@@ -205,7 +207,7 @@ class QueryCompiler {
       out_.aggregates.push_back(place);
       return;
     }
-    if (!call.value) throw UsageError("an aggregate other than count_rows is of a value");
+    if (!call.value) throw UsageError("an aggregate other than count_rows needs a value");
     place.value = infer(table_, *call.value);
     place.result = aggregate_type(call.function, place.value.type);
     if (call.function == Aggregate::count && !place.value.nullable) {
@@ -234,7 +236,7 @@ class QueryCompiler {
     out_.aggregates.push_back(place);
   }
 
-  /// The sum of what is in the accumulator, in two words.
+  /// Adds a sum of the accumulator in two words.
   std::uint32_t add_sum(Kind kind) {
     const std::uint32_t state = add_state(Op::sum_wide);
     lowering_.add({.op = Op::sum_wide, .kind = kind, .index = static_cast<std::uint16_t>(state)});
@@ -251,12 +253,12 @@ class QueryCompiler {
     return value.range->least >= -bound && value.range->greatest <= bound ? Op::sum : Op::sum_wide;
   }
 
-  /// The states of a block, words of 64 bits first.
+  /// Lays out the states of a block, 64-bit words first.
   void lay_out() {
     Program& program = out_.program;
     if (program.copies == 0 && program.held == 0) return;
     const std::uint32_t each = local_groups(program);
-    program.local_words = program.held;  // the numbers of the groups that are held come first
+    program.local_words = program.held;  // the numbers of the held groups come first
     for (const bool wide : {true, false}) {
       for (std::uint32_t s = 0; s < program.state_count; ++s) {
         const std::uint32_t words = local_state_words(program.states[s].op);
@@ -272,7 +274,7 @@ class QueryCompiler {
   const CompileOptions& options_;
   Compiled out_{};
   Lowering lowering_;
-  std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
+  std::map<std::uint32_t, std::uint32_t> counted_;  ///< By column: the state that counts its values.
 };
 
 constexpr std::array<std::string_view, 45> kNames{
@@ -293,8 +295,8 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
   if (function == Aggregate::count_rows || function == Aggregate::count) return int64;
   if (function == Aggregate::min || function == Aggregate::max) return value;
   if (!is_number(value.id) && value.id != Type::boolean) {
-    throw UsageError(fmt::format("{} is of numbers, not of {}", function == Aggregate::sum ? "a sum" : "an average",
-                                 to_string(value)));
+    throw UsageError(
+        fmt::format("{} takes numbers, not {}", function == Aggregate::sum ? "a sum" : "an average", to_string(value)));
   }
   if (function == Aggregate::average || is_float(value.id)) return float64;
   return {
@@ -303,9 +305,9 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
 
 std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept {
   if (!options.holds_groups || program.copies > 0 || program.groups >= kNarrowMax) return 0;
-  std::uint32_t words = 1;  // its number
+  std::uint32_t words = 1;  // the group's number
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
-  // An even number, so that what follows starts at 64 bits.
+  // Rounds down to an even number, so that the states start at a 64-bit boundary.
   const std::uint32_t fitting = std::bit_floor(options.local_words / words);
   return fitting < 2 ? 0 : fitting;
 }

@@ -74,7 +74,7 @@ Expression Expression::missing(const DataType& type) {
 Expression Expression::call(Operation operation, std::vector<Expression> arguments) {
   const OperationRow& row = kOperations[static_cast<std::size_t>(operation)];
   if (row.arguments_max == 0 || operation == Operation::cast) {
-    throw UsageError(fmt::format("{} is no operation to call", row.name));
+    throw UsageError(fmt::format("{} is not an operation that call() accepts", row.name));
   }
   if (arguments.size() < row.arguments_min || arguments.size() > row.arguments_max) {
     throw UsageError(fmt::format("{} takes {} to {} arguments, not {}", row.name, row.arguments_min, row.arguments_max,

@@ -14,7 +14,7 @@ namespace {
 
 bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
 
-/// A literal that a column of uint64 can be compared with.
+/// Converts a literal so that it can be compared with a column of uint64.
 Expression as_natural(const Expression& literal, const DataType& other) {
   const bool natural = other.id == Type::uint64 && literal.operation() == Operation::literal &&
                        literal.type().id == Type::int64 && !literal.is_missing() && literal.bits() >= 0;
@@ -51,7 +51,7 @@ Op op_of(Operation operation) noexcept {
 Instruction& Lowering::add(const Instruction& instruction) {
   Program& program = out_.program;
   if (program.code_count == kInstructionsMax) {
-    throw UsageError(fmt::format("the query is too long: a scan runs {} instructions", kInstructionsMax));
+    throw UsageError(fmt::format("the query is too long: a scan runs at most {} instructions", kInstructionsMax));
   }
   program.code[program.code_count] = instruction;
   return program.code[program.code_count++];
@@ -72,7 +72,7 @@ bool Lowering::is_leaf(const Expression& expression, const DataType& type) const
   if (expression.operation() == Operation::literal) return fold(expression, type).has_value();
   if (expression.operation() != Operation::column) return false;
   const DataType& own = infer(table_, expression).type;
-  // In a register, narrow integers are int64, and a float is a double.
+  // Registers hold narrow integers as int64 and floats as double.
   const bool widens = (is_integer(own.id) && type.id == Type::int64 && own.id != Type::uint64) ||
                       (own.id == Type::float32 && type.id == Type::float64) ||
                       (own.id == Type::dictionary && type.id == Type::dictionary) ||
@@ -123,7 +123,7 @@ Typed Lowering::lower(const Expression& expression) {
     case Operation::column:
     case Operation::literal: lower_as(expression, result.type); break;
     case Operation::text:
-      throw UsageError(fmt::format("the string '{}' is compared with no column", expression.string()));
+      throw UsageError(fmt::format("the string '{}' must be compared with a column", expression.string()));
     case Operation::logical_not:
       lower(expression.arguments()[0]);
       add({.op = Op::negate});
@@ -200,7 +200,7 @@ void Lowering::lower_binary(const Expression& expression) {
 }
 
 std::uint16_t Lowering::take_slot() {
-  if (slots_ == kSlots) throw UsageError("an expression is too deep: give its parts simpler operands on the right");
+  if (slots_ == kSlots) throw UsageError("an expression is nested too deeply; put simpler operands on the right");
   return static_cast<std::uint16_t>(slots_++);
 }
 
@@ -217,7 +217,7 @@ void Lowering::lower_in(const Expression& expression) {
                              ? Expression::literal(common, code_of(given, expression.arguments()[0]))
                              : fold(as_natural(given, common), common);
     if (!literal) {
-      throw UsageError(fmt::format("a {} does not become a {} without loss, as is_in needs",
+      throw UsageError(fmt::format("is_in cannot convert a literal of type {} to {} without loss",
                                    to_string(expression.arguments()[i].type()), to_string(common)));
     }
     if (literal->is_missing()) {
@@ -225,7 +225,7 @@ void Lowering::lower_in(const Expression& expression) {
       continue;
     }
     if (constants_ == kConstantsMax) {
-      throw UsageError(fmt::format("is_in takes {} literals of a query at most", kConstantsMax));
+      throw UsageError(fmt::format("is_in takes at most {} literals in the whole query", kConstantsMax));
     }
     out_.program.constants[constants_++] = literal->bits();
     ++in.count;

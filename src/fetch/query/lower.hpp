@@ -6,37 +6,38 @@
 
 namespace headrace::fetch {
 
-/// Whether an expression is a column of decimals of which some may take more than 64 bits.
+/// Whether an expression is a column of decimals whose values may need more than 64 bits.
 [[nodiscard]] bool is_wide_column(const TableView& table, const Expression& expression);
 
 /// The instruction for an operation of two operands.
 [[nodiscard]] Op op_of(Operation operation) noexcept;
 
-/// The dictionary of a column of strings; null where it has none. Throws UsageError for what is no column.
+/// The dictionary of a column of strings; null if it has none. Throws UsageError if the expression is not a column.
 [[nodiscard]] const Dictionary* dictionary_of(const TableView& table, const Expression& column);
-/// The order of the entries that an expression's values are indices of; null where it gives no strings, a constant, or
-/// those of a column that has no dictionary.
+/// The order of the dictionary that an expression's values are indices into; null if the expression has no strings, is
+/// a constant, or is a column without a dictionary.
 [[nodiscard]] std::shared_ptr<const DictionaryOrder> order_of(const TableView& table, const Expression& expression);
-/// The ranks in it.
+/// The ranks in that order.
 [[nodiscard]] Ranks ranks_of(const TableView& table, const Expression& expression);
 
-/// Expressions to instructions.
+/// Translates expressions to instructions.
 class Lowering {
  public:
   Lowering(const TableView& table, Compiled& out, bool year_tables)
       : table_(table), out_(out), year_tables_(year_tables) {}
 
-  /// Leaves the value in the accumulator.
+  /// Adds instructions that leave the expression's value in the accumulator.
   Typed lower(const Expression& expression);
-  /// The same in another type.
+  /// The same, converted to `type`.
   void lower_as(const Expression& expression, const DataType& type);
-  /// Leaves something there that is missing where the value is: nothing is computed of it.
+  /// Leaves a value in the accumulator that is missing where the expression's value is; only its validity is
+  /// meaningful.
   void lower_presence(const Expression& expression);
-  /// Leaves a part of a column of decimals there.
+  /// Leaves one part of a column of decimals in the accumulator.
   void lower_part(const Expression& column, DecimalPart part);
   Instruction& add(const Instruction& instruction);
-  /// Where a column of strings has a dictionary: puts the place in order of what is in the accumulator there instead,
-  /// and gives that order. Nothing happens, and null is given, for any other expression.
+  /// For a column of strings with a dictionary: replaces the index in the accumulator with its rank, and returns the
+  /// order. For any other expression, adds nothing and returns null.
   std::shared_ptr<const DictionaryOrder> rank(const Expression& expression);
 
  private:
@@ -53,7 +54,7 @@ class Lowering {
   void lower_columns_of_strings(Operation operation, const Expression& left, const Expression& right);
   void add_rank(const Ranks& ranks);
   [[nodiscard]] std::uint16_t take_slot();
-  /// The index of a string, or a literal's, in the dictionary of a column; -1 where it has none.
+  /// The index of a string in a column's dictionary, or -1; for a literal, the index that it holds.
   [[nodiscard]] std::int64_t code_of(const Expression& literal, const Expression& column) const;
   [[nodiscard]] const Dictionary* dictionary_of(const Expression& column) const {
     return fetch::dictionary_of(table_, column);

@@ -7,8 +7,9 @@
 #include "fetch/query/typing.hpp"
 #include "headrace/base/error.hpp"
 
-/// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read, so equal indices are
-/// equal strings but their order says nothing: where order counts, an index is exchanged for its place in order.
+/// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read. Equal indices are
+/// equal strings, but the order of indices means nothing: where order matters, the program replaces an index with its
+/// rank.
 namespace headrace::fetch {
 
 namespace {
@@ -25,7 +26,7 @@ Ranks ranks_of(const std::shared_ptr<const DictionaryOrder>& order) {
   return order == nullptr ? nullptr : Ranks(order, &order->ranks);
 }
 
-/// The places of the entries of two dictionaries in one order.
+/// Ranks of the entries of two dictionaries in one common order.
 std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const DictionaryOrder& right) {
   auto of_left = std::make_shared<std::vector<std::int32_t>>(left.codes.size());
   auto of_right = std::make_shared<std::vector<std::int32_t>>(right.codes.size());
@@ -42,7 +43,7 @@ std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const Dictiona
   return {std::move(of_left), std::move(of_right)};
 }
 
-/// What the ranks of a column are compared with, so that `operation` holds where it does of the strings.
+/// The rank to compare a column's ranks with, so that `operation` holds for ranks exactly where it holds for strings.
 std::int64_t place_of(const DictionaryOrder& order, Operation operation, const std::string& text) {
   const bool after = operation == Operation::less_equal || operation == Operation::greater;
   const auto entry = [&](std::int32_t code) { return order.dictionary->entry(static_cast<std::size_t>(code)); };
@@ -57,7 +58,7 @@ std::int64_t place_of(const DictionaryOrder& order, Operation operation, const s
 const Dictionary* dictionary_of(const TableView& table, const Expression& column) {
   if (column.operation() == Operation::cast) return dictionary_of(table, column.arguments()[0]);
   if (column.operation() != Operation::column) {
-    throw UsageError("a string is compared with a column of strings, not with another string");
+    throw UsageError("a string must be compared with a column of strings, not with another string");
   }
   return table.columns.at(column.column_number()).dictionary;
 }
@@ -74,7 +75,8 @@ std::int64_t Lowering::code_of(const Expression& literal, const Expression& colu
   if (literal.operation() != Operation::text) return literal.bits();
   const Dictionary* const dictionary = dictionary_of(column);
   if (dictionary == nullptr) {
-    throw UsageError(fmt::format("the string '{}' is compared with a column that has no dictionary", literal.string()));
+    throw UsageError(
+        fmt::format("the string '{}' cannot be compared with a column that has no dictionary", literal.string()));
   }
   return dictionary->find(literal.string());
 }
@@ -85,7 +87,7 @@ void Lowering::add_rank(const Ranks& ranks) {
   const auto number = static_cast<std::uint16_t>(found - out_.ranks.begin());
   if (found == out_.ranks.end()) {
     if (out_.ranks.size() == kRanksMax) {
-      throw UsageError(fmt::format("a query puts strings of {} columns in order at most", kRanksMax));
+      throw UsageError(fmt::format("a query can order the strings of at most {} columns", kRanksMax));
     }
     out_.ranks.push_back(ranks);
   }
@@ -123,7 +125,7 @@ void Lowering::lower_columns_of_strings(Operation operation, const Expression& l
   const Dictionary* const of_left = dictionary_of(left);
   const Dictionary* const of_right = dictionary_of(right);
   if ((of_left == nullptr) != (of_right == nullptr)) {
-    throw UsageError("columns of strings are compared where both have a dictionary, or neither");
+    throw UsageError("two columns of strings can be compared only if both have a dictionary or neither has");
   }
   std::pair<Ranks, Ranks> ranks;
   if (of_left != of_right) {

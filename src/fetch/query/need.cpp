@@ -23,14 +23,15 @@ void each_expression(const Query& query, const Body& body) {
   for (const Expression& one : query.values) body(one);
 }
 
-/// The columns that a query names, in the table's order. One that names none counts rows, in the narrowest column.
+/// The columns that a query names, in the table's order. A query that names none counts the rows of the narrowest
+/// column.
 std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Column>& columns) {
   std::vector<std::uint32_t> named;
   each_expression(query, [&](const Expression& one) { one.columns(named); });
   std::ranges::sort(named);
   named.erase(std::unique(named.begin(), named.end()), named.end());
   if (!named.empty() && named.back() >= columns.size()) {
-    throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
+    throw UsageError(fmt::format("there is no column {}: the table has {} columns", named.back(), columns.size()));
   }
   if (named.empty()) {
     const auto narrowest =
@@ -40,10 +41,10 @@ std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Colu
   return named;
 }
 
-/// Whether it is the column alone.
+/// True for a plain column.
 bool is_column(const Expression& one) { return one.operation() == Operation::column; }
 
-/// Adds the columns whose values an expression takes: of one that is asked only whether it is missing, that is not so.
+/// Adds the columns whose values an expression uses. A column that is only tested for missing values does not count.
 void valued_columns(const Expression& one, std::vector<std::uint32_t>& to) {
   if (is_column(one)) to.push_back(one.column_number());
   if (one.operation() == Operation::is_null && is_column(one.arguments()[0])) return;
@@ -62,7 +63,7 @@ std::vector<std::uint32_t> valued_columns(const Query& query) {
   return valued;
 }
 
-/// Columns of strings that are only counted, or asked whether they are missing, by their validity.
+/// Replaces columns of strings that are only counted or tested for missing values by their validity.
 void take_validity(const Query& query, const Source& source, std::vector<std::uint32_t>& columns) {
   const auto valued = valued_columns(query);
   for (std::uint32_t& column : columns) {
@@ -83,7 +84,7 @@ Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::si
   return query;
 }
 
-/// The fragments that a query needs: the first rows alone where it takes so many as they come, in no order.
+/// The fragments that a query needs. A query that just takes the first rows, unordered, needs only the first fragments.
 Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragments) {
   std::size_t count = fragments.size();
   if (!query.filter && !gathers_groups(query) && query.order.empty()) {

@@ -11,23 +11,23 @@
 
 namespace headrace::fetch {
 
-/// What of a table a query needs.
+/// The parts of a table that a query needs.
 struct Need {
-  std::vector<std::uint32_t> columns;  ///< Columns of the source; for strings of which that is enough, their validity.
-  std::vector<std::shared_ptr<Dictionary>> dictionaries;  ///< By column, null for others than strings.
+  std::vector<std::uint32_t> columns;  ///< Columns of the source, or validity_of() strings where that is enough.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries;  ///< By column; null for columns other than strings.
   Fragments fragments;
-  Query query;             ///< Over these columns.
-  std::size_t pruned = 0;  ///< Fragments that are left out, because no row of them passes the filter.
-  std::size_t bytes = 0;   ///< The bytes that they take on the device, at most.
+  Query query;             ///< The query, renumbered to these columns.
+  std::size_t pruned = 0;  ///< Skipped fragments, of which no row can pass the filter.
+  std::size_t bytes = 0;   ///< Upper bound on the device memory of the columns.
   std::int64_t rows = 0;
 };
 
-/// Whether a query has groups: one of all rows where it has aggregates and no keys.
+/// Whether a query has groups. Aggregates without keys make one group of all rows.
 [[nodiscard]] inline bool gathers_groups(const Query& query) {
   return !query.keys.empty() || !query.aggregates.empty();
 }
 
-/// Throws UsageError for a column that the source has not.
+/// Throws UsageError for a column that the source lacks.
 [[nodiscard]] Need need_of(const Query& query, const Source& source);
 
 }  // namespace headrace::fetch

@@ -12,14 +12,14 @@ namespace headrace::fetch {
 
 namespace {
 
-/// What an expression may be for some row. More than it is for any is allowed.
+/// Values that an expression may have for some row. The set may be too large, never too small.
 struct Outcomes {
   bool yes = true;
   bool no = true;
   bool missing = true;
 };
 
-/// Where the least and the greatest of a chunk's values are beside a literal: below (-1), the same (0), above.
+/// How a chunk's least and greatest values compare with a literal: -1 below, 0 equal, 1 above.
 struct Beside {
   int least;
   int greatest;
@@ -27,7 +27,7 @@ struct Beside {
 
 int sign(bool below, bool above) noexcept { return below ? -1 : above ? 1 : 0; }
 
-/// A value of the type in units of the common one, exactly: nothing where that is no type of numbers in 64 bits.
+/// Converts a value exactly to units of the common type; empty if the common type cannot hold it in 64 bits.
 std::optional<__int128> units_of(std::int64_t bits, const DataType& type, const DataType& common) {
   const __int128 value = kind_of(type) == Kind::natural ? static_cast<__int128>(static_cast<std::uint64_t>(bits))
                                                         : static_cast<__int128>(bits);
@@ -51,7 +51,7 @@ std::optional<Beside> beside(const ChunkBounds& bounds, const DataType& type, co
   if (!bounds.range || type.id == Type::dictionary) return {};
   const DataType common = common_type(Operation::less, type, literal.type());
   if (common.id == Type::float64) {
-    if (!is_float(type.id)) return {};  // rounding
+    if (!is_float(type.id)) return {};  // rounding could change the result
     const auto folded = is_float(literal.type().id) ? std::optional(literal) : fold(literal, common);
     if (!folded) return {};
     const std::int64_t value = canonical(folded->bits(), Kind::real);
@@ -183,7 +183,7 @@ class Pruner {
 bool may_pass(const Expression& filter, const Source& source, std::uint32_t fragment) {
   try {
     return Pruner(source, fragment).of(filter).yes;
-  } catch (const UsageError&) {  // who compiles the filter says what is wrong with it
+  } catch (const UsageError&) {  // the compiler reports what is wrong with the filter
     return true;
   }
 }

@@ -7,8 +7,8 @@
 
 namespace headrace::fetch {
 
-/// Whether the filter can be true for a row of the fragment, by what the source knows of its chunks. True where nothing
-/// is known.
+/// Whether the filter can be true for any row of the fragment, judging by the source's chunk bounds. True if nothing is
+/// known.
 [[nodiscard]] bool may_pass(const Expression& filter, const Source& source, std::uint32_t fragment);
 
 }  // namespace headrace::fetch

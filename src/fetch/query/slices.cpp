@@ -10,7 +10,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Outputs and instructions of a program.
+/// Outputs and instructions that a program has room for, or that a value needs.
 struct Room {
   std::size_t outputs = 0;
   std::size_t instructions = 0;
@@ -31,14 +31,14 @@ std::size_t nodes_of(const Expression& expression) {
   return nodes;
 }
 
-/// What a value takes: of a column exactly, of an expression about as much.
+/// Room that a value needs: exact for a column, an estimate for other expressions.
 Room room_of(const TableView& table, const Expression& value) {
   const std::size_t outputs = is_wide_column(table, value) ? 2 : 1;
   if (value.operation() == Operation::column) return {.outputs = outputs, .instructions = 2 * outputs};
   return {.outputs = 1, .instructions = 2 * nodes_of(value) + 1};
 }
 
-/// The values [first, last) of a query, and those that it is ordered by.
+/// A slice with the values [first, last) of a query, and the values that it is ordered by.
 Slice slice_of(const Query& query, std::size_t first, std::size_t last) {
   Slice slice{.query = {.filter = query.filter, .order = query.order, .limit = query.limit}, .values = last - first};
   auto& values = slice.query.values;
@@ -62,10 +62,10 @@ std::vector<Slice> slices_of(const Query& query, const TableView& table) {
   Room all = fixed;
   for (const Expression& value : query.values) all += room_of(table, value);
   constexpr Room kProgram{.outputs = kOutputsMax, .instructions = kInstructionsMax};
-  // An order by what is no value of the query is the compiler's to refuse.
+  // The compiler refuses an order by a value that does not exist.
   const bool known = std::ranges::all_of(query.order, [&](const Order& by) { return by.value < query.values.size(); });
   if (gathers_groups(query) || kProgram.holds(all) || !known) return {{query, query.values.size()}};
-  // What the values of the order take, each slice may need.
+  // Each slice may need room for the values of the order.
   for (const Order& by : query.order) fixed += room_of(table, query.values[by.value]);
   std::vector<Slice> slices;
   std::size_t first = 0;

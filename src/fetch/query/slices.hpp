@@ -10,11 +10,11 @@ namespace headrace::fetch {
 /// Some of the values of a query, as a query of its own over the same rows in the same order.
 struct Slice {
   Query query;
-  std::size_t values = 0;  ///< Those that belong to the result; any behind them are there to be ordered by.
+  std::size_t values = 0;  ///< Number of values that belong to the result; further ones exist only for ordering.
 };
 
-/// A query of rows cut into as many as a program has room for: the query itself where it fits one. `table` says what
-/// its columns are; no row is looked at. Throws UsageError for a query that no cut makes fit.
+/// Cuts a query of rows into slices that each fit one program; returns the query itself if it fits. Uses only the
+/// columns of `table`, not its rows. Throws UsageError for a query that cannot be cut to fit.
 [[nodiscard]] std::vector<Slice> slices_of(const Query& query, const TableView& table);
 
 }  // namespace headrace::fetch

@@ -22,7 +22,7 @@ DataType decimal(int precision, int scale) {
           .scale = static_cast<std::int8_t>(scale)};
 }
 
-/// Digits before the point that a type of numbers has.
+/// Digits before the decimal point of a numeric type.
 int whole_digits(const DataType& type) { return type.id == Type::decimal128 ? type.precision - type.scale : 19; }
 
 [[noreturn]] void refuse(Operation operation, const DataType& left, const DataType& right) {
@@ -50,7 +50,7 @@ std::optional<ValueRange> arithmetic_range(Operation operation, const Typed& lef
   return over || over_too ? std::nullopt : std::optional(range);
 }
 
-/// One end of a range in another type; nothing where it cannot be known.
+/// Converts one end of a range to another type; empty if the result is not known.
 std::optional<std::int64_t> cast_end(std::int64_t value, const DataType& from, const DataType& to) {
   if (is_float(from.id) && is_integer(to.id)) {
     const double rounded = std::nearbyint(as_double(value));
@@ -73,8 +73,9 @@ Typed infer_arithmetic(Operation operation, const Typed& left, const Typed& righ
       const int scale = (left.type.id == Type::decimal128 ? left.type.scale : 0) +
                         (right.type.id == Type::decimal128 ? right.type.scale : 0);
       if (scale > kDigitsMax) {
-        throw UsageError(fmt::format("the product of {} and {} has {} digits after the point, and 64 bits hold {}",
-                                     to_string(left.type), to_string(right.type), scale, kDigitsMax));
+        throw UsageError(
+            fmt::format("the product of {} and {} has {} digits after the point, but 64 bits hold at most {}",
+                        to_string(left.type), to_string(right.type), scale, kDigitsMax));
       }
       result.type = decimal(whole_digits(left.type) + whole_digits(right.type) + scale, scale);
     } else {
@@ -93,7 +94,7 @@ Typed infer_in(const TableView& table, const Expression& expression, const Typed
   for (std::size_t i = 1; i < expression.arguments().size(); ++i) {
     const Expression& one = expression.arguments()[i];
     if (one.operation() != Operation::literal && one.operation() != Operation::text) {
-      throw UsageError("is_in takes literals after its first argument");
+      throw UsageError("is_in takes only literals after its first argument");
     }
     static_cast<void>(common_type(Operation::equal, value.type, infer(table, one).type));
     result.nullable |= one.is_missing();
@@ -104,7 +105,7 @@ Typed infer_in(const TableView& table, const Expression& expression, const Typed
 Typed infer_year(const Typed& value) {
   Typed result{.type = kInt64, .nullable = value.nullable};
   if (value.type.id != Type::date32 && value.type.id != Type::timestamp) {
-    throw UsageError(fmt::format("year is of a date or a timestamp, not of {}", to_string(value.type)));
+    throw UsageError(fmt::format("year takes a date or a timestamp, not {}", to_string(value.type)));
   }
   if (value.range) {
     const std::int64_t units = value.type.id == Type::date32 ? 1 : units_per_day(value.type.unit);
@@ -167,7 +168,8 @@ ValueRange range_of(Type integer) noexcept {
 
 std::int64_t power_of_ten(int exponent) {
   if (exponent < 0 || exponent > kDigitsMax) {
-    throw UsageError(fmt::format("a decimal of {} digits after the point: 64 bits hold 0 to {}", exponent, kDigitsMax));
+    throw UsageError(
+        fmt::format("a decimal has {} digits after the point, but 64 bits hold 0 to {}", exponent, kDigitsMax));
   }
   std::int64_t power = 1;
   for (int i = 0; i < exponent; ++i) power *= 10;
@@ -241,8 +243,8 @@ Typed infer(const TableView& table, const Expression& expression) {
   const Operation operation = expression.operation();
   if (operation == Operation::column) {
     if (expression.column_number() >= table.columns.size()) {
-      throw UsageError(
-          fmt::format("there is no column {}: the table has {}", expression.column_number(), table.columns.size()));
+      throw UsageError(fmt::format("there is no column {}: the table has {} columns", expression.column_number(),
+                                   table.columns.size()));
     }
     const ColumnFacts& facts = table.columns[expression.column_number()];
     const bool known = !facts.range && facts.type.id == Type::boolean;

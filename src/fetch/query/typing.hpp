@@ -6,7 +6,7 @@
 #include "fetch/program/program.hpp"
 #include "headrace/fetch/scan.hpp"
 
-/// What an expression gives: its type, and what is known of its values.
+/// The type of an expression, and the known facts about its values.
 namespace headrace::fetch {
 
 struct Typed {
@@ -20,22 +20,22 @@ struct Typed {
 /// Integers, floats and decimals.
 [[nodiscard]] bool is_number(Type type) noexcept;
 [[nodiscard]] Kind kind_of(const DataType& type) noexcept;
-/// The values of an integer type. Of uint64, those that an int64 holds.
+/// The values of an integer type; for uint64, those that fit in an int64.
 [[nodiscard]] ValueRange range_of(Type integer) noexcept;
-/// The comparison that holds with its operands exchanged; any other operation as it is.
+/// The equivalent comparison with exchanged operands; other operations are returned unchanged.
 [[nodiscard]] Operation mirrored(Operation comparison) noexcept;
-/// Digits of a decimal that 64 bits hold.
+/// Decimal digits that 64 bits can hold.
 inline constexpr int kDigitsMax = 18;
 /// 10^exponent, for 0 to 18.
 [[nodiscard]] std::int64_t power_of_ten(int exponent);
 
-/// Throws UsageError for what the types do not allow, naming both.
+/// Throws UsageError, naming the types, for an operation that they do not allow.
 [[nodiscard]] Typed infer(const TableView& table, const Expression& expression);
-/// The type in which two operands meet. Throws UsageError where they cannot.
+/// The type in which two operands are combined. Throws UsageError if there is none.
 [[nodiscard]] DataType common_type(Operation operation, const DataType& left, const DataType& right);
-/// A literal in another type, where that can be had without loss at this time.
+/// Converts a literal to another type; empty unless this is possible now and without loss.
 [[nodiscard]] std::optional<Expression> fold(const Expression& literal, const DataType& type);
-/// The range of a value after a cast that keeps its order; nothing where that is not known.
+/// The range of a value after an order-preserving cast; empty if it is not known.
 [[nodiscard]] std::optional<ValueRange> cast_range(const Typed& from, const DataType& to);
 
 }  // namespace headrace::fetch

@@ -8,8 +8,8 @@
 
 namespace headrace::fetch {
 
-/// By built-in functions: of those the compiler sees that a word is in shared memory, and makes one instruction of it;
-/// cuda::atomic_ref gives generic addresses, whose space the hardware has to ask for.
+/// Uses built-in functions: the compiler sees that their word is in shared memory and emits one instruction.
+/// cuda::atomic_ref uses generic addresses, whose address space the hardware must find out.
 template <>
 struct BlockMemory<CudaGroup> {
   [[nodiscard]] __device__ static std::uint32_t load(const CudaGroup& /*group*/, const std::uint32_t& word) noexcept {
@@ -23,7 +23,8 @@ struct BlockMemory<CudaGroup> {
                                            std::uint32_t value) noexcept {
     return atomicCAS(&word, expected, value);
   }
-  /// The compiler does not see that columns lie in global memory, and asking for the space of each address costs time.
+  /// Loads from global memory explicitly: the compiler cannot tell that columns lie there, and resolving each address
+  /// costs time.
   template <class T>
   [[nodiscard]] __device__ static T read(const T* from) noexcept {
     if constexpr (std::is_arithmetic_v<T>) {

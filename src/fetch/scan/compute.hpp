@@ -8,8 +8,8 @@
 
 namespace headrace::fetch {
 
-/// The half of the machine that computes: the accumulator of a thread's rows, and what an instruction makes of it and
-/// of an operand.
+/// The computing half of the machine: the accumulator of a thread's rows, and the instructions that combine it with an
+/// operand.
 template <class Group, std::uint32_t Rows>
 class Compute : protected Operand<Group, Rows> {
  protected:
@@ -30,10 +30,10 @@ class Compute : protected Operand<Group, Rows> {
     Flags<Rows> valid;
   };
 
-  /// Whether what row `i` computes counts.
+  /// Whether the result of row `i` matters: it is present and the row passes.
   [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] & tile_.pass[i]; }
 
-  /// acc = compute(acc, operand), missing where one of them is.
+  /// acc = compute(acc, operand); missing if either is.
   template <class Function>
   HEADRACE_HD void combine(const Values& operand, const Function& compute) noexcept {
     each([&](std::uint32_t i) {
@@ -41,7 +41,7 @@ class Compute : protected Operand<Group, Rows> {
       acc_[i] = compute(acc_[i], operand.rows[i]);
     });
   }
-  /// The same for integers, with overflow.
+  /// The same for integers, with a check for overflow.
   template <class Function>
   HEADRACE_HD void combine_checked(const Values& operand, const Function& compute) noexcept {
     bool any = false;
@@ -94,7 +94,7 @@ class Compute : protected Operand<Group, Rows> {
     }
   }
 
-  /// Three-valued: a side that decides does so whether or not the other is missing.
+  /// Three-valued logic: a side that decides the result does so even if the other one is missing.
   HEADRACE_HD void logic(bool both, const Values& operand) noexcept {
     each([&](std::uint32_t i) {
       const bool decides = !both;
@@ -126,7 +126,7 @@ class Compute : protected Operand<Group, Rows> {
   }
 
   HEADRACE_HD void to_integer(const Instruction& code) noexcept {
-    // The upper bound of 64 bits is no float: what is less than 2^63 fits.
+    // The greatest 64-bit integer is not a float, so the test for 64 bits is: below 2^63.
     const auto least = static_cast<double>(code.value);
     constexpr double above = 9223372036854775808.0;
     const auto greatest = static_cast<double>(code.second);
@@ -164,13 +164,13 @@ class Compute : protected Operand<Group, Rows> {
 
   HEADRACE_HD void rank(const Instruction& code) noexcept {
     const std::int32_t* const ranks = work_.ranks[code.index];
-    // What lies where there is no value may be any index.
+    // A missing value may hold any index.
     map([&](std::int64_t a) {
       return static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(code.value) ? std::int64_t{ranks[a]} : 0;
     });
   }
 
-  /// A divisor that the compiler knows costs a multiplication.
+  /// The unit is a template parameter, because division by a constant compiles to a multiplication.
   template <TimeUnit Unit>
   HEADRACE_HD void year_in() noexcept {
     map([](std::int64_t a) { return year_of_stamp<Unit>(a); });

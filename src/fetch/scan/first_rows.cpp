@@ -10,23 +10,23 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Beyond, ordering what may be among them costs as much as ordering all.
+/// With a greater limit, ordering the candidates costs as much as ordering all rows.
 constexpr std::int64_t kLimitMax = std::int64_t{1} << 18;
-/// The same, as a share of all rows.
+/// The same bound as a share of all rows: rows per row of the limit.
 constexpr std::int64_t kRowsPerLimit = 8;
-/// Rows that may be among the first, at once: so many that a pass of a table is few launches, and what they take.
+/// Most candidate rows at once, enough for a table to need few launches, and their memory.
 constexpr std::int64_t kRoomMax = std::int64_t{1} << 20;
 constexpr std::size_t kRoomBytes = 64 * kMiB;
 constexpr std::uint32_t kTilesFirst = 16;
 
-/// How many rows of so many values have room: those that fit, but at least those of a few tiles and twice the limit.
+/// Room for candidate rows of `values` values: the rows that fit, but at least a few tiles and twice the limit.
 std::int64_t room_for(std::size_t values, std::int64_t limit) {
   const auto fitting = static_cast<std::int64_t>(kRoomBytes / (values * (sizeof(std::int64_t) + 1)));
   const std::int64_t least = std::max<std::int64_t>(kTilesFirst * kTileRows, 2 * limit);
   return std::max(std::min(fitting, kRoomMax), least);
 }
 
-/// How many tiles are run at a time.
+/// Chooses how many tiles to run at a time.
 class Pace {
  public:
   Pace(std::int64_t limit, std::int64_t room)
@@ -35,16 +35,16 @@ class Pace {
     tiles_ = std::min(safe_, std::max(kTilesFirst, static_cast<std::uint32_t>(some)));
   }
   [[nodiscard]] std::uint32_t tiles() const noexcept { return tiles_; }
-  /// There was no room for their rows. There always is for those of so few tiles.
+  /// The rows of the last tiles had no room. Falls back to a number of tiles that always fits.
   void overflowed() noexcept { tiles_ = safe_; }
-  /// `seen` tiles have run so far, and the last of them added so many rows.
+  /// `seen` tiles have run so far, and the last launch added `rows` rows.
   void went_on(std::uint32_t seen, std::int64_t rows, bool bounded) noexcept {
     if (!bounded) {
       tiles_ = safe_;
-    } else if (rows > room_ / 4) {  // rows come in an order that is bad for us
+    } else if (rows > room_ / 4) {  // the rows come in an unfavourable order
       tiles_ = std::max(safe_, tiles_ / 2);
     } else {
-      // If rows come in no order, the next tiles add as many as take a quarter of the room.
+      // If the rows are unordered, the next tiles fill a quarter of the room.
       const std::int64_t more = std::int64_t{seen} * std::max<std::int64_t>(room_ / (4 * limit_), 1);
       tiles_ = static_cast<std::uint32_t>(std::min<std::int64_t>(more, UINT32_MAX / 2));
     }
@@ -68,7 +68,7 @@ std::optional<Compiled> compile_first_rows(const TableView& table, const Query& 
   try {
     return compile(table, query, options);
   } catch (const UsageError&) {
-    return {};  // what is wrong with the query shows without a bound; a program that is too long may fit then
+    return {};  // without a bound, the query's error is reported, or a program that was too long may fit
   }
 }
 

@@ -5,16 +5,15 @@
 #include "fetch/query/compiler.hpp"
 #include "headrace/device/stream.hpp"
 
-/// The first rows of a table in an order: in one pass, without putting the others in order.
+/// Finds the first rows of a table in an order in one pass, without sorting the others.
 namespace headrace::fetch {
 
-/// The program of a query that asks for few of its rows in an order; none where it is better to order all, or has to
-/// be.
+/// Compiles a query that asks for few of its rows in an order; empty if sorting all rows is better or necessary.
 [[nodiscard]] std::optional<Compiled> compile_first_rows(const TableView& table, const Query& query,
                                                          CompileOptions options);
 
-/// Runs that program. Some tiles are run at a time: of their rows those that come before the last of the first rows so
-/// far are written, and put in order together with these. Each time there are fewer, so more tiles are run. Throws as
+/// Runs that program, some tiles at a time. Each run writes only rows that come before the last of the best rows so
+/// far, and sorts them together with these. As fewer rows qualify each time, more tiles are run at once. Throws as
 /// scan() does.
 [[nodiscard]] ScanResult scan_first_rows(StreamRef stream, const TableView& table, const Query& query,
                                          const Compiled& compiled);

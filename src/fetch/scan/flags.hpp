@@ -7,10 +7,10 @@
 
 #include "headrace/device/group.hpp"
 
-/// What is known of each of a thread's rows: one bit, or one byte.
+/// A flag for each of a thread's rows: one bit, or one byte.
 namespace headrace::fetch {
 
-/// Calls body(i) for i from 0 to Count - 1, each a constant where the call is inlined.
+/// Calls body(i) for i from 0 to Count - 1. Each i is a constant if the call is inlined.
 template <std::uint32_t Count, class Body>
 HEADRACE_HD void each_constant(const Body& body) noexcept {
   [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...> /*numbers*/) {
@@ -18,7 +18,7 @@ HEADRACE_HD void each_constant(const Body& body) noexcept {
   }(std::make_integer_sequence<std::uint32_t, Count>());
 }
 
-/// One bit a row where rows are few (a CUDA thread's), one byte where they are many (a CPU vector's).
+/// One bit per row if the thread has few rows (CUDA), one byte if it has many (CPU vectors).
 template <std::uint32_t Rows>
 class Flags {
  public:
@@ -37,7 +37,7 @@ class Flags {
       bits_[row] = value ? 1 : 0;
     }
   }
-  /// The first `count` rows are set, the others are not.
+  /// Sets the first `count` rows and clears the others.
   HEADRACE_HD void set_first(std::uint32_t count) noexcept {
     if constexpr (kSmall) {
       bits_ = count == 0 ? 0 : ~std::uint32_t{0} >> (32 - count);
@@ -45,18 +45,18 @@ class Flags {
       for (std::uint32_t row = 0; row < Rows; ++row) bits_[row] = row < count ? 1 : 0;
     }
   }
-  /// Row i is bit i of `bits`. Only where rows are few.
+  /// Row i gets bit i of `bits`. Only if rows are few.
   HEADRACE_HD void set_bits(std::uint32_t bits) noexcept {
     static_assert(kSmall);
     bits_ = bits & kAll;
   }
-  /// Row i is bit first + i of a bitmap. Only where rows are many.
+  /// Row i gets bit first + i of a bitmap. Only if rows are many.
   HEADRACE_HD void set_bits(const std::uint8_t* bits, std::int64_t first, std::uint32_t count) noexcept {
     const auto bit = [&](std::int64_t at) { return static_cast<std::uint8_t>((bits[at >> 3] >> (at & 7)) & 1); };
     std::uint32_t row = 0;
     for (; row < count && ((first + row) & 7) != 0; ++row) bits_[row] = bit(first + row);
     for (; row + 8 <= count; row += 8) {
-      // Bit k of the byte alone in byte k, then made 1.
+      // Isolates bit k of the byte in byte k, then turns it into 1.
       const std::uint64_t apart =
           (std::uint64_t{bits[(first + row) >> 3]} * 0x0101'0101'0101'0101) & 0x8040'2010'0804'0201;
       const std::uint64_t ones = ((apart + 0x7F7F'7F7F'7F7F'7F7F) >> 7) & 0x0101'0101'0101'0101;
@@ -64,12 +64,12 @@ class Flags {
     }
     for (; row < count; ++row) bits_[row] = bit(first + row);
   }
-  /// Whether all rows are set. Only where rows are few.
+  /// Whether all rows are set. Only if rows are few.
   [[nodiscard]] HEADRACE_HD bool all() const noexcept {
     static_assert(kSmall);
     return bits_ == kAll;
   }
-  /// Whether one of `count` rows from `first` on is set. Only where rows are few.
+  /// Whether any of `count` rows from `first` on is set. Only if rows are few.
   [[nodiscard]] HEADRACE_HD bool any(std::uint32_t first, std::uint32_t count) const noexcept {
     static_assert(kSmall);
     return ((bits_ >> first) & (~std::uint32_t{0} >> (32 - count))) != 0;
@@ -89,7 +89,7 @@ class Flags {
   std::conditional_t<kSmall, std::uint32_t, std::uint8_t[kSmall ? 1 : Rows]> bits_;
 };
 
-/// Rows that are set in both of two.
+/// Rows that are set in both of two flags.
 template <std::uint32_t Rows>
 struct BothFlags {
   const Flags<Rows>& one;
@@ -98,7 +98,7 @@ struct BothFlags {
   [[nodiscard]] HEADRACE_HD bool all() const noexcept { return one.all() & other.all(); }
 };
 
-/// A copy of the registers of a thread's rows, for a loop; where rows are many, themselves.
+/// A copy of the registers of a thread's rows, for use in a loop; if rows are many, a reference to them.
 template <class T, std::uint32_t Rows, bool Copied = Flags<Rows>::kSmall>
 class RowCopy {
  public:

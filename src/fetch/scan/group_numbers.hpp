@@ -6,8 +6,8 @@
 
 namespace headrace::fetch {
 
-/// A number for each of a thread's rows. Groups are seldom so many that the halves above are anything but zero, and
-/// those are then neither read nor written.
+/// A group number for each of a thread's rows, in two halves. The high halves are rarely anything but zero, and code
+/// for 32 bits neither reads nor writes them.
 template <std::uint32_t Rows>
 class GroupNumbers {
  public:
@@ -15,7 +15,7 @@ class GroupNumbers {
   [[nodiscard]] HEADRACE_HD std::uint64_t operator[](std::uint32_t row) const noexcept {
     return std::uint64_t{high_[row]} << 32 | low_[row];
   }
-  /// Sets a row whose number is within 32 bits, and was.
+  /// Sets a row whose old and new numbers both fit in 32 bits.
   HEADRACE_HD void set_low(std::uint32_t row, std::uint32_t number) noexcept { low_[row] = number; }
   HEADRACE_HD void set(std::uint32_t row, std::uint64_t number) noexcept {
     low_[row] = static_cast<std::uint32_t>(number);

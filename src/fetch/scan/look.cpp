@@ -11,7 +11,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Whether a first look at a column can tell its range.
+/// Whether look() can find the range of a column of this type.
 bool has_range(const DataType& type) {
   if (type.id == Type::boolean) return false;
   return type.id != Type::decimal128 || (type.precision <= 18 && type.scale >= 0);
@@ -19,7 +19,7 @@ bool has_range(const DataType& type) {
 
 void learn(ColumnFacts& facts, const ResultColumn& least, const ResultColumn& greatest) {
   if (least.null_count > 0) {
-    facts.range = ValueRange{0, 0};  // of no value
+    facts.range = ValueRange{0, 0};  // the column has no value
     return;
   }
   const ValueRange range{bits_at(least, 0), bits_at(greatest, 0)};
@@ -40,7 +40,7 @@ void learn_indices(TableView& table, std::uint32_t column) {
 }
 
 ScanReport look(StreamRef stream, TableView& table) {
-  // A count of its values with each of three aggregates, the count of rows once.
+  // Columns per query: three aggregates and their counts of values take 5 states, besides the count of rows.
   constexpr std::size_t kAtOnce = (kStatesMax - 1) / 5;
   ScanReport report;
   std::vector<std::uint32_t> unknown;

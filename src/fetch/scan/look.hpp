@@ -6,8 +6,8 @@
 
 namespace headrace::fetch {
 
-/// What is known of a column of strings without a look at its values: its indices are those that its dictionary has
-/// given out, and a chunk says whether one is missing.
+/// Fills in what is known of a column of strings without reading its values: the dictionary bounds its indices, and
+/// each chunk says whether values are missing.
 void learn_indices(TableView& table, std::uint32_t column);
 
 }  // namespace headrace::fetch

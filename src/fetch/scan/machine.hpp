@@ -24,9 +24,9 @@ class Machine : Compute<Group, Rows> {
         fetch(code, acc_, acc_valid_);
         continue;
       }
-      typename Base::Values operand;  // of this instruction alone: no registers are kept for it in between
+      typename Base::Values operand;  // local to this instruction, so that it keeps no registers between instructions
       if (code.source != OperandSource::none) fetch(code, operand.rows, operand.valid);
-      // Those that there is most of are asked for first.
+      // Tests the most frequent instructions first.
       if (code.op == Op::key) {
         key(code);
       } else if (code.op == Op::count_rows) {
@@ -34,7 +34,7 @@ class Machine : Compute<Group, Rows> {
       } else {
         step(code, operand);
       }
-      // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
+      // Threads of a CUDA block synchronise in later instructions, so only a CPU block may stop early.
       const bool drops = code.op == Op::bound || (code.op == Op::filter && code.flags == 0);
       if (Group::kTeam == 1 && drops && tile_.pass.none(tile_.count)) return;
     }
@@ -65,7 +65,7 @@ class Machine : Compute<Group, Rows> {
     const auto digit_of = [&](std::uint32_t i) {
       return static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
     };
-    // A value outside the range that the table claims must not write elsewhere.
+    // A value outside the range that the table states must not cause a write out of bounds.
     const auto check = [&] {
       bool outside = false;
       each([&](std::uint32_t i) { outside |= counts(i) & (digit_of(i) >= domain); });
@@ -89,7 +89,7 @@ class Machine : Compute<Group, Rows> {
       most = greater(most, low);
       index_.set_low(i, index_.low(i) * narrow + (acc_valid_[i] ? lesser(low, narrow - 1) : narrow - 1));
     });
-    // Whether a row that counts is among those of a digit that is too large is seldom asked.
+    // Only if a digit is too large, checks whether its row counts; this is rare.
     if (above != 0 || most >= narrow) check();
   }
 
@@ -107,7 +107,7 @@ class Machine : Compute<Group, Rows> {
     find_places(
         [&](std::uint32_t /*i*/, std::uint64_t number) { return place_of(group_, work_.tables[code.index], number); });
   }
-  /// index = find(row, index), where the row passes; kNoPlace loses it.
+  /// index = find(row, index) for passing rows; kNoPlace drops the row.
   template <class Find>
   HEADRACE_HD void find_places(const Find& find) noexcept {
     std::uint64_t found[Rows];
@@ -130,7 +130,7 @@ class Machine : Compute<Group, Rows> {
     if (group_.rank() == 0) work_.tile_rows[tile_number_] = all;
   }
 
-  /// In the table's order. All threads meet here, whether or not a row of theirs passes.
+  /// Gives places in the table's order. All threads synchronise here, even those without a passing row.
   HEADRACE_HD void place() noexcept {
     auto next = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]);
     const auto place_row = [&](std::uint32_t i) {
@@ -156,8 +156,9 @@ class Machine : Compute<Group, Rows> {
     }
   }
 
-  /// Whether a row of a core's tile may come before the bound by its first key, or be equal where that does not decide:
-  /// of most tiles none does, which vectors find out much faster than which row it is. What is missing never does.
+  /// Whether any row of a core's tile may come before the bound by its first key, or be equal if more keys follow. In
+  /// most tiles no row does, and vectors find that out much faster than which row does. Missing values never come
+  /// before the bound.
   [[nodiscard]] HEADRACE_HD bool may_come_before(const OrderKey& key, std::uint64_t limit, bool last) const noexcept {
     const auto step = affine_word(key);
     if (!step.there || (last && limit == 0)) return true;
@@ -169,7 +170,7 @@ class Machine : Compute<Group, Rows> {
     return before != 0;
   }
 
-  /// Rows are compared key by key: until one decides, a row's number is 0.
+  /// Compares rows with the bound key by key. A row's number stays 0 until a key decides.
   HEADRACE_HD void bound(const Instruction& code) noexcept {
     const OrderBound& bound = work_.bound;
     if (!bound.there) return;
@@ -191,7 +192,7 @@ class Machine : Compute<Group, Rows> {
     });
   }
 
-  /// In no order. Threads meet nowhere: few have a row, and the first of them all.
+  /// Appends in no particular order. Threads do not synchronise here, because few have a passing row.
   HEADRACE_HD void append() noexcept {
     std::uint64_t mine = 0;
     tile_.each_passing([&](std::uint32_t) { ++mine; });
@@ -223,7 +224,7 @@ class Machine : Compute<Group, Rows> {
     switch (code.op) {
       case Op::load:
       case Op::key:
-      case Op::count_rows: break;  // by run()
+      case Op::count_rows: break;  // run() handles these
       case Op::save:
         each([&](std::uint32_t i) { slots_.values[code.index][i] = acc_[i]; });
         slots_.valid[code.index] = acc_valid_;

@@ -18,9 +18,9 @@ namespace headrace::fetch {
 
 namespace {
 
-/// The row of a part that is its next, by the numbers of its values in the order.
+/// The next row of a part, compared by the words of its keys in the order.
 struct Head {
-  std::vector<std::pair<bool, std::uint64_t>> words;  ///< Whether it is missing first.
+  std::vector<std::pair<bool, std::uint64_t>> words;  ///< For each key: whether the value is missing, then its word.
   std::size_t part = 0;
   std::int64_t row = 0;
 

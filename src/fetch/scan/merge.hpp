@@ -7,30 +7,30 @@
 
 #include "headrace/fetch/scan.hpp"
 
-/// Results of scans of parts of a table, as the result of a scan of it all.
+/// Combines the results of scans of parts of a table into the result for the whole table.
 namespace headrace::fetch {
 
-/// Groups that are gathered part by part. What is gathered of a part is such that parts add up: an average is a sum and
-/// a count until the end.
+/// Groups that are aggregated part by part, by aggregates that can be combined: an average is a sum and a count until
+/// the end.
 class PartialGroups {
  public:
   explicit PartialGroups(const Query& query);
 
-  /// What each part is scanned with.
+  /// The query to scan each part with.
   [[nodiscard]] const Query& query() const noexcept { return partial_; }
-  /// Takes over the result of one part, which is of `table`.
+  /// Adds the result of scanning one part, `table`.
   void add(const TableView& table, const std::vector<ResultColumn>& part);
-  /// The groups of all parts: at least one has been added.
+  /// The groups of all parts. At least one part must have been added.
   [[nodiscard]] std::vector<ResultColumn> finish() const;
 
  private:
-  /// What becomes of a column of a part's result.
+  /// How a column of a part's result is combined.
   enum class Role : std::uint8_t { count, sum, least, greatest };
   struct Cell {
     __int128 value = 0;
     bool valid = false;
   };
-  /// Where an aggregate of the query is among the columns of a part's result, after the keys.
+  /// The position of an aggregate of the query among the columns of a part's result, after the keys.
   struct Place {
     Aggregate function = Aggregate::count_rows;
     std::size_t column = 0;
@@ -41,17 +41,17 @@ class PartialGroups {
 
   std::size_t keys_;
   Query partial_;
-  std::vector<Role> roles_;  ///< The roles of the columns of a part's result that are no keys.
+  std::vector<Role> roles_;  ///< The roles of the columns of a part's result after the keys.
   std::vector<Place> places_;
   std::vector<DataType> types_;                          ///< The types of the columns of a part's result.
   std::unordered_map<std::string, std::size_t> groups_;  ///< By the bytes of their keys.
-  std::vector<Cell> cells_;  ///< The cells of one group after another, within a group as the columns.
+  std::vector<Cell> cells_;                              ///< By group, then by column.
 };
 
-/// The rows of several results, one after the other. Types are those of the first, of which there is one.
+/// Concatenates the rows of several results, at least one. The types are those of the first.
 [[nodiscard]] std::vector<ResultColumn> concatenate(const std::vector<std::vector<ResultColumn>>& parts);
-/// The first rows of several results, each of which is in the order of the query, in that order; rows that are equal in
-/// it by part. `table` has the dictionaries of the query's columns.
+/// Merges several results, each in the order of the query, into the first rows in that order. Equal rows keep the order
+/// of the parts. `table` has the dictionaries of the query's columns.
 [[nodiscard]] std::vector<ResultColumn> merge_ordered(const std::vector<std::vector<ResultColumn>>& parts,
                                                       const TableView& table, const Query& query);
 

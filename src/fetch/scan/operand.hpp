@@ -8,14 +8,15 @@
 
 namespace headrace::fetch {
 
-/// Results that wait. Apart from the machine, whose members are registers only where no address is computed.
+/// Intermediate results. They are not members of the machine, whose members stay in registers only if none of them is
+/// indexed.
 template <std::uint32_t Rows>
 struct Slots {
   std::int64_t values[kSlots][Rows];
   Flags<Rows> valid[kSlots];
 };
 
-/// The half of the machine that reads: a tile of rows, and an operand for each of them.
+/// The loading half of the machine: a tile of rows, and an operand for each of them.
 template <class Group, std::uint32_t Rows>
 class Operand {
  protected:
@@ -40,7 +41,7 @@ class Operand {
     if (happened) group_.store_relaxed_on_device(work_.faults[static_cast<int>(what)], std::uint32_t{1});
   }
 
-  /// Brings the operand of an instruction, for the rows that pass.
+  /// Loads the operand of an instruction for the rows that pass.
   HEADRACE_HD void fetch(const Instruction& code, std::int64_t (&to)[Rows], Flags<Rows>& valid) const noexcept {
     switch (code.source) {
       case OperandSource::none: break;
@@ -69,7 +70,7 @@ class Operand {
  private:
   using Memory = BlockMemory<Group>;
 
-  /// A value as a register holds it.
+  /// Converts a value to the form that a register holds.
   template <class T>
   [[nodiscard]] HEADRACE_HD static std::int64_t widened(T value) noexcept {
     if constexpr (std::is_floating_point_v<T>) {
@@ -79,9 +80,9 @@ class Operand {
     }
   }
 
-  /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
-  /// Each of the values that do not lie at the boundaries that a run of a buffer has is a load. Others are read in
-  /// pieces of at most 16 aligned bytes: of the last one, what comes behind the column is read too, and not used.
+  /// Loads the values of passing rows, if rows are few. All loads are issued before the first one is waited for.
+  /// Aligned values are loaded in pieces of up to 16 bytes, of which the last may extend beyond the column; unaligned
+  /// values are loaded one by one.
   template <class T>
   HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
     constexpr std::uint32_t kPiece = sizeof(T) * kRun > 16 ? 16 / sizeof(T) : kRun;
@@ -117,8 +118,8 @@ class Operand {
     }
   }
 
-  /// Bits of the thread's rows that have been asked for, and are not waited for yet: the bytes of each run, and how
-  /// many bits of the first come before it. Where rows are many, where they are.
+  /// Bits of the thread's rows whose loads are in flight: the bytes of each run, and the number of bits to skip in
+  /// them. If rows are many, only their address.
   struct Bits {
     const std::uint8_t* bitmap = nullptr;
     std::int64_t first = 0;
@@ -134,7 +135,7 @@ class Operand {
       each_constant<kRuns>([&](std::uint32_t run) {
         if (tile_.rows_of(run) > 0) bits.bytes[run] = Memory::read(from + run * (kRunStep / 8));
       });
-      if (bits.skipped > 8 - kRun) {  // not of a bitmap that starts at a boundary of a run
+      if (bits.skipped > 8 - kRun) {  // never for a bitmap that starts at a boundary of a run
         each_constant<kRuns>([&](std::uint32_t run) {
           if (bits.skipped + tile_.rows_of(run) > 8) {
             bits.bytes[run] |= std::uint32_t{Memory::read(from + run * (kRunStep / 8) + 1)} << 8;
@@ -155,14 +156,14 @@ class Operand {
     }
   }
 
-  /// The validity is asked for before the values, and waited for after they have been.
+  /// Issues the load of the validity before those of the values, and waits for it after them.
   HEADRACE_HD void fetch_column(const Instruction& code, std::int64_t (&to)[Rows], Flags<Rows>& valid) const noexcept {
     const ColumnPlace& place = work_.columns[std::size_t{fragment_} * work_.column_count + code.index];
     const std::byte* const values = Memory::read_kept(&place.values);
     const std::uint8_t* const validity = Memory::read_kept(&place.validity);
     const std::int64_t bit = Memory::read_kept(&place.first_bit) + tile_.first;
     const bool misses = validity != nullptr;
-    // What is no value of a decimal is not to be looked at.
+    // Missing decimals must not be checked for their width, so their validity is needed first.
     const bool waits = misses & (code.type == Type::decimal128);
     Bits bits;
     valid.set_first(Rows);
@@ -196,7 +197,7 @@ class Operand {
     }
   }
 
-  /// Only a load takes a part: the flags of other instructions mean something else.
+  /// Only Op::load takes a part; in other instructions the flags mean something else.
   [[nodiscard]] HEADRACE_HD static DecimalPart part_of(const Instruction& code) noexcept {
     return code.op == Op::load ? static_cast<DecimalPart>(code.flags) : DecimalPart::whole;
   }

@@ -40,7 +40,7 @@ OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* 
 
 std::array<OrderKey, 2> make_wide_order_keys(std::uint32_t low, bool descending, bool nullable) {
   const OrderKey high{.value = low + 1, .kind = Kind::integer, .descending = descending, .nullable = nullable};
-  // The high half tells missing values apart.
+  // Only the high half needs to tell missing values apart.
   return {high, OrderKey{.value = low, .kind = Kind::natural, .descending = descending, .nullable = false}};
 }
 
@@ -76,7 +76,7 @@ void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::
     enqueue_order_words(stream, words).or_throw(kOrdering);
     sorter.sort(bits).or_throw(kOrdering);
   };
-  // Sorts are stable: by what counts least first.
+  // Sorts are stable, so it sorts by the least significant key first.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     pass(*key, false, key->narrow ? key->bits + 1U : key->bits);
     if (key->nullable && !key->narrow && key->kind != Kind::real) pass(*key, true, 1);

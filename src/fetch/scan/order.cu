@@ -13,7 +13,7 @@ constexpr std::uint32_t kThreads = 256;
 constexpr std::int64_t kRowsPerBlock = 4096;
 constexpr std::int64_t kBlocksMax = 4096;
 
-/// Calls body(i) for each of `count` numbers, each by one thread of all blocks.
+/// Calls body(i) for i from 0 to count - 1, distributed over the threads of all blocks.
 template <class Group, class Body>
 HEADRACE_HD void for_each_number(const Group& group, std::int64_t count, const Body& body) {
   const std::int64_t threads = std::int64_t{group.block_count()} * group.size();

@@ -11,10 +11,10 @@
 #include "headrace/device/stream.hpp"
 #include "headrace/fetch/scan.hpp"
 
-/// Rows on a device, put in order there.
+/// Sorts rows on a device.
 namespace headrace::fetch {
 
-/// Values that a scan has emitted: a register and a byte, 1 where there is a value, for each row of each output.
+/// The values that a scan emitted: for each row of each output a register, and a byte that is 1 if there is a value.
 struct Emitted {
   Buffer memory;
   std::vector<Output> outputs;
@@ -22,44 +22,44 @@ struct Emitted {
   std::int64_t rows = 0;
 
   Emitted() = default;
-  /// Memory that nothing has been written to. Waits for the stream.
+  /// Allocates uninitialised memory. Waits for the stream.
   Emitted(StreamRef stream, std::size_t outputs, std::int64_t rows);
 };
 
-/// A value of each row as numbers without a sign that order as the values do.
+/// How a value of each row maps to an unsigned word with the same order.
 struct OrderKey {
-  std::uint32_t value = 0;  ///< Its output.
+  std::uint32_t value = 0;  ///< The number of its output.
   Kind kind = Kind::integer;
   bool descending = false;
   bool nullable = true;
-  /// The type has 32 bits or less: the number of a missing value follows on those of all others.
+  /// The type has at most 32 bits; the word of a missing value follows those of all others.
   bool narrow = false;
-  std::uint8_t bits = 64;  ///< The bits of the numbers of values.
-  std::int64_t least = 0;  ///< The value whose number is 0, of a narrow type.
-  /// For strings that have a dictionary: the place in order of each entry, which is then the number.
+  std::uint8_t bits = 64;  ///< Bits of the words of values.
+  std::int64_t least = 0;  ///< For a narrow type, the value whose word is 0.
+  /// For strings with a dictionary: the rank of each entry, which becomes the word.
   const std::int32_t* ranks = nullptr;
   std::int64_t rank_count = 0;
 };
 
-/// `ranks` may be null, and lie where the key is used.
+/// `ranks` may be null. It must be in memory of the device that uses the key.
 [[nodiscard]] OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* ranks,
                                       std::int64_t rank_count);
 
-/// The keys of a wide decimal, whose low half is output `low` and whose high half is the next.
+/// The keys of a wide decimal whose low half is output `low` and whose high half is the next output.
 [[nodiscard]] std::array<OrderKey, 2> make_wide_order_keys(std::uint32_t low, bool descending, bool nullable);
 
-/// The numbers of rows, for a sort.
+/// Arguments of the kernel that writes the words of rows for a sort.
 struct OrderWords {
   OrderKey key;
   Output output;
-  bool missing_only = false;  ///< 1 for a missing value, else 0.
+  bool missing_only = false;  ///< Writes 1 for a missing value, otherwise 0.
   std::int64_t count = 0;
-  bool first = false;             ///< Rows are in the table's order, and `rows` is to be written.
-  std::uint32_t* rows = nullptr;  ///< The row that each word is of.
+  bool first = false;             ///< First pass: rows are in the table's order, and the kernel writes `rows`.
+  std::uint32_t* rows = nullptr;  ///< The row of each word.
   std::uint64_t* words = nullptr;
 };
 
-/// Rows to where they belong.
+/// Arguments of the kernel that moves rows to their sorted places.
 struct OrderMove {
   const Output* from = nullptr;
   const Output* to = nullptr;
@@ -71,12 +71,11 @@ struct OrderMove {
 [[nodiscard]] Status enqueue_order_words(StreamRef stream, const OrderWords& work) noexcept;
 [[nodiscard]] Status enqueue_order_move(StreamRef stream, const OrderMove& work) noexcept;
 
-/// Puts the first `limit` rows in the order of `keys`, of the first `count` ones, where `to` begins; those that are
-/// equal in it as they were. Waits. Throws DeviceError when the device fails or lacks memory.
+/// Sorts the first `count` rows by `keys`, stably, and writes the first `limit` of them to the start of `to`. Waits.
+/// Throws DeviceError when the device fails or lacks memory.
 void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::span<const OrderKey> keys,
                 const Emitted& to, std::int64_t limit);
-/// The first `limit` rows in the order of `keys`, those that are equal in it as they were. Throws DeviceError when the
-/// device fails or lacks memory.
+/// Returns the first `limit` rows, stably sorted by `keys`. Throws DeviceError when the device fails or lacks memory.
 [[nodiscard]] Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys,
                                    std::int64_t limit);
 

@@ -6,16 +6,16 @@
 #include "fetch/program/rows.hpp"
 #include "fetch/scan/order.hpp"
 
-/// The numbers that rows are ordered by, on a device and where parts of a result are merged.
+/// The words that rows are ordered by, on a device and when parts of a result are merged.
 namespace headrace::fetch {
 
-/// The place in order of a dictionary's entry.
+/// The rank of a dictionary's entry.
 [[nodiscard]] HEADRACE_HD inline std::int64_t rank_of(const OrderKey& key, std::int64_t index) noexcept {
   return index >= 0 && index < key.rank_count ? key.ranks[index] : 0;
 }
 
-/// A missing value's number is above all others in either direction, and NaN's above those of all other floats: of 64
-/// bits, floats leave some over, and integers do not, whose missing values are told apart by a pass of their own.
+/// The word of a missing value is above all others in either direction, and that of NaN above all other floats. Floats
+/// leave 64-bit words unused for this; integers do not, so a separate pass sorts their missing values.
 [[nodiscard]] HEADRACE_HD inline std::uint64_t word_of(const OrderKey& key, std::int64_t bits, bool valid) noexcept {
   constexpr std::uint64_t kNan = 0xFFF8'0000'0000'0000;
   if (key.narrow) {
@@ -31,7 +31,8 @@ namespace headrace::fetch {
   return key.descending ? ~word : word;
 }
 
-/// How word_of() comes from a value that is there, where it is (bits ^ flip) - less: of all but floats and strings.
+/// The parameters with which word_of() of a present value is (bits ^ flip) - less. `there` is false for floats and
+/// strings.
 struct AffineWord {
   bool there = false;
   std::uint64_t flip = 0;

@@ -26,7 +26,7 @@ __int128 joined(std::int64_t high, std::uint64_t low) noexcept {
   return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | low);
 }
 
-/// Numbers of one group in the states of a device.
+/// Reads the numbers of one group from the states of a device.
 class GroupReader {
  public:
   GroupReader(const Program& program, std::span<const std::uint64_t> states, std::uint64_t group)
@@ -49,15 +49,15 @@ class GroupReader {
   std::uint64_t group_;
 };
 
-/// The sum of wide decimals: a number without a sign in 64 bits, and how many times 2^64 is added to it.
+/// The sum of wide decimals: an unsigned low word of 64 bits, and the multiple of 2^64 above it.
 struct WideSum {
   __int128 upper;
   std::uint64_t lower;
 
-  /// Whether it may have 38 digits or fewer, and then fits 128 bits.
+  /// Whether it may have at most 38 digits; then it fits 128 bits.
   [[nodiscard]] bool fits() const noexcept { return upper <= kDecimalEnd >> 64 && upper >= -(kDecimalEnd >> 64) - 1; }
   [[nodiscard]] __int128 value() const noexcept { return joined(static_cast<std::int64_t>(upper), lower); }
-  /// Throws UsageError where it takes more than 38 digits.
+  /// Throws UsageError if it has more than 38 digits.
   [[nodiscard]] __int128 checked() const {
     check_sum(fits() ? value() : kDecimalEnd);
     return value();
@@ -69,7 +69,7 @@ struct WideSum {
   }
 };
 
-/// Adds the sums of their high halves to those of the low ones, which have no sign.
+/// Combines the sum of the high halves with the unsigned sum of the low halves.
 WideSum wide_sum(const AggregatePlace& place, const GroupReader& group) {
   const __int128 high = group.sum(*place.high_state, Kind::integer);
   const __int128 low = group.sum(place.state, Kind::natural);
@@ -105,7 +105,7 @@ void append_aggregate(ColumnBuilder& to, const AggregatePlace& place, const Grou
   to.append(as_bits(average), count > 0);
 }
 
-/// The keys of group `number`, by undoing how it was made.
+/// Appends the keys of group `number`, by undoing the steps that computed the number.
 void append_keys(std::vector<ColumnBuilder>& to, const Compiled& compiled, std::uint64_t number,
                  std::span<const std::vector<std::uint64_t>> tables) {
   const auto key_of = [&](const KeyStep& step, std::uint64_t place) {
@@ -119,7 +119,7 @@ void append_keys(std::vector<ColumnBuilder>& to, const Compiled& compiled, std::
     }
     const std::uint64_t digit = number % step->domain;
     number /= step->domain;
-    // A wide key keeps a digit for the missing one whether or not there can be one.
+    // A wide key reserves a digit for a missing value even if none can occur.
     const bool missing = digit == step->domain - 1 && (step->nullable || step->op == Op::wide_key);
     const std::uint64_t value =
         step->op == Op::wide_key ? key_of(*step, digit) : digit + static_cast<std::uint64_t>(step->least);
@@ -139,7 +139,7 @@ void ColumnBuilder::append_wide(__int128 value, bool valid) {
   const auto at = static_cast<std::size_t>(column_.length++);
   if (!valid) {
     ++column_.null_count;
-    return;  // all zero
+    return;  // the buffers are zero already
   }
   column_.validity[at / 8] |= static_cast<std::uint8_t>(1U << (at % 8));
   if (column_.type.id == Type::float32) {
@@ -174,7 +174,7 @@ std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<cons
                                         std::span<const std::vector<std::uint64_t>> tables) {
   const std::size_t keys = compiled.keys.size();
   const auto counts = states.first(compiled.program.groups);  // the first state counts rows
-  // Without keys there is one group, of rows or of none.
+  // Without keys there is exactly one group, even if no row passes.
   const auto found = keys == 0 ? 1 : static_cast<std::int64_t>(counts.size()) - std::ranges::count(counts, 0U);
   std::vector<ColumnBuilder> builders;
   for (const Typed& key : compiled.keys) builders.emplace_back(key.type, found);
@@ -226,7 +226,7 @@ __int128 value_at(const ResultColumn& column, std::int64_t row) noexcept {
 
 void check_sum(__int128 sum) {
   if (sum < kDecimalEnd && sum > -kDecimalEnd) return;
-  throw UsageError("a sum of decimals takes more than 38 digits, which no decimal128 has: cast to double first");
+  throw UsageError("a sum needs more than 38 digits, the most that a decimal128 holds; cast to double first");
 }
 
 double average_of(__int128 sum, int scale, std::int64_t count) {

@@ -20,30 +20,31 @@ namespace {
 
 constexpr const char* kScanning = "scanning a table";
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
-/// Words of the results before the states: the faults.
+/// Words of the faults, which precede the states in the results.
 constexpr std::size_t kStatesAt = kFaults * sizeof(std::uint32_t) / sizeof(std::uint64_t);
 
-/// Throws UsageError unless the columns of a fragment are what the table says.
+/// Throws UsageError unless the columns of a fragment match the table's description.
 std::int64_t check_fragment(const TableView& table, std::size_t number) {
   const std::vector<ColumnView>& fragment = table.fragments[number];
   if (fragment.size() != table.columns.size()) {
     throw UsageError(
-        fmt::format("fragment {} has {} columns, and the table {}", number, fragment.size(), table.columns.size()));
+        fmt::format("fragment {} has {} columns, but the table has {}", number, fragment.size(), table.columns.size()));
   }
   const std::int64_t rows = fragment.empty() ? 0 : fragment[0].length;
   for (std::size_t c = 0; c < fragment.size(); ++c) {
     const ColumnView& view = fragment[c];
     const ColumnFacts& facts = table.columns[c];
     if (view.type != facts.type) {
-      throw UsageError(fmt::format("fragment {} has column '{}' as {}, and the table as {}", number, facts.name,
-                                   to_string(view.type), to_string(facts.type)));
+      throw UsageError(fmt::format("fragment {} has column '{}' of type {}, but the table declares {}", number,
+                                   facts.name, to_string(view.type), to_string(facts.type)));
     }
     if (view.length != rows || rows < 0 || view.offset < 0) {
-      throw UsageError(fmt::format("fragment {} has {} rows from {} on in column '{}', and {} in the first", number,
-                                   view.length, view.offset, facts.name, rows));
+      throw UsageError(
+          fmt::format("fragment {} has {} rows at offset {} in column '{}', but its first column has {} rows", number,
+                      view.length, view.offset, facts.name, rows));
     }
     if (view.values == nullptr && rows > 0) {
-      throw UsageError(fmt::format("fragment {} has no values in column '{}'", number, facts.name));
+      throw UsageError(fmt::format("fragment {} has no values buffer in column '{}'", number, facts.name));
     }
   }
   return rows;
@@ -61,12 +62,12 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
     if (rows == 0) continue;
     all_rows += rows;
     if (all_rows > kRowsMax)
-      throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+      throw UsageError(fmt::format("a scan takes at most {} rows, not {}", kRowsMax, table.rows()));
     places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
     work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {
       ColumnView view = table.fragments[f][column];
-      // A validity bitmap of a column that misses nothing says nothing.
+      // Ignores the validity bitmap of a column without missing values.
       if (view.null_count == 0 || !table.columns[column].nullable) view.validity = nullptr;
       read_bytes_ += static_cast<std::uint64_t>(values_bytes(view.type, rows)) +
                      (view.validity == nullptr ? 0 : static_cast<std::uint64_t>((rows + 7) / 8));
@@ -75,8 +76,7 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
   }
   places.push_back({.rows = 0, .first_tile = work_.tiles});
   upload_arguments(places, columns);
-  ranks_.reserve(
-      compiled.ranks.size());  // a buffer with a copy under way must not be dropped by a push_back that fails
+  ranks_.reserve(compiled.ranks.size());  // a push_back that throws must not free a buffer with a copy in flight
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
     ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
     work_.ranks[r] = ranks_.back().as<const std::int32_t>();
@@ -167,7 +167,7 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   stream_.record(start).or_throw(kScanning);
   if (tiles > work.first_tile) enqueue_scan(stream_, work).or_throw(kScanning);
   stream_.record(end).or_throw(kScanning);
-  // What it leaves follows at once: the host waits one time.
+  // Enqueues the download of the results as well, so that the host waits only once.
   left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
   under_way_.end();
   if (tiles > 0) {
@@ -212,7 +212,7 @@ void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& re
 void Run::prepare_first(std::span<const Order> order, std::int64_t limit, std::int64_t room) {
   prepare_results(sizeof(std::uint64_t));
   prepare_keys(order);
-  // Rows that are equal are in the table's order: by their numbers.
+  // Equal rows stay in the table's order: their numbers are the last key.
   const auto numbers = static_cast<std::uint64_t>(work_.tiles) * kTileRows;
   keys_.push_back({.value = compiled_.output_count - 1,
                    .nullable = false,
@@ -264,16 +264,16 @@ bool Run::happened(Fault what) const noexcept {
 bool Run::check_faults() const {
   if (is_too_wide() && compiled_.narrow_sums) return false;
   if (happened(Fault::overflow)) {
-    throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
+    throw UsageError("an integer or decimal computation in the query needs more than 64 bits; cast to double first");
   }
   if (happened(Fault::conversion)) {
     throw UsageError(
-        "a cast of the query meets a value that its type does not hold, or a key lies outside the range "
-        "that the table claims for its column");
+        "a cast in the query meets a value that its type cannot hold, or a key lies outside the range "
+        "that the table states for its column");
   }
   if (happened(Fault::wide_decimal)) {
     throw UsageError(
-        "the query computes with a decimal column that holds a value of more than 64 bits; such values can be "
+        "the query computes with a decimal column that holds a value of more than 64 bits; such values can only be "
         "selected, counted, summed and ordered");
   }
   return !happened(Fault::table_full);

@@ -37,7 +37,7 @@ std::string describe_groups(const Compiled& compiled) {
   text += fmt::format("{} addressed directly", program.groups);
   if (program.copies == 0) {
     text += " in device memory";
-    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's", program.held);
+    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's memory", program.held);
   }
   return text + fmt::format(" in a block's memory, {} {}", program.copies, program.copies == 1 ? "copy" : "copies");
 }
@@ -67,7 +67,7 @@ ScanResult scan_groups(StreamRef stream, const TableView& table, const Query& qu
   throw UsageError(fmt::format("a group-by has more than {} groups", kPlacesMax));
 }
 
-/// The program that only counts the rows of each tile that the filter lets through.
+/// A program that only counts the rows of each tile that pass the filter.
 Compiled only_filter(const Compiled& compiled) {
   Compiled counting = compiled;
   counting.program.code_count = compiled.filter_end;
@@ -78,7 +78,7 @@ Compiled only_filter(const Compiled& compiled) {
   return counting;
 }
 
-/// Rows of each tile where there is no filter.
+/// The rows of each tile when there is no filter.
 std::vector<std::int64_t> all_tile_rows(const TableView& table) {
   std::vector<std::int64_t> rows;
   for (const auto& fragment : table.fragments) {
@@ -90,7 +90,7 @@ std::vector<std::int64_t> all_tile_rows(const TableView& table) {
 }
 
 ScanResult scan_values(StreamRef stream, const TableView& table, const Query& query) {
-  if (query.limit < 0) throw UsageError(fmt::format("a limit is 0 or more, not {}", query.limit));
+  if (query.limit < 0) throw UsageError(fmt::format("a limit must be 0 or more, not {}", query.limit));
   if (const auto first = compile_first_rows(table, query, options_for(stream.device()))) {
     return scan_first_rows(stream, table, query, *first);
   }
@@ -107,7 +107,7 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
   } else {
     tile_rows = all_tile_rows(table);
   }
-  // An order decides only after all rows which are the first.
+  // With an order, all rows are needed to find the first ones.
   const std::int64_t wanted = query.order.empty() ? query.limit : std::numeric_limits<std::int64_t>::max();
   std::int64_t rows = 0;
   std::uint32_t tiles = 0;

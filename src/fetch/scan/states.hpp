@@ -9,9 +9,9 @@
 #include "fetch/scan/group_numbers.hpp"
 #include "fetch/scan/tile.hpp"
 
-/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they
-/// do not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the
-/// device's at its end.
+/// Aggregates groups. If all groups fit in a block's memory, the block keeps several copies, so that threads rarely
+/// conflict. Otherwise the block holds the first groups that it meets, and the others go to device memory. At its end,
+/// a block adds what it gathered to device memory.
 namespace headrace::fetch {
 
 template <std::uint32_t Words>
@@ -33,7 +33,8 @@ template <class Group>
 HEADRACE_HD void add_in_block(const Group& group, std::uint32_t& word, std::uint32_t value) noexcept {
   static_cast<void>(BlockMemory<Group>::add(group, word, value));
 }
-/// By halves, since a block's memory has no addition of 64 bits: each time the low one wraps, its thread carries.
+/// Adds in halves, because a block's memory has no 64-bit addition. The thread whose addition wraps the low half adds
+/// the carry.
 template <class Group>
 HEADRACE_HD void add_in_block(const Group& group, std::uint64_t& word, std::uint64_t value) noexcept {
   auto* const halves = reinterpret_cast<std::uint32_t*>(&word);
@@ -43,7 +44,7 @@ HEADRACE_HD void add_in_block(const Group& group, std::uint64_t& word, std::uint
   if (high != 0) static_cast<void>(BlockMemory<Group>::add(group, halves[1], high));
 }
 
-/// What shares a word: nothing but this thread, its block, or the whole device.
+/// Which threads share a word: only this thread, its block, or the whole device.
 enum class Shared : std::uint8_t { no, block, device };
 
 template <class T, class Group>
@@ -58,7 +59,7 @@ HEADRACE_HD void add_to(const Group& group, T& word, T value, Shared shared) noe
   static_cast<void>(group.fetch_add_relaxed_on_device(word, value));
 }
 
-/// Takes one value into a group: `low` is the word of the state, `high` the second one of a wide sum.
+/// Aggregates one value into a group: `low` is the word of the state, `high` the second word of a wide sum.
 template <Op Kept, class Group>
 HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
                       Shared shared) noexcept {
@@ -85,7 +86,7 @@ HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::ui
 template <class Group>
 class States {
  public:
-  /// Every thread of the block must call; so with flush().
+  /// Every thread of the block must call the constructor, and flush().
   HEADRACE_HD States(const Group& group, const Program& program, const ScanWork& work) noexcept
       : program_(program),
         work_(work),
@@ -103,7 +104,7 @@ class States {
     }
   }
 
-  /// Counts the rows of a tile in their groups: all that pass, or those of them that have a value.
+  /// Counts the rows of a tile in their groups: all passing rows, or only those with a value.
   template <std::uint32_t Rows>
   HEADRACE_HD void count(const Group& group, const Tile<Group, Rows>& tile, const GroupNumbers<Rows>& index,
                          std::uint32_t number, const BothFlags<Rows>& wanted) const noexcept {
@@ -113,7 +114,7 @@ class States {
       std::uint64_t* const words = work_.states + state.block * program_.groups;
       const auto add_far = [&](std::uint32_t i) { add_to(group, words[index[i]], std::uint64_t{1}, Shared::device); };
       if constexpr (Flags<Rows>::kSmall) {
-        // Nearly all groups have their places already: those of all rows are looked at before one is waited for.
+        // Nearly all groups have a place already, so it issues the loads for all rows before it waits for one.
         std::uint32_t seen[Rows];
         tile.each([&](std::uint32_t i) { seen[i] = seen_in_block(group, index[i]); });
         tile.each([&](std::uint32_t i) {
@@ -133,7 +134,7 @@ class States {
     is_own() ? add(Shared::no) : add(Shared::block);
   }
 
-  /// Takes the values of a tile's rows into their groups.
+  /// Aggregates the values of a tile's rows into their groups.
   template <std::uint32_t Rows>
   HEADRACE_HD void gather(const Group& group, const Tile<Group, Rows>& tile, const GroupNumbers<Rows>& index,
                           const Instruction& code, const std::int64_t* values,
@@ -147,7 +148,7 @@ class States {
     }
   }
 
-  /// Adds what the block has gathered to the device's states.
+  /// Adds the block's states to the device's.
   HEADRACE_HD void flush(const Group& group) const noexcept {
     if (local_groups(program_) == 0) return;
     group.sync();
@@ -187,18 +188,18 @@ class States {
     });
   }
 
-  /// Whether a copy of the block's states is one thread's alone. On the CPU a block is one.
+  /// Whether each copy of the block's states belongs to a single thread. On the CPU, a block is one thread.
   [[nodiscard]] HEADRACE_HD bool is_own() const noexcept { return Group::kTeam == 1 || own_; }
   [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
     return local_state_words(state.op) * local_groups(program_);
   }
-  /// Which group is at the place of this one, or kNoGroup.
+  /// The group that holds this group's place, or kNoGroup.
   [[nodiscard]] HEADRACE_HD std::uint32_t seen_in_block(const Group& group, std::uint64_t index) const noexcept {
     if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
     return BlockMemory<Group>::load(group, words_[index & (program_.held - 1)]);
   }
-  /// Where the block holds a group, which takes its place when that is free; kNoGroup where another has it. A place
-  /// once taken is never given up. `holds` is what seen_in_block() has given.
+  /// The place where the block holds a group, which takes the place if it is free; kNoGroup if another group has it. A
+  /// group never gives up its place. `holds` is the result of seen_in_block().
   [[nodiscard]] HEADRACE_HD std::uint32_t place_in_block(const Group& group, std::uint64_t index,
                                                          std::uint32_t holds) const noexcept {
     if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
@@ -210,8 +211,8 @@ class States {
     }
     return holds == name ? place : kNoGroup;
   }
-  /// Where this thread's copy of group 0 is. Threads of a team have different ones; so have rows one after the other
-  /// where a thread is alone.
+  /// Index of this thread's copy of group 0. The threads of a team use different copies; a thread that is alone uses
+  /// different copies for consecutive rows.
   [[nodiscard]] HEADRACE_HD std::uint32_t first_copy(const Group& group) const noexcept {
     return program_.copies == 0 ? 0 : group.rank() & (program_.copies - 1);
   }
@@ -219,13 +220,13 @@ class States {
     return index * program_.copies + (Group::kTeam == 1 ? i & (program_.copies - 1) : 0);
   }
 
-  /// Adds what the block has for its group `g`, which is called `name`, to the device's.
+  /// Adds the block's group `g`, whose number is `name`, to the device's states.
   HEADRACE_HD void flush_group(const Group& group, const State& state, std::uint64_t g,
                                std::uint64_t name) const noexcept {
     std::uint64_t* to = work_.states + state.block * program_.groups + name;
     const std::uint32_t copies = program_.copies == 0 ? 1 : program_.copies;
     const std::uint64_t first = g * copies;
-    // Each thread starts with another copy: neighbours read different banks of the memory.
+    // Each thread starts with a different copy, so that neighbours read different memory banks.
     const auto each_copy = [&](const auto& body) {
       for (std::uint32_t c = 0; c < copies; ++c) body(first + ((c + group.rank()) & (copies - 1)));
     };
@@ -259,7 +260,7 @@ class States {
   bool own_;
 };
 
-/// The place of a key in a table, which it takes when it has none. kNoPlace when the table is too full.
+/// place_of() returns the place of a key, and adds the key if it is absent; kNoPlace if the table is too full.
 inline constexpr std::uint64_t kNoPlace = ~std::uint64_t{0};
 inline constexpr std::uint32_t kProbesMax = 512;
 

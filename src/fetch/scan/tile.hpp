@@ -8,26 +8,26 @@
 /// A thread's rows of a tile.
 namespace headrace::fetch {
 
-/// Where a tile lies. A scan has no more rows than 32 bits count.
+/// Position of a tile. 32 bits can count the rows of a scan.
 struct TilePlace {
   std::uint32_t fragment = 0;
-  std::uint32_t first = 0;  ///< Row of the fragment.
+  std::uint32_t first = 0;  ///< First row, in the fragment.
   std::uint32_t rows = 0;   ///< The rows of the fragment.
 };
 
-/// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of
-/// a bitmap and its values come by loads of 16 bytes, so short that what a team loads at once is close together. Where
-/// they are many, they are one run.
+/// One thread's part of a tile. A thread with few rows has them in runs of four: long enough that a run's bits are in
+/// one byte of a bitmap and its values load in 16 bytes, short enough that a team's simultaneous loads are close
+/// together. A thread with many rows has one run.
 template <class Group, std::uint32_t Rows>
 struct Tile {
   static constexpr std::uint32_t kRun = Flags<Rows>::kSmall ? 4 : Rows;
   static constexpr std::uint32_t kRuns = Rows / kRun;
-  static constexpr std::uint32_t kRunStep = kTileRows / kRuns;  ///< Rows from one run of the thread to its next.
+  static constexpr std::uint32_t kRunStep = kTileRows / kRuns;  ///< Distance in rows between two runs of a thread.
   static_assert(kRuns * kRun == Rows && kRuns * kRunStep == kTileRows);
 
   std::uint32_t first = 0;  ///< The thread's first row, in the fragment.
-  std::uint32_t count = 0;  ///< Rows of the tile from that one on.
-  Flags<Rows> pass;         ///< Rows that are still in the scan.
+  std::uint32_t count = 0;  ///< Rows of the tile from `first` on.
+  Flags<Rows> pass;         ///< Rows that still pass.
 
   HEADRACE_HD Tile(const Group& group, const TilePlace& place) noexcept
       : first(place.first + group.rank() * kRun),
@@ -43,14 +43,14 @@ struct Tile {
     }
   }
 
-  /// How many rows of a run there are.
+  /// Number of existing rows in a run.
   [[nodiscard]] HEADRACE_HD std::uint32_t rows_of(std::uint32_t run) const noexcept {
     const std::uint32_t before = run * kRunStep;
     return count >= before + kRun ? kRun : count <= before ? 0 : count - before;
   }
 
-  /// Calls body(i) for the thread's rows; where they are few, for those that are not there or do not pass too: without
-  /// a branch for each, what they compute overlaps.
+  /// Calls body(i) for the thread's rows. If rows are few, includes rows that do not exist or do not pass: without
+  /// branches, the computations of the rows overlap.
   template <class Body>
   HEADRACE_HD void each(const Body& body) const noexcept {
     if constexpr (Flags<Rows>::kSmall) {
@@ -59,7 +59,8 @@ struct Tile {
       for (std::uint32_t i = 0; i < count; ++i) body(i);
     }
   }
-  /// Calls body(i) for the rows of `wanted`, a short body: there is one without branches for when all are.
+  /// Calls body(i) for the rows of `wanted`. For short bodies: it is instantiated a second time, without branches, for
+  /// the case that all rows are wanted.
   template <class Body>
   HEADRACE_HD void each_of(const BothFlags<Rows>& wanted, const Body& body) const noexcept {
     if constexpr (Flags<Rows>::kSmall) {
@@ -69,8 +70,8 @@ struct Tile {
       if (wanted[i]) body(i);
     });
   }
-  /// Calls body(i) for the rows of `wanted`, a long body: there is one of it, whose `i` is no constant. What it does
-  /// with a row's registers it does with a copy of them, so that they stay registers elsewhere.
+  /// Calls body(i) for the rows of `wanted`. For long bodies: there is one instance, and `i` is not a constant. The
+  /// body must use copies of a row's registers, so that the originals stay in registers elsewhere.
   template <class Body>
   HEADRACE_HD void each_in_turn(const BothFlags<Rows>& wanted, const Body& body) const noexcept {
 #if defined(__CUDA_ARCH__)

@@ -5,14 +5,14 @@
 
 #include "fetch/scan/machine.hpp"
 
-/// The kernel of a scan: which block works on which tile, and where that lies.
+/// The kernel of a scan: assigns tiles to blocks and finds the rows of each tile.
 namespace headrace::fetch {
 
 struct SharedProgram {
   alignas(Program) std::byte bytes[sizeof(Program)];
 };
 
-/// The kernel: tiles are dealt to the blocks in turn.
+/// The kernel. Blocks take tiles round robin.
 template <std::uint32_t Rows, class Group>
 HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   using Memory = BlockMemory<Group>;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kReceiveBytes = 256 << 10;
 constexpr Duration kConnectEvery = std::chrono::milliseconds(100);
-constexpr std::size_t kSaidMost = 512;  // bytes of what the server says of a failure
+constexpr std::size_t kSaidMost = 512;  // bytes kept of the server's text about a failure
 
 std::string text_of_errno(int number) { return std::generic_category().message(number); }
 
@@ -33,7 +33,7 @@ Shared::Shared(const Endpoint& to, const Requests& asked, std::uint32_t streams_
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(to.address.c_str(), std::to_string(to.port).c_str(), &hints, &found) != 0) {
-    throw UsageError(fmt::format("'{}' is no address of IPv4 or IPv6", to.address));
+    throw UsageError(fmt::format("'{}' is not an IPv4 or IPv6 address", to.address));
   }
   std::memcpy(&address, found->ai_addr, found->ai_addrlen);
   address_bytes = found->ai_addrlen;
@@ -73,7 +73,7 @@ void Channel::check(Time now) {
 void Channel::connect() {
   connect_at_ = SteadyClock::now() + kConnectEvery;
   FileDescriptor socket(::socket(shared_.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) throw_errno("making a socket");
+  if (!socket.valid()) throw_errno("creating a socket");
   const int done = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&shared_.address), shared_.address_bytes);
   if (done != 0 && errno != EINPROGRESS) {
     shared_.why_down = text_of_errno(errno);
@@ -118,7 +118,7 @@ void Channel::greet() {
   state_ = State::open;
   opened();
   want_flush();
-  receive();  // TLS may hold what came with the end of the handshake
+  receive();  // TLS may hold bytes that came with the end of the handshake
 }
 
 std::string Channel::why_failed() const {
@@ -131,10 +131,10 @@ std::string Channel::why_failed() const {
 }
 
 void Channel::receive() {
-  // Bytes that TLS has taken from the socket do not show there.
+  // Bytes that TLS has already read make no event on the socket, so reads until there are none.
   const bool is_plain = transport_->tls() == nullptr;
   while (receive_some() && !is_plain) continue;
-  if (state_ == State::open && out_at_ < out_.size()) want_flush();  // TLS may have waited for bytes to send
+  if (state_ == State::open && out_at_ < out_.size()) want_flush();  // TLS may have waited for these bytes
 }
 
 bool Channel::receive_some() {

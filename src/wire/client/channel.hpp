@@ -20,10 +20,10 @@ namespace headrace::wire::client {
 
 class Channel;
 
-/// A request that is to be sent, or has been.
+/// A request to send, or already sent.
 struct Asked {
   Time scheduled{};
-  bool is_high = false;  ///< It has high priority.
+  bool is_high = false;  ///< The request has high priority.
 };
 
 /// A request that has ended.
@@ -32,38 +32,38 @@ struct Back {
   measure::Outcome outcome = measure::Outcome::right;
 };
 
-/// What the channels of one thread share.
+/// State that the channels of one thread share.
 struct Shared {
-  /// Throws UsageError for an address that is none.
+  /// Throws UsageError for an invalid address.
   Shared(const Endpoint& to, const Requests& asked, std::uint32_t streams_max);
 
   const Endpoint& endpoint;
   const Requests& requests;
-  std::uint32_t streams;  ///< Requests on a connection at the same time.
+  std::uint32_t streams;  ///< Most concurrent requests per connection.
   sockaddr_storage address{};
   socklen_t address_bytes = 0;
   Loop loop;
   std::vector<char> buffer;
-  std::vector<Back> back;           ///< Has ended, and has not been handed out.
-  std::vector<Channel*> unflushed;  ///< Have something to send.
+  std::vector<Back> back;           ///< Ended requests that poll() has not returned yet.
+  std::vector<Channel*> unflushed;  ///< Channels with something to send.
   std::size_t in_flight = 0;
-  Time heard_at{};  ///< When the server sent something last, or got the first of the requests that it has.
+  Time heard_at{};  ///< When the server last sent something, or received a request while it had none.
   std::uint64_t connections_lost = 0;
-  std::string why_down;                    ///< Why the last connection that ended did.
-  std::string failure;                     ///< What the server said of the first request that failed, ...
-  std::string refusal;                     ///< ... and of the first that it refused.
-  bool unknown = false;                    ///< The server knows no such model, or cannot take such a request.
-  bool unauthorized = false;               ///< The server wants a token, or another one (401, UNAUTHENTICATED).
-  std::optional<Priorities> priorities{};  ///< Where some requests have high priority.
-  std::string* reply = nullptr;            ///< Gets the content of replies, where it is wanted.
+  std::string why_down;                    ///< Why the last lost connection ended.
+  std::string failure;                     ///< The server's text about the first failed request.
+  std::string refusal;                     ///< The server's text about the first refused request.
+  bool unknown = false;                    ///< The server does not know the model, or rejects the request as invalid.
+  bool unauthorized = false;               ///< The server requires a token, or a different one (401, UNAUTHENTICATED).
+  std::optional<Priorities> priorities{};  ///< Set if some requests have high priority.
+  std::string* reply = nullptr;            ///< Receives the content of replies; null to discard it.
 
-  /// A request that was sent has ended.
+  /// Ends a request that was sent.
   void end(const Asked& asked, measure::Outcome outcome, std::string_view said = {});
   /// The same for any request.
   void note(const Asked& asked, measure::Outcome outcome);
 };
 
-/// A connection to the server that is made again, after a while, whenever it ends. Nothing blocks.
+/// A connection to the server that reconnects, after a pause, whenever it ends. No call blocks.
 class Channel : public Watched {
  public:
   explicit Channel(Shared& shared) noexcept : shared_(shared) {}
@@ -71,49 +71,49 @@ class Channel : public Watched {
   Channel& operator=(const Channel&) = delete;
   virtual ~Channel() = default;
 
-  /// Whether it can take requests now, or could if it had fewer.
+  /// Whether the connection is up and accepts requests, even if it has no room at present.
   [[nodiscard]] virtual bool usable() const noexcept = 0;
   /// Whether ask() may be called.
   [[nodiscard]] virtual bool has_room() const noexcept = 0;
-  /// Sends a request, at the next flush().
+  /// Queues a request for the next flush().
   void ask(const Asked& asked, const std::string& content);
-  /// Sends as much as there is room for.
+  /// Sends as much as the socket has room for.
   void flush();
-  /// Connects where there is no connection, and ends one that the server wants to end.
+  /// Connects if there is no connection, and closes one that the server wants to end.
   void check(Time now);
-  /// Ends the connection: requests without a reply are lost.
+  /// Closes the connection. Requests without a reply are lost.
   void lose(std::string_view why);
   void ready(std::uint32_t events) final;
 
  protected:
   /// A connection has been made.
   virtual void opened() = 0;
-  /// Takes in what has come. False where the connection cannot go on, for the reason that `why` gets.
+  /// Reads received bytes. Returns false, with the reason in `why`, if the connection cannot go on.
   [[nodiscard]] virtual bool read(std::string_view bytes, std::string& why) = 0;
   virtual void begin(const Asked& asked, const std::string& content) = 0;
-  /// Puts what is to be sent behind `out_`, about kFlushBytes at most.
+  /// Appends bytes to send to `out_`, up to about kFlushBytes.
   virtual void refill() {}
-  /// Ends each request that has no reply as lost, and forgets what it knows of the connection.
+  /// Ends each request without a reply as lost, and resets the state of the connection.
   virtual void closed() = 0;
-  /// Whether the connection takes no more requests and has none.
+  /// Whether the connection accepts no more requests and has none in flight.
   [[nodiscard]] virtual bool spent() const noexcept = 0;
 
   [[nodiscard]] bool is_open() const noexcept { return state_ == State::open; }
-  /// Has flush() called soon.
+  /// Schedules a flush().
   void want_flush();
   [[nodiscard]] Shared& shared() const noexcept { return shared_; }
 
   static constexpr std::size_t kFlushBytes = 64 << 10;
-  std::string out_;  ///< To be sent.
+  std::string out_;  ///< Bytes to send.
 
  private:
   enum class State : std::uint8_t { down, connecting, greeting, open };
 
   void connect();
-  /// Goes on with the handshake of TLS; where there is none, or it is done, the connection is open.
+  /// Continues the TLS handshake. The connection is open once it is done, or at once without TLS.
   void greet();
   void receive();
-  /// Takes in what one call of the system has brought; false where there was nothing, or the connection has ended.
+  /// Reads the bytes of one system call. Returns false if there were none, or the connection has ended.
   [[nodiscard]] bool receive_some();
   /// Why the last transfer failed.
   [[nodiscard]] std::string why_failed() const;
@@ -122,9 +122,9 @@ class Channel : public Watched {
   Shared& shared_;
   std::optional<Transport> transport_;
   State state_ = State::down;
-  Time connect_at_{};       ///< Not before.
-  std::size_t out_at_ = 0;  ///< What of `out_` has gone.
-  bool unflushed_ = false;  ///< Is in Shared::unflushed.
+  Time connect_at_{};       ///< Earliest time of the next attempt to connect.
+  std::size_t out_at_ = 0;  ///< Bytes of `out_` that have been sent.
+  bool unflushed_ = false;  ///< The channel is in Shared::unflushed.
   bool watches_room_ = false;
 };
 

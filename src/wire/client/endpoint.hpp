@@ -13,34 +13,34 @@
 
 namespace headrace::wire::client {
 
-/// A server of the Open Inference Protocol, and what of it is asked.
+/// A server of the Open Inference Protocol, and the model to query.
 struct Endpoint {
   Protocol protocol = Protocol::grpc;
-  std::string address;  ///< In numbers, of IPv4 or IPv6.
+  std::string address;  ///< Numeric IPv4 or IPv6 address.
   std::uint16_t port = 0;
-  std::string authority;  ///< The host and port as users and requests write them.
+  std::string authority;  ///< Host and port as in URLs and requests.
   std::string model;
-  /// How long the server may take to accept connections, to come back after it has closed them, and to send anything
+  /// Time limit for the server to accept connections, to accept them again after it closed them, and to send something
   /// while it has requests.
   Duration patience = std::chrono::seconds(10);
-  std::shared_ptr<const TlsContext> tls{};  ///< Null where connections are plain text.
-  std::string server_name{};  ///< With TLS: the name or address that the server's certificate has to be for.
+  std::shared_ptr<const TlsContext> tls{};  ///< Null for plain-text connections.
+  std::string server_name{};  ///< With TLS: the name or address that the server's certificate must be valid for.
   std::string token{};        ///< Sent with each request as a bearer token; empty for none.
 };
 
-/// How an Endpoint is to be secured.
+/// Security settings of an Endpoint.
 struct Security {
   bool tls = false;           ///< Connections speak TLS.
-  TlsFiles files{};           ///< The client's certificate and key, and the authorities that it trusts.
+  TlsFiles files{};           ///< The client's certificate and key, and its trusted authorities.
   std::string server_name{};  ///< As in Endpoint.
-  std::string token_file{};   ///< Its first token is sent; empty for none.
+  std::string token_file{};   ///< File whose first token is sent; empty for none.
 };
 
-/// Reads the files of `security`. Throws SystemError for a file that cannot be read, UsageError for one whose content
-/// will not do, Exception (Errc::not_supported) for TLS in a build without OpenSSL.
+/// Reads the files of `security`. Throws SystemError for a file that cannot be read, UsageError for a file with
+/// unusable content, Exception (Errc::not_supported) for TLS in a build without OpenSSL.
 void secure(Endpoint& endpoint, const Security& security);
 
-/// An input of a model, as the server describes it. A dimension of any size is below 0.
+/// An input of a model, as the server describes it. A dimension below 0 may have any size.
 struct ModelInput {
   std::string name{};
   std::string datatype{};
@@ -52,30 +52,30 @@ struct InputTensor {
   std::string name;
   std::string datatype;
   std::vector<std::int64_t> shape;
-  std::string bytes;  ///< As raw_input_contents and binary tensors have them.
+  std::string bytes;  ///< In the format of raw_input_contents and binary tensors.
 };
 
-/// Requests as they go over a connection, one of which is sent after the other.
+/// Encoded requests, which are sent in turn.
 struct Requests {
-  std::string path{};                   ///< gRPC: the method's.
-  std::string authorization{};          ///< gRPC: the header of that name; empty for none.
+  std::string path{};                   ///< gRPC: the path of the method.
+  std::string authorization{};          ///< gRPC: the header "authorization"; empty for none.
   std::string timeout{};                ///< gRPC: the header grpc-timeout; empty for none.
   std::vector<std::string> contents{};  ///< gRPC: a message with its prefix. HTTP: the whole request. At least one.
-  std::vector<std::string> high_contents{};  ///< The same requests with high priority; empty where none has it.
+  std::vector<std::string> high_contents{};  ///< The same requests with high priority; empty if no request has it.
 };
 
-/// The request that asks how the model is described.
+/// The request for the model's description.
 [[nodiscard]] Requests metadata_request(const Endpoint& endpoint);
-/// What all requests for inference of a load say beside their inputs.
+/// Options that all inference requests of a load share.
 struct RequestOptions {
-  std::optional<Duration> deadline{};  ///< That the server is told, counted from when it has the request.
-  bool with_high = false;              ///< Some requests are to have high priority.
+  std::optional<Duration> deadline{};  ///< Deadline that the server is told, counted from its receipt of the request.
+  bool with_high = false;              ///< Some requests have high priority.
 };
 
-/// Requests for inference, one for each element of `inputs`.
+/// Inference requests, one for each element of `inputs`.
 [[nodiscard]] Requests infer_requests(const Endpoint& endpoint, const std::vector<std::vector<InputTensor>>& inputs,
                                       const RequestOptions& options);
-/// The inputs that the reply to a metadata_request() describes. Throws DataError for one that cannot be read.
+/// The inputs that the reply to a metadata_request() describes. Throws DataError if the reply cannot be read.
 [[nodiscard]] std::vector<ModelInput> read_metadata(const Endpoint& endpoint, const std::string& reply);
 
 }  // namespace headrace::wire::client

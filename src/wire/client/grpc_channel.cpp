@@ -23,13 +23,13 @@ namespace {
 using grpc::StatusCode;
 using measure::Outcome;
 
-constexpr std::uint32_t kStreamWindow = 4 << 20;      // bytes of a reply that come before they are read
-constexpr std::int32_t kConnectionWindow = 64 << 20;  // likewise, of all replies
-constexpr std::size_t kGrpcReplyMost = 4 << 20;       // kept of a reply that is wanted
+constexpr std::uint32_t kStreamWindow = 4 << 20;      // bytes of a reply that may arrive before they are read
+constexpr std::int32_t kConnectionWindow = 64 << 20;  // likewise, for all replies
+constexpr std::size_t kGrpcReplyMost = 4 << 20;       // most bytes kept of a reply
 constexpr int kNoStatus = -1;
 
 nghttp2_nv kept_header(std::string_view name, std::string_view value) {
-  // nghttp2 changes neither, and both outlive the session.
+  // nghttp2 modifies neither string, and both outlive the session.
   const auto bytes = [](std::string_view text) {
     return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));  // NOLINT(*-const-cast)
   };
@@ -44,7 +44,7 @@ struct Call {
   std::size_t sent = 0;
   std::size_t received = 0;  ///< Bytes of the reply.
   int http_status = 0;
-  int status = kNoStatus;  ///< As gRPC numbers it.
+  int status = kNoStatus;  ///< The gRPC status code.
   bool open = false;
   std::string said{};
 };
@@ -60,7 +60,7 @@ Outcome outcome_of_grpc(const Call& call, std::uint32_t reset) {
     case kNoStatus: break;
     default: return Outcome::failed;
   }
-  // What gRPC takes for UNAVAILABLE (grpc/grpc, doc/http-grpc-status-mapping.md and PROTOCOL-HTTP2.md).
+  // Cases that gRPC maps to UNAVAILABLE (grpc/grpc, doc/http-grpc-status-mapping.md and PROTOCOL-HTTP2.md).
   const bool is_full = call.http_status == 429 || (call.http_status >= 502 && call.http_status <= 504);
   return is_full || reset == NGHTTP2_REFUSED_STREAM ? Outcome::refused : Outcome::failed;
 }
@@ -96,7 +96,7 @@ std::string decode_message(std::string_view text) {
   return decoded;
 }
 
-/// gRPC over HTTP/2, many calls at the same time.
+/// gRPC over HTTP/2, with many concurrent calls.
 class GrpcChannel final : public Channel {
  public:
   explicit GrpcChannel(Shared& shared);
@@ -116,7 +116,7 @@ class GrpcChannel final : public Channel {
   void refill() override;
   void closed() override;
   [[nodiscard]] bool spent() const noexcept override { return in_flight_ == 0 && is_set_up_ && !takes_calls(); }
-  /// The server has sent no GOAWAY, and numbers of streams are left.
+  /// Whether the server has sent no GOAWAY, and stream identifiers are left.
   [[nodiscard]] bool takes_calls() const noexcept { return nghttp2_session_check_request_allowed(session_.get()) != 0; }
   void end_call(Call& call, Outcome outcome, std::string_view said);
   void learn_limit();
@@ -126,8 +126,8 @@ class GrpcChannel final : public Channel {
   std::vector<Call*> free_;
   std::unique_ptr<nghttp2_session, Delete> session_;
   std::size_t in_flight_ = 0;
-  std::size_t limit_ = 0;   ///< Calls at the same time, of the user's choice and the server's.
-  bool is_set_up_ = false;  ///< The server's settings have come.
+  std::size_t limit_ = 0;   ///< Most concurrent calls: the lower of the user's and the server's limits.
+  bool is_set_up_ = false;  ///< The server's settings have arrived.
 };
 
 struct GrpcChannel::Callbacks {
@@ -252,7 +252,7 @@ void GrpcChannel::begin(const Asked& asked, const std::string& content) {
   *call = Call{.asked = asked, .content = content, .open = true};
   const nghttp2_data_provider provider{.source = {.ptr = call}, .read_callback = Callbacks::fill};
   if (nghttp2_submit_request(session_.get(), nullptr, headers_.data(), headers_.size(), &provider, call) < 0) {
-    throw std::bad_alloc();  // has_room() has looked at all other reasons
+    throw std::bad_alloc();  // has_room() has excluded all other reasons
   }
   free_.pop_back();
   ++in_flight_;
@@ -266,7 +266,7 @@ bool GrpcChannel::read(std::string_view bytes, std::string& why) {
   want_flush();
   if (done >= 0 && !is_over && (is_set_up_ || bytes.size() < grpc::kPrefixBytes)) return true;
   if (done == NGHTTP2_ERR_CALLBACK_FAILURE) throw std::bad_alloc();
-  why = is_set_up_ ? "the server broke the rules of HTTP/2" : "the server does not speak gRPC (HTTP/2) there";
+  why = is_set_up_ ? "the server violated the HTTP/2 protocol" : "the server does not speak gRPC (HTTP/2) on this port";
   if (done >= 0 && is_set_up_) why = "the server ended the connection";
   return false;
 }

@@ -56,7 +56,7 @@ std::string infer_message(const Endpoint& endpoint, const std::vector<InputTenso
   return with_prefix(message);
 }
 
-/// The header grpc-timeout has 8 digits at most.
+/// The header grpc-timeout has at most 8 digits.
 std::string timeout_text(Duration deadline) {
   constexpr std::int64_t kMost = 99'999'999;
   const std::int64_t us = std::chrono::duration_cast<std::chrono::microseconds>(deadline).count();
@@ -108,7 +108,7 @@ std::vector<ModelInput> read_grpc_metadata(const std::string& reply) {
       if (reader.field() == kResponseInputs) inputs.push_back(read_input(reader.message()));
     }
   } catch (const RequestError&) {
-    throw DataError("the description is no message of protocol buffers");
+    throw DataError("the description is not a valid protocol buffers message");
   }
   return inputs;
 }

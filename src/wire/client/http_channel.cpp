@@ -20,17 +20,17 @@ namespace {
 namespace beast = boost::beast;
 
 constexpr std::uint32_t kReplyHeadMost = 64 << 10;
-constexpr std::size_t kErrorBodyMost = 4 << 10;  // kept of what a server says of an error
-constexpr std::size_t kReplyMost = 4 << 20;      // kept of a reply that is wanted
+constexpr std::size_t kErrorBodyMost = 4 << 10;  // most bytes kept of an error reply
+constexpr std::size_t kReplyMost = 4 << 20;      // most bytes kept of a wanted reply
 /// See kLastChunk in wire/http/reader.cpp.
 constexpr std::size_t kLastChunkBytes = std::string_view("0\r\n\r\n").size();
 
-/// Reads a response, and keeps the content that somebody wants.
+/// Reads a response, and keeps its content if it is wanted or an error.
 class ResponseParser final : public beast::http::basic_parser<false> {
  public:
   explicit ResponseParser(bool keep_all) : keep_all_(keep_all) {
     header_limit(kReplyHeadMost);
-    body_limit(std::numeric_limits<std::uint64_t>::max());  // 1.74 takes boost::none for a limit of nothing
+    body_limit(std::numeric_limits<std::uint64_t>::max());  // Boost 1.74 takes boost::none for a limit of 0
     eager(true);
   }
   [[nodiscard]] int status() const noexcept { return status_; }
@@ -82,7 +82,7 @@ measure::Outcome outcome_of_http(int status) {
   }
 }
 
-/// HTTP/1.1 with one request after the other.
+/// HTTP/1.1, with one request at a time.
 class HttpChannel final : public Channel {
  public:
   using Channel::Channel;
@@ -108,10 +108,10 @@ class HttpChannel final : public Channel {
   [[nodiscard]] bool spent() const noexcept override { return ends_; }
   void take_reply();
 
-  std::optional<ResponseParser> parser_;  ///< Reads the reply that is waited for.
+  std::optional<ResponseParser> parser_;  ///< Reads the awaited reply.
   Asked asked_{};
-  std::string rest_;   ///< Has come, and cannot be read without more.
-  bool ends_ = false;  ///< The server closes the connection.
+  std::string rest_;   ///< Received bytes that cannot be parsed without more.
+  bool ends_ = false;  ///< The server will close the connection.
 };
 
 bool HttpChannel::read(std::string_view bytes, std::string& why) {
@@ -122,7 +122,7 @@ bool HttpChannel::read(std::string_view bytes, std::string& why) {
     const std::size_t used = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     bytes.remove_prefix(used);
     if (error && error != beast::http::error::need_more) {
-      why = "the reply is none of HTTP/1.1: " + error.message();
+      why = "the reply is not valid HTTP/1.1: " + error.message();
       return false;
     }
     if (parser_->is_done()) {
@@ -132,7 +132,7 @@ bool HttpChannel::read(std::string_view bytes, std::string& why) {
     }
   }
   if (!parser_ && !bytes.empty()) {
-    why = "the server sent more than a reply";
+    why = "the server sent bytes that no request asked for";
     return false;
   }
   std::string rest(bytes);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The line of the head that has the token; nothing where there is none.
+/// The header line with the token; empty without a token.
 std::string authorization_line(const Endpoint& endpoint) {
   return endpoint.token.empty() ? std::string() : fmt::format("Authorization: {}\r\n", authorization_of(endpoint));
 }
@@ -67,7 +67,7 @@ std::vector<ModelInput> read_http_metadata(const std::string& reply) {
                         .shape = input.at("shape").get<std::vector<std::int64_t>>()});
     }
   } catch (const json::exception& error) {
-    throw DataError(fmt::format("the description is not as expected: {}", error.what()));
+    throw DataError(fmt::format("the description does not have the expected form: {}", error.what()));
   }
   return inputs;
 }

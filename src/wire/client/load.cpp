@@ -15,7 +15,7 @@ namespace headrace::wire::client {
 
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(2);  // for a stop
+constexpr Duration kLook = std::chrono::milliseconds(2);  // how often it checks for a stop
 
 bool is_grpc(const Endpoint& endpoint) {
   if constexpr (kBuiltWithGrpc) return endpoint.protocol == Protocol::grpc;
@@ -44,14 +44,15 @@ PriorityLoads sum_of_priorities(std::vector<Target>& targets) {
 
 void check_way(const Endpoint& endpoint, const Way& way) {
   if (way.generators < 1 || way.connections < way.generators) {
-    throw UsageError(fmt::format("{} connections are too few for {} generators", way.connections, way.generators));
+    throw UsageError(fmt::format("{} connections are too few for {} generators, each of which needs one",
+                                 way.connections, way.generators));
   }
   if (std::isnan(way.high_share) || way.high_share < 0 || way.high_share > 1) {
-    throw UsageError(fmt::format("a share of {:g} of all requests cannot have high priority", way.high_share));
+    throw UsageError(fmt::format("the share of requests with high priority must be 0 to 1, not {:g}", way.high_share));
   }
   if (way.streams < 1 || (way.streams > 1 && !is_grpc(endpoint))) {
-    throw UsageError(
-        fmt::format("{} requests at the same time on a connection: gRPC has 1 or more, HTTP 1", way.streams));
+    throw UsageError(fmt::format(
+        "{} concurrent requests per connection are not possible: gRPC allows 1 or more, HTTP only 1", way.streams));
   }
 }
 
@@ -81,7 +82,7 @@ std::vector<ModelInput> read_metadata(const Endpoint& endpoint, const std::strin
     return read_http_metadata(reply);
   } catch (const DataError& error) {
     throw DataError(
-        fmt::format("reading what {} says of model '{}': {}", endpoint.authority, endpoint.model, error.what()));
+        fmt::format("reading what {} says about model '{}': {}", endpoint.authority, endpoint.model, error.what()));
   }
 }
 

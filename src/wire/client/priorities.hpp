@@ -11,16 +11,16 @@
 
 namespace headrace::wire::client {
 
-/// What became of the requests of one priority that a thread has sent.
+/// Results of a thread's requests of one priority.
 struct PriorityRecord {
   std::array<std::uint64_t, measure::kOutcomes> outcomes{};  ///< By measure::Outcome.
   measure::Latencies latencies;                              ///< Answered requests.
 };
 
-/// Draws the priority of each request of a thread, and keeps what became of them apart.
+/// Draws the priority of each request of a thread, and records results by priority.
 class Priorities {
  public:
-  /// @param share  of the requests that have high priority, from 0 to 1
+  /// @param share  share of requests with high priority, from 0 to 1
   Priorities(double share, std::uint64_t seed) : is_high_(share), generator_(seed) {}
 
   [[nodiscard]] bool draw() { return is_high_(generator_); }

@@ -8,13 +8,13 @@
 #include "wire/client/channel.hpp"
 #include "wire/client/endpoint.hpp"
 
-/// What differs by protocol. The functions of gRPC are there in builds that speak it.
+/// Functions that differ by protocol. Those for gRPC exist only in builds with gRPC.
 namespace headrace::wire::client {
 
-/// The parameter "priority" of a request that has high priority.
+/// The value of the parameter "priority" for high priority.
 inline constexpr std::uint64_t kHighLevel = 1;
 
-/// The value of the header Authorization; empty where there is no token.
+/// The value of the header Authorization; empty without a token.
 [[nodiscard]] std::string authorization_of(const Endpoint& endpoint);
 [[nodiscard]] Requests http_metadata_request(const Endpoint& endpoint);
 [[nodiscard]] Requests grpc_metadata_request(const Endpoint& endpoint);
@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kHighLevel = 1;
 [[nodiscard]] Requests grpc_infer_requests(const Endpoint& endpoint,
                                            const std::vector<std::vector<InputTensor>>& inputs,
                                            const RequestOptions& options);
-/// Throw DataError.
+/// These functions throw DataError.
 [[nodiscard]] std::vector<ModelInput> read_http_metadata(const std::string& reply);
 [[nodiscard]] std::vector<ModelInput> read_grpc_metadata(const std::string& reply);
 

@@ -16,12 +16,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kRingWaitingMost = 1 << 22;  // queries that wait for a slot: 32 MiB of times
+constexpr std::size_t kRingWaitingMost = 1 << 22;  // most queries that wait for a slot: 32 MiB of times
 constexpr Duration kConnectAgainEvery = milliseconds(100);
-constexpr Duration kRingStoodStill = std::chrono::seconds(1);  // this process, which saw nothing meanwhile
-constexpr Duration kRingStopAfter = milliseconds(500);         // what is in flight once somebody wants the load to end
+constexpr Duration kRingStoodStill = std::chrono::seconds(1);  // a longer gap means that this process did not run
+constexpr Duration kRingStopAfter = milliseconds(500);         // for queries in flight when the load is stopped
 constexpr Duration kRingWorthARest = microseconds(200);
-constexpr Duration kRingWakeEarly = microseconds(100);  // the system wakes a thread late by about as much
+constexpr Duration kRingWakeEarly = microseconds(100);  // the system wakes threads about this much too late
 
 double ring_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -30,8 +30,8 @@ double ring_seconds(Duration duration) { return std::chrono::duration<double>(du
 RingTarget::RingTarget(const RingEndpoint& endpoint) : endpoint_(endpoint), client_(endpoint.url, endpoint.slots) {
   for (const std::string& query : endpoint.queries) {
     if (query.size() == client_.query_bytes()) continue;
-    throw UsageError(
-        fmt::format("a query of {} bytes: those of {} have {}", query.size(), client_.model(), client_.query_bytes()));
+    throw UsageError(fmt::format("a query has {} bytes, but queries of model {} have {}", query.size(), client_.model(),
+                                 client_.query_bytes()));
   }
 }
 
@@ -79,7 +79,7 @@ measure::Outcome RingTarget::outcome_of(Status status) {
 
 void RingTarget::check() {
   const Time now = SteadyClock::now();
-  if (now >= finish_until_) return client_.leave();  // what is in flight is lost
+  if (now >= finish_until_) return client_.leave();  // queries in flight are lost
   if (client_.ended() && client_.in_flight() == 0) return connect_again(now);
   if (client_.in_flight() == 0) {
     heard_at_ = {};
@@ -88,8 +88,8 @@ void RingTarget::check() {
   if (heard_at_ == Time{} || now - looked_at_ > kRingStoodStill) heard_at_ = now;
   looked_at_ = now;
   if (finish_until_ == Time::max() && now - heard_at_ > endpoint_.patience) {
-    throw SystemError(Errc::system, fmt::format("{} has {} queries and has answered nothing for {:g} s", endpoint_.url,
-                                                client_.in_flight(), ring_seconds(endpoint_.patience)));
+    throw SystemError(Errc::system, fmt::format("{} has {} queries in flight and has not answered for {:g} s",
+                                                endpoint_.url, client_.in_flight(), ring_seconds(endpoint_.patience)));
   }
 }
 
@@ -111,7 +111,7 @@ void RingTarget::connect_again(Time now) {
 void RingTarget::rest(Time until) {
   if (!ended_.empty()) return;
   constexpr Duration kMost = milliseconds(2);
-  // Where no slot is free nothing can be sent before something comes back.
+  // If no slot is free, nothing can be sent before a query comes back.
   const bool is_full = !waiting_.empty() && client_.in_flight() > 0;
   const Duration left = is_full ? kMost : until - SteadyClock::now();
   if (left < kRingWorthARest) return;

@@ -13,18 +13,18 @@
 
 namespace headrace::wire::client {
 
-/// A model behind shared memory, and what of it is asked.
+/// A model behind shared memory, and the queries to send.
 struct RingEndpoint {
-  std::string url;                     ///< As wire::Client takes it.
-  std::uint32_t slots = 256;           ///< Queries in flight of each generator.
-  std::vector<std::string> queries{};  ///< Asked in turn; at least one.
-  std::optional<Duration> deadline{};  ///< From when a query is sent.
-  /// How long the server may be away, and may answer nothing while it has queries.
+  std::string url;                     ///< The URL for wire::Client.
+  std::uint32_t slots = 256;           ///< Most queries in flight per generator.
+  std::vector<std::string> queries{};  ///< Queries to send in turn; at least one.
+  std::optional<Duration> deadline{};  ///< Deadline, counted from sending a query.
+  /// Time limit for the server to be away, or to answer nothing while it has queries.
   Duration patience = std::chrono::seconds(10);
 };
 
-/// A client with a ring as measure's LoadTarget. A query that finds no free slot waits for one, and its latency with
-/// it. Used by one thread at a time.
+/// A ring client as a LoadTarget of measure. A query that finds no free slot waits for one, and the wait counts as
+/// latency. Used by one thread at a time.
 class RingTarget {
  public:
   /// @param endpoint  outlives the target
@@ -58,25 +58,25 @@ class RingTarget {
 
   /// Times that the server went away and a new client found it again.
   std::uint64_t lost = 0;
-  std::string failure;  ///< Why the first query that failed did, ...
-  std::string refusal;  ///< ... and the first that was refused.
+  std::string failure;  ///< Why the first failed query failed.
+  std::string refusal;  ///< Why the first refused query was refused.
 
  private:
   [[nodiscard]] measure::Outcome outcome_of(Status status);
   [[nodiscard]] bool send(Time scheduled);
   void send_waiting();
-  /// Nothing has come back: looks how long that has been so, and whether the server is there.
+  /// Called when no query came back: checks for how long, and whether the server is still there.
   void check();
   void connect_again(Time now);
 
   const RingEndpoint& endpoint_;
   Client client_;
   std::deque<Time> waiting_;  ///< Queries that wait for a slot, by when they were scheduled.
-  std::deque<Back> ended_;    ///< Have ended without the server.
-  std::size_t next_ = 0;      ///< The query that is asked next.
-  Time heard_at_{};           ///< When a poll first found nothing since one found something.
-  Time looked_at_{};          ///< When check() looked last.
-  Time away_at_{};            ///< Since when the server is away.
+  std::deque<Back> ended_;    ///< Queries that ended without the server.
+  std::size_t next_ = 0;      ///< The next query to send.
+  Time heard_at_{};           ///< When a poll first found nothing after one that found something.
+  Time looked_at_{};          ///< Time of the last check().
+  Time away_at_{};            ///< Since when the server has been away.
   Time connect_at_{};
   Time finish_until_ = Time::max();
 };

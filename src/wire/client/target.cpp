@@ -17,12 +17,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kWaitingMost = 1 << 22;  // queries that wait for a stream: 32 MiB of times
+constexpr std::size_t kWaitingMost = 1 << 22;  // most queries that wait for a stream: 32 MiB of times
 constexpr Duration kCheckPause = milliseconds(10);
-constexpr Duration kStoodStill = std::chrono::seconds(1);  // this process, which saw nothing of the server meanwhile
-constexpr Duration kStopAfter = milliseconds(500);         // what is in flight once somebody wants the load to end
+constexpr Duration kStoodStill = std::chrono::seconds(1);  // a longer gap means that this process did not run
+constexpr Duration kStopAfter = milliseconds(500);         // for requests in flight when the load is stopped
 constexpr Duration kWorthARest = std::chrono::microseconds(200);
-constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes a thread late by about as much
+constexpr Duration kWakeEarly = std::chrono::microseconds(100);  // the system wakes threads about this much too late
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -54,9 +54,10 @@ bool Target::connect(const std::stop_token& stop) {
     const bool is_refused = up == 0 && !shared_->why_down.empty();
     if (is_refused || now > until) {
       const std::string why = shared_->why_down.empty()
-                                  ? fmt::format("nothing came for {:g} s", seconds_of(endpoint.patience))
+                                  ? fmt::format("no answer within {:g} s", seconds_of(endpoint.patience))
                                   : shared_->why_down;
-      const std::string made = up == 0 ? "" : fmt::format(" more than {} of {} times", up, channels_.size());
+      const std::string made =
+          up == 0 ? "" : fmt::format(" (only {} of {} connections succeeded)", up, channels_.size());
       throw SystemError(Errc::system, fmt::format("connecting to {}{}: {}", endpoint.authority, made, why));
     }
     for (const auto& channel : channels_) channel->check(now);
@@ -84,7 +85,7 @@ bool Target::submit(Time scheduled) {
 void Target::turn() {
   shared_->back.clear();
   handed_out_ = 0;
-  shared_->loop.wait(Time::zero());  // has passed: it looks, and does not wait
+  shared_->loop.wait(Time::zero());  // already passed, so the loop does not wait
   const Time now = SteadyClock::now();
   if (now - checked_at_ >= kCheckPause) check(now);
   while (!waiting_.empty()) {
@@ -111,7 +112,7 @@ void Target::check(Time now) {
                                                 seconds_of(endpoint.patience), shared_->why_down));
   }
   if (shared_->in_flight > 0 && now - shared_->heard_at > endpoint.patience) {
-    throw SystemError(Errc::system, fmt::format("{} has {} requests and has sent nothing for {:g} s",
+    throw SystemError(Errc::system, fmt::format("{} has {} requests in flight and has sent nothing for {:g} s",
                                                 endpoint.authority, shared_->in_flight, seconds_of(endpoint.patience)));
   }
   for (const auto& channel : channels_) channel->check(now);

@@ -14,20 +14,20 @@
 
 namespace headrace::wire::client {
 
-/// Some connections to a server as measure's LoadTarget. A query that finds every stream taken waits for one, and its
-/// latency with it. Used by one thread at a time.
+/// Connections to a server as a LoadTarget of measure. A query that finds every stream in use waits for one, and the
+/// wait counts as latency. Used by one thread at a time.
 class Target {
  public:
   /// @param endpoint, requests  outlive the target
-  /// @param streams  requests on a connection at the same time; 1 for HTTP
-  /// Throws UsageError for an address that is none, SystemError where the system lacks something.
+  /// @param streams  concurrent requests per connection; 1 for HTTP
+  /// Throws UsageError for an invalid address, SystemError if the system lacks a resource.
   Target(const Endpoint& endpoint, const Requests& requests, std::size_t connections, std::uint32_t streams);
   ~Target();
   Target(Target&&) noexcept;
   Target& operator=(Target&&) = delete;
 
-  /// Makes all connections; false where a stop was asked for first. Throws SystemError where that takes longer than the
-  /// endpoint's patience.
+  /// Makes all connections; returns false if a stop was requested first. Throws SystemError if this takes longer than
+  /// the endpoint's patience.
   [[nodiscard]] bool connect(const std::stop_token& stop);
 
   [[nodiscard]] bool submit(Time scheduled);
@@ -46,7 +46,7 @@ class Target {
   void rest(Time until);
   void finish(bool stopped);
 
-  /// What all connections have seen.
+  /// The state that all connections share.
   [[nodiscard]] Shared& shared() noexcept { return *shared_; }
 
  private:
@@ -59,11 +59,11 @@ class Target {
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::deque<Asked> waiting_;   ///< Queries that wait for a stream.
-  std::size_t handed_out_ = 0;  ///< So many of Shared::back.
+  std::size_t handed_out_ = 0;  ///< Elements of Shared::back that poll() has returned.
   std::size_t next_channel_ = 0;
   std::size_t next_content_ = 0;
   Time checked_at_{};
-  Time up_at_{};  ///< When there was a connection last.
+  Time up_at_{};  ///< When a connection was last up.
   Time finish_until_ = Time::max();
 };
 

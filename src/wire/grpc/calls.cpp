@@ -45,7 +45,7 @@ std::string flag_message(bool flag) {
   return message;
 }
 
-/// The model that a message names by its fields 1 and 2; null where it names none.
+/// The model that a message names in its fields 1 and 2; null if it names none.
 ServedModel* named_model(const Models& models, std::string_view message) {
   std::string_view name;
   std::string_view version;
@@ -62,7 +62,7 @@ ServedModel& required_model(const Models& models, std::string_view message) {
   return *served;
 }
 
-/// Whether a name has a model that takes queries. One that is not loaded is no error.
+/// Whether the named model takes queries. A model that is not loaded is not an error.
 bool is_ready(const Service& service, std::string_view message) {
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() != 1) continue;
@@ -77,7 +77,8 @@ std::shared_ptr<ModelCall> read_model_call(const Service& service, std::string_v
   std::string_view name;
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() == 1 && !fields.text().empty()) {
-      throw RequestError(kNotImplemented, "this server has one repository, which \"repository_name\" does not name");
+      throw RequestError(kNotImplemented,
+                         "this server has one repository, which has no name; leave \"repository_name\" empty");
     }
     if (fields.field() == 2) name = fields.text();
     if (fields.field() != 3) continue;
@@ -104,7 +105,7 @@ std::string index_message(const Models& models, std::string_view message) {
   return write_described({{"models", std::move(list)}}, kRepositoryIndex);
 }
 
-/// What a message says of a region.
+/// The region that a message describes.
 struct Region {
   std::string name;
   std::string key;
@@ -157,7 +158,7 @@ std::optional<Method> find_method(std::string_view path) noexcept {
 
 void refuse_path(std::string_view path) {
   if (!path.starts_with(kService)) {
-    throw RequestError(kNotImplemented, "this server offers the service inference.GRPCInferenceService alone");
+    throw RequestError(kNotImplemented, "this server offers only the service inference.GRPCInferenceService");
   }
   throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", path.substr(kService.size())));
 }

@@ -32,15 +32,15 @@ enum class Method : std::uint8_t {
   region_unregister,
 };
 
-/// The method of a path, such as "/inference.GRPCInferenceService/ModelInfer"; none for others.
+/// The method of a path such as "/inference.GRPCInferenceService/ModelInfer"; empty for any other path.
 [[nodiscard]] std::optional<Method> find_method(std::string_view path) noexcept;
-/// Throws RequestError (501) for a path that has no method.
+/// Throws RequestError (501) for a path without a method.
 [[noreturn]] void refuse_path(std::string_view path);
 
-/// Whether a method needs no token.
+/// Whether a method is a health check, which needs no token.
 [[nodiscard]] bool is_health(Method method) noexcept;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 struct Service {
   const Models& models;
   SharedRegions& regions;
@@ -48,15 +48,15 @@ struct Service {
   bool model_control = false;  ///< Models may be loaded and unloaded.
 };
 
-/// What becomes of a call: a message, an inference to be asked for, or a model to be loaded or unloaded.
+/// Result of a call: a reply message, an inference to submit, or a model to load or unload.
 struct Outcome {
   std::string message = {};
   std::shared_ptr<Inference> inference = {};
   std::shared_ptr<ModelCall> call = {};
 };
 
-/// Does what a call asks for. Throws RequestError where it cannot be done.
-/// @param pool    for the inference
+/// Executes a call. Throws RequestError if that is not possible.
+/// @param pool    provides the inference
 [[nodiscard]] Outcome call(const Service& service, Method method, std::string_view message, InferencePool& pool);
 
 }  // namespace headrace::wire::grpc

@@ -8,10 +8,10 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kOutMax = 256 << 10;                   // bytes that are made ready before the client takes some
-constexpr std::size_t kPartBytes = 1 << 10;                  // that are read between two looks at the clock
-constexpr Duration kCheckStreams = std::chrono::seconds(1);  // a client may have many that say nothing
-constexpr std::size_t kFrameMax = (16 << 10) + 9;  // of the largest frame that a client takes who does not say more
+constexpr std::size_t kOutMax = 256 << 10;                   // most output bytes prepared before the client reads some
+constexpr std::size_t kPartBytes = 1 << 10;                  // bytes read between two readings of the clock
+constexpr Duration kCheckStreams = std::chrono::seconds(1);  // not often: a client may have many idle streams
+constexpr std::size_t kFrameMax = (16 << 10) + 9;            // the largest frame that a client accepts by default
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Connection::Connection(Front& front, Transport transport)
       out_memory_(front.memory),
       session_(*this, static_cast<std::uint32_t>(front.shared.config.head_bytes_max)),
       sent_at_(SteadyClock::now()) {
-  want_turn();  // the server's settings go out without being asked for
+  want_turn();  // the server sends its settings unprompted
 }
 
 void Connection::on_open(std::int32_t id) {

@@ -13,10 +13,10 @@
 
 namespace headrace::wire::grpc {
 
-/// A connection of gRPC over HTTP/2: many calls at the same time. Used by one thread.
+/// A connection of gRPC over HTTP/2, with many concurrent calls. Used by one thread.
 class Connection final : public wire::Connection, public SessionEvents, public StreamOwner {
  public:
-  /// Throws SystemError where the socket cannot be watched.
+  /// Throws SystemError if the socket cannot be watched.
   Connection(Front& front, Transport transport);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,28 +42,28 @@ class Connection final : public wire::Connection, public SessionEvents, public S
   void check_time(Time now) override;
   void abandon() noexcept override;
 
-  /// The stream of a number; null where it is over.
+  /// The stream with an identifier; null if it is over.
   [[nodiscard]] Stream* find(std::int32_t id) noexcept;
-  /// Sends what the session has to say, as much as there is room for.
+  /// Sends the session's output, as much as there is room for.
   void pump();
-  /// Whether another frame may be made ready. Those that the client does not take are memory of replies; one is always
-  /// let go, so that a connection goes on as soon as its client reads.
+  /// Whether another frame may be prepared. Unsent frames count as memory of replies. One frame is always allowed, so
+  /// that a connection continues as soon as its client reads.
   [[nodiscard]] bool has_room() noexcept;
-  /// Tells the client that the connection is about to end, in the steps of Goodbye, and ends it once no call is left.
+  /// Tells the client in the steps of Goodbye that the connection is about to end, and ends it once no call is left.
   void say_goodbye();
 
-  /// What the client has been told of the end.
+  /// How far the client has been told of the end.
   enum class Goodbye : std::uint8_t { none, announced, said };
 
-  MemoryShare out_memory_;  ///< For what unwritten() counts.
+  MemoryShare out_memory_;  ///< Memory of the bytes that unwritten() counts.
   Session session_;
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;
-  Stream* found_ = nullptr;             ///< By find() last: much that happens to a stream happens in a row.
-  std::vector<std::int32_t> attended_;  ///< Streams whose advance() is to be called.
+  Stream* found_ = nullptr;             ///< Last result of find(), because events of one stream often come in a row.
+  std::vector<std::int32_t> attended_;  ///< Streams whose advance() is pending.
   bool pumping_ = false;
   Goodbye goodbye_ = Goodbye::none;
   Time check_streams_at_{};
-  Time sent_at_;  ///< When bytes have gone last, or began to wait.
+  Time sent_at_;  ///< When bytes were last sent, or began to wait.
 };
 
 }  // namespace headrace::wire::grpc

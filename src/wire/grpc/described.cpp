@@ -58,7 +58,7 @@ constexpr std::array kRegionEntryFields{Field{"key", 1}, Field{"value", 2, &kReg
 constexpr Schema kRegionEntry(kRegionEntryFields);
 constexpr std::array kRegionStatusFields{Field{"regions", 1, &kRegionEntry}};
 
-// Their place is their number there; TYPE_INVALID is 0.
+// The index is the number of the type in Triton's enumeration; TYPE_INVALID is 0.
 constexpr std::array<std::string_view, 13> kDataTypes{"INVALID", "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
                                                       "INT16",   "INT32", "INT64", "FP16",   "FP32",   "FP64"};
 

@@ -12,11 +12,11 @@ struct Field;
 /// The fields of a message that the server writes.
 using Schema = std::span<const Field>;
 
-/// A field of a message, and the member of a JSON object that it has its value from.
+/// A field of a message, and the member of a JSON object that provides its value.
 struct Field {
   std::string_view name;
   std::uint32_t number = 0;
-  const Schema* message = nullptr;  ///< Those of its own fields, where it is a message.
+  const Schema* message = nullptr;  ///< If the field is a message: the schema of that message.
   bool is_data_type = false;        ///< An enumeration, whose names in JSON begin with TYPE_.
 };
 
@@ -25,11 +25,11 @@ extern const Schema kModelMetadata;
 extern const Schema kModelConfigResponse;
 extern const Schema kModelStatistics;
 extern const Schema kRepositoryIndex;
-/// "regions" is a list of objects with "key" and "value": entries of a map.
+/// "regions" is a list of objects with "key" and "value", which encode the entries of a map.
 extern const Schema kRegionStatus;
 
-/// Writes a description (wire/descriptions.hpp), which is a JSON object, as a message. Members that the schema does not
-/// have are left out.
+/// Encodes a description (wire/descriptions.hpp), which is a JSON object, as a message. Omits members that the schema
+/// does not have.
 [[nodiscard]] std::string write_described(const nlohmann::json& object, Schema schema);
 
 }  // namespace headrace::wire::grpc

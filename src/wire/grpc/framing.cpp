@@ -10,8 +10,8 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kKeptBytes = 64 << 10;  // a buffer that is kept for the next message
-constexpr std::size_t kAheadBytes = 4 << 10;  // room that a message's prefix alone is believed for
+constexpr std::size_t kKeptBytes = 64 << 10;  // largest buffer kept for the next message
+constexpr std::size_t kAheadBytes = 4 << 10;  // most room reserved on the word of a message's prefix alone
 constexpr unsigned kByteBits = 8;
 
 }  // namespace
@@ -31,11 +31,12 @@ std::size_t MessageReader::read(std::string_view bytes) {
 }
 
 void MessageReader::read_prefix() {
-  if (prefix_[0] == 1) throw RequestError(kNotImplemented, "compressed messages are not taken");
-  if (prefix_[0] != 0) throw RequestError(kBadRequest, "the request is no message of gRPC");
+  if (prefix_[0] == 1) throw RequestError(kNotImplemented, "compressed messages are not supported");
+  if (prefix_[0] != 0) throw RequestError(kBadRequest, "the request is not a gRPC message");
   for (std::size_t i = 1; i < kPrefixBytes; ++i) length_ = length_ << kByteBits | prefix_[i];
   if (length_ > bytes_max_) {
-    throw RequestError(kTooLarge, fmt::format("a message has {} bytes, where {} are the most", length_, bytes_max_));
+    throw RequestError(kTooLarge,
+                       fmt::format("a message has {} bytes, but at most {} are allowed", length_, bytes_max_));
   }
   if (message_.capacity() < std::min(length_, kAheadBytes)) {
     if (message_.empty()) message_ = spare_.take();

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kDimensionsMax = 16;
 constexpr std::size_t kIdMax = 1024;  // bytes
 
-/// The field of InferTensorContents that holds elements of a type; 0 for FP16, which none does.
+/// The field of InferTensorContents that holds elements of a type; 0 for FP16, which has no field.
 std::uint32_t contents_field(DataType type) noexcept {
   switch (type) {
     case DataType::boolean: return 1;
@@ -40,7 +40,7 @@ std::uint32_t contents_field(DataType type) noexcept {
   return 0;
 }
 
-/// The elements of an input, as `contents` has them: collects those of one tensor.
+/// Collects the elements of one tensor from `contents`.
 class Contents {
  public:
   Contents(const Tensor& tensor, std::size_t bytes) : tensor_(tensor), elements_(bytes) {}
@@ -49,7 +49,7 @@ class Contents {
     const std::uint32_t field = contents_field(tensor_.type);
     while (contents.next()) {
       if (contents.field() != field) {
-        refuse(fmt::format("input \"{}\" has contents of another type than {}; FP16 has to be in raw_input_contents",
+        refuse(fmt::format("input \"{}\" has contents of a type other than {}; FP16 must be in raw_input_contents",
                            tensor_.name, to_string(tensor_.type)));
       }
       read_field(contents);
@@ -78,14 +78,14 @@ class Contents {
     }
   }
 
-  /// Whole numbers, which are written as `Written` and have to be ones of `Element`.
+  /// Reads whole numbers that are encoded as `Written` and must fit in `Element`.
   template <class Element, class Written>
   void read_numbers(const ProtoReader& contents) {
     contents.each_number([this](std::uint64_t number) {
       const auto written = static_cast<Written>(number);
       if constexpr (!std::same_as<Written, bool>) {
         if (!std::in_range<Element>(written)) {
-          refuse(fmt::format("input \"{}\": {} is no {}", tensor_.name, written, to_string(tensor_.type)));
+          refuse(fmt::format("input \"{}\": {} is not a valid {}", tensor_.name, written, to_string(tensor_.type)));
         }
       }
       const auto element = static_cast<Element>(written);
@@ -95,7 +95,7 @@ class Contents {
 
   void add(const void* elements, std::size_t bytes) {
     if (bytes > elements_.size() - used_) {
-      refuse(fmt::format("input \"{}\" has more contents than its shape says", tensor_.name));
+      refuse(fmt::format("input \"{}\" has more elements than its shape says", tensor_.name));
     }
     std::memcpy(elements_.data() + used_, elements, bytes);
     used_ += bytes;
@@ -106,11 +106,11 @@ class Contents {
   std::size_t used_ = 0;
 };
 
-/// One of a map of parameters.
+/// An entry of a map of parameters.
 struct Parameter {
   std::string_view name;
-  std::optional<std::uint64_t> count;    ///< Where it is a whole number of 0 or more.
-  std::optional<std::string_view> text;  ///< Where it is a text.
+  std::optional<std::uint64_t> count;    ///< Set if the value is a whole number of 0 or more.
+  std::optional<std::string_view> text;  ///< Set if the value is a string.
 };
 
 Parameter read_parameter(ProtoReader entry) {
@@ -135,10 +135,10 @@ Parameter read_parameter(ProtoReader entry) {
   return read;
 }
 
-/// Notes what a parameter of a tensor says about shared memory.
+/// Records a parameter of a tensor that concerns shared memory.
 void note_range(const Parameter& parameter, NamedRange& named) {
   if (parameter.name == "shared_memory_region") {
-    if (!parameter.text) refuse("\"shared_memory_region\" is no text");
+    if (!parameter.text) refuse("\"shared_memory_region\" is not a string");
     named.region = *parameter.text;
     return;
   }
@@ -148,7 +148,7 @@ void note_range(const Parameter& parameter, NamedRange& named) {
   (is_offset ? named.offset : named.bytes) = parameter.count;
 }
 
-/// What a message says before its tensors are looked at.
+/// The parts of a message that are read before its tensors.
 struct Head {
   std::string_view name;
   std::string_view version;
@@ -191,7 +191,7 @@ Head read_head(ProtoReader message) {
 class RawInputs {
  public:
   explicit RawInputs(ProtoReader message) : message_(message) {}
-  /// There has to be another.
+  /// Returns the next raw input. Throws RequestError if there is none.
   [[nodiscard]] std::string_view next() {
     while (message_.next()) {
       if (message_.field() == infer_fields::request::kRawInputs) return message_.bytes();
@@ -203,7 +203,8 @@ class RawInputs {
   ProtoReader message_;
 };
 
-/// Reads one input, whose elements are in shared memory, or in `raw` where that is not null; whether they were there.
+/// Reads one input, whose elements are in shared memory or, if `raw` is not null, in `raw`. Returns whether they were
+/// in `raw`.
 bool read_input(ProtoReader message, InferBuilder& builder, const SharedRegions& regions, RawInputs* raw) {
   std::string_view name;
   std::string_view type;
@@ -228,12 +229,12 @@ bool read_input(ProtoReader message, InferBuilder& builder, const SharedRegions&
   }
   const Tensor& tensor = builder.add_input(name, type, std::span(shape).first(dimensions));
   if (const SharedRange range = regions.find(named, "input", name); range.region) {
-    if (has_contents) refuse(fmt::format("input \"{}\" is in shared memory, and has contents, too", name));
+    if (has_contents) refuse(fmt::format("input \"{}\" is in shared memory, so it must not have contents", name));
     builder.add_elements(range);
     return false;
   }
   if (raw != nullptr) {
-    if (has_contents) refuse(fmt::format("input \"{}\" has contents, and the request has raw_input_contents", name));
+    if (has_contents) refuse(fmt::format("input \"{}\" has contents, but the request has raw_input_contents", name));
     builder.add_elements(std::as_bytes(std::span(raw->next())));
     return true;
   }
@@ -271,7 +272,7 @@ std::shared_ptr<Inference> read_tensors(ServedModel& served, const Head& head, s
     }
   }
   if (head.raw_inputs > raw_read) {
-    refuse(fmt::format("raw_input_contents has {} elements, and the request has {} inputs that take one",
+    refuse(fmt::format("raw_input_contents has {} elements, but the request has {} inputs that need one",
                        head.raw_inputs, raw_read));
   }
   builder.set_timeout(head.timeout);
@@ -302,7 +303,7 @@ std::string_view id_of(std::string_view message) noexcept {
     for (ProtoReader fields(message); fields.next();) {
       if (fields.field() == infer_fields::request::kId) id = fields.text();
     }
-  } catch (const std::exception&) {  // whoever asks has found out already
+  } catch (const std::exception&) {  // the caller has already found the error
     return {};
   }
   return id;

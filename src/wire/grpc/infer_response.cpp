@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kUsualHeadBytes = 128;
 
-/// Bytes of an output in raw_output_contents: none where it is in shared memory. Clients count on an entry for each.
+/// Bytes of an output in raw_output_contents; 0 for an output in shared memory. Clients rely on an entry for each
+/// output.
 std::size_t raw_bytes(const Inference& inference, const WantedOutput& wanted) {
   return wanted.range.region != nullptr ? 0 : inference.batch * wanted.tensor->bytes();
 }
@@ -29,7 +30,7 @@ void put_number_parameter(std::string& out, std::string_view name, std::uint64_t
   put_parameter(out, name, value);
 }
 
-/// What describes an output. The tensor itself follows in raw_output_contents, or is in shared memory.
+/// The description of an output. The tensor itself follows in raw_output_contents, or is in shared memory.
 std::string description_of(const WantedOutput& wanted, std::size_t batch) {
   const Tensor& tensor = *wanted.tensor;
   std::string shape;
@@ -50,7 +51,7 @@ std::string description_of(const WantedOutput& wanted, std::size_t batch) {
   return description;
 }
 
-/// All but the tensors.
+/// Everything but the tensors.
 std::string head_of(const Inference& inference) {
   const Model& model = inference.served->model;
   std::string head;

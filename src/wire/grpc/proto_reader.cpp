@@ -11,10 +11,10 @@ namespace headrace::wire::grpc {
 namespace {
 
 [[noreturn]] void malformed(std::string_view why) {
-  throw RequestError(kBadRequest, fmt::format("the request is no message of protocol buffers: {}", why));
+  throw RequestError(kBadRequest, fmt::format("the request is not a valid protocol buffers message: {}", why));
 }
 
-/// Bytes of the character of UTF-8 that `text` begins with; 0 where it begins with none (RFC 3629, section 4).
+/// Length in bytes of the UTF-8 character that `text` begins with; 0 if it begins with none (RFC 3629, section 4).
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
@@ -41,7 +41,7 @@ bool ProtoReader::next() {
   constexpr unsigned kTypeBits = 3;
   const std::uint64_t tag = take_number(rest_);
   if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> kTypeBits == 0)
-    malformed("a field has no valid number");
+    malformed("a field has an invalid number");
   field_ = static_cast<std::uint32_t>(tag >> kTypeBits);
   type_ = static_cast<Type>(tag & 7);
   switch (type_) {
@@ -54,11 +54,11 @@ bool ProtoReader::next() {
       return true;
     }
   }
-  malformed("a field is of a type that there is not");
+  malformed("a field has an unknown wire type");
 }
 
 std::uint64_t ProtoReader::number() const {
-  if (type_ != Type::number) malformed(fmt::format("field {} is no whole number", field_));
+  if (type_ != Type::number) malformed(fmt::format("field {} is not a whole number", field_));
   return number_;
 }
 
@@ -71,7 +71,7 @@ std::string_view ProtoReader::text() const {
   const std::string_view text = bytes();
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t count = character_bytes(rest);
-    if (count == 0) malformed(fmt::format("field {} is no UTF-8", field_));
+    if (count == 0) malformed(fmt::format("field {} is not valid UTF-8", field_));
     rest.remove_prefix(count);
   }
   return text;
@@ -80,13 +80,13 @@ std::string_view ProtoReader::text() const {
 std::string_view ProtoReader::fixed_numbers(std::size_t size) const {
   const Type single = size == 4 ? Type::four_bytes : Type::eight_bytes;
   if (type_ != single && type_ != Type::bytes)
-    malformed(fmt::format("field {} has no numbers of {} bytes", field_, size));
+    malformed(fmt::format("field {} does not have numbers of {} bytes", field_, size));
   if (value_bytes_.size() % size != 0) malformed(fmt::format("field {} ends in the middle of a number", field_));
   return value_bytes_;
 }
 
 std::uint64_t ProtoReader::take_number(std::string_view& from) {
-  constexpr unsigned kBits = 7;  // of the number, in each byte
+  constexpr unsigned kBits = 7;  // bits of the number in each byte
   constexpr std::size_t kBytesMax = 10;
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < from.size() && i < kBytesMax; ++i) {

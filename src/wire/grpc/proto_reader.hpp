@@ -5,23 +5,23 @@
 
 namespace headrace::wire::grpc {
 
-/// Reads the fields of a message in the wire format of protocol buffers where they lie, one after the other: it copies
-/// and allocates nothing, so that a message can ask for no more memory than it takes itself. Every method throws
-/// RequestError for bytes that are no message.
+/// Reads the fields of a message in the wire format of protocol buffers in place, one after the other. It copies and
+/// allocates nothing, so that a message cannot make the server use more memory than the message itself takes. Every
+/// method throws RequestError for a malformed message.
 /// Source: protobuf.dev/programming-guides/encoding.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) noexcept : rest_(message) {}
 
-  /// Goes on to the next field; false behind the last one.
+  /// Advances to the next field; false after the last one.
   [[nodiscard]] bool next();
   /// The number of the present field.
   [[nodiscard]] std::uint32_t field() const noexcept { return field_; }
 
-  /// The value of the present field. Refuses a field that is written as another type.
+  /// The value of the present field. Throws RequestError for a field of another wire type.
   [[nodiscard]] std::uint64_t number() const;
   [[nodiscard]] std::string_view bytes() const;
-  /// Bytes that are UTF-8.
+  /// Bytes, which must be UTF-8.
   [[nodiscard]] std::string_view text() const;
   [[nodiscard]] ProtoReader message() const { return ProtoReader(bytes()); }
 

@@ -4,7 +4,7 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr unsigned kBits = 7;  // of a number, in each byte
+constexpr unsigned kBits = 7;  // bits of a number in each byte
 constexpr unsigned kTypeBits = 3;
 constexpr std::uint32_t kNumber = 0;
 constexpr std::uint32_t kBytes = 2;

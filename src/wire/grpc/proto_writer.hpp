@@ -4,17 +4,17 @@
 #include <string>
 #include <string_view>
 
-/// Writes fields of messages in the wire format of protocol buffers behind what `out` has.
+/// Appends fields of messages to `out` in the wire format of protocol buffers.
 /// Source: protobuf.dev/programming-guides/encoding.
 namespace headrace::wire::grpc {
 
-/// A number without its field, as packed elements and lengths are written.
+/// Writes a number without its field, as in packed elements and lengths.
 void put_number(std::string& out, std::uint64_t number);
-/// Bytes that put_number() writes.
+/// Number of bytes that put_number() writes.
 [[nodiscard]] std::size_t number_bytes(std::uint64_t number) noexcept;
 
 void put_number_field(std::string& out, std::uint32_t field, std::uint64_t number);
-/// The head of a field of `size` bytes, which come next: bytes, a text, a message, packed numbers.
+/// Writes the head of a field of `size` bytes, which must follow: bytes, a string, a message or packed numbers.
 void put_bytes_head(std::string& out, std::uint32_t field, std::size_t size);
 void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes);
 

@@ -16,15 +16,15 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::int32_t kStreamWindow = 1 << 20;      // bytes of a stream that come before they are used up
-constexpr std::int32_t kConnectionWindow = 4 << 20;  // likewise, of all streams
-constexpr std::uint64_t kResetsBurst = 1000;         // streams that a client may reset at once,
-constexpr std::uint64_t kResetsPerSecond = 33;       // and go on to reset
-constexpr std::uint32_t kErrorsMax = 100;            // streams that the server resets before it ends the connection
-constexpr std::size_t kContinuationsMax = 8;         // frames that go on with headers
+constexpr std::int32_t kStreamWindow = 1 << 20;      // most bytes of a stream received before they are consumed
+constexpr std::int32_t kConnectionWindow = 4 << 20;  // likewise, for all streams
+constexpr std::uint64_t kResetsBurst = 1000;         // streams that a client may reset at once
+constexpr std::uint64_t kResetsPerSecond = 33;       // and the sustained rate of further resets
+constexpr std::uint32_t kErrorsMax = 100;            // resets by the server before it ends the connection
+constexpr std::size_t kContinuationsMax = 8;         // most CONTINUATION frames per block of headers
 
 nghttp2_nv header(std::string_view name, std::string_view value) {
-  // nghttp2 copies both, and changes neither.
+  // nghttp2 copies both strings and modifies neither.
   const auto bytes = [](std::string_view text) {
     return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));  // NOLINT(*-const-cast)
   };
@@ -39,7 +39,7 @@ void require(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }
 
-/// grpc-status, and grpc-message where there is one.
+/// The headers grpc-status and, if there is a message, grpc-message.
 struct StatusHeaders {
   explicit StatusHeaders(const CallStatus& status)
       : code(std::to_string(static_cast<int>(status.code))),
@@ -65,14 +65,14 @@ int shielded(Act act) noexcept {
   try {
     act();
     return 0;
-  } catch (const std::exception&) {  // no memory: this connection ends, and no other
+  } catch (const std::exception&) {  // out of memory: ends only this connection
     return NGHTTP2_ERR_CALLBACK_FAILURE;
   }
 }
 
 }  // namespace
 
-/// What nghttp2 calls.
+/// Callbacks for nghttp2.
 struct Session::Callbacks {
   static SessionEvents& events_of(void* session) noexcept { return static_cast<Session*>(session)->events_; }
   static bool is_request(const nghttp2_frame& frame) noexcept {
@@ -119,7 +119,7 @@ struct Session::Callbacks {
     }
     const bool ends = frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     if (!ends || nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) != 0) return 0;
-    // The call has ended, and the client need not send the rest of its request.
+    // The call has ended, so the client need not send the rest of its request.
     return shielded(
         [&] { require(nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR)); });
   }

@@ -12,71 +12,73 @@ struct nghttp2_session;
 
 namespace headrace::wire::grpc {
 
-/// Bytes of a reply that were put into a frame, and what follows.
+/// Number of reply bytes put into a frame, and what follows them.
 struct Chunk {
   std::size_t bytes = 0;
-  bool is_last = false;                ///< The status of the call follows: `status`.
-  const CallStatus* status = nullptr;  ///< Not null where is_last.
+  bool is_last = false;                ///< These are the last bytes; `status` follows.
+  const CallStatus* status = nullptr;  ///< Not null if is_last.
 };
 
-/// Whoever a Session tells of what has come. No method is called but in Session::receive() and Session::output(). An
-/// exception ends the session.
+/// Receives the events of a Session. Only Session::receive() and Session::output() call the methods. An exception ends
+/// the session.
 class SessionEvents {
  public:
-  /// A stream opens.
+  /// The client has opened a stream.
   virtual void on_open(std::int32_t id) = 0;
-  /// A header of its request.
+  /// A header of the stream's request has been received.
   virtual void on_header(std::int32_t id, std::string_view name, std::string_view value) = 0;
-  /// All headers have come.
+  /// All headers have been received.
   virtual void on_head(std::int32_t id) = 0;
-  /// Bytes of its request. They take room of the stream until Session::consume().
+  /// Bytes of the request have been received. They use up the stream's window until Session::consume().
   virtual void on_data(std::int32_t id, std::string_view bytes) = 0;
-  /// No more of the request comes.
+  /// The request is complete.
   virtual void on_end(std::int32_t id) = 0;
-  /// The stream is over: ended by both sides, or reset by one.
+  /// The stream is over: both sides have ended it, or one has reset it.
   virtual void on_close(std::int32_t id) = 0;
-  /// Puts bytes of the reply into `frame`. No bytes, and not the last: Session::resume() says when there are more.
+  /// Puts bytes of the reply into `frame`. If there are none yet, returns 0 bytes and not the last; Session::resume()
+  /// announces more.
   virtual Chunk fill(std::int32_t id, std::span<char> frame) = 0;
 
  protected:
   ~SessionEvents() = default;
 };
 
-/// The server's side of a connection of HTTP/2, by nghttp2: frames, header compression, flow control and the limits
-/// that keep a client from making it work or remember without end. It sends and receives nothing by itself.
+/// The server's side of an HTTP/2 connection, based on nghttp2: frames, header compression, flow control, and limits on
+/// the work and memory that a client can cause. It does no I/O itself.
 class Session {
  public:
-  /// Streams of a connection that may be open at the same time.
+  /// Most concurrently open streams of a connection.
   static constexpr std::uint32_t kStreamsMax = 256;
 
-  /// @param head_bytes_max  headers of a request, which the client is told; `events` counts them
+  /// @param head_bytes_max  limit on the headers of a request. The client is told; `events` must enforce it
   /// Throws std::bad_alloc.
   Session(SessionEvents& events, std::uint32_t head_bytes_max);
 
-  /// Takes in bytes; false where the connection cannot go on. output() may still have something to say of it.
+  /// Processes received bytes. Returns false if the connection cannot go on; output() may still have bytes that tell
+  /// the client why.
   [[nodiscard]] bool receive(std::string_view bytes);
-  /// Bytes that are to be sent, valid until the next call; empty where there are none now. Throws std::runtime_error
-  /// where the connection cannot go on.
+  /// Bytes to send, valid until the next call; empty if there are none now. Throws std::runtime_error if the connection
+  /// cannot go on.
   [[nodiscard]] std::string_view output();
-  /// Whether nothing will come or go any more.
+  /// Whether the session has nothing more to receive or send.
   [[nodiscard]] bool is_over() const noexcept;
 
-  /// Begins the reply to a call: its messages come by SessionEvents::fill().
+  /// Begins the reply to a call. SessionEvents::fill() provides its messages.
   void begin_reply(std::int32_t id);
-  /// Ends a call that has had no reply.
+  /// Ends a call without a reply, with a status.
   void refuse(std::int32_t id, const CallStatus& status);
-  /// Ends a request that is none of gRPC, by a status of HTTP.
+  /// Ends a request that is not gRPC with an HTTP status.
   void refuse_http(std::int32_t id, std::string_view status);
-  /// There is more of a reply.
+  /// Announces that fill() has more bytes of a reply.
   void resume(std::int32_t id);
-  /// Ends a stream at once, for the client took nothing of its reply.
+  /// Resets a stream, because the client does not read its reply.
   void reset(std::int32_t id);
-  /// Bytes of a stream's requests have been used up; the client may send as many.
+  /// Reports that bytes of a stream's request have been consumed, so that the client may send as many more.
   void consume(std::int32_t id, std::size_t bytes);
 
-  /// Says that the connection is about to end, and that no stream should be opened (GOAWAY).
+  /// Tells the client that the connection is about to end and that it should open no more streams (GOAWAY).
   void announce_end();
-  /// Says that streams that the client opens from now on are not served.
+  /// Tells the client that streams opened from now on are not served.
   void refuse_streams();
 
  private:
@@ -87,7 +89,7 @@ class Session {
 
   SessionEvents& events_;
   std::unique_ptr<nghttp2_session, Delete> session_;
-  std::uint32_t errors_ = 0;  ///< Streams that were reset for what the client did.
+  std::uint32_t errors_ = 0;  ///< Streams that the server reset because of client errors.
 };
 
 }  // namespace headrace::wire::grpc

@@ -13,7 +13,7 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kMessageMax = 1024;  // bytes; clients take few KiB of headers
+constexpr std::size_t kMessageMax = 1024;  // bytes; clients accept only a few KiB of headers
 
 }  // namespace
 
@@ -37,7 +37,7 @@ StatusCode code_of(int http_status) noexcept {
 std::string encode_message(std::string_view message) {
   if (message.size() > kMessageMax) {
     std::size_t end = kMessageMax;
-    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0U) == 0x80U) --end;  // between characters
+    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0U) == 0x80U) --end;  // cuts between characters
     message = message.substr(0, end);
   }
   std::string encoded;
@@ -59,7 +59,7 @@ std::optional<Duration> parse_timeout(std::string_view text) noexcept {
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (failure != std::errc{} || end != digits.data() + digits.size()) return {};
   switch (text.back()) {
-    // 8 digits of hours are more than a Duration of nanoseconds holds.
+    // 8 digits of hours exceed a Duration, which counts nanoseconds.
     case 'H': return std::chrono::hours(std::min<std::uint32_t>(count, 1'000'000));
     case 'M': return std::chrono::minutes(count);
     case 'S': return std::chrono::seconds(count);

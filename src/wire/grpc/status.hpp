@@ -9,7 +9,7 @@
 
 namespace headrace::wire::grpc {
 
-/// The codes of gRPC that the server ends calls with.
+/// The gRPC status codes that the server uses.
 enum class StatusCode : std::uint8_t {
   ok = 0,
   invalid_argument = 3,
@@ -29,14 +29,14 @@ struct CallStatus {
   std::string message = {};
 };
 
-/// The code that stands for a status of HTTP.
+/// The gRPC code for an HTTP status.
 [[nodiscard]] StatusCode code_of(int http_status) noexcept;
 
-/// A message as the header grpc-message has it, percent-encoded, and cut where it is very long.
+/// Encodes a message for the header grpc-message: percent-encoded, and cut if it is very long.
 /// Source: grpc/grpc, doc/PROTOCOL-HTTP2.md.
 [[nodiscard]] std::string encode_message(std::string_view message);
 
-/// The header grpc-timeout: at most 8 digits, and H, M, S, m, u or n. Nothing for another text.
+/// Parses the header grpc-timeout: at most 8 digits, followed by H, M, S, m, u or n. Empty for any other text.
 [[nodiscard]] std::optional<Duration> parse_timeout(std::string_view text) noexcept;
 
 }  // namespace headrace::wire::grpc

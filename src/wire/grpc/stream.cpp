@@ -15,8 +15,8 @@ namespace headrace::wire::grpc {
 
 namespace {
 
-constexpr std::size_t kExchangesMax = 64;    // of a stream, before its client has to wait
-constexpr std::size_t kHeaderOverhead = 32;  // of each, as RFC 9113 counts SETTINGS_MAX_HEADER_LIST_SIZE
+constexpr std::size_t kExchangesMax = 64;    // most exchanges of a stream before its client must wait
+constexpr std::size_t kHeaderOverhead = 32;  // per header, as RFC 9113 counts SETTINGS_MAX_HEADER_LIST_SIZE
 constexpr std::string_view kType = "application/grpc";
 constexpr const char* kNoMemory = "the server has no memory left for this reply; try again later";
 
@@ -80,7 +80,7 @@ void Stream::on_header(std::string_view name, std::string_view value) {
     if (!authorization_) {
       authorization_ = value;
     } else {
-      authorization_->clear();  // two of them are none
+      authorization_->clear();  // two headers count as an invalid one
     }
   } else if (name == "traceparent") {
     if (front_.shared.traces.enabled()) trace_ = sampled_parent(value);
@@ -94,7 +94,7 @@ void Stream::on_header(std::string_view name, std::string_view value) {
 }
 
 void Stream::on_head() {
-  // They go with the head: HPACK says long ones in a byte, and a call may stay open.
+  // Frees these strings with the head: HPACK can encode long ones in a byte, and a call may stay open.
   const std::string verb = std::exchange(verb_, {});
   const std::string path = std::exchange(path_, {});
   const std::optional<std::string> authorization = std::exchange(authorization_, {});
@@ -106,11 +106,11 @@ void Stream::on_head() {
   if (head_bytes_ > front_.shared.config.head_bytes_max) {
     return end(kTooLarge, "the headers of the request are too long");
   }
-  if (bad_timeout_) return end(kBadRequest, "grpc-timeout is no time");
-  if (is_encoded_) return end(kNotImplemented, "compressed messages are not taken");
+  if (bad_timeout_) return end(kBadRequest, "the header grpc-timeout is not a valid timeout");
+  if (is_encoded_) return end(kNotImplemented, "compressed messages are not supported");
   try {
     if (asked_ && is_health(*asked_)) {
-      if (front_.credentials->tokens != nullptr) reader_.limit(0);  // nobody has said who asks
+      if (front_.credentials->tokens != nullptr) reader_.limit(0);  // the caller is not authenticated
     } else {
       front_.credentials->require_token(authorization);
     }
@@ -144,7 +144,7 @@ std::string_view Stream::read(std::string_view bytes) {
       bytes.remove_prefix(reader_.read(bytes));
       if (!reader_.done()) continue;
       if (!is_stream()) {
-        if (!bytes.empty() && handled_ == 0) throw RequestError(kBadRequest, "the call takes one message");
+        if (!bytes.empty() && handled_ == 0) throw RequestError(kBadRequest, "this method takes only one message");
         return bytes;
       }
       handle(reader_.message());
@@ -249,7 +249,7 @@ void Stream::reply_inference(Exchange& exchange, const Inference& inference) {
     require_answers(inference);
     write_shared_outputs(inference);
     const InferResponse response(inference);
-    std::string head;  // of the ModelStreamInferResponse
+    std::string head;  // head of the ModelStreamInferResponse
     if (is_stream()) put_bytes_head(head, kInferResponse, response.bytes());
     reply(exchange, head.size() + response.bytes(), [&](std::string& out) {
       out += head;
@@ -325,7 +325,7 @@ void Stream::end(int http_status, const std::string& message) {
   count_reply(front_, Protocol::grpc, http_status);
   status_ = CallStatus{.code = code_of(http_status), .message = message};
   abandon();
-  // A reply that has begun to go has to go to its end. All others are dropped.
+  // A reply that is partly sent must be completed. All others are dropped.
   while (exchanges_.size() > (reply_at_ > 0 ? 1 : 0)) exchanges_.pop_back();
   session_.consume(id_, held_.size());
   held_.clear();
@@ -364,21 +364,21 @@ Chunk Stream::fill(std::span<char> frame) {
 void Stream::check_time(Time now) {
   const ServerConfig& config = front_.shared.config;
   if (ended() || asking_ > 0 || !exchanges_.empty()) {
-    // An engine sees to the deadlines of its queries. A client that takes no replies holds their memory.
+    // Engines enforce the deadlines of their queries. A client that reads no replies would keep their memory.
     const bool loads = !ended() && asking_ > 0 && exchanges_.front().call != nullptr;
-    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed; what it asked for goes on");
+    if (loads && now >= deadline_) return end(kTimedOut, "the request's timeout passed, but the operation continues");
     if (asking_ == 0 && now - moved_at_ > config.idle_max) session_.reset(id_);
     return;
   }
   const bool comes = !is_stream() || reader_.began();
   if (now >= deadline_) {
-    end(kTimedOut, "the request's timeout passed before its answer");
+    end(kTimedOut, "the request's timeout passed before it was answered");
   } else if (comes && now - began_ > config.request_max) {
-    end(kRequestTimedOut, "the request did not come to its end in time");
+    end(kRequestTimedOut, "the request did not arrive in time");
   } else if (!comes && front_.shared.draining.load(std::memory_order_relaxed)) {
     end(kUnavailable, "the server is about to stop");
   } else if (!comes && now - moved_at_ > config.idle_max) {
-    end(kUnavailable, "nothing has come for too long");
+    end(kUnavailable, "the stream was idle for too long");
   }
 }
 

@@ -18,19 +18,19 @@ namespace headrace::wire::grpc {
 
 class Stream;
 
-/// What a stream uses of its connection.
+/// The parts of its connection that a stream uses.
 class StreamOwner {
  public:
-  /// Has `stream` advance() soon.
+  /// Schedules a call of the stream's advance().
   virtual void attend(Stream& stream) = 0;
-  /// Closes the connection, for want of memory.
+  /// Closes the connection because memory ran out.
   virtual void give_up() noexcept = 0;
 
  protected:
   ~StreamOwner() = default;
 };
 
-/// A call: the messages of its request as they come, and their replies in the same order.
+/// A call: its request messages as they arrive, and their replies in the same order.
 class Stream final : public InferenceOwner, public ModelCallOwner {
  public:
   /// @param owner, session  outlive the stream
@@ -48,43 +48,43 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
   [[nodiscard]] Chunk fill(std::span<char> frame);
   void finished(Inference& inference) override;
   void call_ended(ModelCall& call) override;
-  /// Goes on with what has come back, and with what has come and waits.
+  /// Continues with completed exchanges, and with received bytes that were waiting.
   void advance();
 
-  /// Ends what takes too long, and what is idle where the server drains.
+  /// Ends the call if it takes too long, or if it is idle and the server drains.
   void check_time(Time now);
-  /// Nobody waits for inferences any more.
+  /// Stops waiting for inferences and model calls.
   void abandon() noexcept;
-  /// Whether an engine or the program is to answer.
+  /// Whether an answer of an engine or the program is pending.
   [[nodiscard]] bool asks() const noexcept { return asking_ > 0; }
 
  private:
-  /// A message, and what becomes of it.
+  /// A request message and its reply.
   struct Exchange {
     explicit Exchange(ThreadBudget& budget) : memory(budget) {}
 
     MemoryShare memory;
-    std::shared_ptr<Inference> inference;  ///< Null once it has come back.
-    std::shared_ptr<ModelCall> call;       ///< Likewise: a model is to be loaded or unloaded.
-    std::string reply;                     ///< With its prefix; empty before it is there.
+    std::shared_ptr<Inference> inference;  ///< Null once it has completed.
+    std::shared_ptr<ModelCall> call;       ///< Likewise, for loading or unloading a model.
+    std::string reply;                     ///< The reply with its prefix; empty until it is complete.
     bool is_done = false;
   };
 
   [[nodiscard]] bool is_stream() const noexcept { return method_ == Method::model_stream_infer; }
   [[nodiscard]] bool is_full() const noexcept;
   [[nodiscard]] bool ended() const noexcept { return status_.has_value(); }
-  /// Reads messages; what is left has to wait.
+  /// Reads messages. Returns the bytes that must wait.
   [[nodiscard]] std::string_view read(std::string_view bytes);
   void handle(std::string_view message);
   void begin(Exchange& exchange, std::string_view message);
   void reply_inference(Exchange& exchange, const Inference& inference);
   void reply_error(Exchange& exchange, const Inference& inference, const std::string& why);
-  /// Puts a message's prefix and what `write` appends into the reply.
+  /// Writes a message's prefix, and the bytes that `write` appends, to the reply.
   template <class Write>
   void reply(Exchange& exchange, std::size_t bytes, Write write);
-  /// Ends the call: what has come back is dropped where it failed.
+  /// Ends the call with a failure, and drops completed replies.
   void end(int http_status, const std::string& message);
-  /// Ends the call where all has been answered.
+  /// Ends the call if all its messages are answered.
   void end_if_complete();
   void show_progress();
 
@@ -92,31 +92,31 @@ class Stream final : public InferenceOwner, public ModelCallOwner {
   StreamOwner& owner_;
   Session& session_;
   std::int32_t id_;
-  MemoryShare memory_;  ///< Held by the message that comes.
+  MemoryShare memory_;  ///< Memory of the message being received.
   MemoryShare held_memory_;
   MessageReader reader_;
   std::optional<Method> method_;
-  std::string verb_;  ///< This and the next two: empty once the head has come.
-  std::string path_;  ///< Where it is none of a method.
+  std::string verb_;  ///< This and the next two are empty once the head is complete.
+  std::string path_;  ///< Set if the path belongs to no method.
   std::optional<std::string> authorization_;
-  std::optional<Method> asked_;       ///< By the head, before anything has been checked.
-  bool is_grpc_ = false;              ///< By its content-type.
-  std::optional<TraceParent> trace_;  ///< Holds for all messages.
+  std::optional<Method> asked_;       ///< The method in the head, before any check.
+  bool is_grpc_ = false;              ///< According to its content-type.
+  std::optional<TraceParent> trace_;  ///< Applies to all messages.
   std::size_t head_bytes_ = 0;
-  bool is_encoded_ = false;          ///< Messages of the request may be compressed.
-  bool bad_timeout_ = false;         ///< grpc-timeout is none.
+  bool is_encoded_ = false;          ///< The request's messages may be compressed.
+  bool bad_timeout_ = false;         ///< The header grpc-timeout is invalid.
   Time deadline_ = Time::max();      ///< grpc-timeout.
-  std::string held_;                 ///< What has come and has to wait.
-  bool half_closed_ = false;         ///< Nothing more comes.
-  bool replies_ = false;             ///< The head of the reply has been submitted.
-  bool attended_ = false;            ///< advance() comes soon.
+  std::string held_;                 ///< Received bytes that must wait.
+  bool half_closed_ = false;         ///< The client sends no more.
+  bool replies_ = false;             ///< The head of the reply has been sent to the session.
+  bool attended_ = false;            ///< A call of advance() is scheduled.
   std::size_t asking_ = 0;           ///< Exchanges with an inference or a call.
   std::vector<Exchange> exchanges_;  ///< In the order of their messages.
-  std::size_t reply_at_ = 0;         ///< What of the first one's reply has gone.
-  std::size_t handled_ = 0;          ///< Messages.
+  std::size_t reply_at_ = 0;         ///< Bytes of the first exchange's reply that have been sent.
+  std::size_t handled_ = 0;          ///< Messages handled so far.
   std::optional<CallStatus> status_;
   Time began_;
-  Time moved_at_;  ///< When something of it has come or gone last.
+  Time moved_at_;  ///< Time of the last bytes received or sent.
 };
 
 }  // namespace headrace::wire::grpc

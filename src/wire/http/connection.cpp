@@ -90,7 +90,7 @@ void Connection::ask(std::shared_ptr<Inference> inference) {
   inference->owner = this;
   inference->client = this;
   if (front().shared.traces.enabled()) inference->trace = sampled_parent(reader_.message().traceparent);
-  inference->arrived = moved_at();  // when its first byte had come
+  inference->arrived = moved_at();  // when its first byte arrived
   if (!wire::ask(front(), inference)) return reply(reply_of(*inference), inference.get());
   inference_ = std::move(inference);
   state_ = State::asking;
@@ -160,7 +160,7 @@ void Connection::check_time(Time now) {
     if (front().shared.draining.load(std::memory_order_relaxed) || is_idle) close();
   } else if (state_ == State::reading && still > config.request_max) {
     keep_alive_ = false;
-    reply(error_reply(kRequestTimedOut, "the request did not come to its end in time"));
+    reply(error_reply(kRequestTimedOut, "the request did not arrive in time"));
     take_in();
   } else if (state_ == State::writing && still > config.idle_max) {
     close();

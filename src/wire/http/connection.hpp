@@ -9,10 +9,10 @@
 
 namespace headrace::wire::http {
 
-/// A connection of HTTP/1.1: one request at a time, in the order in which they come. Used by one thread.
+/// A connection of HTTP/1.1, which handles one request at a time, in order. Used by one thread.
 class Connection final : public wire::Connection, public InferenceOwner, public ModelCallOwner, public Gate {
  public:
-  /// Throws SystemError where the socket cannot be watched.
+  /// Throws SystemError if the socket cannot be watched.
   Connection(Front& front, Transport transport);
   ~Connection() override;
   Connection(const Connection&) = delete;
@@ -23,9 +23,9 @@ class Connection final : public wire::Connection, public InferenceOwner, public 
 
  private:
   enum class State {
-    reading,  ///< A request, or waiting for one.
-    asking,   ///< An engine, or the program that has the server.
-    writing,  ///< A reply.
+    reading,  ///< Reading a request, or waiting for one.
+    asking,   ///< Waiting for an engine, or for the program that runs the server.
+    writing,  ///< Writing a reply.
   };
 
   [[nodiscard]] std::string_view read(std::string_view bytes) override;
@@ -38,19 +38,19 @@ class Connection final : public wire::Connection, public InferenceOwner, public 
 
   [[nodiscard]] bool admit(const Message& message) override;
 
-  /// Does what the request that has been read asks for.
+  /// Executes the request that has been read.
   void handle();
   void ask(std::shared_ptr<Inference> inference);
   void wait_for(std::shared_ptr<ModelCall> call);
-  /// @param inference  that it is the reply to; null for another request
+  /// @param inference  the inference that the reply belongs to; null for any other request
   void reply(Reply reply, const Inference* inference = nullptr);
 
   MemoryShare memory_;
   Reader reader_;
   State state_ = State::reading;
-  bool began_ = false;      ///< Bytes of the present request have come.
-  bool continued_ = false;  ///< 100 Continue has been said.
-  bool keep_alive_ = true;  ///< After the present reply.
+  bool began_ = false;      ///< Bytes of the present request have arrived.
+  bool continued_ = false;  ///< 100 Continue has been sent.
+  bool keep_alive_ = true;  ///< Keep the connection open after the present reply.
   bool head_only_ = false;  ///< The present reply is to HEAD.
   std::shared_ptr<Inference> inference_;
   std::shared_ptr<ModelCall> call_;

@@ -13,7 +13,7 @@ namespace beast = boost::beast;
 
 namespace {
 
-/// The last chunk and what ends it. Beast before Boost 1.86 asserts that it is given so many bytes of a body in chunks
+/// The last chunk and its terminator. Before Boost 1.86, Beast asserts that it gets this many bytes of a chunked body
 /// at once (boostorg/beast, pull request 2861).
 constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
 
@@ -22,12 +22,12 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 [[noreturn]] void refuse(const beast::error_code& error) {
   if (error == beast::http::error::header_limit) throw RequestError(431, "the head of the request is too long");
   if (error == beast::http::error::body_limit) throw RequestError(kTooLarge, "the body of the request is too long");
-  throw RequestError(kBadRequest, "this is no request of HTTP/1.1: " + error.message());
+  throw RequestError(kBadRequest, "this is not a valid HTTP/1.1 request: " + error.message());
 }
 
 }  // namespace
 
-constexpr std::size_t kTraceParentMost = 256;  // bytes of a header whose version 00 has 55
+constexpr std::size_t kTraceParentMost = 256;  // bytes; version 00 of this header has 55
 
 struct Reader::Parser final : beast::http::basic_parser<true> {
   Parser(Limits limits, MemoryShare& share, Gate* asked) : memory(share), gate(asked), body_max(limits.body_bytes_max) {
@@ -55,13 +55,13 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
                         beast::error_code& /*error*/) override {}
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& /*error*/) override {
-    if (head_read) return;  // a trailer, which is no header (RFC 9110 6.5.1)
+    if (head_read) return;  // a trailer, which is not a header (RFC 9110 6.5.1)
     if (field == beast::http::field::host) {
       if (has_host) throw RequestError(kBadRequest, "the request has two Host headers");
       has_host = true;
     } else if (field == beast::http::field::transfer_encoding) {
-      // Beast takes the rest of another coding's body for the next request.
-      if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the only transfer coding is chunked");
+      // With any other coding, Beast would read the rest of the body as the next request.
+      if (!beast::iequals(value, "chunked")) throw RequestError(kNotImplemented, "the transfer coding must be chunked");
     } else if (field == beast::http::field::content_encoding) {
       message.content_encoding = text_of(value);
     } else if (field == beast::http::field::authorization) {
@@ -77,7 +77,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
       std::uint64_t bytes = 0;
       const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
       if (failure != std::errc{} || end != value.data() + value.size() || message.json_bytes) {
-        throw RequestError(kBadRequest, "Inference-Header-Content-Length is not one number");
+        throw RequestError(kBadRequest, "Inference-Header-Content-Length must be a single number");
       }
       message.json_bytes = bytes;
     }
@@ -90,7 +90,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
     takes_body = gate == nullptr || gate->admit(message);
   }
   void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {
-    if (!takes_body) throw RequestError(kBadRequest, "this request has no body");
+    if (!takes_body) throw RequestError(kBadRequest, "this request must not have a body");
   }
   std::size_t on_body_impl(beast::string_view part, beast::error_code& /*error*/) override {
     append(part);
@@ -112,7 +112,7 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
   bool has_host = false;
   bool head_read = false;
   bool takes_body = true;
-  bool is_current = true;  ///< HTTP/1.1; connections of 1.0 are closed behind a reply
+  bool is_current = true;  ///< HTTP/1.1; a connection of HTTP/1.0 is closed after its reply
 };
 
 Reader::Reader(Limits limits, MemoryShare& memory, Gate* gate)

@@ -16,7 +16,7 @@ struct Limits {
   std::size_t body_bytes_max = 0;
 };
 
-/// A request of HTTP/1.0 or 1.1, as far as it has been read.
+/// A request of HTTP/1.0 or 1.1, as far as it is read.
 struct Message {
   std::string method;
   std::string target;
@@ -24,16 +24,16 @@ struct Message {
   std::optional<std::uint64_t> json_bytes;  ///< Inference-Header-Content-Length: JSON before binary tensors.
   bool expects_continue = false;
   bool keep_alive = false;
-  bool of_a_page = false;                    ///< A browser sends it for a web page (Origin).
-  std::optional<std::string> authorization;  ///< Authorization.
+  bool of_a_page = false;                    ///< A browser sends the request for a web page (header Origin).
+  std::optional<std::string> authorization;  ///< The header Authorization.
   std::string traceparent;                   ///< The header of W3C Trace Context; empty for none.
   std::string body;
 };
 
-/// Looks at the head of a request before its body is taken in.
+/// Checks the head of a request before its body is read.
 class Gate {
  public:
-  /// Whether it may have a body. Throws RequestError for a request that is not to be served.
+  /// Returns whether the request may have a body. Throws RequestError to refuse the request.
   [[nodiscard]] virtual bool admit(const Message& message) = 0;
 
  protected:
@@ -43,7 +43,7 @@ class Gate {
 /// Reads one request from the bytes of a connection.
 class Reader {
  public:
-  /// @param memory  bounds bodies
+  /// @param memory  budget for bodies
   /// @param gate    null for none
   /// Both outlive the reader.
   Reader(Limits limits, MemoryShare& memory, Gate* gate = nullptr);
@@ -51,8 +51,8 @@ class Reader {
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
 
-  /// Reads on; how many bytes it has used up. Those it has not come again in the next call, with more behind them.
-  /// Throws RequestError for what is no request, or too large: nothing that follows can be read then.
+  /// Continues reading. Returns the number of bytes used; the caller passes the others again in the next call, with
+  /// more appended. Throws RequestError for an invalid or too large request, after which nothing more can be read.
   [[nodiscard]] std::size_t read(std::string_view bytes);
   /// Whether the request's line and headers have been read.
   [[nodiscard]] bool head_done() const noexcept;

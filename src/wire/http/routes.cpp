@@ -22,11 +22,12 @@ namespace headrace::wire::http {
 
 namespace {
 
-/// Lines of the head of what browsers neither keep nor take for another type, nor show within pages of others.
+/// Header lines that forbid browsers to store the reply, to guess another type for it, and to load it from other sites'
+/// pages.
 constexpr std::string_view kPrivate =
     "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
-/// A request's path, between its slashes and with escapes like %2F read.
+/// A request's path, split at slashes, with escapes like %2F decoded.
 using Path = std::vector<std::string>;
 
 std::string unescape(std::string_view part) {
@@ -39,7 +40,7 @@ std::string unescape(std::string_view part) {
     unsigned char byte = 0;
     const char* const digits = part.data() + i + 1;
     if (i + 2 >= part.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2 || byte == 0) {
-      throw RequestError(kBadRequest, "the path has an escape that is none");
+      throw RequestError(kBadRequest, "the path has an invalid escape");
     }
     text += static_cast<char>(byte);
     i += 2;
@@ -47,7 +48,7 @@ std::string unescape(std::string_view part) {
   return text;
 }
 
-/// @param target  also of the form that proxies are sent, http://HOST/PATH (RFC 9112 3.2.2)
+/// @param target  may also have the absolute form http://HOST/PATH that proxies get (RFC 9112 3.2.2)
 Path path_of(std::string_view target) {
   target = target.substr(0, target.find('?'));
   const std::size_t scheme = target.find("://");
@@ -67,7 +68,7 @@ Path path_of(std::string_view target) {
 
 Reply json_reply(const nlohmann::json& body) { return {.body = body.dump()}; }
 
-/// Whether something holds: an empty reply of status 200, or one of 503.
+/// Reply of a health check: status 200 and empty if `holds`, otherwise 503.
 Reply health_reply(bool holds) {
   if (holds) return {};
   return error_reply(kUnavailable, "not ready");
@@ -84,18 +85,18 @@ void require_method(const Message& message, std::string_view method) {
 std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, const SharedRegions& regions,
                                           InferencePool& pool) {
   if (!message.content_encoding.empty() && message.content_encoding != "identity") {
-    throw RequestError(415, "compressed requests are not taken");
+    throw RequestError(415, "compressed requests are not supported");
   }
   const std::string_view body = message.body;
   const std::uint64_t json_bytes = message.json_bytes.value_or(body.size());
   if (json_bytes > body.size()) {
-    throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
+    throw RequestError(kBadRequest, "Inference-Header-Content-Length exceeds the length of the body");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
   return read_infer_request(served, body.substr(0, json_bytes), tensors, regions, pool);
 }
 
-/// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
+/// Handles /v2/models/NAME[/versions/VERSION]; `rest` is the rest of the path.
 Outcome route_model(const Service& service, const Message& message, ServedModel& served,
                     std::span<const std::string> rest, InferencePool& pool) {
   if (rest.size() >= 2 && rest[0] == "versions") {
@@ -125,7 +126,8 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
   not_found();
 }
 
-/// The page, or what it shows: `/` and `/status.json`. Browsers keep neither, and give neither to pages of others.
+/// Handles `/`, the page, and `/status.json`, its data. Browsers neither store them nor load them from other sites'
+/// pages.
 Outcome route_page(const Service& service, const Message& message, const Path& path) {
   require_method(message, "GET");
   if (path.empty()) {
@@ -136,20 +138,20 @@ Outcome route_page(const Service& service, const Message& message, const Path& p
   return {.reply = std::move(reply)};
 }
 
-/// The JSON of a request that is no inference; null where there is none.
+/// The JSON of a request other than inference; null if the body is empty.
 nlohmann::json small_json(std::string_view body, std::string_view what) {
   constexpr std::size_t kBytesMax = 128 << 10;
-  if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} has 128 KiB at most", what));
+  if (body.size() > kBytesMax) throw RequestError(kTooLarge, fmt::format("{} may have at most 128 KiB", what));
   if (body.empty()) return {};
   return nlohmann::json::parse(body, nullptr, false);
 }
 
-/// /v2/repository and what follows: `rest`.
+/// Handles /v2/repository; `rest` is the rest of the path.
 Outcome route_repository(const Service& service, const Message& message, std::span<const std::string> rest) {
   if (rest.size() == 1 && rest[0] == "index") {
     require_method(message, "POST");
-    const nlohmann::json asked = small_json(message.body, "what asks for the index");
-    if (!asked.is_null() && !asked.is_object()) wire::refuse("the index is asked for by an object, or by nothing");
+    const nlohmann::json asked = small_json(message.body, "an index request");
+    if (!asked.is_null() && !asked.is_object()) wire::refuse("an index request must be a JSON object or empty");
     const auto ready = asked.find("ready");
     const bool only_ready = ready != asked.end() && ready->is_boolean() && ready->get<bool>();
     return {.reply = json_reply(describe_repository(service.models, only_ready))};
@@ -157,15 +159,15 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
   const bool known = rest.size() == 3 && rest[0] == "models" && (rest[2] == "load" || rest[2] == "unload");
   if (!known) not_found();
   require_method(message, "POST");
-  if (message.of_a_page) {  // of any site that a browser on this machine has open
-    throw RequestError(kForbidden, "web pages may not load and unload models");
+  if (message.of_a_page) {  // any site that is open in a browser on this machine could send this
+    throw RequestError(kForbidden, "web pages may not load or unload models");
   }
   const bool load = rest[2] == "load";
-  const nlohmann::json asked = small_json(message.body, "what loads or unloads a model");
+  const nlohmann::json asked = small_json(message.body, "a load or unload request");
   const nlohmann::json parameters =
       asked.is_object() && asked.contains("parameters") ? asked["parameters"] : nlohmann::json();
   if (!(asked.is_null() || asked.is_object()) || !(parameters.is_null() || parameters.is_object())) {
-    wire::refuse("a model is loaded or unloaded by an object, whose \"parameters\" are one, or by nothing");
+    wire::refuse("a load or unload request must be a JSON object or empty, and its \"parameters\" an object");
   }
   for (const auto& [name, value] : parameters.items())
     check_model_parameter(name, value.is_boolean() && !value.get<bool>());
@@ -175,14 +177,14 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
 
 /// Registers the region that a request's JSON describes.
 void register_region(SharedRegions& regions, const std::string& name, std::string_view body) {
-  const nlohmann::json described = small_json(body, "what registers a region");
+  const nlohmann::json described = small_json(body, "a register request");
   const auto is_count = [&](const char* key) { return described.contains(key) && described[key].is_number_unsigned(); };
   const bool right = described.is_object() && described.contains("key") && described["key"].is_string() &&
                      is_count("byte_size") && (is_count("offset") || !described.contains("offset"));
   if (!right) {
-    throw RequestError(
-        kBadRequest,
-        "a region is registered by an object with a text \"key\", and whole numbers \"byte_size\" and \"offset\"");
+    throw RequestError(kBadRequest,
+                       "a register request must be a JSON object with a string \"key\" and whole numbers \"byte_size\" "
+                       "and \"offset\"");
   }
   regions.add(name, described["key"].get<std::string>(), described.value("offset", std::uint64_t{0}),
               described["byte_size"].get<std::uint64_t>());
@@ -270,7 +272,7 @@ std::string_view phrase_of(int status) {
 
 bool needs_no_token(const Message& message, bool has_page) {
   if (message.method != "GET" && message.method != "HEAD") return false;
-  const std::string_view target = message.target;  // as it is: what only looks alike needs a token
+  const std::string_view target = message.target;  // compared unchanged: other spellings of the path need a token
   return target == "/v2/health/live" || target == "/v2/health/ready" || (has_page && target == "/");
 }
 

@@ -15,42 +15,42 @@
 
 namespace headrace::wire::http {
 
-/// What a request is answered with.
+/// A reply to a request.
 struct Reply {
   int status = 200;
   std::string body = {};
-  std::optional<std::size_t> json_bytes = {};  ///< Where binary tensors follow the JSON.
-  std::string_view allow = {};                 ///< The method that a path has, where the request's is wrong.
+  std::optional<std::size_t> json_bytes = {};  ///< Bytes of JSON, if binary tensors follow it.
+  std::string_view allow = {};                 ///< The allowed methods, if the request's is not one of them.
   std::string_view type = "application/json";
-  std::string_view headers = {};  ///< Further lines of the head.
+  std::string_view headers = {};  ///< Further header lines.
 };
 
-/// What becomes of a request: a reply, an inference to be asked for, or a model to be loaded or unloaded.
+/// Result of a request: a reply, an inference to submit, or a model to load or unload.
 struct Outcome {
   Reply reply = {};
   std::shared_ptr<Inference> inference = {};
   std::shared_ptr<ModelCall> call = {};
-  const ServedModel* model = nullptr;  ///< That was asked for an inference which could not be read.
+  const ServedModel* model = nullptr;  ///< The model of an inference request that could not be read.
 };
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 struct Service {
   const Models& models;
   SharedRegions& regions;
   const std::atomic<bool>& draining;
   bool model_control = false;    ///< Models may be loaded and unloaded.
-  const Shared* page = nullptr;  ///< What the page at `/` shows; null for a server without it.
+  const Shared* page = nullptr;  ///< Data for the page at `/`; null for a server without the page.
 };
 
-/// Whether a request is answered although nobody has said who sends it: the server's health, and where there is a page
-/// the page, which has nothing of the server in it.
+/// Whether a request is answered without a token: health checks and, if there is a page, the page itself, which
+/// contains no data of the server.
 [[nodiscard]] bool needs_no_token(const Message& message, bool has_page);
 
-/// Finds what a request asks for. Never throws RequestError: such are replies.
-/// @param pool    for the inference
+/// Routes a request. Never throws RequestError; errors become replies.
+/// @param pool    provides the inference
 [[nodiscard]] Outcome route(const Service& service, const Message& message, InferencePool& pool);
 
-/// The reply with an inference's answers, or why there are none.
+/// The reply with an inference's answers, or with the reason why there are none.
 [[nodiscard]] Reply reply_of(const Inference& inference);
 
 [[nodiscard]] Reply error_reply(int status, std::string_view message);

@@ -16,12 +16,12 @@ namespace headrace::wire {
 
 namespace {
 
-/// How long wait() polls before it sleeps: what falling asleep and waking up costs both sides.
+/// How long wait() polls before it sleeps: about the cost of sleeping and waking up for both sides.
 constexpr Duration kRingWaitSpin = std::chrono::microseconds(50);
-/// How long the end of the server may go unnoticed by a client that polls.
+/// How long a polling client may fail to notice the server's end.
 constexpr Duration kRingLook = std::chrono::milliseconds(1);
 
-/// What the words of an answer say. A number that no Errc has is none of Headrace's servers'.
+/// The status in the words of an answer. A number beyond Errc cannot come from a Headrace server.
 Status status_of(const rings::AnswerWords& words) noexcept {
   if (words.status == 0) return {};
   if (words.status > 1U + static_cast<std::uint32_t>(Errc::hung)) return Errc::corrupt_data;
@@ -32,8 +32,8 @@ constexpr std::uint32_t kLateStatus = 1U + static_cast<std::uint32_t>(Errc::dead
 
 }  // namespace
 
-/// The ring as LateQueries gives queries up: one that the server has found to be late need not wait for those before
-/// it, as if the server had not looked.
+/// Adapts the ring to LateQueries, which gives up late queries. A query that the server found late counts as not
+/// answered, so that it need not wait for those before it.
 struct Client::State::Giving {
   [[nodiscard]] bool settled(std::uint64_t position) const noexcept {
     return state.answered(position) &&
@@ -94,7 +94,7 @@ bool Client::State::look_at_other() noexcept {
 
 bool Client::State::await_other(Duration timeout) noexcept {
   std::array<pollfd, 2> watched{{{.fd = socket.get(), .events = POLLIN, .revents = 0},
-                                 {.fd = process.get(), .events = POLLIN, .revents = 0}}};  // poll() passes over -1
+                                 {.fd = process.get(), .events = POLLIN, .revents = 0}}};  // poll() ignores -1
   const Result<bool> ready = wait_ready(watched, timeout);
   return ready && *ready && watched[1].revents != 0;
 }
@@ -105,7 +105,7 @@ void Client::State::end() noexcept {
   if (!why.empty()) return;
   try {
     why = "the server has ended";
-  } catch (const std::bad_alloc&) {  // then it has no reason
+  } catch (const std::bad_alloc&) {  // out of memory: no reason is kept
     why.clear();
   }
 }
@@ -138,7 +138,7 @@ Client& Client::operator=(Client&& other) noexcept {
 }
 
 Client::~Client() {
-  // A child's copy of the socket keeps nothing: the server knows the process that it belongs to.
+  // A forked child's copy of the socket does not keep the connection alive: the server watches the parent's process.
   if (state_ != nullptr && state_->birth.inherited()) state_->memory.forget();
 }
 
@@ -199,7 +199,7 @@ bool Client::take(serve::Completion& back) noexcept {
   }
   if (!state.ended) state.look_sometimes();
   if (!state.ended) return false;
-  if (state.answered(head)) return take(back);  // before it ended
+  if (state.answered(head)) return take(back);  // answered before the server ended
   back = {head, state.slot(head).tag, Errc::stopped, {}};
   return true;
 }
@@ -220,7 +220,7 @@ Result<bool> Client::wait(serve::Ticket ticket, Duration limit) noexcept {
   const Time late = state.deadline(ticket);
   for (std::uint32_t spins = 1; !state.back(ticket); ++spins) {
     const Time now = SteadyClock::now();
-    if (now > late) return true;  // as poll() finds as well
+    if (now > late) return true;  // poll() will find it late as well
     if (now >= until) return false;
     if (now - began < kRingWaitSpin) {
       detail::relax(spins);
@@ -262,7 +262,7 @@ void Client::leave() noexcept {
   state.ended = true;
   try {
     state.why = "this client has left";
-  } catch (const std::bad_alloc&) {  // then it has no reason
+  } catch (const std::bad_alloc&) {  // out of memory: no reason is kept
     state.why.clear();
   }
 }

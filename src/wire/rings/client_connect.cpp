@@ -27,7 +27,7 @@ RingPlace read_ring_url(std::string_view url) {
   const std::size_t slash = rest.find('/');
   const RingPlace place{rest.substr(0, slash), slash == std::string_view::npos ? "" : rest.substr(slash + 1)};
   if (!rings::is_server_name(place.server)) {
-    throw UsageError(fmt::format("'{}': a server's name is {}", url, rings::kServerNames));
+    throw UsageError(fmt::format("'{}': a server's name must have {}", url, rings::kServerNames));
   }
   if (slash != std::string_view::npos && place.model.empty()) {
     throw UsageError(fmt::format("'{}' is not of the form {}", url, kForm));
@@ -35,24 +35,24 @@ RingPlace read_ring_url(std::string_view url) {
   return place;
 }
 
-/// The reply to a first message. Throws where there is none, or none that can be understood.
+/// Sends the first message and returns the reply. Throws if there is no valid reply.
 rings::Welcome greet(std::string_view url, const FileDescriptor& socket, const rings::Hello& hello,
                      FileDescriptor& memory) {
   const std::string doing = fmt::format("connecting to {}", url);
-  // A server that has no room says so, and closes, before it has heard this.
+  // A server without room replies and closes before it reads this message.
   if (!rings::send_message(socket, rings::encode(hello)) && errno != EPIPE && errno != ECONNRESET) throw_errno(doing);
   rings::Received received = rings::receive_message(socket, true);
   if (received.kind == rings::Received::Kind::nothing) {
-    throw SystemError(Errc::system, fmt::format("{}: the server did not answer for {} s", doing, kConnectSeconds));
+    throw SystemError(Errc::system, fmt::format("{}: the server did not answer within {} s", doing, kConnectSeconds));
   }
   if (received.kind == rings::Received::Kind::ended) {
     throw SystemError(Errc::system, fmt::format("{}: the server closed the connection", doing));
   }
   std::optional<rings::Welcome> welcome = rings::decode_welcome(received.message);
-  if (!welcome) throw DataError(fmt::format("{}: what answers there is no server of Headrace", doing));
+  if (!welcome) throw DataError(fmt::format("{}: the process that answers is not a Headrace server", doing));
   if (welcome->abi != rings::kRingAbi) {
     throw SystemError(Errc::not_supported,
-                      fmt::format("{}: the server is of another version of Headrace (rings {}, here {}): use the same "
+                      fmt::format("{}: the server runs another version of Headrace (rings {}, here {}); use the same "
                                   "version on both sides",
                                   doing, welcome->abi, rings::kRingAbi));
   }
@@ -80,11 +80,11 @@ Client::Client(std::string_view url, std::uint32_t slots) : state_(std::make_uni
     throw SystemError(welcome.code, message);
   }
   const rings::Layout& layout = welcome.layout;
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // so that no sum overflows
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // so that no sum can overflow
   const bool sound = is_power_of_two(layout.slots) && layout.slots <= rings::kSlotsMost && layout.query_bytes > 0 &&
                      layout.query_bytes < kLargest && layout.answer_bytes > 0 && layout.answer_bytes < kLargest;
   if (!sound || !memory.valid() || !rings::is_sealed_memory(memory, layout.bytes())) {
-    throw DataError(fmt::format("connecting to {}: the server's memory is not what it says", url));
+    throw DataError(fmt::format("connecting to {}: the server's shared memory does not match its description", url));
   }
   state.memory = rings::SharedMemory(memory, layout.bytes());
   state.process = rings::process_of(state.socket);

@@ -15,10 +15,10 @@
 
 namespace headrace::wire {
 
-/// What a client knows of its ring. Nothing that the server writes is an index.
+/// A client's state of its ring. It never uses a value that the server writes as an index.
 struct Client::State {
   struct Giving;
-  /// What the client keeps of a query for itself.
+  /// The client's private data about a query.
   struct Slot {
     std::uint64_t tag = 0;
     Time deadline = Time::max();
@@ -31,7 +31,7 @@ struct Client::State {
   }
   /// Whether the query has come back.
   [[nodiscard]] bool back(std::uint64_t position) const noexcept { return settled(position) || given_up(position); }
-  // What LateQueries asks of a lane.
+  // Interface that LateQueries expects of a lane.
   [[nodiscard]] bool settled(std::uint64_t position) const noexcept { return ended || answered(position); }
   [[nodiscard]] Slot& slot(std::uint64_t position) noexcept { return own[position & (own.size() - 1)]; }
   [[nodiscard]] const Slot& slot(std::uint64_t position) const noexcept { return own[position & (own.size() - 1)]; }
@@ -39,7 +39,7 @@ struct Client::State {
   [[nodiscard]] bool given_up(std::uint64_t position) const noexcept { return slot(position).given_up == position + 1; }
   void give_up(std::uint64_t position) noexcept { slot(position).given_up = position + 1; }
 
-  /// Gives back the slots that nobody uses any more.
+  /// Frees the slots that are no longer in use.
   void free_slots() noexcept {
     if (late.keeps()) [[unlikely]]
       late.catch_up(*this, taken, next);
@@ -47,35 +47,35 @@ struct Client::State {
   [[nodiscard]] bool full() const noexcept { return next - late.freed(taken) >= own.size(); }
   /// Puts a query into the next slot.
   void put(std::span<const std::byte> query, const serve::SubmitOptions& options) noexcept;
-  /// Tells the server of what has been put.
+  /// Makes the queries put so far visible to the server, and wakes it if it sleeps.
   void publish() noexcept;
-  /// Takes in what is on the socket: the end, or bytes that woke this side. Whether there was anything.
+  /// Reads the socket: wake-up bytes, the server's last message, or the end. Returns whether there was anything.
   bool look() noexcept;
-  /// look(), and whether the server's process has died.
+  /// Calls look(), and checks whether the server's process has died. Returns whether anything happened.
   bool look_at_other() noexcept;
-  /// Waits until something is on the socket; whether the server's process has died.
+  /// Waits until the socket is readable. Returns whether the server's process has died.
   [[nodiscard]] bool await_other(Duration timeout) noexcept;
-  /// The server serves this client no more.
+  /// Marks the connection as ended: the server no longer serves this client.
   void end() noexcept;
-  /// Takes both descriptors out of `for_loops`, which would stay readable once the server has ended.
+  /// Removes both descriptors from `for_loops`, which would otherwise stay readable after the server's end.
   void unwatch() noexcept;
-  /// The same as look(), where the last look was a while ago: for those who find nothing.
+  /// Calls look_at_other() if the last call was a while ago. For callers that found no answer.
   void look_sometimes() noexcept;
-  /// Sleeps until something comes on the socket or `until`, unless `ticket` is back already.
+  /// Sleeps until the socket is readable or `until`, unless `ticket` is back already.
   void sleep(std::uint64_t ticket, Time until) noexcept;
 
   Birth birth;
   FileDescriptor socket;
-  FileDescriptor process;    ///< The server's, see rings::process_of().
-  FileDescriptor for_loops;  ///< An epoll instance of both, for event loops; made when it is first asked for.
+  FileDescriptor process;    ///< The server's process, see rings::process_of().
+  FileDescriptor for_loops;  ///< An epoll instance of both descriptors, for event loops; created on first use.
   rings::SharedMemory memory;
   rings::View view;
   rings::Welcome welcome;
   std::vector<Slot> own;
   std::uint64_t next = 0;   ///< The next position to submit.
-  std::uint64_t taken = 0;  ///< The oldest not yet polled.
+  std::uint64_t taken = 0;  ///< The oldest position not yet polled.
   serve::detail::LateQueries late;
-  bool took_late = false;  ///< The query that take() has given out is one that was given up.
+  bool took_late = false;  ///< The query that take() returned last is one that was given up.
   Time looked_at{};
   bool ended = false;
   std::string why{};

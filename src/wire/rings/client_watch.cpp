@@ -4,7 +4,7 @@
 #include "headrace/wire/client.hpp"
 #include "wire/rings/client_state.hpp"
 
-// What event loops need of a client.
+// Support for event loops.
 
 namespace headrace::wire {
 
@@ -12,7 +12,7 @@ int Client::descriptor() {
   State& state = *state_;
   if (state.for_loops.valid()) return state.for_loops.get();
   FileDescriptor made(::epoll_create1(EPOLL_CLOEXEC));
-  if (!made.valid()) throw_errno("making a descriptor for an event loop");
+  if (!made.valid()) throw_errno("creating a descriptor for an event loop");
   if (!state.ended) {
     epoll_event readable{.events = EPOLLIN, .data = {}};
     for (const FileDescriptor* watched : {&state.socket, &state.process}) {

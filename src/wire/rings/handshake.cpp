@@ -33,7 +33,7 @@ class MessageWriter {
   std::string bytes_;
 };
 
-/// Reads what is there, and zeros once it has failed.
+/// Reads a message. After a failure, it returns only zeros and empty strings.
 class MessageReader {
  public:
   MessageReader(std::string_view bytes, std::string_view magic) : rest_(bytes), ok_(bytes.starts_with(magic)) {
@@ -60,9 +60,9 @@ class MessageReader {
     rest_.remove_prefix(size);
     return text;
   }
-  /// Whether everything that was read was there.
+  /// Whether all reads so far have succeeded.
   [[nodiscard]] bool ok() const noexcept { return ok_; }
-  /// The same, and there is no more.
+  /// The same, and nothing is left to read.
   [[nodiscard]] bool done() const noexcept { return ok_ && rest_.empty(); }
 
  private:
@@ -118,7 +118,7 @@ std::optional<Welcome> decode_welcome(std::string_view message) {
   MessageReader reader(message, kWelcomeMagic);
   Welcome welcome;
   welcome.abi = reader.number<std::uint32_t>();
-  welcome.failure = reader.text();  // at this place in every version
+  welcome.failure = reader.text();  // at the same place in every version
   if (reader.ok() && welcome.abi != kRingAbi) return welcome;
   const auto code = reader.number<std::uint8_t>();
   if (code > static_cast<std::uint8_t>(Errc::hung)) return std::nullopt;

@@ -12,23 +12,22 @@
 #include "headrace/wire/detail/tensor.hpp"
 #include "wire/rings/layout.hpp"
 
-/// What client and server say to each other on their socket, a Unix socket of the kind that keeps messages apart: one
-/// message each way at the start, and then a byte wherever one of them is to be woken. The end of the socket is the end
-/// of the client, or of the server.
+/// Messages between client and server over a Unix socket that preserves message boundaries: one message each way at the
+/// start, and then one byte for each wake-up. If one side closes the socket, that side has ended.
 namespace headrace::wire::rings {
 
 /// The first message, from the client.
 struct Hello {
   std::uint32_t abi = kRingAbi;
-  std::uint32_t slots = 0;  ///< 0: as the server likes.
-  std::string model{};      ///< Empty: the only one that there is.
+  std::uint32_t slots = 0;  ///< 0: the server chooses.
+  std::string model{};      ///< Empty: the server's only model.
 };
 
-/// The reply. With it comes the memory, where there is no failure.
+/// The reply. Unless there is a failure, the memory's descriptor comes with it.
 struct Welcome {
   std::uint32_t abi = kRingAbi;
-  std::string failure{};     ///< Why there is no ring; empty where there is one.
-  Errc code = Errc::system;  ///< The same as a code.
+  std::string failure{};     ///< Why there is no ring; empty on success.
+  Errc code = Errc::system;  ///< The failure as a code.
   Layout layout{};
   std::string model{};
   std::string version{};
@@ -37,16 +36,16 @@ struct Welcome {
   std::vector<Tensor> inputs{};
 };
 
-/// A message that wakes whoever waits on the socket.
+/// A message that wakes the other side.
 inline constexpr char kDoorbell = 'd';
-/// The first byte of the server's last message; the rest says why the client is not served any more.
+/// The first byte of the server's last message; the rest tells why the server no longer serves the client.
 inline constexpr char kGoodbye = 'g';
-/// No message is longer.
+/// Longest message.
 inline constexpr std::size_t kMessageMost = 64 * kKiB;
 
 [[nodiscard]] std::string encode(const Hello& hello);
 [[nodiscard]] std::string encode(const Welcome& welcome);
-/// Nothing for a message that is none; one of another version has its `abi` alone.
+/// Empty for an invalid message. For a message of another version, only `abi` is set.
 [[nodiscard]] std::optional<Hello> decode_hello(std::string_view message);
 [[nodiscard]] std::optional<Welcome> decode_welcome(std::string_view message);
 
@@ -55,35 +54,35 @@ inline constexpr std::size_t kMessageMost = 64 * kKiB;
 /// What is_server_name() allows.
 inline constexpr std::string_view kServerNames = "1 to 64 letters, digits, '.', '_' and '-'";
 
-/// A socket that listens under the abstract name of `name` and this user: no file stands for it, so that none is left
-/// behind. Does not block. Throws SystemError; where another process has the name, that says so.
+/// A non-blocking socket that listens under an abstract name made of this user and `name`, so that no file is left
+/// behind. Throws SystemError, which says so if another process uses the name.
 [[nodiscard]] FileDescriptor listen_as(std::string_view name);
-/// A socket to the server of this name and user. It blocks, `timeout` long at most for each message. Throws SystemError
-/// where there is none (Errc::not_found), and where it is another user's (Errc::no_permission).
+/// A blocking socket to this user's server of that name, with a timeout for each message. Throws SystemError if there
+/// is no such server (Errc::not_found), or if it belongs to another user (Errc::no_permission).
 [[nodiscard]] FileDescriptor connect_to(std::string_view name, int timeout_seconds);
-/// The user and the process at the other end, as the system knows them.
+/// The user and process at the other end, according to the system.
 struct Peer {
   std::uint32_t user = 0;
   int process = 0;
 };
 [[nodiscard]] std::optional<Peer> peer_of(const FileDescriptor& socket) noexcept;
-/// A descriptor that is readable once the process at the other end has died: a child of it may keep the socket open.
-/// None where this process cannot see the other one.
+/// A descriptor that becomes readable when the process at the other end dies, because a child of it may keep the socket
+/// open. Invalid if this process cannot see the other one.
 [[nodiscard]] FileDescriptor process_of(const FileDescriptor& socket) noexcept;
 
-/// Sends a message, and a descriptor with it where `attached` is one; false with errno where that failed.
+/// Sends a message, and a descriptor with it if `attached` is valid. Returns false and sets errno on failure.
 [[nodiscard]] bool send_message(const FileDescriptor& socket, std::string_view message,
                                 const FileDescriptor& attached = {}) noexcept;
-/// What has come: a message, or the end of the socket.
+/// A received message, or the end of the socket.
 struct Received {
   enum class Kind : std::uint8_t { message, nothing, ended } kind = Kind::nothing;
   std::string message{};
   FileDescriptor attached{};
 };
-/// Takes in a message of at most kMessageMost bytes; a longer one is the end, since nobody sends one.
-/// @param wait  until one comes, as long as the socket blocks
+/// Receives a message of at most kMessageMost bytes. Treats a longer one as the end, because neither side sends one.
+/// @param wait  wait for a message, as long as the socket's timeout allows
 [[nodiscard]] Received receive_message(const FileDescriptor& socket, bool wait = false);
-/// Wakes the other side. Never blocks: where the socket is full, the other side is woken already.
+/// Wakes the other side. Never blocks: if the socket is full, a wake-up is pending already.
 void ring_doorbell(const FileDescriptor& socket) noexcept;
 
 }  // namespace headrace::wire::rings

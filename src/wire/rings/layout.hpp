@@ -6,14 +6,14 @@
 
 #include "headrace/base/detail/bytes.hpp"
 
-/// Rings in memory that a server shares with one client in another process (docs/decisions/0098).
+/// Rings in memory that a server shares with one client of another process (docs/decisions/0098).
 namespace headrace::wire::rings {
 
-/// Grows with every change of the memory's layout or of the messages on the socket.
+/// Incremented with every change of the memory's layout or of the messages on the socket.
 inline constexpr std::uint32_t kRingAbi = 1;
 inline constexpr std::uint32_t kSlotsMost = 1U << 16;
 
-/// Where what lies in the memory of one client. Both sides compute it from the same four numbers.
+/// Layout of the memory of one client. Both sides compute it from the same numbers.
 struct Layout {
   std::uint32_t slots = 0;  ///< A power of two.
   std::uint64_t query_bytes = 0;
@@ -21,8 +21,8 @@ struct Layout {
 
   static constexpr std::size_t kLine = 64;
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kQueryOffset = 32;   ///< In a slot of a query, behind QueryWords.
-  static constexpr std::size_t kAnswerOffset = 16;  ///< In a slot of an answer, behind AnswerWords.
+  static constexpr std::size_t kQueryOffset = 32;   ///< Offset of a query in its slot, after QueryWords.
+  static constexpr std::size_t kAnswerOffset = 16;  ///< Offset of an answer in its slot, after AnswerWords.
 
   [[nodiscard]] std::size_t query_stride() const noexcept { return align_up(kQueryOffset + query_bytes, kLine); }
   [[nodiscard]] std::size_t answer_stride() const noexcept { return align_up(kAnswerOffset + answer_bytes, kLine); }
@@ -30,30 +30,31 @@ struct Layout {
   [[nodiscard]] std::size_t bytes() const noexcept { return align_up(answers_at() + slots * answer_stride(), kPage); }
 };
 
-/// The first page: who sleeps, and the counts that keep a wake-up from being lost. As in Parking, a side that has made
-/// something true stores its count, and then loads the other's flag; a side that goes to sleep stores its flag, then
-/// loads the other's count, and looks once more. All four are sequentially consistent, so that one of both sees.
+/// The first page: which side sleeps, and the counts that prevent lost wake-ups. As in Parking, a side that has
+/// published something stores its count and then loads the other side's flag. A side that goes to sleep stores its
+/// flag, then loads the other side's count, and checks once more. All four accesses are sequentially consistent, so
+/// that at least one side sees the other's store.
 struct HeadWords {
-  alignas(kNoSharing) std::uint64_t published;      ///< Queries that the client has published. The client's.
-  alignas(kNoSharing) std::uint32_t client_sleeps;  ///< 1: the client wants a byte on the socket. Taken by the server.
-  alignas(kNoSharing) std::uint64_t answered;       ///< Answers that the server has written. The server's.
-  alignas(kNoSharing) std::uint32_t server_sleeps;  ///< 1: the server wants a byte on the socket. Taken by the client.
+  alignas(kNoSharing) std::uint64_t published;      ///< Queries that the client has published. Written by the client.
+  alignas(kNoSharing) std::uint32_t client_sleeps;  ///< 1: the client wants a wake-up byte. The server clears it.
+  alignas(kNoSharing) std::uint64_t answered;       ///< Answers that the server has written. Written by the server.
+  alignas(kNoSharing) std::uint32_t server_sleeps;  ///< 1: the server wants a wake-up byte. The client clears it.
 };
 static_assert(sizeof(HeadWords) <= Layout::kPage);
 
-/// In front of a query; the client's.
+/// Precedes a query. Written by the client.
 struct QueryWords {
   std::uint64_t sequence;   ///< The query's position + 1, once it may be read.
-  std::int64_t deadline;    ///< On the monotonic clock, which processes share; the greatest value for none.
+  std::int64_t deadline;    ///< Deadline on the monotonic clock, which processes share; the greatest value means none.
   std::uint64_t cancelled;  ///< The position + 1 of a query that the client no longer wants.
   std::uint64_t unused;
 };
 static_assert(sizeof(QueryWords) == Layout::kQueryOffset);
 
-/// In front of an answer; the server's.
+/// Precedes an answer. Written by the server.
 struct AnswerWords {
   std::uint64_t sequence;  ///< The query's position + 1, once the answer may be read.
-  std::uint32_t status;    ///< 0 for an answer, else 1 + the Errc.
+  std::uint32_t status;    ///< 0 for an answer, otherwise 1 + the Errc.
   std::int32_t native;     ///< Error::native.
 };
 static_assert(sizeof(AnswerWords) == Layout::kAnswerOffset);
@@ -65,7 +66,8 @@ template <class T>
   return std::atomic_ref<T>(in_memory);
 }
 
-/// The memory of one client, as either side sees it. What the other side writes is never used as an index or a length.
+/// A view of one client's memory, for either side. It never uses values that the other side writes as indices or
+/// lengths.
 class View {
  public:
   View() noexcept = default;

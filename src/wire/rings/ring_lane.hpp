@@ -14,21 +14,21 @@
 
 namespace headrace::wire::rings {
 
-/// One thread's way to one model, for all its clients with rings. What waits does so in their rings.
+/// One thread's connection to one model, for all of the model's ring clients. Waiting queries stay in their rings.
 class RingLane {
  public:
-  /// Throws UsageError where the engine has no lane left.
+  /// Throws UsageError if the engine has no lane left.
   RingLane(ServedModel& served, ModelCounters& counters)
       : served_(served), counters_(counters), client_(served.model.engine->connect()) {}
 
   [[nodiscard]] ServedModel& served() const noexcept { return served_; }
   [[nodiscard]] serve::Client& client() noexcept { return client_; }
 
-  /// Hands out what has come back: done(completion). How many.
+  /// Calls done(completion) for completed queries. Returns their number.
   template <class Done>
   std::size_t collect(Done done, Time now) {
     constexpr std::size_t kAtOnce = 64;
-    constexpr std::size_t kMost = 16 * kAtOnce;  // then others have their turn
+    constexpr std::size_t kMost = 16 * kAtOnce;  // then others get their turn
     if (client_.in_flight() == 0) return 0;
     std::size_t back = 0;
     while (back < kMost) {
@@ -43,7 +43,7 @@ class RingLane {
     }
     return back;
   }
-  /// Whether a query with this deadline would be late, at the rate at which queries come back now. As Asker reckons.
+  /// Whether a query with this deadline would be late at the present rate of completed queries, computed as in Asker.
   [[nodiscard]] bool would_be_late(Time deadline, Time now) const noexcept {
     constexpr int kReserve = 4;
     if (deadline == Time::max()) return false;
@@ -58,9 +58,9 @@ class RingLane {
       replies.protocols[static_cast<std::size_t>(Protocol::shm)].add(outcome, 1);
     }
   }
-  /// Publishes what changes with every query, once for many.
+  /// Publishes counters that change with every query, once for many queries.
   void publish(Time now) noexcept {
-    // Another lane of the same name, of a model that has been replaced, may count there as well.
+    // The lane of a replaced model of the same name may use the same counter.
     const std::size_t in_flight = client_.in_flight();
     counters_.queries_in_flight.add(in_flight - std::exchange(published_in_flight_, in_flight));
     constexpr Duration kEvery = std::chrono::milliseconds(1);
@@ -70,8 +70,8 @@ class RingLane {
     counters_.last_inference.set(static_cast<std::uint64_t>(wall_milliseconds()));
   }
 
-  bool full = false;     ///< The engine had no slot when it was asked last.
-  std::size_t used = 0;  ///< Clients that it serves.
+  bool full = false;     ///< The engine had no free slot at the last attempt.
+  std::size_t used = 0;  ///< Number of clients on this lane.
 
  private:
   ServedModel& served_;
@@ -79,8 +79,8 @@ class RingLane {
   serve::Client client_;
   QueueRate rate_;
   std::size_t published_in_flight_ = 0;
-  Time told_at_{};         ///< When publish() looked at the clock on the wall.
-  bool answered_ = false;  ///< Since then.
+  Time told_at_{};         ///< When publish() last read the wall clock.
+  bool answered_ = false;  ///< A query was answered since then.
 };
 
 /// How a query ended.

@@ -17,7 +17,7 @@ namespace headrace::wire::rings {
 
 namespace {
 
-constexpr int kMessagesMost = 16;  // that one turn takes in: whoever sends more is one among others
+constexpr int kMessagesMost = 16;  // most messages read in one turn, so that other clients get their turn
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void refuse_client(const FileDescriptor& socket, Errc code, std::string_view why
   try {
     message = encode(Welcome{.failure = std::string(why), .code = code});
   } catch (const std::exception&) {
-    return;  // no memory: the client hears that the socket ends
+    return;  // out of memory: the client only sees the socket end
   }
   static_cast<void>(send_message(socket, message));
 }
@@ -50,7 +50,7 @@ void RingLink::ready(std::uint32_t /*events*/) {
       case Received::Kind::nothing: return;
       case Received::Kind::ended: return end();
       case Received::Kind::message:
-        if (!ring_) greet(received);  // all others are bytes that wake
+        if (!ring_) greet(received);  // all later messages are wake-up bytes
     }
   }
 }
@@ -58,9 +58,9 @@ void RingLink::ready(std::uint32_t /*events*/) {
 void RingLink::greet(const Received& received) {
   try {
     const std::optional<Hello> hello = decode_hello(received.message);
-    if (!hello) return refuse(Errc::invalid_argument, "the first message is not one of Headrace's clients");
+    if (!hello) return refuse(Errc::invalid_argument, "the first message is not from a Headrace client");
     if (hello->abi != kRingAbi) {
-      return refuse(Errc::not_supported, fmt::format("the client is of another version of Headrace (rings {}, here {})",
+      return refuse(Errc::not_supported, fmt::format("the client runs another version of Headrace (rings {}, here {})",
                                                      hello->abi, kRingAbi));
     }
     make_ring(*hello);
@@ -69,7 +69,7 @@ void RingLink::greet(const Received& received) {
   } catch (const Exception& error) {
     refuse(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    refuse(Errc::out_of_memory, "the server has no memory left");
+    refuse(Errc::out_of_memory, "the server is out of memory");
   }
 }
 
@@ -91,8 +91,8 @@ void RingLink::make_ring(const Hello& hello) {
   const serve::Operator& op = model.engine->op();
   const Layout layout{.slots = slots, .query_bytes = op.query_bytes, .answer_bytes = op.answer_bytes};
   if (!share_.resize(layout.bytes())) {
-    return refuse(Errc::full, fmt::format("a ring of {} slots takes {}, and the server's memory (--memory) has no "
-                                          "room for it: ask for fewer slots",
+    return refuse(Errc::full, fmt::format("a ring of {} slots takes {}, but the server's memory (--memory) has no "
+                                          "room for it; ask for fewer slots",
                                           slots, format_bytes(layout.bytes())));
   }
   const FileDescriptor file = make_sealed_memory(layout.bytes());

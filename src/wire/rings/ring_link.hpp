@@ -17,22 +17,22 @@
 
 namespace headrace::wire::rings {
 
-/// What a RingLink needs of the thread that it belongs to.
+/// The parts of its thread that a RingLink uses.
 class RingHost {
  public:
-  /// The lane of the model that a client asks for; empty names the only one. Throws RequestError for a name that has
-  /// none.
+  /// The lane of the model that a client asks for; an empty name means the only model. Throws RequestError for an
+  /// unknown name.
   [[nodiscard]] virtual RingLane& lane_of(std::string_view model) = 0;
 
  protected:
   ~RingHost() = default;
 };
 
-/// One client of a server: its socket, and from its first message on its ring.
+/// One client of a server: its socket and, after its first message, its ring.
 class RingLink final : public Watched {
  public:
-  /// @param socket  does not block
-  /// Throws SystemError where the system lacks something.
+  /// @param socket  non-blocking
+  /// Throws SystemError if the system lacks a resource.
   RingLink(Shared& shared, Loop& loop, RingHost& host, FileDescriptor socket);
   ~RingLink();
   RingLink(const RingLink&) = delete;
@@ -45,22 +45,22 @@ class RingLink final : public Watched {
   [[nodiscard]] RingLane& lane() const noexcept { return *lane_; }
   /// Whether the client has gone, or was refused.
   [[nodiscard]] bool gone() const noexcept { return gone_; }
-  /// Whether nothing of it is under way, so that it may be destroyed.
+  /// Whether the client has gone and no query of it is in flight, so that the link may be destroyed.
   [[nodiscard]] bool over() const noexcept { return gone_ && (!ring_ || ring_->in_flight() == 0); }
-  /// Whether check() or its destruction has something to do.
+  /// Whether the link needs a call of check() or may be destroyed.
   [[nodiscard]] bool is_due() const noexcept {
     return over() || (!gone_ && !why_.empty() && (!ring_ || ring_->done()));
   }
-  /// Answers what the client has published, tells it `why` it is not served any more, and ends.
+  /// Answers the queries published so far, tells the client `why` it is no longer served, and ends.
   void leave(std::string_view why);
-  /// Ends where leave() has nothing to wait for any more, and a client that says nothing for too long.
+  /// Ends the link once leave() has nothing left to wait for, or if the client sends no first message in time.
   void check(Time now);
   void wake_client() noexcept { ring_doorbell(socket_); }
 
-  std::uint32_t number = 0;  ///< That the tags of its queries have.
+  std::uint32_t number = 0;  ///< The link's number, in the tags of its queries.
 
  private:
-  /// Notices the death of the client's process, also where a child of it keeps the socket open.
+  /// Notices the death of the client's process even if a child of it keeps the socket open.
   struct Process final : Watched {
     RingLink* link = nullptr;
     FileDescriptor descriptor;
@@ -78,11 +78,11 @@ class RingLink final : public Watched {
   FileDescriptor socket_;
   Process process_;
   const Time began_ = SteadyClock::now();
-  BasicMemoryShare<Budget> share_;  ///< Another thread may take the link over.
+  BasicMemoryShare<Budget> share_;  ///< Not tied to a thread, because another thread may take over the link.
   SharedMemory memory_;
   std::optional<ServerRing> ring_;
   RingLane* lane_ = nullptr;
-  std::string why_;  ///< Not empty once leave() was called.
+  std::string why_;  ///< Set once leave() was called.
   bool gone_ = false;
 };
 

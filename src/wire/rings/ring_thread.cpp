@@ -15,10 +15,10 @@ namespace headrace::wire::rings {
 
 namespace {
 
-constexpr std::size_t kTurnQueries = 32;                          // of one client, then others have their turn
-constexpr Duration kLookEvery = std::chrono::milliseconds(1);     // at sockets, while rings keep the thread busy
-constexpr Duration kCheckEvery = std::chrono::milliseconds(100);  // at clients that say nothing, while it sleeps
-constexpr unsigned kLinkShift = 32;  // a tag is the client's number, and below it that of the slot
+constexpr std::size_t kTurnQueries = 32;                          // of one client, before others get their turn
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);     // for sockets, while rings keep the thread busy
+constexpr Duration kCheckEvery = std::chrono::milliseconds(100);  // for silent clients, while the thread sleeps
+constexpr unsigned kLinkShift = 32;  // a tag has the client's number above that of the slot
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void RingThread::run() {
       sleep();
       active_at = SteadyClock::now();
     } catch (const std::exception&) {
-      std::this_thread::sleep_for(kCheckEvery);  // no memory: what was to be done comes again
+      std::this_thread::sleep_for(kCheckEvery);  // out of memory: the work stays pending and is retried
     }
   }
   const auto open = std::ranges::count_if(links_, [](const auto& link) { return link != nullptr; });
@@ -68,7 +68,7 @@ bool RingThread::go_round(Time now) {
     if (link == nullptr || link->ring() == nullptr || link->gone()) continue;
     if (link->lane().full) continue;
     taken += feed(*link, now);
-    if (link->lane().full && !moved) {  // this one is the first when there is room again
+    if (link->lane().full && !moved) {  // this client is first when there is room again
       turn_ = number;
       moved = true;
     }
@@ -135,12 +135,12 @@ void RingThread::wake_clients() noexcept {
 
 void RingThread::look(Time now) {
   looked_at_ = now;
-  loop_.wait(Time::zero());  // has passed: it looks, and does not wait
+  loop_.wait(Time::zero());  // already passed, so the loop does not wait
   if (shared_.news.load(std::memory_order_acquire) != seen_.load(std::memory_order_relaxed)) take_news();
   take_adopted();
   if (shared_.draining.load(std::memory_order_acquire)) {
     if (!std::exchange(drains_, true) && listener_.valid()) {
-      accept();  // who had connected before is told
+      accept();  // earlier connections are told
       loop_.remove(listener_.get());
       listener_ = FileDescriptor();
     }
@@ -157,7 +157,7 @@ void RingThread::look(Time now) {
 
 void RingThread::sleep() {
   bool is_ready = false;
-  bool is_silent = retiring_;  // somebody is to be looked at again soon
+  bool is_silent = retiring_;  // a lane or a silent client needs another check soon
   Time until = Time::max();
   for (const auto& link : links_) {
     if (link == nullptr) continue;

@@ -16,7 +16,7 @@
 #include "wire/request_error.hpp"
 #include "wire/rings/ring_thread.hpp"
 
-/// How a RingThread gets its clients and its models, and gives them up.
+/// How a RingThread gains and loses its clients and models.
 namespace headrace::wire::rings {
 
 RingThread::RingThread(Shared& shared, std::size_t number)
@@ -54,17 +54,18 @@ void RingThread::adopt(FileDescriptor socket) {
 }
 
 void RingThread::accept() {
-  constexpr int kAcceptsMost = 64;  // in one turn
+  constexpr int kAcceptsMost = 64;  // most connections accepted in one turn
   for (int i = 0; i < kAcceptsMost; ++i) {
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid()) return;  // with no descriptor left, others are accepted once one is
+    if (!socket.valid()) return;  // if no descriptor is left, the others are accepted later
     const std::optional<Peer> peer = peer_of(socket);
     const std::uint32_t most = shared_.config.shm_clients_max;
     if (!peer || peer->user != ::geteuid()) {
-      refuse_client(socket, Errc::no_permission, "the server answers its own user alone");
+      refuse_client(socket, Errc::no_permission, "the server accepts only clients of its own user");
     } else if (shared_.ring_clients.fetch_add(1, std::memory_order_relaxed) >= most) {
       shared_.ring_clients.fetch_sub(1, std::memory_order_relaxed);
-      refuse_client(socket, Errc::full, fmt::format("it has {} clients, as many as it takes (--shm-clients)", most));
+      refuse_client(socket, Errc::full,
+                    fmt::format("the server has {} clients, the most that it accepts (--shm-clients)", most));
     } else {
       try {
         hand_out_(std::move(socket));
@@ -91,7 +92,7 @@ void RingThread::take_adopted() {
       (*free)->number = static_cast<std::uint32_t>(free - links_.begin());
       shared_.connections.fetch_add(1, std::memory_order_relaxed);
       shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
-    } catch (const std::exception&) {  // no memory, or no descriptor to watch it with
+    } catch (const std::exception&) {  // out of memory, or no descriptor for watching the client
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       clients_.fetch_sub(1, std::memory_order_relaxed);
       shared_.ring_clients.fetch_sub(1, std::memory_order_relaxed);
@@ -119,7 +120,8 @@ RingLane& RingThread::lane_of(std::string_view model) {
       names += (names.empty() ? "" : ", ") + entry.name;
     }
     if (names.empty()) throw RequestError(kNotFound, "no model is loaded");
-    if (only == nullptr) throw RequestError(kNotFound, fmt::format("choose one of its models: {}", names));
+    if (only == nullptr)
+      throw RequestError(kNotFound, fmt::format("the server has several models; choose one of {}", names));
     model = only->name;
   }
   ServedModel& served = models_->require(model);
@@ -145,7 +147,7 @@ void RingThread::take_news() {
     if (entry->served == nullptr) {
       link->leave(fmt::format("model '{}' is not loaded: {}", entry->name, entry->reason));
     } else {
-      link->leave(fmt::format("model '{}' has been loaded anew: connect again", entry->name));
+      link->leave(fmt::format("model '{}' has been reloaded; connect again", entry->name));
     }
   }
   retiring_ = true;

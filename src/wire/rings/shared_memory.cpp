@@ -15,7 +15,8 @@ SharedMemory::SharedMemory(const FileDescriptor& file, std::size_t bytes) : byte
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) throw_errno("mapping shared memory");
   begin_ = static_cast<std::byte*>(mapped);
-  // A forked child may not use it, and would keep it alive. Where the system refuses, it only does that.
+  // A forked child must not use the mapping, and would keep the memory alive. If the system refuses, only the latter
+  // happens.
   static_cast<void>(::madvise(mapped, bytes, MADV_DONTFORK));
 }
 
@@ -25,10 +26,10 @@ SharedMemory::~SharedMemory() {
 
 FileDescriptor make_sealed_memory(std::size_t bytes) {
   FileDescriptor file(::memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid()) throw_errno("making shared memory");
-  // All pages at once: whoever touches one later cannot find that there is no memory left, which would be a SIGBUS.
+  if (!file.valid()) throw_errno("creating shared memory");
+  // Allocates all pages now, so that touching a page later cannot fail for want of memory, which would be a SIGBUS.
   const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-  if (failure != 0) throw_errno("making shared memory", failure);
+  if (failure != 0) throw_errno("creating shared memory", failure);
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_errno("sealing shared memory");
   }

@@ -7,7 +7,7 @@
 
 namespace headrace::wire::rings {
 
-/// A mapping of memory that two processes share. Forked children do not have it.
+/// A mapping of memory that two processes share. Forked children do not inherit it.
 class SharedMemory {
  public:
   SharedMemory() noexcept = default;
@@ -23,7 +23,7 @@ class SharedMemory {
   ~SharedMemory();
 
   [[nodiscard]] std::byte* begin() const noexcept { return begin_; }
-  /// Nothing is unmapped: this process has inherited the object by fork(), and not the mapping.
+  /// Drops the mapping without unmapping it: this process inherited the object by fork(), but not the mapping.
   void forget() noexcept { begin_ = nullptr; }
 
  private:
@@ -31,8 +31,8 @@ class SharedMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Memory without a name, filled with zeros, which whoever has the descriptor can neither shorten nor lengthen: nothing
-/// is left of it once all have closed it, however they end, and nobody can raise SIGBUS in another. Throws SystemError.
+/// Anonymous zero-filled memory that no holder of the descriptor can shrink or grow. It is freed once all processes
+/// have closed it, however they end, and no process can cause a SIGBUS in another. Throws SystemError.
 [[nodiscard]] FileDescriptor make_sealed_memory(std::size_t bytes);
 
 /// Whether `file` has `bytes` bytes and cannot be cut short.

@@ -25,7 +25,7 @@ struct UnixAddress {
   socklen_t bytes = 0;
 };
 
-/// A name in the abstract namespace. The user is part of it, so that users are not in each other's way.
+/// A name in the abstract namespace. It includes the user, so that the names of different users do not collide.
 UnixAddress address_of(std::string_view name) {
   const std::string path = fmt::format("headrace/{}/{}", ::geteuid(), name);
   UnixAddress made;
@@ -37,11 +37,11 @@ UnixAddress address_of(std::string_view name) {
 
 FileDescriptor make_socket(int flags) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-  if (!socket.valid()) throw_errno("making a socket");
+  if (!socket.valid()) throw_errno("creating a socket");
   return socket;
 }
 
-/// What descriptors come in.
+/// Buffer for passing a descriptor.
 union Control {
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
   cmsghdr aligned;
@@ -55,7 +55,7 @@ FileDescriptor listen_as(std::string_view name) {
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == EADDRINUSE) {
       throw SystemError(Errc::system,
-                        fmt::format("serving shm://{}: another process has this name: choose another", name),
+                        fmt::format("serving shm://{}: another process uses this name; choose another", name),
                         EADDRINUSE);
     }
     throw_errno(fmt::format("serving shm://{}", name));
@@ -77,7 +77,7 @@ FileDescriptor connect_to(std::string_view name, int timeout_seconds) {
   if (done != 0) {
     if (errno == ECONNREFUSED || errno == ENOENT) {
       throw SystemError(Errc::not_found,
-                        fmt::format("connecting to shm://{0}: no server of this user has this name here: start one "
+                        fmt::format("connecting to shm://{0}: no server of this user has this name here; start one "
                                     "with 'headrace serve ... --shm {0}'",
                                     name),
                         errno);
@@ -86,8 +86,8 @@ FileDescriptor connect_to(std::string_view name, int timeout_seconds) {
   }
   const std::optional<Peer> peer = peer_of(socket);
   if (!peer || peer->user != ::geteuid()) {
-    throw SystemError(Errc::no_permission, fmt::format("connecting to shm://{}: the server is another user's", name),
-                      EACCES);
+    throw SystemError(Errc::no_permission,
+                      fmt::format("connecting to shm://{}: the server belongs to another user", name), EACCES);
   }
   return socket;
 }
@@ -135,8 +135,8 @@ Received receive_message(const FileDescriptor& socket, bool wait) {
   iovec part{};
   msghdr come{};
   Control control{};
-  // How long it is: most are a byte, and the others come once. A side that closes with messages unread has the other
-  // told first of that (ECONNRESET), and then of what it had sent before.
+  // Finds the length first, because nearly all messages have one byte. If a side closes with unread messages, the other
+  // gets ECONNRESET first, and then the messages that were sent before.
   bool reset = false;
   bool again = false;
   do {
@@ -163,7 +163,7 @@ Received receive_message(const FileDescriptor& socket, bool wait) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&come); header != nullptr; header = CMSG_NXTHDR(&come, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count_of_descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count_of_descriptors; ++i) {  // there may be room for two: those not wanted are closed
+    for (std::size_t i = 0; i < count_of_descriptors; ++i) {  // there may be room for two; extra descriptors are closed
       int number = -1;
       std::memcpy(&number, CMSG_DATA(header) + i * sizeof(int), sizeof(number));
       received.attached = FileDescriptor(number);

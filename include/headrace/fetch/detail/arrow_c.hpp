@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <utility>
 
-// The Arrow C data interface, https://arrow.apache.org/docs/format/CDataInterface.html. Its names and its guard are the
-// specification's, so that it agrees with any other copy of it.
+// The Arrow C data interface, https://arrow.apache.org/docs/format/CDataInterface.html. The names and the include guard
+// are those of the specification, so that this copy agrees with any other.
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -66,7 +66,7 @@ struct ArrowArrayStream {
 
 namespace headrace::fetch {
 
-/// An ArrowArray or ArrowSchema that is released with its owner. Default-constructed it holds none.
+/// Owns an ArrowArray or ArrowSchema and releases it on destruction. Holds none when default-constructed.
 template <class Struct>
 class ArrowOwned {
  public:

@@ -4,12 +4,12 @@
 
 #include "headrace/device/group.hpp"
 
-/// Columns as they lie in memory: the layout of Arrow's C data interface, so that any Arrow producer's buffers are
-/// columns as they are (https://arrow.apache.org/docs/format/Columnar.html).
+/// Columns in memory, in the layout of Arrow's C data interface, so that the buffers of any Arrow producer can be used
+/// unchanged (https://arrow.apache.org/docs/format/Columnar.html).
 namespace headrace::fetch {
 
 enum class Type : std::uint8_t {
-  boolean,  ///< One bit a value, the least significant first.
+  boolean,  ///< One bit per value, least significant bit first.
   int8,
   int16,
   int32,
@@ -23,14 +23,15 @@ enum class Type : std::uint8_t {
   date32,      ///< Days since 1970-01-01, 32 bits, signed.
   timestamp,   ///< Units since 1970-01-01 00:00 UTC, 64 bits, signed.
   decimal128,  ///< 128 bits, signed, in units of 10^-scale.
-  /// Indices into a dictionary of strings. The dictionary stays with the host; a table has one for all fragments of a
-  /// column, so that equal indices are equal strings.
+  /// Indices into a dictionary of strings. The dictionary stays on the host. A table has one dictionary for all
+  /// fragments of a column, so that equal indices are equal strings.
   dictionary,
 };
 
 enum class TimeUnit : std::uint8_t { second, millisecond, microsecond, nanosecond };
 
-/// A type with its parameters. Those that a type does not have are as here, so that equal types compare equal.
+/// A type with its parameters. Parameters that a type does not have keep these defaults, so that equal types compare
+/// equal.
 struct DataType {
   Type id = Type::int64;
   TimeUnit unit = TimeUnit::second;  ///< A timestamp's unit.
@@ -71,22 +72,23 @@ struct DataType {
   return (length * value_bits(type) + 7) / 8;
 }
 
-/// Most rows of a table, and where in its buffers a column of it may start: bits of twice as many values are counted in
-/// 64 bits.
+/// Most rows of a table, and the highest offset of a column in its buffers. 64 bits can count the bits of twice as many
+/// values.
 inline constexpr std::int64_t kTableRowsMax = std::int64_t{1} << 48;
 
-/// The least and greatest value of a column, in the terms of Expression::literal(). Wider than the values is allowed.
+/// The least and greatest value of a column, in the form of Expression::literal(). The range may be wider than the
+/// values.
 struct ValueRange {
   std::int64_t least = 0;
   std::int64_t greatest = 0;
 };
 
-/// A fragment of a column, borrowed. Value i is at position offset + i of both buffers. On a device, buffers start at
-/// 16-byte boundaries and may be read up to the next one after their last byte; Headrace's Buffer allows both.
+/// A fragment of a column, borrowed. Value i is at position offset + i of both buffers. On a device, buffers must start
+/// at 16-byte boundaries and be readable up to the next such boundary after their last byte, as Headrace's Buffers are.
 struct ColumnView {
   DataType type;
   const void* values = nullptr;
-  /// One bit a value, the least significant first, 1 = there is a value; null where no value is missing.
+  /// One bit per value, least significant bit first; 1 means that the value is present. Null if no value is missing.
   const std::uint8_t* validity = nullptr;
   std::int64_t length = 0;
   std::int64_t offset = 0;

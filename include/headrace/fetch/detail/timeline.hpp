@@ -10,18 +10,18 @@
 
 namespace headrace::fetch {
 
-/// What happens to a chunk on its way to the device.
+/// The steps of a chunk on its way to the device.
 enum class Step : std::uint8_t {
-  read,      ///< Its bytes come into the page cache.
-  decode,    ///< Its values are made in host memory.
-  transfer,  ///< They are copied to the device, together with the others of the same submission.
+  read,      ///< Reading its bytes into the page cache.
+  decode,    ///< Making its values in host memory.
+  transfer,  ///< Copying its values to the device, together with other chunks of the same submission.
 };
 
 /// "read", "decode", "transfer".
 [[nodiscard]] std::string_view to_string(Step step) noexcept;
 
-/// When a thread of a fetch did something for a chunk, by SteadyClock. A transfer is timed on the stream of that
-/// thread, from the first copy of its submission to the last: other threads' transfers may share the link with it.
+/// One step of a fetch's thread for a chunk, in SteadyClock time. A transfer is timed on the thread's stream, from the
+/// first to the last copy of its submission; transfers of other threads may share the link during that time.
 struct StepSpan {
   Chunk chunk;
   std::uint32_t thread = 0;
@@ -31,8 +31,8 @@ struct StepSpan {
 };
 
 struct FetchTimeline {
-  std::vector<StepSpan> spans;  ///< By when they began.
-  std::size_t dropped = 0;      ///< Spans that came after as many as were asked for.
+  std::vector<StepSpan> spans;  ///< Ordered by start.
+  std::size_t dropped = 0;      ///< Spans beyond the requested number.
 };
 
 }  // namespace headrace::fetch

@@ -5,11 +5,11 @@
 
 namespace headrace::wire {
 
-/// What a client asks to be done with a model of a server: Triton's extension model_repository.
+/// A client's request to load or unload a model of a server: Triton's extension model_repository.
 struct ModelRequest {
-  std::uint64_t number = 0;  ///< Tells it from others of the same server.
+  std::uint64_t number = 0;  ///< Identifies the request within the server.
   std::string model;         ///< A name that the server knows.
-  bool load = false;         ///< To be loaded, anew if it is already; otherwise to be unloaded.
+  bool load = false;         ///< True to load or reload the model, false to unload it.
 };
 
 }  // namespace headrace::wire

@@ -54,7 +54,8 @@ struct DurationHistogram {
     return bucket;
   }
 
-  /// counts[i] has the durations that are at most kBounds[i] and above the bound before it; the last one has the rest.
+  /// counts[i] counts the durations that are at most kBounds[i] and above the previous bound; the last element has the
+  /// rest.
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
   Duration sum{};
 
@@ -65,7 +66,7 @@ struct DurationHistogram {
   }
 
  private:
-  /// The bucket of the shortest duration whose nanoseconds have so many bits.
+  /// By bit width: the bucket of the shortest duration whose nanoseconds have this width.
   static constexpr std::array<std::uint8_t, 65> kFirstBuckets = [] {
     std::array<std::uint8_t, 65> first{};
     for (std::size_t bits = 1; bits < first.size(); ++bits) {
@@ -78,8 +79,8 @@ struct DurationHistogram {
   }();
 };
 
-/// Where answered requests spent their time: of each request, `queue`, `engine` and `reply` add up to
-/// ProtocolStatistics::durations. Not counted through shared memory, where the server sees `engine` alone.
+/// Where answered requests spent their time. For each request, `queue`, `engine` and `reply` add up to
+/// ProtocolStatistics::durations. Not counted for shared memory, where the server sees only `engine`.
 struct StageHistograms {
   DurationHistogram read;    ///< From the request's first byte until it had been read and checked.
   DurationHistogram queue;   ///< From then until the last of its queries went to the engine.
@@ -98,47 +99,47 @@ struct ProtocolStatistics {
 
 /// The requests for inference of one priority, over HTTP and gRPC.
 struct PriorityStatistics {
-  Outcomes requests;                  ///< Without those that could not be read, whose priority is not known.
+  Outcomes requests;                  ///< Without unreadable requests, whose priority is not known.
   std::uint64_t queries_waiting = 0;  ///< Queries that wait for a slot of the engine now.
 };
 
-/// What a server's model has done since the server began.
+/// Activity of a server's model since the server started.
 struct ModelStatistics {
   std::string name;
   std::string version;
-  bool loaded = false;  ///< It has not been unloaded.
-  bool ready = false;   ///< It is loaded, and its engine has not failed.
+  bool loaded = false;  ///< The model has not been unloaded.
+  bool ready = false;   ///< The model is loaded, and its engine has not failed.
   ProtocolStatistics http = {};
   ProtocolStatistics grpc = {};
   ProtocolStatistics shm = {};          ///< Through shared memory, where each query is a request.
-  PriorityStatistics high = {};         ///< Requests of priority 1, ...
-  PriorityStatistics normal = {};       ///< ... and all others.
-  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now, of both.
+  PriorityStatistics high = {};         ///< Requests of priority 1.
+  PriorityStatistics normal = {};       ///< All other requests.
+  std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now, of both priorities.
   std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
-  std::int64_t last_inference = 0;      ///< When it answered last, in milliseconds since 1970; 0: never.
+  std::int64_t last_inference = 0;      ///< Time of its last answer, in milliseconds since 1970; 0: none yet.
 };
 
-/// What a server has done since it began.
+/// Activity of a server since it started.
 struct ServerStatistics {
   std::uint64_t connections = 0;       ///< Accepted.
   std::uint64_t connections_open = 0;  ///< Now.
-  /// Closed since there were connections_max, or no descriptor was left: those whose clients had been silent for
-  /// longest, or else new ones.
+  /// Connections closed because connections_max or the limit of descriptors was reached: those silent for longest, or
+  /// else new ones.
   std::uint64_t connections_refused = 0;
-  std::uint64_t requests = 0;      ///< That were answered, with whatever status; of a stream of gRPC, each message.
-  std::uint64_t failed = 0;        ///< Those among them with an error.
-  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503; in gRPC, too).
-  Outcomes http = {};              ///< Those over HTTP, by outcome.
-  Outcomes grpc = {};              ///< Those over gRPC, by outcome.
-  Outcomes shm = {};               ///< Those through shared memory, by outcome.
-  std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
+  std::uint64_t requests = 0;      ///< Requests that got a reply of any status; in a gRPC stream, each message counts.
+  std::uint64_t failed = 0;        ///< Requests among them that ended with an error.
+  std::uint64_t refused = 0;       ///< Requests among them for which there was no room (429, 503; likewise in gRPC).
+  Outcomes http = {};              ///< Requests over HTTP, by outcome.
+  Outcomes grpc = {};              ///< Requests over gRPC, by outcome.
+  Outcomes shm = {};               ///< Requests through shared memory, by outcome.
+  std::uint64_t memory_bytes = 0;  ///< Memory that requests and replies take now.
   std::uint64_t memory_limit_bytes = 0;  ///< ServerConfig::memory_max.
-  std::uint64_t unauthorized = 0;        ///< Requests without a token that the server takes (401, UNAUTHENTICATED).
-  std::uint64_t handshakes = 0;          ///< TLS handshakes that were done.
-  std::uint64_t handshakes_failed = 0;   ///< Others: no or a wrong certificate, no TLS at all, or not in time.
-  std::string handshake_failure = {};    ///< Why the last one failed; empty where none has.
-  std::uint64_t traces_dropped = 0;      ///< Requests of traces that were not kept, see ServerConfig::traces_max.
-  std::int64_t certificate_ends = 0;     ///< When the server's certificate ends, in seconds since 1970; 0 without TLS.
+  std::uint64_t unauthorized = 0;        ///< Requests without a token that the server accepts (401, UNAUTHENTICATED).
+  std::uint64_t handshakes = 0;          ///< Completed TLS handshakes.
+  std::uint64_t handshakes_failed = 0;   ///< Failed ones: no or a wrong certificate, no TLS at all, or too slow.
+  std::string handshake_failure = {};    ///< Why the last handshake failed; empty if none has.
+  std::uint64_t traces_dropped = 0;      ///< Traced requests that were not kept, see ServerConfig::traces_max.
+  std::int64_t certificate_ends = 0;     ///< Expiry of the server's certificate, in seconds since 1970; 0 without TLS.
 };
 
 }  // namespace headrace::wire
