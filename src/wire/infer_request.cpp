@@ -112,15 +112,15 @@ const json& parameters_of(const json& object) {
   return *parameters;
 }
 
-const json& array_member(const json& object, const char* name) {
+const json& array_member(const json& object, const char* name, std::string_view what) {
   const json* array = member(object, name);
-  if (array == nullptr || !array->is_array()) refuse(fmt::format("the request has no array \"{}\"", name));
+  if (array == nullptr || !array->is_array()) refuse(fmt::format("{} has no array \"{}\"", what, name));
   return *array;
 }
 
 std::vector<std::int64_t> read_shape(const json& input, std::string_view name) {
   std::vector<std::int64_t> shape;
-  for (const json& dimension : array_member(input, "shape")) {
+  for (const json& dimension : array_member(input, "shape", fmt::format("input \"{}\"", name))) {
     if (shape.size() == kDimensionsMax) refuse("an input has too many dimensions");
     if (!dimension.is_number_integer()) {
       refuse(fmt::format("input \"{}\" has the shape [{}{}], but every dimension must be a whole number", name,
@@ -176,7 +176,7 @@ std::span<const std::byte> read_input(const json& input, InferBuilder& builder, 
 
 void read_outputs(const json& request, InferBuilder& builder, const SharedRegions& regions, bool binary) {
   if (member(request, "outputs") == nullptr) return;
-  for (const json& output : array_member(request, "outputs")) {
+  for (const json& output : array_member(request, "outputs", "the request")) {
     if (!output.is_object()) refuse("an output is not an object");
     const std::string name = text_member(output, "name", "an output");
     const json& parameters = parameters_of(output);
@@ -197,7 +197,7 @@ std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_v
     if (!id->is_string()) refuse("\"id\" is not a string");
     builder.set_id(id->get_ref<const std::string&>());
   }
-  for (const json& input : array_member(request, "inputs")) {
+  for (const json& input : array_member(request, "inputs", "the request")) {
     tensors = read_input(input, builder, regions, tensors);
   }
   if (!tensors.empty()) refuse(fmt::format("{} bytes follow the last binary input", tensors.size()));

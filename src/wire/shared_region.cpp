@@ -56,7 +56,8 @@ SharedRegion::SharedRegion(std::string name, std::string key, std::uint64_t offs
   if (::fstat(object_.get(), &status) != 0) refuse_to_open(key_, errno);
   if (!S_ISREG(status.st_mode)) refuse(fmt::format("'{}' is not shared memory", key_));
   const auto whole = static_cast<std::uint64_t>(status.st_size);
-  if (bytes_ == 0 || offset_ > whole || bytes_ > whole - offset_) {
+  if (bytes_ == 0) refuse(fmt::format("region \"{}\" must have at least 1 byte", name_));
+  if (offset_ > whole || bytes_ > whole - offset_) {
     refuse(fmt::format("region \"{}\" needs {} bytes from offset {} on, but the shared memory '{}' has {}", name_,
                        bytes_, offset_, key_, whole));
   }

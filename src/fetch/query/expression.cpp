@@ -77,8 +77,10 @@ Expression Expression::call(Operation operation, std::vector<Expression> argumen
     throw UsageError(fmt::format("{} is not an operation that call() accepts", row.name));
   }
   if (arguments.size() < row.arguments_min || arguments.size() > row.arguments_max) {
-    throw UsageError(fmt::format("{} takes {} to {} arguments, not {}", row.name, row.arguments_min, row.arguments_max,
-                                 arguments.size()));
+    const std::string range = row.arguments_min == row.arguments_max
+                                  ? fmt::format("{}", row.arguments_max)
+                                  : fmt::format("{} to {}", row.arguments_min, row.arguments_max);
+    throw UsageError(fmt::format("{} takes {} arguments, not {}", row.name, range, arguments.size()));
   }
   return Expression(Node{.operation = operation, .arguments = std::move(arguments)});
 }

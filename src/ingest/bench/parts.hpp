@@ -34,7 +34,10 @@ struct SlotSizes {
 [[nodiscard]] inline SlotSizes slots_of(const BuildCase& of, std::size_t bytes) {
   constexpr std::size_t kPacketsMax = std::size_t{1} << 28;
   const std::uint32_t longest = std::max(of.payload_bytes, of.payload_max);
-  if (of.payload_bytes == 0 || longest > Part::kBytesMax || of.header_bytes > Part::kBytesMax) {
+  if (of.header_bytes > Part::kBytesMax) {
+    throw UsageError(fmt::format("headers have at most {} bytes, not {}", Part::kBytesMax, of.header_bytes));
+  }
+  if (of.payload_bytes == 0 || longest > Part::kBytesMax) {
     throw UsageError(
         fmt::format("payloads have 1 to {} bytes, not {}", Part::kBytesMax, of.payload_bytes == 0 ? 0 : longest));
   }

@@ -80,9 +80,10 @@ void Builder::State::attach(std::uint32_t stream, FrameRing& frames) {
   if (!(frames.device() == device_)) {
     throw UsageError(fmt::format("frames on {} cannot be built on {}", frames.device().name(), device_.name()));
   }
-  if (stream >= kStreamsMax || frames_of(stream) != nullptr) {
-    throw UsageError(fmt::format("stream {} is already attached, or its number is above {}", stream, kStreamsMax - 1));
+  if (stream >= kStreamsMax) {
+    throw UsageError(fmt::format("the number of a stream is at most {}, not {}", kStreamsMax - 1, stream));
   }
+  if (frames_of(stream) != nullptr) throw UsageError(fmt::format("stream {} is already attached", stream));
   const Conversion conversion = frames.options().conversion;
   target_ = {};
   if (std::find(conversions_.begin(), conversions_.end(), conversion) == conversions_.end()) {

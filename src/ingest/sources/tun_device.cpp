@@ -112,7 +112,8 @@ void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu
   const int problem = add_address(static_cast<unsigned>(request.ifr_ifindex), hosts.peer, hosts.own.prefix);
   if (problem == 0) return;
   const std::string doing = fmt::format("giving {} the address {}", device.name, to_string(hosts.peer));
-  if (hosts.peer.version == 6 && problem != EPERM) {
+  const bool disabled = problem == EACCES || problem == EAFNOSUPPORT || problem == EOPNOTSUPP;
+  if (hosts.peer.version == 6 && disabled) {
     throw SystemError(Errc::not_supported,
                       doing +
                           ": IPv6 is disabled on this machine (see sysctl net.ipv6.conf.all.disable_ipv6 and the "

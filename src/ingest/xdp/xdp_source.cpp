@@ -61,7 +61,11 @@ std::uint32_t queue_end(const XdpOptions& options) {
                                  kFramesMost, options.frames));
   }
   const std::uint32_t all = count_queues(options.interface);
-  if (options.first_queue >= all || options.queue_count > all - options.first_queue) {
+  if (options.first_queue >= all) {
+    throw UsageError(
+        fmt::format("{} has {} receive queues, so there is no queue {}", options.interface, all, options.first_queue));
+  }
+  if (options.queue_count > all - options.first_queue) {
     throw UsageError(fmt::format("{} has {} receive queues, so it cannot provide {} starting at queue {}",
                                  options.interface, all, options.queue_count, options.first_queue));
   }

@@ -43,7 +43,8 @@ PriorityLoads sum_of_priorities(std::vector<Target>& targets) {
 }
 
 void check_way(const Endpoint& endpoint, const Way& way) {
-  if (way.generators < 1 || way.connections < way.generators) {
+  if (way.generators < 1) throw UsageError("a load needs at least 1 generator");
+  if (way.connections < way.generators) {
     throw UsageError(fmt::format("{} connections are too few for {} generators, each of which needs one",
                                  way.connections, way.generators));
   }
