@@ -20,19 +20,21 @@ void require_cells(const Extent& extent) {
   const Offsets along = extent.cells_along();
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (along[axis] < 1 || along[axis] > kCellsMax) {
-      throw UsageError(fmt::format("a domain of {} cells: along {} there must be 1 to {}", to_string(extent),
-                                   axis_name(axis), kCellsMax));
+      throw UsageError(fmt::format("a domain of {} cells is out of range: along {} it must have 1 to {} cells",
+                                   to_string(extent), axis_name(axis), kCellsMax));
     }
   }
 }
 
 void require_parts(const Extent& extent, std::size_t axis, std::size_t parts) {
-  if (axis > 2) throw UsageError(fmt::format("axes are 0 (x), 1 (y) and 2 (z), not {}", axis));
+  if (axis > 2) throw UsageError(fmt::format("an axis must be 0 (x), 1 (y) or 2 (z), not {}", axis));
   const std::int64_t cells = extent.cells_along()[axis];
-  if (parts < 1) throw UsageError(fmt::format("a domain is cut into at least one part along {}", axis_name(axis)));
+  if (parts < 1)
+    throw UsageError(fmt::format("a domain must be cut into at least one part along {}, not 0", axis_name(axis)));
   if (std::cmp_greater(parts, cells)) {
-    throw UsageError(fmt::format("{} parts along {}, where a domain of {} has {} cells: at most a part a cell", parts,
-                                 axis_name(axis), to_string(extent), cells));
+    throw UsageError(fmt::format(
+        "{} parts along {} are too many: the domain of {} has {} cells there, and each part needs at least one", parts,
+        axis_name(axis), to_string(extent), cells));
   }
 }
 
@@ -96,7 +98,7 @@ Decomposition Decomposition::slabs(const Extent& extent, std::size_t parts, std:
 
 Decomposition Decomposition::best(const Extent& extent, std::size_t parts) {
   require_cells(extent);
-  if (parts < 1) throw UsageError("a domain is cut into at least one part");
+  if (parts < 1) throw UsageError("a domain must be cut into at least one part, not 0");
   const Offsets cells = extent.cells_along();
   std::array<std::size_t, 3> found{};
   double fewest = std::numeric_limits<double>::infinity();
@@ -122,7 +124,8 @@ Decomposition Decomposition::weighted(const Extent& extent, std::size_t axis, st
   require_cells(extent);
   require_parts(extent, axis, speeds.size());
   for (const double speed : speeds) {
-    if (!(speed > 0) || !std::isfinite(speed)) throw UsageError(fmt::format("a speed must be above 0, not {}", speed));
+    if (!(speed > 0) || !std::isfinite(speed))
+      throw UsageError(fmt::format("a speed must be finite and above 0, not {}", speed));
   }
   const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   Cuts cuts{equal_cuts(extent.nx, 1), equal_cuts(extent.ny, 1), equal_cuts(extent.nz, 1)};
@@ -164,8 +167,8 @@ void Decomposition::require_room_for(const Layers& ghosts) const {
       if (cells >= width) continue;
       const std::int64_t most = std::max<std::int64_t>(1, cuts.back() / width);
       throw UsageError(
-          fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour: at "
-                      "most {} equal part{} along {}, or fewer redundant layers",
+          fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour; use at most "
+                      "{} equal part{} along {}, or fewer redundant layers",
                       cells, axis_name(axis), width, most, most == 1 ? "" : "s", axis_name(axis)));
     }
   }

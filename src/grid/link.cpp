@@ -189,9 +189,9 @@ Push choose_push(Push asked, const Decomposition& decomposition, const Share& sh
     if (from == to || peer_connection(from, to).access) continue;
     if (asked == Push::automatic) return Push::host;
     throw UsageError(
-        fmt::format("push 'store' needs peer access from {} to {}, which they have not: use 'copy', 'host' or "
-                    "'automatic'",
-                    from.name(), to.name()),
+        fmt::format(
+            "push 'store' needs peer access from {} to {}, which is not available; use 'copy', 'host' or 'automatic'",
+            from.name(), to.name()),
         Errc::not_supported);
   }
   return Push::store;

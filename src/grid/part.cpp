@@ -96,8 +96,7 @@ void Part::make_room_for_chains() {
   }
   if (most * sizeof(std::uint64_t) <= done_.bytes()) return;
   done_ = Buffer(device_, MemoryKind::device, most * sizeof(std::uint64_t));
-  compute_.fill(done_.data(), 0, done_.bytes())
-      .or_throw("clearing what tasks of a grid have done on " + device_.name());
+  compute_.fill(done_.data(), 0, done_.bytes()).or_throw("clearing the task counters of a grid on " + device_.name());
 }
 
 FieldTable Part::table_of(const Part& other) const noexcept {

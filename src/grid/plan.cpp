@@ -186,16 +186,16 @@ void require_restriction(const StencilProgram& program, int phase, const std::ve
   }
   const Phase& its = program.phases[static_cast<std::size_t>(phase)];
   if (!its.writes.within(its.reads)) {
-    throw UsageError(
-        fmt::format("phase {} of stencil {} cannot be restricted: it writes a field that it does not "
-                    "declare to read, so what it leaves as it was would not be kept right; add the field to "
-                    "the phase's reads",
-                    phase, program.name));
+    throw UsageError(fmt::format(
+        "phase {} of stencil {} cannot be restricted: it writes a field that it does not declare as read, so the cells "
+        "it leaves unchanged would not keep correct values; add the field to the phase's reads",
+        phase, program.name));
   }
   for (std::size_t b = 0; b < boxes.size(); ++b) {
     if (boxes[b].empty() || !Box::whole(extent).contains(boxes[b])) {
-      throw UsageError(fmt::format("phase {} cannot be restricted to {}: it must have cells, all in the domain of {}",
-                                   phase, to_string(boxes[b]), to_string(extent)));
+      throw UsageError(
+          fmt::format("phase {} cannot be restricted to {}: a box must not be empty and must lie in the domain of {}",
+                      phase, to_string(boxes[b]), to_string(extent)));
     }
     for (std::size_t other = 0; other < b; ++other) {
       if (boxes[b].intersect(boxes[other]).empty()) continue;

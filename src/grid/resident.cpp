@@ -19,9 +19,10 @@ constexpr std::uint32_t kResidentThreads = 256;
 [[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
   const std::uint32_t fitting = part.device().resident_blocks_max(program.resident, kResidentThreads);
   if (fitting == 0) {
-    throw UsageError(fmt::format("mode 'resident': no block of stencil {} can be resident on {}: use mode 'streams'",
-                                 program.name, part.device().name()),
-                     Errc::not_supported);
+    throw UsageError(
+        fmt::format("mode 'resident' is not possible: no block of stencil {} can be resident on {}; use mode 'streams'",
+                    program.name, part.device().name()),
+        Errc::not_supported);
   }
   if (!part.device().properties().host_cores) return fitting;
   const std::size_t processors = Topology::machine().processors().size() / part_count;
@@ -229,30 +230,31 @@ std::string ResidentGrid::why_hung(std::size_t part) const {
   const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });
   if (idle != parts_.end()) silent = static_cast<std::size_t>(idle - parts_.begin());
   const ResidentPart& its = *parts_[silent];
-  const char* how = !its.has_begun()  ? "its kernel has not begun: is another resident kernel on the device?"
-                    : its.waits_for() ? "its blocks did not meet"
-                                      : "its kernel does not get on";
+  const char* how = !its.has_begun()  ? "its kernel has not started; check for another resident kernel on the device"
+                    : its.waits_for() ? "its blocks did not meet at their barrier"
+                                      : "its kernel makes no progress";
   return fmt::format("{}, which has part {} of {}, did not answer within {} s: {}", its.part().device().name(), silent,
                      parts_.size(), std::chrono::duration<double>(wait_limit_).count(), how);
 }
 
 void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push) {
   if (share.ranks() != nullptr) {
-    throw UsageError("mode 'resident' is of one process: over several ranks use mode 'streams'", Errc::not_supported);
+    throw UsageError("mode 'resident' works in one process only; over several ranks use mode 'streams'",
+                     Errc::not_supported);
   }
   const std::vector<Device>& devices = share.devices();
   if (push == Push::copy || push == Push::host) {
     throw UsageError(
-        fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not: use push "
-                    "'store' or 'automatic', or mode 'streams'",
+        fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not allow; use push 'store' "
+                    "or 'automatic', or mode 'streams'",
                     to_string(push)));
   }
   for (std::size_t part = 0; part < devices.size(); ++part) {
     const auto before = devices.begin() + static_cast<std::ptrdiff_t>(part);
     if (devices[part].properties().host_cores || std::find(devices.begin(), before, devices[part]) == before) continue;
     throw UsageError(
-        fmt::format("mode 'resident' has one part a device, because kernels that wait for each other may "
-                    "not be started at once on {}, which has several: use one part there, or mode 'streams'",
+        fmt::format("mode 'resident' allows one part per device, because kernels that wait for each other may not run "
+                    "at the same time on {}, which has several parts; use one part there, or mode 'streams'",
                     devices[part].name()),
         Errc::not_supported);
   }
@@ -260,10 +262,10 @@ void require_resident(const Decomposition& decomposition, const Share& share, co
     for (const auto& [from, to] : {std::pair{devices[exchange.from], devices[exchange.to]},
                                    std::pair{devices[exchange.to], devices[exchange.from]}}) {
       if (from == to || peer_connection(from, to).access) continue;
-      throw UsageError(fmt::format("mode 'resident' needs peer access from {} to {}, which they have not: use mode "
-                                   "'streams'",
-                                   from.name(), to.name()),
-                       Errc::not_supported);
+      throw UsageError(
+          fmt::format("mode 'resident' needs peer access from {} to {}, which is not available; use mode 'streams'",
+                      from.name(), to.name()),
+          Errc::not_supported);
     }
   }
 }

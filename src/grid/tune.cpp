@@ -69,7 +69,7 @@ Tuned try_all(const std::vector<SimulationOptions>& choices, const SimulationOpt
 
 Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices, const StencilProgram& program,
            std::uint64_t steps, const std::vector<Mode>& modes) {
-  if (modes.empty()) throw UsageError("there is no mode to try");
+  if (modes.empty()) throw UsageError("tuning needs at least one mode to try");
   const bool alone = decomposition.parts().size() == 1;
   const auto choices =
       alone ? combinations({}, kUntried, kNoPush, modes) : combinations({}, kTriedRedundant, kTriedPushes, modes);

@@ -44,19 +44,21 @@ void check_number(const char* name, double value, double least, bool above) {
 void check_thickness(std::int64_t count, const CpmlOptions& options, const Thickness& cells) {
   const std::int64_t thinnest = std::min({options.cells, cells[0], cells[1]});
   if (thinnest < 0) {
-    throw UsageError(fmt::format("an absorbing layer of {} cells: its thickness must be 0 or more", thinnest));
+    throw UsageError(fmt::format("an absorbing layer cannot have {} cells: its thickness must be 0 or more", thinnest));
   }
   if (std::max(cells[0], cells[1]) > options.cells) {
     throw UsageError(
-        fmt::format("absorbing layers of {} and {} cells, and {} for the thickest", cells[0], cells[1], options.cells));
+        fmt::format("absorbing layers of {} and {} cells are thicker than the {} cells given for the thickest",
+                    cells[0], cells[1], options.cells));
   }
   if (cells[0] + cells[1] == 0 || cells[0] + cells[1] < count) return;
   if (options.sides) {
-    throw UsageError(fmt::format("absorbing layers of {} and {} cells leave nothing of an axis of {} cells", cells[0],
-                                 cells[1], count));
+    throw UsageError(
+        fmt::format("absorbing layers of {} and {} cells leave no cell between them on an axis of {} cells", cells[0],
+                    cells[1], count));
   }
   throw UsageError(
-      fmt::format("two absorbing layers of {} cells do not fit into an axis of {} cells: take at most {}, or 0 for "
+      fmt::format("two absorbing layers of {} cells do not fit on an axis of {} cells; use at most {} cells, or 0 for "
                   "walls that reflect",
                   options.cells, count, (count - 1) / 2));
 }
@@ -118,8 +120,8 @@ CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double t
     table.k[i] = memory.k;
     if (!std::isfinite(table.b[i]) || !std::isfinite(table.c[i]) || !std::isfinite(table.k[i])) {
       throw UsageError(
-          fmt::format("an absorbing layer of conductivity {}, stretch {} and alpha {} at a spacing of {} m "
-                      "has numbers out of range: take smaller ones",
+          fmt::format("an absorbing layer with conductivity {}, stretch {} and alpha {} at a spacing of {} m gives "
+                      "coefficients out of range; use smaller values",
                       options.conductivity_scale, options.stretch_max, options.alpha_scale, spacing));
     }
   }

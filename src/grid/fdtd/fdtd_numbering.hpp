@@ -117,8 +117,10 @@ template <class Combination, std::size_t Count, class Find, class Make>
     const auto found = known.find(of);
     if (found != known.end()) return found->second;
     if (made.table.size() >= most) {
-      throw UsageError(fmt::format(
-          "materials have more than {} combinations around a cell: take fewer materials, or averaging off", most));
+      throw UsageError(
+          fmt::format("materials form more than {} different combinations around a cell; use fewer materials, or turn "
+                      "averaging off",
+                      most));
     }
     const auto number = static_cast<std::uint32_t>(made.table.size());
     made.table.push_back(make(of));

@@ -29,27 +29,27 @@ constexpr std::int64_t kTraceSteps = 1024;
 
 void check(const FdtdOptions& options) {
   if (options.dimensions != 2 && options.dimensions != 3) {
-    throw UsageError(fmt::format("there is FDTD in 2 and 3 dimensions, not in {}", options.dimensions));
+    throw UsageError(fmt::format("FDTD has 2 or 3 dimensions, not {}", options.dimensions));
   }
   const Extent& extent = options.extent;
   const bool flat = options.dimensions == 2;
   if (extent.nx < 2 || extent.ny < 2 || (flat ? extent.nz != 1 : extent.nz < 2)) {
-    throw UsageError(fmt::format("a domain of {} cells: it needs at least 2 along each of {} axes{}", to_string(extent),
-                                 options.dimensions, flat ? ", and 1 along z" : ""));
+    throw UsageError(fmt::format("the domain has {} cells: it needs at least 2 along each of {} axes{}",
+                                 to_string(extent), options.dimensions, flat ? ", and 1 along z" : ""));
   }
   if (!std::isfinite(options.spacing) || options.spacing <= 0) {
-    throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
+    throw UsageError(fmt::format("the spacing is {} m: it must be finite and above 0", options.spacing));
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
-  if (options.per_component && !flat) throw UsageError("materials per component are there in two dimensions only");
+  if (options.per_component && !flat) throw UsageError("materials per component are available in two dimensions only");
   if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
     throw UsageError(
-        fmt::format("{} values of memory for poles: there may be 0 to {}, one for a Debye or Drude pole and "
-                    "two for a Lorentz one",
+        fmt::format("pole_values is {}: it must be 0 to {}, with one value for each Debye or Drude pole and two for "
+                    "each Lorentz pole",
                     options.pole_values, kPoleValuesMax));
   }
   if (options.per_component && options.pole_values > 0)
-    throw UsageError("materials per component cannot be dispersive: set pole_values to 0, or per_component off");
+    throw UsageError("materials per component cannot be dispersive; set pole_values to 0, or turn per_component off");
 }
 
 /// Which number a phase has in a step of so many dimensions, with layers or without.
@@ -85,7 +85,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
     options.decomposition = Decomposition::best(options.extent, parts);
   }
   if (!(options.decomposition->extent() == options.extent)) {
-    throw UsageError(fmt::format("a decomposition of {} cells for a domain of {}",
+    throw UsageError(fmt::format("the decomposition covers {} cells, but the domain has {}",
                                  to_string(options.decomposition->extent()), to_string(options.extent)));
   }
   if (options.precision == Precision::fp32) {
@@ -102,7 +102,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   const std::vector<CpmlAxis> axes = layer_axes(options, time_step, {});
   const std::size_t devices = count_devices(options.simulation.ranks.get(), options.devices.size());
   if (decomposition.parts().size() != devices) {
-    throw UsageError(fmt::format("{} devices for {} parts: name one device for each part, a device may be named twice",
+    throw UsageError(fmt::format("{} devices were given for {} parts; name one for each part (a device may repeat)",
                                  devices, decomposition.parts().size()));
   }
   const Share share(decomposition, options.devices, options.simulation);
@@ -218,7 +218,7 @@ int Fdtd::State::find(std::string_view name) const noexcept {
 int Fdtd::State::component(std::string_view name) const {
   const auto components = fdtd_components(options.dimensions);
   if (std::find(components.begin(), components.end(), name) == components.end()) {
-    throw UsageError(fmt::format("there is no field '{}' in {} dimensions: they are {}", name, options.dimensions,
+    throw UsageError(fmt::format("there is no field '{}' in {} dimensions; the fields are {}", name, options.dimensions,
                                  fmt::join(components, ", ")));
   }
   return find(name);
@@ -235,7 +235,7 @@ int Fdtd::State::state_field(std::string_view name) const {
 
 void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
   if (Box::whole(options.extent).contains(Box::cell(cell))) return;
-  throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside a domain of {} cells", what, cell[0], cell[1],
+  throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside the domain of {} cells", what, cell[0], cell[1],
                                cell[2], to_string(options.extent)));
 }
 
@@ -365,8 +365,8 @@ void Fdtd::State::share_traces(std::size_t steps) {
     if (!values[rank].empty()) receives.push_back(message(values[rank]));
   }
   const Status exchanged = ranks->exchange(sends, receives);
-  throw_rank_failure(ranks, "a step of a grid");
-  exchanged.or_throw("a step of a grid");
+  throw_rank_failure(ranks, "stepping a grid");
+  exchanged.or_throw("stepping a grid");
   for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
     if (rank == own) continue;
     const double* from = values[rank].data();
@@ -387,7 +387,7 @@ std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_
       std::int64_t number;
       double value;
     } own{.number = found - values.begin(), .value = found == values.end() ? 0 : static_cast<double>(*found)};
-    own = of_all_ranks(options.simulation.ranks.get(), "looking at a field of a grid", own).front();
+    own = of_all_ranks(options.simulation.ranks.get(), "checking a field of a grid", own).front();
     if (own.number == extent.cells()) return std::nullopt;
     return NotFinite{{own.number % extent.nx, own.number / extent.nx % extent.ny, own.number / extent.nx / extent.ny},
                      own.value};

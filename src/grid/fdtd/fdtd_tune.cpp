@@ -30,7 +30,7 @@ template <class Value>
 
 Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps) {
   const SimulationOptions& given = options.simulation;
-  if (given.ranks) throw UsageError("redundant layers and push are measured in one process, not over ranks: name them");
+  if (given.ranks) throw UsageError("redundant layers and push cannot be tuned over several ranks; set both of them");
   const bool alone = options.devices.size() == 1;
   const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
                          given.passes != Passes::never;
@@ -51,7 +51,7 @@ Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps
 
 std::vector<double> measure_speeds(const FdtdOptions& options, std::uint64_t steps) {
   if (steps == 0) throw UsageError("measuring a speed needs at least one step");
-  if (options.devices.empty()) throw UsageError("there is no device to measure");
+  if (options.devices.empty()) throw UsageError("measuring a speed needs at least one device");
   const bool flat = options.dimensions == 2;
   FdtdOptions slab = options;
   const std::int64_t even =

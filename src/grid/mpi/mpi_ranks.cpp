@@ -22,7 +22,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // MPI counts in int
 constexpr Duration kPollOnly = std::chrono::milliseconds(5);
 constexpr Duration kSleep = std::chrono::microseconds(50);
 constexpr const char* kOtherCalls =
-    "a message has another length than it expects: all ranks make the same calls in the same order";
+    "a message has an unexpected length; all ranks must make the same calls in the same order";
 /// A message that a rank sent before it left has arrived after this long.
 constexpr Duration kOnItsWayMax = std::chrono::seconds(1);
 /// After a failure MPI ends all processes when the first of them exits; the others get this long to exit themselves, so
@@ -173,7 +173,7 @@ int leave_ranks(MPI_Comm /*comm*/, int /*key*/, void* /*value*/, void* /*state*/
 }
 
 void leave_before_mpi_ends() {
-  constexpr const char* kDoing = "asking MPI to say when it ends";
+  constexpr const char* kDoing = "registering for the end of MPI";
   int key = MPI_KEYVAL_INVALID;
   require_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_ranks, &key, nullptr), kDoing);
   require_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), kDoing);
@@ -195,7 +195,8 @@ std::shared_ptr<Ranks> join_mpi() {
   const bool ours = start_mpi();
   joined = make_process_owned<MpiRanks>();
   leave_before_mpi_ends();
-  if (ours && std::atexit(end_mpi) != 0) throw SystemError(Errc::system, "MPI could not be told to end at exit");
+  if (ours && std::atexit(end_mpi) != 0)
+    throw SystemError(Errc::system, "MPI cannot be ended at exit: atexit() failed");
   return joined;
 }
 

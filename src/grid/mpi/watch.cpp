@@ -66,8 +66,8 @@ void Watch::fail(std::string_view why) noexcept {
 
 void Watch::miss(int rank) noexcept {
   note_and_tell(
-      fmt::format("rank {} of {} has left while rank {} waits for it: it ended before the others, by an error "
-                  "of its own or because it makes fewer calls",
+      fmt::format("rank {} of {} has left while rank {} waits for it: it ended before the others, because of an error "
+                  "of its own or because it made fewer calls",
                   rank, count_, rank_));
 }
 
@@ -156,7 +156,7 @@ void Watch::listen(Duration since) noexcept {
   // No more than twice what a turn takes: a process that was itself held up has heard nothing in that time.
   silent_ += std::min(since, 2 * kBeat);
   if (silent_ <= silence_max_) return;
-  note_and_tell(fmt::format("rank {} of {} has not been heard of for {} s: it has died, hangs, or cannot be reached",
+  note_and_tell(fmt::format("rank {} of {} has not been heard from for {} s: it has died, hangs, or cannot be reached",
                             before_, count_, std::chrono::duration_cast<std::chrono::seconds>(silence_max_).count()));
 }
 

@@ -35,7 +35,7 @@ constexpr int kRedundantMost = 64;
   if (options.ranks) return "over several ranks";
   if (decomposition.parts().size() > 1) return "in several parts";
   if (options.mode == Mode::resident) return "in mode 'resident'";
-  if (decomposition.extent().dimensions() == 1) return "of a single row of cells";
+  if (decomposition.extent().dimensions() == 1) return "as a single row of cells";
   return {};
 }
 
@@ -67,10 +67,9 @@ std::optional<std::size_t> slab_budget(const Decomposition& decomposition, const
   if (needed <= given) return std::nullopt;
   if (reason.empty()) return given;
   throw UsageError(
-      fmt::format(
-          "{} cells take {} on one device, more than the {} that they may, and a domain that is larger than the "
-          "memory of its device cannot be {}: use one part on one device, or more devices",
-          to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
+      fmt::format("{} cells take {} on one device, more than the {} allowed, and a domain that is larger than the "
+                  "memory of its device cannot run {}; use one part on one device, or more devices",
+                  to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
       Errc::not_supported);
 }
 

@@ -131,10 +131,9 @@ WindowShape SlabGrid::choose_shape(std::size_t bytes) {
   }
   if (found) return *found;
   const char* const advice = given > 1 ? ", or do fewer steps per visit" : "";
-  throw UsageError(
-      fmt::format("{} of device memory hold no slab of a domain of {}, not even one of a single {}: give "
-                  "it more{}",
-                  format_bytes(bytes), to_string(extent_), axis_ == 1 ? "row" : "plane", advice));
+  throw UsageError(fmt::format(
+      "{} of device memory cannot hold a slab of a domain of {}, not even a single {}; give it more memory{}",
+      format_bytes(bytes), to_string(extent_), axis_ == 1 ? "row" : "plane", advice));
 }
 
 void SlabGrid::provide_memory(const Visit& its) {

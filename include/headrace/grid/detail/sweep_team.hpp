@@ -25,7 +25,7 @@ struct SweepTeam {
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns columns() noexcept {
     constexpr Layers kHalo = Plan::halo();
     constexpr auto kTeam = TeamColumns::reaching(kColumns, Window::kUnit, kHalo.low[0], kHalo.high[0]);
-    static_assert(kColumns > kTeam.low + kTeam.high, "so many steps reach further than a strip is wide");
+    static_assert(kColumns > kTeam.low + kTeam.high, "a pass of this many steps reaches further than a strip is wide");
     return kTeam;
   }
 
