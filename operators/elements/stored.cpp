@@ -38,9 +38,10 @@ StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uin
   try {
     return {type, elements};
   } catch (const std::bad_alloc&) {
-    throw SystemError(Errc::out_of_memory,
-                      fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory", name, rows, columns,
-                                  to_string(type), elements * bytes_of(type)));
+    throw SystemError(
+        Errc::out_of_memory,
+        fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory, which is not available", name, rows,
+                    columns, to_string(type), elements * bytes_of(type)));
   }
 }
 

@@ -95,7 +95,7 @@ std::shared_ptr<const LinkedFunction::Arrays> LinkedFunction::arrays_on(Device d
   for (const FunctionArray& array : arrays_) {
     if (array.cuda && array.cuda != device.ordinal()) {
       throw DeviceError(Errc::not_supported,
-                        fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on {}", name_,
+                        fmt::format("operator {}: {} lies in the memory of cuda:{} and cannot be read on {}", name_,
                                     array.name, *array.cuda, device.name()));
     }
     if (array.cuda) {

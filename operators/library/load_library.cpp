@@ -47,7 +47,7 @@ struct Close {
 /// What the dynamic linker says of its last failure, without the path that it begins with.
 [[nodiscard]] std::string linker_says(const std::string& path) {
   const char* said = ::dlerror();
-  std::string text = said == nullptr ? "the dynamic linker does not say why" : said;
+  std::string text = said == nullptr ? "the dynamic linker gives no reason" : said;
   if (text.starts_with(path + ": ")) text.erase(0, path.size() + 2);
   return text;
 }
@@ -58,8 +58,8 @@ struct Close {
   if (!handle) throw UsageError(fmt::format("{} cannot be loaded: {}", path, linker_says(path)));
   void* const symbol = ::dlsym(handle.get(), kOperatorSymbol);
   if (symbol == nullptr) {
-    throw UsageError(fmt::format("{} exports no operator: write HEADRACE_OPERATOR(TheStruct) in its source, and build "
-                                 "it by headrace_add_operator()",
+    throw UsageError(fmt::format("{} exports no operator; write HEADRACE_OPERATOR(TheStruct) in its source, and build "
+                                 "it with headrace_add_operator()",
                                  path),
                      Errc::not_found);
   }
@@ -81,8 +81,8 @@ struct Close {
   if (const auto found = all.by_path.find(path); found != all.by_path.end()) {
     if (is_unchanged(found->second.identity, identity)) return *found->second.library;
     throw UsageError(
-        fmt::format("{} has changed since this program loaded it, and what it loaded stays: start the "
-                    "program again, or give the new file another name",
+        fmt::format("{} has changed since this program loaded it, and a loaded library stays loaded; restart the "
+                    "program, or give the new file another name",
                     path));
   }
   const OperatorLibrary& library = open_library(path);
@@ -111,7 +111,7 @@ void link_kernels(const OperatorLibrary& library, serve::Operator& op, Device de
     if (const int status = library.cuda_kernel(entry, &found); status != 0) {
       throw DeviceError(
           Errc::not_supported,
-          fmt::format("operator {} has no code for {}: CUDA's error {}", library.name, device.name(), status), status);
+          fmt::format("operator {} has no code for {}: CUDA error {}", library.name, device.name(), status), status);
     }
     kernels[i]->set_entry(device.kind(), found);
   }

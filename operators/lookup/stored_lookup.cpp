@@ -21,7 +21,7 @@ LookupState sound_state(const LookupTable& table, const LookupOptions& options) 
   if (table.data == nullptr) throw UsageError("lookup: a table is needed");
   if (!options.counts.empty() && options.counts.size() != table.row_count) {
     throw UsageError(
-        fmt::format("lookup: there are {} counts, and the table has {} rows", options.counts.size(), table.row_count));
+        fmt::format("lookup: there are {} counts, but the table has {} rows", options.counts.size(), table.row_count));
   }
   return state;
 }

@@ -18,7 +18,7 @@ void require_sound(const std::vector<MlpLayer>& layers) {
     require_in_range(fmt::format("mlp: inputs of layer {}", number), layer.inputs, 1, kMlpWidthMost);
     require_in_range(fmt::format("mlp: outputs of layer {}", number), layer.outputs, 1, kMlpWidthMost);
     if (number > 0 && layer.inputs != layers[number - 1].outputs) {
-      throw UsageError(fmt::format("mlp: layer {} has {} inputs, and layer {} before it has {} outputs", number,
+      throw UsageError(fmt::format("mlp: layer {} has {} inputs, but layer {} before it has {} outputs", number,
                                    layer.inputs, number - 1, layers[number - 1].outputs));
     }
     if (layer.weights.size() != std::size_t{layer.inputs} * layer.outputs) {
@@ -27,7 +27,7 @@ void require_sound(const std::vector<MlpLayer>& layers) {
     }
     if (!layer.biases.empty() && layer.biases.size() != layer.outputs) {
       throw UsageError(
-          fmt::format("mlp: layer {} has {} biases and {} outputs", number, layer.biases.size(), layer.outputs));
+          fmt::format("mlp: layer {} has {} biases, but {} outputs", number, layer.biases.size(), layer.outputs));
     }
   }
 }
@@ -106,7 +106,7 @@ serve::LoadedState StoredMlp::load(std::shared_ptr<const StoredMlp> self, Device
 Activation parse_activation(std::string_view text) {
   if (text == "relu") return Activation::relu;
   if (text == "identity") return Activation::identity;
-  throw UsageError(fmt::format("an activation is relu or identity, not '{}'", text));
+  throw UsageError(fmt::format("an activation must be relu or identity, not '{}'", text));
 }
 
 std::string float32_type(std::uint32_t count) { return fmt::format("('<f4', ({},))", count); }

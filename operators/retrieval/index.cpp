@@ -97,7 +97,8 @@ RetrievalQuery Index::compile(std::string_view text) const {
 
 void Index::compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const {
   if (texts.size() != queries.size()) {
-    throw UsageError(fmt::format("compiling {} queries: there is room for {}", texts.size(), queries.size()));
+    throw UsageError(
+        fmt::format("compiling {} queries needs as many places for results, not {}", texts.size(), queries.size()));
   }
   const std::uint32_t threads = thread_count(texts.size(), kQueriesAThread);
   in_parallel(threads, [&](std::uint32_t thread) {

@@ -76,7 +76,7 @@ class Parser {
       throw_at(token.position, fmt::format("expected a term, NOT or '(' but found {}", describe(token)));
     }
     if (++depth_ > kQueryDepthMax) {
-      throw_at(token.position, fmt::format("more than {} parentheses inside each other", kQueryDepthMax));
+      throw_at(token.position, fmt::format("more than {} nested parentheses", kQueryDepthMax));
     }
     const std::uint32_t inner = disjunction();
     --depth_;
@@ -92,7 +92,7 @@ class Parser {
   std::uint32_t word(const Token& token) {
     const auto& terms = tokenizer_.split(token.text);
     if (terms.empty()) {
-      throw_at(token.position, fmt::format("{} has no letter or digit to look for", describe(token)));
+      throw_at(token.position, fmt::format("{} has no letter or digit to search for", describe(token)));
     }
     std::vector<std::uint32_t> numbers;  // a term that comes twice in a word is asked for once
     std::uint32_t all = 0;
@@ -123,8 +123,9 @@ class Parser {
   /// Names the word with which the query has too many terms.
   [[noreturn]] static void throw_too_long(const Token& token, std::size_t terms) {
     const std::string split = terms == 1 ? "" : fmt::format(", which is split into {} terms,", terms);
-    throw_at(token.position, fmt::format("with {}{} the query has more than {} terms; look for fewer or shorter words",
-                                         describe_shortly(token), split, kQueryLeavesMax));
+    throw_at(token.position,
+             fmt::format("with {}{} the query has more than {} terms; search for fewer or shorter words",
+                         describe_shortly(token), split, kQueryLeavesMax));
   }
 
   QueryLexer lexer_;

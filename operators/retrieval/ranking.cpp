@@ -16,8 +16,7 @@ namespace {
 void check(const Index& index, const Bm25& bm25) {
   if (!index.has_frequencies()) {
     throw UsageError(
-        "ranking needs an index that keeps how often words come: build it with frequencies (headrace index build "
-        "--frequencies)");
+        "ranking needs an index with term frequencies; build it with frequencies (headrace index build --frequencies)");
   }
   const bool k1_fits = bm25.k1 >= 0 && std::isfinite(bm25.k1);
   const bool b_fits = bm25.b >= 0 && bm25.b <= 1;

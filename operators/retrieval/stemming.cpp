@@ -112,7 +112,7 @@ void check_stem_language(const std::string& language) {
     throw UsageError("stemming: Headrace was built without libstemmer (Debian: libstemmer-dev)");
   }
   throw UsageError(
-      fmt::format("stemming: there is no language '{}'; known are {}", language, fmt::join(languages, ", ")));
+      fmt::format("stemming: there is no language '{}'; the languages are {}", language, fmt::join(languages, ", ")));
 }
 
 std::uint64_t stem_fingerprint(const std::string& language) {

@@ -28,8 +28,8 @@ void require_memory(std::uint64_t bytes) {
   if (bytes <= available) return;
   constexpr double kGib = 1 << 30;
   throw SystemError(Errc::out_of_memory,
-                    fmt::format("a synthetic index of this size takes {:.1f} GiB of memory, of which {:.1f} are "
-                                "available: ask for fewer documents, or shorter ones",
+                    fmt::format("a synthetic index of this size takes {:.1f} GiB of memory, but only {:.1f} are "
+                                "available; ask for fewer or shorter documents",
                                 static_cast<double>(bytes) / kGib, static_cast<double>(available) / kGib));
 }
 

@@ -144,7 +144,7 @@ void for_each_unicode_word(std::string_view text, bool fold_diacritics,
                            const std::function<void(std::string_view)>& use) {
   constexpr std::size_t most = std::size_t{1} << 30;
   if (text.size() > most)
-    throw DataError(fmt::format("a text of {} bytes: at most {} are possible", text.size(), most));
+    throw DataError(fmt::format("a text of {} bytes is too long: at most {} are possible", text.size(), most));
   Icu& icu = icu_of_thread();
   UErrorCode status = U_ZERO_ERROR;
   const auto given = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});

@@ -27,7 +27,7 @@ Crew<Value>::~Crew() {
 template <class Value>
 void Crew<Value>::start_threads() {
   try {
-    start_each("host threads of a sparse matrix, one a device,", members_.size(), [&](std::size_t number) {
+    start_each("host threads of a sparse matrix, one per device,", members_.size(), [&](std::size_t number) {
       Member& member = *members_[number];
       member.thread = start_thread_near(member.part.device, number, [this, &member] { work(member); });
     });

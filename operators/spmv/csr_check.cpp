@@ -35,12 +35,12 @@ template <class IsWrong>
 template <class Value, class Column>
 void require_sizes(const HostCsr<Value, Column>& matrix) {
   if (matrix.row_starts.size() == 0 || matrix.row_starts.size() - 1 != matrix.row_count) {
-    throw UsageError(fmt::format("a matrix of {} rows has {} row pointers (indptr), not {}", matrix.row_count,
+    throw UsageError(fmt::format("a matrix of {} rows needs {} row pointers (indptr), not {}", matrix.row_count,
                                  matrix.row_count + 1, matrix.row_starts.size()));
   }
   if (matrix.columns.size() != matrix.values.size()) {
     throw UsageError(
-        fmt::format("each entry has a column and a value, but there are {} columns (indices) and {} values (data)",
+        fmt::format("each entry needs a column and a value, but there are {} columns (indices) and {} values (data)",
                     matrix.columns.size(), matrix.values.size()));
   }
   constexpr std::uint64_t kColumnsMax = std::uint64_t{1} << 32;
@@ -56,7 +56,8 @@ template <class Value, class Column>
 void require_csr(const HostCsr<Value, Column>& matrix) {
   require_sizes(matrix);
   const auto starts = matrix.row_starts;
-  if (starts.front() != 0) throw UsageError(fmt::format("row pointers (indptr) start with {}, not 0", starts.front()));
+  if (starts.front() != 0)
+    throw UsageError(fmt::format("row pointers (indptr) must start with 0, not {}", starts.front()));
   const std::uint64_t row =
       first_wrong(matrix.row_count, [starts](std::uint64_t r) { return starts[r + 1] < starts[r]; });
   if (row != kNone) {
@@ -73,7 +74,7 @@ void require_csr(const HostCsr<Value, Column>& matrix) {
   });
   if (entry != kNone) {
     const auto after = std::upper_bound(starts.begin(), starts.end(), static_cast<std::int64_t>(entry));
-    throw UsageError(fmt::format("entry {} (row {}): column {} is none of the {} columns", entry,
+    throw UsageError(fmt::format("entry {} (row {}): column {} is outside the {} columns", entry,
                                  after - starts.begin() - 1, matrix.columns[entry], matrix.column_count));
   }
 }

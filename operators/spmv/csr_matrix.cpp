@@ -23,11 +23,11 @@ constexpr auto kReads = names_of<VectorReads>(
 
 /// The devices, if a matrix can lie on them.
 [[nodiscard]] std::vector<Device> checked(std::vector<Device> devices) {
-  if (devices.empty()) throw UsageError("a matrix needs a device to lie on");
+  if (devices.empty()) throw UsageError("a matrix needs at least one device");
   for (auto device = devices.begin(); device != devices.end(); ++device) {
     if (device->kind() != devices.front().kind()) {
-      throw UsageError(fmt::format("a matrix lies on devices of one kind, not on {} and {}", devices.front().name(),
-                                   device->name()));
+      throw UsageError(
+          fmt::format("a matrix needs devices of one kind, not {} and {}", devices.front().name(), device->name()));
     }
     if (std::find(devices.begin(), device, *device) != device) {
       throw UsageError(fmt::format("device {} is named twice", device->name()));

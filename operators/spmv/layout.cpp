@@ -89,8 +89,7 @@ std::vector<Place> vector_pages(const std::vector<std::uint64_t>& cut, std::size
 PartWork cut_work(std::span<const std::int64_t> row_starts, std::uint64_t first, std::uint64_t last) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (last - first >= kMost) {
-    throw UsageError(
-        fmt::format("{} rows on one device are more than the {} that it may have", last - first, kMost - 1));
+    throw UsageError(fmt::format("{} rows on one device are more than the {} allowed", last - first, kMost - 1));
   }
   const auto entry = [row_starts, first](std::uint64_t row) {
     return static_cast<std::uint64_t>(row_starts[row] - row_starts[first]);

@@ -53,7 +53,8 @@ double measure_gather(Device reader, Device owner) {
   std::vector<double> arrived(count);
   download(stream, arrived.data(), to, 0, bytes).or_throw("measuring a link");
   if (arrived != sent) {
-    throw DeviceError(Errc::device_fault, fmt::format("{} did not read what lies on {}", reader.name(), owner.name()));
+    throw DeviceError(Errc::device_fault,
+                      fmt::format("{} did not read the data on {} correctly", reader.name(), owner.name()));
   }
   return static_cast<double>(bytes) / seconds;
 }

@@ -350,7 +350,7 @@ def test_arrays_of_a_gpu_are_used_where_they_lie(device):
             assert client.ask(query)["best"] == 2 * (TABLE @ query).max()
         with pytest.raises(headrace.UsageError, match="not contiguous"):
             products(rows=cupy.asarray(TABLE)[:, ::2])
-    with pytest.raises(headrace.DeviceError, match=f"rows lies in the memory of {device} and is not read on a CPU"):
+    with pytest.raises(headrace.DeviceError, match=f"rows lies in the memory of {device} and cannot be read on a CPU"):
         headrace.Engine("cpu", made)
 
 

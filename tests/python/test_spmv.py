@@ -126,7 +126,7 @@ GOOD = {
         ({"data": np.arange(2.0)}, "3 columns .* and 2 values"),
         ({"shape": (3, 3)}, "4 row pointers"),
         ({"shape": (2, 2**33)}, "more than"),
-        ({"devices": []}, "needs a device"),
+        ({"devices": []}, "needs at least one device"),
         ({"devices": ["cpu", "cpu:0"]}, "named twice"),
         ({"devices": "gpu"}, "gpu"),
     ],

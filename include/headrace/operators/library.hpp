@@ -97,7 +97,7 @@ template <class Type>
 [[nodiscard]] consteval Field field(const char* name, std::size_t offset) {
   using Item = typename detail::ArrayShape<Type>::Item;
   static_assert(std::is_arithmetic_v<Item> && sizeof(Item) <= 8,
-                "a field is a number of up to 8 bytes, or an array of numbers: leave out what is neither");
+                "a field must be a number of up to 8 bytes, or an array of numbers; leave out other members");
   Field made{name, detail::kind_of<Item>(), static_cast<std::uint32_t>(sizeof(Item)), offset, 0, {}};
   detail::ArrayShape<Type>::write(made);
   if (made.dimensions > Field::kDimensionsMax) throw "a field has at most four dimensions";  // does not compile
@@ -151,7 +151,7 @@ template <class Make>
   } catch (const std::exception& error) {
     write(error.what());
   } catch (...) {
-    write("it threw something that is no std::exception");
+    write("it threw something other than a std::exception");
   }
   return 1;
 }
