@@ -69,7 +69,7 @@ void AsyncClientHandle::enter(const char* method) {
   if (loop_.is(running)) return;
   if (loop_.bound()) {
     if (!loop_.closed()) {
-      throw UsageError("this client belongs to another event loop, which is not closed: connect one in each loop");
+      throw UsageError("this client belongs to another event loop, which is not closed; connect a client in each loop");
     }
     // What was asked there has nobody to tell.
     client_->forget_wake();
@@ -90,10 +90,9 @@ void AsyncClientHandle::require_room() {
   for (InLine& entry : line_) (loop_.is_done(entry.future) ? gone : kept).push_back(std::move(entry));
   line_ = std::move(kept);
   if (line_.size() < waiting_max_) return;
-  throw Exception(Errc::full,
-                  fmt::format("asking a query: all {} slots are taken and {} calls wait: ask less at a time, or raise "
-                              "the number of slots or waiting_max",
-                              waiters_.size(), line_.size()));
+  throw Exception(Errc::full, fmt::format("asking a query: all {} slots are taken and {} calls wait; ask fewer queries "
+                                          "at a time, or raise the number of slots or waiting_max",
+                                          waiters_.size(), line_.size()));
 }
 
 nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadline) {
@@ -241,7 +240,7 @@ void AsyncClientHandle::tell(std::vector<Back>& back, std::size_t rows) {
         fail(waiter.future, one.status.error().code);
       }
     } catch (nb::python_error& error) {  // of one; the others are told
-      error.discard_as_unraisable("telling a coroutine of an answer");
+      error.discard_as_unraisable("delivering an answer to a coroutine");
     }
     one.waiter = {};
   }

@@ -63,7 +63,7 @@ GilRelease::~GilRelease() {
 
 GilAcquire::GilAcquire() {
   if (take_gil([this] { state_ = PyGILState_Ensure(); })) return;
-  throw Exception(Errc::stopped, "Python ends: none of its functions can be called any more");
+  throw Exception(Errc::stopped, "Python is shutting down: its functions can no longer be called");
 }
 
 void bind_exit(nb::module_& /*module*/) {

@@ -44,7 +44,7 @@ nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
 }
 
 nb::object numpy_of(const FrameHandle& handle) {
-  if (!on_host(held_by(handle))) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+  if (!on_host(held_by(handle))) throw UsageError("the frame is on the device; use __dlpack__, or copy it");
   return as_array<nb::numpy>(handle, nb::device::cpu::value, 0);
 }
 
@@ -53,7 +53,8 @@ nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::op
   const ingest::Frame& frame = held_by(handle).frame();
   const std::size_t bytes = count.value_or(frame.bytes - std::min(offset, frame.bytes));
   if (offset > frame.bytes || bytes > frame.bytes - offset) {
-    throw UsageError(fmt::format("a frame of {} bytes does not have {} from byte {} on", frame.bytes, bytes, offset));
+    throw UsageError(
+        fmt::format("a frame of {} bytes does not have {} bytes from byte {} on", frame.bytes, bytes, offset));
   }
   auto memory = std::make_unique<std::uint8_t[]>(bytes);
   if (bytes != 0) {
@@ -99,7 +100,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   try {
     const FrameHandle& handle = nb::cast<Handle&>(nb::handle(self)).as_frame();
     const HeldFrame& held = held_by(handle);
-    if (!on_host(held)) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+    if (!on_host(held)) throw UsageError("the frame is on the device; use __dlpack__, or copy it");
     auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
     if (PyBuffer_FillInfo(view, self, held.frame().data, static_cast<Py_ssize_t>(held.frame().bytes), 0, flags) != 0) {
       return -1;
@@ -259,7 +260,7 @@ void place(FrameBuilder& self, const std::vector<PieceTuple>& pieces, std::uint6
   }
   const Status placed = self.builder().place(converted, ring_end);
   if (!placed && placed.error().code == Errc::invalid_argument) {
-    throw UsageError("a piece lies outside of the ring, or there is no space for it: see reserved_end");
+    throw UsageError("a piece lies outside the ring, or the frames have no space for it (see reserved_end)");
   }
   placed.or_throw("placing pieces");
 }
@@ -273,8 +274,8 @@ void close_frame(FrameBuilder& self, std::uint64_t frame, std::uint32_t packet_b
   const Status closed = self.builder().close(0, frame, end);
   if (!closed && closed.error().code == Errc::invalid_argument) {
     throw UsageError(
-        fmt::format("frame {} cannot be closed: it has no space yet, is complete, or has other bytes than "
-                    "packet_bytes, presence and lengths say",
+        fmt::format("frame {} cannot be closed: it has no space yet, is complete, or its bytes do not match "
+                    "packet_bytes, presence and lengths",
                     frame));
   }
   closed.or_throw("closing a frame");

@@ -51,7 +51,7 @@ std::string_view text_of(nb::handle document) {
   if (text != nullptr) return {text, static_cast<std::size_t>(bytes)};
   if (PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    throw DataError("it has a lone surrogate, which no UTF-8 has");
+    throw DataError("it has a lone surrogate, which UTF-8 does not allow");
   }
   const nb::str type = nb::repr(document.type());
   throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
@@ -79,7 +79,7 @@ void add_many(IndexBuilder& builder, const nb::iterable& documents) {
 
 /// A query's text.
 std::string_view query_of(nb::handle text) {
-  if (PyUnicode_Check(text.ptr()) == 0) throw nb::type_error("a query is a str");
+  if (PyUnicode_Check(text.ptr()) == 0) throw nb::type_error("a query must be a str");
   try {
     return text_of(text);
   } catch (const DataError& error) {
@@ -88,7 +88,7 @@ std::string_view query_of(nb::handle text) {
 }
 
 operators::TextRules rules_of(bool fold_diacritics, std::optional<std::string> stem) {
-  if (stem && stem->empty()) throw UsageError("stemming: the name of a language is empty; None stems nothing");
+  if (stem && stem->empty()) throw UsageError("stemming: the name of the language is empty; use None for no stemming");
   return {.fold_diacritics = fold_diacritics, .stem = std::move(stem).value_or("")};
 }
 

@@ -38,7 +38,7 @@ std::optional<Device> to_peer(const OptionalDevice& peer) {
 HiddenWork to_work(std::string_view text) {
   if (text == "loads") return HiddenWork::loads;
   if (text == "arithmetic") return HiddenWork::arithmetic;
-  throw UsageError("work is loads or arithmetic, not '" + std::string(text) + "'");
+  throw UsageError("work must be loads or arithmetic, not '" + std::string(text) + "'");
 }
 
 template <class Owner, Duration Owner::* Field>

@@ -81,8 +81,9 @@ void send(ReceiverHandle& self, std::uint32_t stream, const nb::bytes& data) {
   const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
   const Status sent = self.receiver().send(stream, bytes);
   if (!sent && sent.error().code == Errc::full) {
-    throw DeviceError(Errc::full, fmt::format("answering stream {}: more than {} would wait to be sent", stream,
-                                              format_bytes(ingest::Receiver::kAnswerBytesMax)));
+    throw DeviceError(Errc::full,
+                      fmt::format("answering stream {}: more than {} of answers would be waiting to be sent", stream,
+                                  format_bytes(ingest::Receiver::kAnswerBytesMax)));
   }
   sent.or_throw("answering");
 }

@@ -121,7 +121,8 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
                                                 const std::vector<std::string>& from, std::uint32_t senders,
                                                 double idle_seconds) {
   const ingest::DatagramReception reception = Senders{from, senders, idle_seconds}.reception(layout);
-  if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
+  if (via != "packet" && via != "xdp")
+    throw UsageError(fmt::format("'{}' is not a way to receive packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
   const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) {

@@ -32,7 +32,7 @@ CacheUse parse_cache(std::string_view text) {
   if (text == "use") return CacheUse::use;
   if (text == "refresh") return CacheUse::refresh;
   if (text == "ignore") return CacheUse::ignore;
-  throw UsageError(fmt::format("'{}' is no use of a cache: use, refresh, ignore", text));
+  throw UsageError(fmt::format("'{}' is not a use of the cache: use, refresh, ignore", text));
 }
 
 TunedPlan tune_plan(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,

@@ -35,7 +35,7 @@ class ClientHandle::Use {
   explicit Use(ClientHandle& handle) : busy_(handle.busy_) {
     if (handle.client_) handle.client_->require_own_process();  // another thread of the parent may have been using it
     if (busy_.exchange(true, std::memory_order_acquire)) {
-      throw UsageError("this client is in use by another thread: give each thread a client of its own");
+      throw UsageError("this client is in use by another thread; give each thread a client of its own");
     }
     if (handle.client_) return;
     busy_.store(false, std::memory_order_release);
@@ -129,7 +129,7 @@ bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
       const Duration left = std::min(until - SteadyClock::now(), kLook);
       Result<bool> is_back = client_->wait(ticket, std::max(left, Duration::zero()));
       if (!is_back && is_back.error().code == Errc::invalid_argument) {
-        throw UsageError(fmt::format("ticket {} is not one of a query of this client", ticket));
+        throw UsageError(fmt::format("ticket {} does not belong to a query of this client", ticket));
       }
       if (std::move(is_back).or_throw("waiting for a query")) return true;
     }
@@ -196,7 +196,7 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
                            std::uint8_t* status) {
   const Use use(*this);
   if (client_->in_flight() != 0) {
-    throw UsageError(fmt::format("{} queries of this client are in flight: poll them first", client_->in_flight()));
+    throw UsageError(fmt::format("{} queries of this client are in flight; poll them first", client_->in_flight()));
   }
   const BytesView queries(object, kQueries);
   Batch batch{.queries = queries.bytes(),

@@ -78,7 +78,7 @@ void EventLoop::unbind() noexcept {
       }
     }
   } catch (nb::python_error& error) {  // the loop was closed meanwhile
-    error.discard_as_unraisable("letting go of an event loop");
+    error.discard_as_unraisable("unbinding an event loop");
   }
   abandon();
 }

@@ -75,7 +75,7 @@ nb::object chunk_dlpack(const ChunkArray& array, const nb::kwargs& options) {
 }
 
 nb::object chunk_numpy(const ChunkArray& array) {
-  if (!on_host(array)) throw UsageError("the chunk is on the device: use __dlpack__, or copy it with to_arrow()");
+  if (!on_host(array)) throw UsageError("the chunk is on the device; use __dlpack__, or copy it with to_arrow()");
   return as_array<nb::numpy>(array, nb::device::cpu::value, 0);
 }
 

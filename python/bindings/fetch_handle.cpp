@@ -26,7 +26,7 @@ template <class Struct>
 Struct* in_capsule(nb::handle capsule, const char* name) {
   auto* held = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (held == nullptr) throw nb::python_error();
-  if (held->release == nullptr) throw DataError(fmt::format("an {} that has been taken already", name));
+  if (held->release == nullptr) throw DataError(fmt::format("the {} has already been taken", name));
   return held;
 }
 
@@ -90,13 +90,13 @@ std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::Ow
   const auto count = static_cast<std::int64_t>(types.size());
   if (schema.format == nullptr || schema.format != std::string_view("+s") || schema.n_children != count ||
       batch->n_children != count || batch->offset != 0 || batch->null_count > 0) {
-    throw DataError("a reader gives a record batch of the columns that it is asked for");
+    throw DataError("a reader must return a record batch of exactly the columns that it is asked for");
   }
   std::vector<fetch::OwnedArray> columns;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto given = fetch::type_of(*schema.children[i]);
     if (given != types[i]) {
-      throw DataError(fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown",
+      throw DataError(fmt::format("it has type {}, but {} is expected", given ? to_string(*given) : "unknown",
                                   to_string(types[i])));
     }
     columns.emplace_back(*batch->children[i]);
@@ -125,7 +125,7 @@ std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragme
 
 void add_places(const ParquetHandle& parquet, const std::vector<fetch::Column>& columns,
                 std::vector<fetch::ReaderSource::ChunkPlace>& to) {
-  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file has a place for every column");
+  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file needs a place for every column");
   std::vector<fetch::ParquetColumn> typed = parquet.columns;
   for (std::size_t c = 0; c < typed.size(); ++c) typed[c].type = columns[c].type;
   auto places = fetch::places_of(parquet.file, parquet.groups, typed);
@@ -196,7 +196,7 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
 std::vector<std::pair<std::string, std::string>> stream_formats(nb::handle capsule) {
   auto* const stream = in_capsule<ArrowArrayStream>(capsule, "arrow_array_stream");
   fetch::OwnedSchema schema;
-  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream without a schema");
+  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream has no schema");
   const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
   std::vector<std::pair<std::string, std::string>> formats;
   for (std::int64_t i = 0; schema->children != nullptr && i < schema->n_children; ++i) {
@@ -241,7 +241,8 @@ fetch::ScanReport FetchHandle::look() const {
   wait();
   const GilRelease released;
   const fetch::FetchRequest& request = fetch_->request();
-  if (request.to != fetch::Level::device) throw UsageError("columns in host memory are looked at by no kernel");
+  if (request.to != fetch::Level::device)
+    throw UsageError("look() needs columns on a device, but these are in host memory");
   fetch::TableView table;
   for (const std::uint32_t number : request.columns) {
     const fetch::Column& column = fetch_->source()->column_of(number);

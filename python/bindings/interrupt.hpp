@@ -46,7 +46,7 @@ class Interruptible {
   template <class Work>
   auto run(Work work) {
     std::future<decltype(work())> result;
-    start_each("threads that a call works in", 1,
+    start_each("worker threads of a call", 1,
                [&](std::size_t) { result = std::async(std::launch::async, std::move(work)); });
     std::exception_ptr raised;
     while (!ready(result)) {

@@ -144,11 +144,11 @@ def test_rows_of_a_span_are_read_in_place_and_keep_it() -> None:
     assert in_place.answer_on_host(queries).tobytes() == copied.answer_on_host(queries).tobytes()
     span.numpy().view(np.float32)[:16] = 7
     np.testing.assert_array_equal(in_place.answer_on_host(queries_for(in_place, [[0, 0]])), [[14] * 16])
-    with pytest.raises(UsageError, match="1 arrays or operators look at the span"):
+    with pytest.raises(UsageError, match="1 arrays or operators use the span"):
         span.release()
     engine = headrace.Engine("cpu", in_place)
     del in_place
-    with pytest.raises(UsageError, match="1 arrays or operators look at the span"):
+    with pytest.raises(UsageError, match="1 arrays or operators use the span"):
         span.release()
     engine.stop()
     del engine
