@@ -41,19 +41,19 @@ void require_parts(const Extent& extent, std::size_t axis, std::size_t parts) {
 [[nodiscard]] std::vector<std::int64_t> equal_cuts(std::int64_t cells, std::size_t parts) {
   std::vector<std::int64_t> cuts;
   const auto count = static_cast<std::int64_t>(parts);
-  // Not cells * part / count, which could overflow.
+  // cells * part / count could overflow.
   for (std::int64_t part = 0; part <= count; ++part) {
     cuts.push_back(cells / count * part + std::min(part, cells % count));
   }
   return cuts;
 }
 
-/// A row of cells lies in memory as a row; each cell of a column, in a line of 64 bytes of its own, which is read and
-/// written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9%
+/// A row of halo cells is contiguous in memory. Each cell of a halo column occupies its own 64-byte line, which is read
+/// and written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9%
 /// with halves of 16000 columns.
 constexpr double kColumnCells = 16;
 
-/// Cells of the faces between parts, those of columns counted as what they cost.
+/// Number of cells on the faces between parts, with cells of columns weighted by their cost.
 [[nodiscard]] double faces(const Extent& extent, const std::array<std::size_t, 3>& along) {
   const Offsets cells = extent.cells_along();
   const double all = static_cast<double>(cells[0]) * static_cast<double>(cells[1]) * static_cast<double>(cells[2]);
@@ -102,7 +102,7 @@ Decomposition Decomposition::best(const Extent& extent, std::size_t parts) {
   const Offsets cells = extent.cells_along();
   std::array<std::size_t, 3> found{};
   double fewest = std::numeric_limits<double>::infinity();
-  // From the most parts along z, and then along y, so that of equals the first is the one to keep.
+  // Starts with the most parts along z, then along y, so that the first of several equal cuts is the preferred one.
   for (std::size_t z = parts; z > 0; --z) {
     if (parts % z != 0 || std::cmp_greater(z, cells[2])) continue;
     for (std::size_t y = parts / z; y > 0; --y) {

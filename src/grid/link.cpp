@@ -167,7 +167,7 @@ Links make_links(const Decomposition& decomposition, const Share& share, const F
     }
     if (pieces.empty()) continue;
     made.exchanges.push_back(exchange);
-    // Only the cells of a part elsewhere matter; any device will do.
+    // Only the cells of a remote part matter here, so any device will do.
     const Link::End from{share.device(sends ? exchange.from : exchange.to), layouts[exchange.from]};
     const Link::End to{share.device(receives ? exchange.to : exchange.from), layouts[exchange.to]};
     if (sends && receives) {

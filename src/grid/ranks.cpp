@@ -15,7 +15,7 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr int kExchangeTag = 0;  // links between parts have those from 1 on
+constexpr int kExchangeTag = 0;  // links between parts use the tags from 1 on
 
 }  // namespace
 

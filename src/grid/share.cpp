@@ -17,18 +17,18 @@ namespace {
 
 constexpr const char* kDoing = "comparing what the ranks of a grid run";
 constexpr const char* kAlike = "give all ranks the same";
-constexpr std::size_t kPartsOfRankMax = 128;  // pairs of parts have a tag each
+constexpr std::size_t kPartsOfRankMax = 128;  // each pair of parts has its own tag
 
-/// What must be alike on every rank, but for the number of its parts.
+/// The settings that must be the same on every rank, except the number of its parts.
 struct Run {
   std::uint64_t own_parts = 0;
   Extent extent;
   std::array<std::size_t, 3> along{};
   std::uint64_t redundant = 0;
-  std::uint64_t parts = 0;  ///< Their boxes: weights may differ.
+  std::uint64_t parts = 0;  ///< Hash of the parts' boxes, because weights may differ.
 };
 
-/// A call as the user wrote it, and when.
+/// Describes a call as the user wrote it, and after which step.
 [[nodiscard]] std::string to_string(const Call& call) {
   const auto with_fields = [&](const char* name) {
     return call.second < 0 ? fmt::format("{}(field {})", name, call.first)

@@ -18,7 +18,7 @@ Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> d
                        const SimulationOptions& options) try
     : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
 } catch (const DeviceError& error) {
-  // What cannot be fails on all ranks; a device may fail on this one alone, while others go on and wait for it.
+  // A usage error occurs on all ranks. A device may fail on this rank alone, while others continue and wait for it.
   if (options.ranks) options.ranks->fail(error.what());
 }
 Simulation::Simulation(Simulation&&) noexcept = default;

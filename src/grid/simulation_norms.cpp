@@ -13,20 +13,20 @@
 #include "grid/simulation_state.hpp"
 #include "headrace/base/error.hpp"
 
-/// What a Simulation adds up over its cells, after steps and while they are done.
+/// Norms of a Simulation's fields, and of their changes during steps.
 namespace headrace::grid {
 
 namespace {
 
-/// The power of two by which changes may grow until the end of two groups,
+/// The power of two by which changes may grow until the end of two groups.
 constexpr int kGrowthLog2 = 6;
-/// and the smallest change that sets units: 2^-exponent must be a double.
+/// The smallest change that sets units: 2^-exponent must be a double.
 constexpr double kChangeMin = 1e-290;
 
 constexpr const char* kStepping = "stepping a grid";
 constexpr const char* kAddingUp = "computing the norms of changes in a grid";
 
-/// The exponent of the power of two above a value.
+/// The exponent of the next power of two above a value.
 [[nodiscard]] int exponent_of(double value) noexcept {
   int exponent = 0;
   static_cast<void>(std::frexp(value, &exponent));
@@ -84,7 +84,7 @@ bool Simulation::State::passes_alone(std::uint64_t count, bool last_of_call) con
 Simulation::State::GroupsInPasses Simulation::State::groups_in_passes(std::uint64_t count) const {
   GroupsInPasses all{.amid = passes_alone(kStepsWatched, false),
                      .last = passes_alone((count - 1) % kStepsWatched + 1, true)};
-  // With passes there are fewer exchanges, so that all ranks must do the same.
+  // Passes need fewer exchanges, so all ranks must agree to use them.
   for (const GroupsInPasses& its : of_all_ranks(share.ranks(), kAddingUp, all)) {
     all.amid = all.amid && its.amid;
     all.last = all.last && its.last;
@@ -152,8 +152,8 @@ void Simulation::State::finish(ChangeGroup& group, std::vector<Norms>& to) {
   }
 }
 
-/// A group is enqueued before the one before it is finished, so that devices do not wait for the host. Its units are
-/// set by the last step that is known by then.
+/// A group is enqueued before the previous one is finished, so that devices do not wait for the host. The last step
+/// known by then sets its units.
 std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try {
   if (!program.watched) {
     throw UsageError(fmt::format("stencil {} has no watched field; name one in kWatched", program.name));

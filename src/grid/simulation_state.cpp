@@ -117,7 +117,7 @@ void Simulation::State::make_parts() {
 
 Simulation::State::~State() {
   team.reset();
-  // Pushes of one part write to memory of another, so all must be done before any goes.
+  // A part's pushes write to another part's memory, so all work must be done before any part is freed.
   for (const auto& part : parts) {
     if (part) static_cast<void>(part->wait());
   }
@@ -130,7 +130,7 @@ void Simulation::State::end(std::unique_ptr<State> state) noexcept {
   grid.abandon(std::shared_ptr<const State>(std::move(state)));
 }
 
-/// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
+/// Tells each part its neighbours. A part that only sends to another still waits for it, so it is a neighbour too.
 void Simulation::State::introduce() {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     std::vector<Part::Neighbour> neighbours(parts.size());
@@ -203,7 +203,7 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
 
 void Simulation::State::fail(std::size_t part, Error error) {
   progress.fail(part, error);
-  // Threads of this process may be waiting for other ranks, too.
+  // Threads of this process may also be waiting for other ranks.
   if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
 }
 
@@ -250,7 +250,8 @@ void Simulation::State::step(std::uint64_t count) {
 void Simulation::State::prepare_slabs(std::uint64_t count) try {
   slabs->prepare(count);
 } catch (const DeviceError& error) {
-  // Without memory the run can go on, with fewer steps at a time or once there is some; after a fault it cannot.
+  // After running out of memory, the simulation can continue, with fewer steps at a time or once memory is free. After
+  // a fault it cannot.
   if (error.code() != Errc::device_fault) throw;
   fail(share.first(), {error.code(), error.native()});
   throw_failure("stepping a grid");

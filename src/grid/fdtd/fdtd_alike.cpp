@@ -101,7 +101,7 @@ std::uint64_t digest_of(const FdtdMaterials& materials) {
 
 std::uint64_t digest_of(const std::vector<FdtdSourceAt>& sources, const std::vector<FdtdReceiverAt>& receivers) {
   Digest digest;
-  const std::vector<double>* last = nullptr;  // many have the same samples, one behind the other
+  const std::vector<double>* last = nullptr;  // consecutive sources often share their samples
   std::uint64_t samples = 0;
   for (const FdtdSourceAt& source : sources) {
     if (source.samples.get() != last) samples = digest_of({std::span(*source.samples)});

@@ -12,18 +12,19 @@ namespace headrace::grid {
 
 namespace {
 
-using Thickness = std::array<std::int64_t, 2>;  // of the layers at the low and at the high wall
+using Thickness = std::array<std::int64_t, 2>;  // cells of the layers at the low and at the high wall
 
-/// Where psi decays faster within a step, differences count as constant in it: 1 / b would cost digits otherwise.
+/// Above this decay of psi within a step, differences count as constant in the step: 1 / b would lose digits.
 constexpr double kDecayMost = 3;
 
-/// A place in a layer: how deep it is, 0 at the inner border and 1 at the wall, and the index graded for there.
+/// A position in a layer: its depth, 0 at the inner border and 1 at the wall, and the index that the layer is graded
+/// for.
 struct Place {
   double depth;
   double index;
 };
 
-/// How deep a place `within` cells behind the inner border of a layer is. A wall without a layer has none.
+/// The depth of a position `within` cells behind the inner border of a layer. It is 0 at a wall without a layer.
 double depth_of(double within, std::int64_t cells) { return cells == 0 ? 0 : within / static_cast<double>(cells); }
 
 /// The depth is 0 between the layers.
@@ -34,7 +35,8 @@ Place place_at(double place, std::int64_t count, const Thickness& cells, const C
                     : Place{.depth = std::max(high, 0.0), .index = index.high};
 }
 
-/// Throws UsageError that names the number, unless it is finite and at least `least`, or above it where that is said.
+/// Throws UsageError, naming the number, unless it is finite and at least `least`, or greater than `least` with
+/// `above`.
 void check_number(const char* name, double value, double least, bool above) {
   if (std::isfinite(value) && (above ? value > least : value >= least)) return;
   throw UsageError(fmt::format("{} of an absorbing layer is {}: it must be finite and {} {}", name, value,
@@ -81,10 +83,10 @@ struct CpmlMemory {
 };
 
 /// 1 / stretch is 1 / kappa less a memory that decays exponentially. Differences count as linear in time within a step
-/// (Kelley and Luebbers, IEEE Transactions on Antennas and Propagation 44, 1996), which takes the difference of this
-/// step and that of the one before; b, c and k say the same with that of this step alone. If differences counted as
+/// (Kelley and Luebbers, IEEE Transactions on Antennas and Propagation 44, 1996), which uses the differences of this
+/// step and the previous one; b, c and k express the same with this step's difference alone. If differences counted as
 /// constant within a step, the scheme would be of first order: layers would act as if their memory were half a step
-/// shorter, and absorb otherwise at every ratio of time step and spacing.
+/// shorter, and absorb differently at every ratio of time step and spacing.
 CpmlMemory memory_of(double sigma, double kappa, double alpha, double time_step) {
   const double decay = (sigma / kappa + alpha) * time_step / kVacuumPermittivity;
   CpmlMemory memory{.b = std::exp(-decay), .c = 0, .k = 1 / kappa - 1};
@@ -137,8 +139,7 @@ double stable_time_step(int dimensions, double spacing, double permittivity_min,
 FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability, double spacing,
                                    double time_step) {
   const double epsilon = permittivity * kVacuumPermittivity;
-  // The loss is taken halfway between two steps, which keeps the scheme of second order and stable for any
-  // conductivity.
+  // The loss is evaluated halfway between two steps. The scheme stays of second order, and stable for any conductivity.
   const double loss = conductivity * time_step / (2 * epsilon);
   return {.ca = (1 - loss) / (1 + loss),
           .cb = time_step / (epsilon * spacing) / (1 + loss),

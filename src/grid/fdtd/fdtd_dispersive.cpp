@@ -13,13 +13,14 @@ namespace headrace::grid {
 
 namespace {
 
-/// Media around an edge are kept as one number: four times so many bits, which a double holds exactly.
+/// The four media around an edge are packed into one number of four times this many bits, which a double holds exactly.
 constexpr unsigned kMediumBits = 13;
 constexpr std::size_t kMediaMost = (std::size_t{1} << kMediumBits) - 1;
-/// Boxes of dispersive cells are launched in groups, and compared with each other; more than so many do not pay.
+/// Dispersive cells are launched in groups of boxes, and boxes are compared with each other. More boxes than this do
+/// not pay.
 constexpr std::size_t kBoxesMost = 64;
 
-/// The media of the four cells around an edge, in no order.
+/// The media of the four cells around an edge, in any order.
 using Four = std::array<std::uint16_t, 4>;
 
 [[nodiscard]] double packed(Four media) noexcept {
@@ -39,7 +40,7 @@ using Four = std::array<std::uint16_t, 4>;
   return media;
 }
 
-/// The mean of the media around an edge: all of their poles, each with its share.
+/// The mean of the media around an edge: all of their poles, each weighted by its medium's share.
 [[nodiscard]] FdtdMedium mean_of(const Four& around, std::span<const FdtdMedium> media) {
   FdtdMedium mean;
   for (auto at = around.begin(); at != around.end();) {
@@ -57,7 +58,7 @@ using Four = std::array<std::uint16_t, 4>;
   return mean;
 }
 
-/// The media around an edge; those of an edge of its own are four times the same.
+/// The media around an edge. An individual edge counts as four times its own medium.
 [[nodiscard]] Four media_around(const FdtdMaterials& materials, const Around& around, const Offsets& cell,
                                 std::size_t along) {
   Four media{};
@@ -68,7 +69,7 @@ using Four = std::array<std::uint16_t, 4>;
   return media;
 }
 
-/// Makes the coefficients and poles of components, and keeps the poles.
+/// Builds the coefficients and poles of the components, and stores the poles.
 class Maker {
  public:
   Maker(const FdtdMaterials& materials, const FdtdOptions& options, double time_step)

@@ -20,7 +20,7 @@ std::string cell_text(const Extent& extent, std::int64_t number, int dimensions)
   return fmt::format("({}, {}, {})", x, y, number / extent.nx / extent.ny);
 }
 
-/// Throws UsageError for values of a material that cannot be. The least of them.
+/// Returns the smallest value. Throws UsageError if a material has an invalid one.
 double check_values(std::span<const double> values, const char* name, bool zero_allowed, const FdtdOptions& options) {
   const std::int64_t cells = options.extent.cells();
   if (values.size() != 1 && values.size() != static_cast<std::size_t>(cells)) {
@@ -39,7 +39,7 @@ double check_values(std::span<const double> values, const char* name, bool zero_
   return *std::ranges::min_element(values);
 }
 
-/// Throws UsageError for edges that cannot be. The least of their permittivities; 1 where there are none.
+/// Returns the smallest permittivity of the edges, or 1 without edges. Throws UsageError for invalid edges.
 double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   if (edges.permittivity.size() != edges.cells.size() || edges.conductivity.size() != edges.cells.size()) {
     throw UsageError(fmt::format("{} edges have {} permittivities and {} conductivities; give each edge one of each",
@@ -68,7 +68,7 @@ double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   return least;
 }
 
-/// Gives edges of their own to the coefficients of Ez in two dimensions, of which there is one a cell.
+/// Applies individual edges to the coefficients of Ez in two dimensions, where each cell has one such edge.
 void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_step, FdtdMaterialFields& made) {
   for (std::size_t i = 0; i < edges.cells.size(); ++i) {
     const FdtdCoefficients of =
@@ -83,14 +83,15 @@ void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_s
   return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
 }
 
-/// The mean of the four cells of a plane around the low corner of one, where Ez lies. At a wall, those inside count.
+/// The mean of the four cells of a plane around a cell's low corner, where Ez lies. At a wall, only the cells inside
+/// count.
 [[nodiscard]] double mean_around(std::span<const double> values, const Extent& extent, std::int64_t x,
                                  std::int64_t y) noexcept {
   const std::int64_t left = std::max<std::int64_t>(x - 1, 0);
   const std::int64_t below = std::max<std::int64_t>(y - 1, 0);
   const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)) / 4; };
-  // In pairs: equal values are kept to the last bit, and mirror images are equal. Quarters, so that no sum is too
-  // large.
+  // Adding in pairs keeps equal values to the last bit, and mirror images equal. Quarters keep the sum from
+  // overflowing.
   return (at(left, below) + at(x, below)) + (at(left, y) + at(x, y));
 }
 
@@ -131,7 +132,7 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
   check_values(materials.permeability_hy, "permeability of hy", false, options);
   const Extent& extent = options.extent;
   const double reached = kSpeedOfLight * time_step / options.spacing;
-  // Sums of rounded numbers may be off by their last bits.
+  // Tolerance for sums of rounded numbers, which may be off by their last bits.
   constexpr double kRounded = 1 + 1e-9;
   // Ez at index 0 lies on a wall and stays 0.
   for (std::int64_t y = 1; y < extent.ny; ++y) {

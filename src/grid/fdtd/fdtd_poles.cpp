@@ -27,13 +27,13 @@ void require(const char* what, double value, bool right, const char* wanted) {
   throw UsageError(fmt::format("{} is {:g}: it must be finite{}", what, value, wanted));
 }
 
-/// The frequencies, in radians a step, at which media are looked at: densest at low ones.
+/// Number of frequencies, in radians a step, at which media are checked; they are densest at the low end.
 constexpr int kFrequencies = 512;
 
-/// The loss of a medium at a frequency: J over the mean of E of a step, real part.
+/// The loss of a medium at a frequency: the real part of J over the mean of E in a step.
 struct Loss {
   double value = 0;
-  double size = 0;  ///< That of the terms that it is a sum of, which tells it from their rounding.
+  double size = 0;  ///< Sum of the magnitudes of its terms, to tell a real gain from rounding.
 };
 
 [[nodiscard]] Loss loss_at(const FdtdMedium& medium, double time_step, double turn) {
@@ -138,7 +138,7 @@ std::string problem_of(const FdtdMedium& medium, double time_step) {
   for (int i = 1; i < kFrequencies; ++i) {
     const double share = static_cast<double>(i) / kFrequencies;
     const Loss loss = loss_at(medium, time_step, std::numbers::pi * share * share * share);
-    // The conductivity of Drude poles is part of what they lose.
+    // The conductivity of a Drude pole counts as part of its loss.
     if (loss.value + medium.conductivity / kVacuumPermittivity < -1e-9 * loss.size) {
       return fmt::format("its poles generate energy at {:.3g} Hz, so fields would grow",
                          share * share * share / (2 * time_step));

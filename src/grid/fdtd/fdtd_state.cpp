@@ -24,7 +24,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr double kShareOfStable = 0.99;
-/// Traces are read after so many steps: often enough that they take little memory, seldom enough to cost nothing.
+/// Traces are read after this many steps: often enough to take little memory, rarely enough to cost nothing.
 constexpr std::int64_t kTraceSteps = 1024;
 
 void check(const FdtdOptions& options) {
@@ -52,7 +52,7 @@ void check(const FdtdOptions& options) {
     throw UsageError("materials per component cannot be dispersive; set pole_values to 0, or turn per_component off");
 }
 
-/// Which number a phase has in a step of so many dimensions, with layers or without.
+/// The index of a phase in a step with these options.
 [[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
   const auto before = std::count_if(kFdtdPhases.begin(), kFdtdPhases.end(), [&](FdtdPhase phase) {
     return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0, options.pole_values > 0);
@@ -60,7 +60,7 @@ void check(const FdtdOptions& options) {
   return static_cast<int>(before);
 }
 
-/// As many steps as whole visits have, about as many as wished, and one at least.
+/// About as many steps as wished, rounded to whole visits; at least one visit.
 [[nodiscard]] std::int64_t whole_visits(std::int64_t wished, std::uint64_t steps) noexcept {
   const auto visit = static_cast<std::int64_t>(steps);
   return std::max<std::int64_t>(wished / visit, 1) * visit;
@@ -122,7 +122,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
                            : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
                                                    : fdtd2d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
-  // A pass of one step saves less than the phases that layers take beside it cost.
+  // A pass of one step saves less than the additional phases of the absorbing layers cost.
   SimulationOptions its = options.simulation;
   if (absorbing && its.passes == Passes::automatic && its.pass_steps == 1) its.passes = Passes::never;
   SimulationOptions in_core = its;
@@ -184,7 +184,7 @@ void Fdtd::State::grade_layers(const FdtdMaterials& materials) {
   const std::vector<CpmlAxis> axes = layer_axes(options, time_step, wall_indices(materials, options, time_step));
   std::visit(
       [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdLayers<Value>> layers;  // all of them are there before a part lets go of its own
+        std::vector<FdtdLayers<Value>> layers;  // uploaded to every part before any part frees its old ones
         for (FdtdPart<Value>& part : parts) layers.push_back(part.upload_layers(axes));
         for (std::size_t part = 0; part < parts.size(); ++part) parts[part].set_layers(std::move(layers[part]));
       },
@@ -258,7 +258,7 @@ void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
   }
   std::visit(
       [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdMediaTables<Value>> tables;  // all of them are there before a part lets go of its own
+        std::vector<FdtdMediaTables<Value>> tables;  // uploaded to every part before any part frees its old ones
         for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_media(electric, magnetic));
         set_numbers(find("e_medium"), electric.numbers);
         set_numbers(find("h_medium"), magnetic.numbers);
@@ -337,7 +337,7 @@ void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
   share_traces(static_cast<std::size_t>(count));
 }
 
-/// Every rank has recorded what lies in its parts, and tells the others.
+/// Each rank sends the traces that its parts recorded to the other ranks.
 void Fdtd::State::share_traces(std::size_t steps) {
   Ranks* const ranks = options.simulation.ranks.get();
   if (ranks == nullptr || receivers.empty()) return;
@@ -382,7 +382,7 @@ std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_
   const auto search = [&]<class Value>(std::vector<Value> values) -> std::optional<NotFinite> {
     simulation->get(find(name), std::span<Value>(values));
     const auto found = std::ranges::find_if(values, [](Value value) { return !std::isfinite(value); });
-    // Rank 0 has the whole array; what it finds holds for all.
+    // Only rank 0 has the whole array, so it shares its result with all ranks.
     struct Found {
       std::int64_t number;
       double value;

@@ -17,10 +17,10 @@ namespace {
   return [fdtd](std::uint64_t count) { fdtd->step(count); };
 }
 
-/// Slabs exchange nothing, and their passes are as long as their visits allow.
+/// Slabs have no exchanges, and the length of their passes follows from their visits.
 [[nodiscard]] bool in_slabs(const FdtdOptions& options) { return Fdtd(options).simulation().slabs().has_value(); }
 
-/// What is forced, or else what is to be tried.
+/// The forced value, or else the values to try.
 template <class Value>
 [[nodiscard]] std::span<const Value> only(const std::optional<Value>& forced, std::span<const Value> tried) {
   return forced ? std::span<const Value>(&*forced, 1) : tried;
@@ -56,7 +56,7 @@ std::vector<double> measure_speeds(const FdtdOptions& options, std::uint64_t ste
   FdtdOptions slab = options;
   const std::int64_t even =
       (flat ? options.extent.ny : options.extent.nz) / static_cast<std::int64_t>(options.devices.size());
-  // Room for absorbing layers at both ends, and a cell between them.
+  // Leaves room for absorbing layers at both ends and a cell between them.
   const std::int64_t thick = std::max({even, 2 * options.cpml.cells + 1, std::int64_t{2}});
   (flat ? slab.extent.ny : slab.extent.nz) = thick;
   slab.decomposition.reset();

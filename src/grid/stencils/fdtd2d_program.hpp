@@ -9,8 +9,8 @@
 
 namespace headrace::grid {
 
-/// The program of parts with these tables. Each kind of stencil is compiled in a file of its own, because a compiler of
-/// kernels takes minutes for one.
+/// The program of parts with these tables. Each kind of stencil is compiled in a separate file, because the kernel
+/// compiler takes minutes for each.
 template <class Value, bool Absorbing, bool PerComponent, bool Dispersive = false>
 StencilProgram program_of(const std::vector<FdtdTables<Value>>& parts) {
   using Stencil = Fdtd2d<Value, Absorbing, PerComponent, Dispersive>;
