@@ -66,7 +66,7 @@ struct StencilProgram {
   std::vector<Swap> swaps;                   ///< Fields that swap after each step.
   /// The boxes that each phase is restricted to, see Simulation::restrict(); without a value the phase runs everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
-  std::vector<Kernel> kernels;                 ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  std::vector<Kernel> kernels;                 ///< One for each phase; arguments: the stencil, a FieldTable, a Region.
   Kernel resident;                             ///< Many steps of a part; arguments: the stencil, a ResidentView.
   std::vector<int> vectored;                   ///< The phases whose kernels take Region::vectors.
   std::vector<int> swept;                      ///< The phases that passes do; none where there are no passes.
@@ -81,7 +81,7 @@ struct StencilProgram {
 
 namespace detail {
 
-/// What a stencil says of itself, and one or several of it, one after the other.
+/// The declarations of a stencil, and the bytes of one or several stencils in sequence.
 struct StencilFacts {
   const char* name;
   TypeKey value_type;
@@ -101,7 +101,7 @@ struct StencilFacts {
   std::size_t stencil_bytes;
 };
 
-/// Throws UsageError where there is no stencil, or a phase or swap names a field that there is not.
+/// Throws UsageError if there is no stencil, or if a phase or swap names a field that does not exist.
 [[nodiscard]] StencilProgram make_program(const StencilFacts& facts);
 
 template <class Stencil>
@@ -159,7 +159,7 @@ template <class Stencil>
   return std::nullopt;
 }
 
-/// More steps than four take more registers than a thread has.
+/// More than four steps take more registers than a thread has.
 template <class Stencil>
 static void add_sweeps(StencilFacts& facts) {
   if constexpr (sweepable<Stencil>()) {
