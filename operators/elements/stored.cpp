@@ -68,7 +68,7 @@ Placed place_on(Device device, std::span<const std::byte> bytes, std::string_vie
 
 Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes, std::string_view doing) {
   const std::size_t pages = (bytes.size() + kPageBytes - 1) / kPageBytes;
-  // Pages of equal heat go to the device in their order.
+  // Pages have equal heat, so they are placed on the device in order.
   const Placement placement = Placement::budget(device, device_bytes, std::vector<std::uint64_t>(pages, 1));
   auto span = std::make_shared<Span>(device, bytes.size(), placement);
   Stream stream(device);

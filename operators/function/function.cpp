@@ -13,7 +13,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// What an engine keeps of a function.
+/// The state of a function that an engine keeps.
 struct LoadedFunction {
   std::shared_ptr<const void> owner;
   std::atomic<std::uint32_t> failed{0};

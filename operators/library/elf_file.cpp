@@ -38,7 +38,7 @@ constexpr std::uint16_t kMachine = EM_NONE;
   return true;
 }
 
-/// Whether `count` things of `bytes` bytes from `offset` on end within the file.
+/// Whether `count` items of `bytes` bytes, starting at `offset`, end within the file.
 [[nodiscard]] bool fits(std::uint64_t offset, std::uint64_t count, std::uint64_t bytes, std::uint64_t file) noexcept {
   return offset <= file && (count == 0 || bytes <= (file - offset) / count);
 }

@@ -19,7 +19,7 @@ constexpr std::string_view kAdvice = "build it again with the headers of the Hea
 
 [[nodiscard]] std::string text(const char* given) { return given == nullptr ? "" : given; }
 
-/// What a shared object was built with, as "Headrace 0.9.0 (abc1234) by GCC 12.2.0".
+/// The Headrace version and compiler of a shared object, as "Headrace 0.9.0 (abc1234) by GCC 12.2.0".
 [[nodiscard]] std::string origin(const OperatorLibrary& library) {
   const std::string commit = text(library.commit);
   return fmt::format("Headrace {}{} by {}", text(library.version), commit.empty() ? "" : fmt::format(" ({})", commit),
@@ -82,7 +82,7 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
          std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The numbers' type, as "'<f4'", and the shape, as "(3,)".
+/// The number type, as "'<f4'", and the shape, as "(3,)".
 [[nodiscard]] std::string item_type(const Field& field) {
   return fmt::format("'{}{}{}'", field.item_bytes == 1 ? '|' : '<', field.kind, field.item_bytes);
 }
@@ -93,7 +93,7 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
   return shape + ")";
 }
 
-/// 0 for what is no field of `most` bytes or fewer.
+/// The size of a field, or 0 if it is not a valid field of at most `most` bytes.
 [[nodiscard]] std::uint64_t bytes_of(const Field& field, std::uint64_t most) noexcept {
   if (!is_number(field) || field.dimensions > Field::kDimensionsMax) return 0;
   std::uint64_t bytes = field.item_bytes;
@@ -112,7 +112,7 @@ void require_matching(const OperatorLibrary& library, const std::string& path) {
                                  path, library.abi, origin(library), kVersion, kOperatorAbi, kAdvice),
                      Errc::not_supported);
   }
-  // Kernels in the shared object and engines here share queues, whose rules may change with any version.
+  // Kernels in the shared object and engines here share queues, whose protocol may change with any version.
   if (text(library.version) != kVersion) {
     throw UsageError(
         fmt::format("{} was built with {}, but this is Headrace {}: {}", path, origin(library), kVersion, kAdvice),

@@ -36,7 +36,7 @@ std::size_t stored_weights(const MlpLayer& layer) {
   return std::size_t{whole_units(layer.inputs)} * whole_units(layer.outputs);
 }
 
-/// Where each layer begins, and where the last ends.
+/// The start of each layer, and the end of the last.
 template <class Size>
 std::vector<std::size_t> begins(const std::vector<MlpLayer>& layers, Size size) {
   std::vector<std::size_t> first{0};
@@ -44,7 +44,7 @@ std::vector<std::size_t> begins(const std::vector<MlpLayer>& layers, Size size) 
   return first;
 }
 
-/// Where each layer's weights begin. Throws as mlp() does, before anything has a size.
+/// The start of each layer's weights. Throws as mlp() does, before any memory is allocated.
 std::vector<std::size_t> weight_begins(const std::vector<MlpLayer>& layers) {
   require_sound(layers);
   return begins(layers, stored_weights);

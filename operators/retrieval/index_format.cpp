@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, kSectionCount> kSectionNames{"term begins", "term pool", "posting begins",
                                                                     "postings",    "lengths",   "frequencies"};
 
-/// Throws what is wrong with one file.
+/// Throws the errors of one file.
 class Complaint {
  public:
   explicit Complaint(std::string_view name) noexcept : name_(name) {}
@@ -64,7 +64,7 @@ std::string_view stem_name(const IndexHeader& header) noexcept {
       .substr(0, ::strnlen(header.stem.data(), header.stem.size()));
 }
 
-/// Whether it may be the name of a language, which goes into messages; from version 4 on there is one.
+/// Whether a name is a plausible language, because it goes into messages. From version 4 on, a file has one.
 bool is_stem_name(const IndexHeader& header) noexcept {
   const std::string_view name = stem_name(header);
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
@@ -73,7 +73,7 @@ bool is_stem_name(const IndexHeader& header) noexcept {
          std::ranges::all_of(filling, [](char c) { return c == '\0'; });
 }
 
-/// Queries have to be stemmed as the documents were.
+/// Queries must be stemmed in the same way as the documents were.
 void check_stems(const IndexHeader& header, std::string_view file) {
   const std::string name(stem_name(header));
   if (name.empty()) return;
@@ -88,13 +88,13 @@ void check_stems(const IndexHeader& header, std::string_view file) {
   }
 }
 
-/// A file has one layout only: that of its counts.
+/// The counts of a file fully determine its layout.
 void check_layout(const IndexHeader& header, const Complaint& complain) {
   const std::uint64_t pool_bytes = header.section(kPool).bytes;
   if (header.document_count == 0 || header.document_count == kNoDocument) {
     complain("corrupt: a document count of {} is not possible", header.document_count);
   }
-  // Sizes beyond the file would overflow the plan.
+  // Sizes beyond that of the file would overflow the plan.
   if (pool_bytes > header.file_bytes || header.posting_count > header.file_bytes) complain("corrupt: impossible sizes");
   if (header.document_count > documents_most(header.posting_count, pool_bytes)) {
     complain("corrupt: it claims {} documents but has {} postings", header.document_count, header.posting_count);
@@ -157,7 +157,7 @@ void check_postings(const IndexSections& index, const Complaint& complain) {
   }
 }
 
-/// Documents have at least as many terms as their postings say.
+/// A document has at least as many terms as postings.
 void check_frequencies(const IndexSections& index, const Complaint& complain) {
   if (index.lengths.empty()) return;
   std::vector<std::uint64_t> counted(index.lengths.size());
@@ -230,7 +230,7 @@ IndexSections read_index(std::span<const std::byte> bytes, std::string_view name
   IndexSections index;
   std::memcpy(&index.header, bytes.data(), std::min(bytes.size(), sizeof(IndexHeader)));
   check_whole(bytes, index.header, complain);
-  if (index.header.version == 1) {  // what follows the header there is no part of it
+  if (index.header.version == 1) {  // in version 1, the bytes after the header are not part of it
     index.header.words = static_cast<std::uint8_t>(TextRules::Words::ascii);
     index.header.fold_diacritics = 0;
   }

@@ -14,7 +14,7 @@ namespace headrace::operators {
 
 namespace {
 
-constexpr std::uint64_t kTermBytesMin = 3;  ///< What a term takes at least, without its postings.
+constexpr std::uint64_t kTermBytesMin = 3;  ///< Fewest bytes of a term, without its postings.
 constexpr unsigned kBitsAByte = 7;
 constexpr std::uint8_t kMore = 0x80;
 constexpr std::uint64_t kNumberMax = std::numeric_limits<std::uint32_t>::max();
@@ -35,7 +35,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads numbers of at most 32 bits; throws where there are none.
+/// Reads numbers of at most 32 bits. Throws at the end of the data.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::string_view name) noexcept : bytes_(bytes), name_(name) {}
@@ -115,7 +115,7 @@ void read_numbers(Reader& reader, std::span<T> numbers, std::uint64_t more) {
   }
 }
 
-/// The header of the image, which is no larger than so many packed bytes can make it.
+/// Reads the header of the image, which must not claim more than this many packed bytes can expand to.
 IndexHeader read_header(std::span<const std::byte> bytes, const Reader& reader) {
   IndexHeader header{};
   std::memcpy(&header, bytes.data() + sizeof(PackedHeader), header_bytes_of(3));

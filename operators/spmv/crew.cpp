@@ -20,7 +20,7 @@ Crew<Value>::Crew(const std::vector<CrewPart<Value>>& parts) {
 
 template <class Value>
 Crew<Value>::~Crew() {
-  static_cast<void>(wait());  // a failure has been, or could have been, asked for
+  static_cast<void>(wait());  // the caller has asked for failures, or could have
   stop_threads();
 }
 
@@ -87,7 +87,7 @@ void Crew<Value>::work(Member& member) noexcept {
 
 template <class Value>
 void Crew<Value>::run(Member& member, std::uint64_t number) noexcept {
-  // After a failure steps are passed over: what they would read was never written.
+  // After a failure, steps are skipped, because their input was never written.
   if (failure().ok()) {
     const Status ran = run_step(member, number);
     if (!ran) fail(ran);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kLeastPerThread = 1 << 16;
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-/// The first of 0..count that is wrong, or kNone; looked for by several threads.
+/// The first wrong index in 0..count, or kNone. Several threads search for it.
 template <class IsWrong>
 [[nodiscard]] std::uint64_t first_wrong(std::uint64_t count, const IsWrong& is_wrong) {
   const std::uint32_t threads = thread_count(count, kLeastPerThread);
@@ -68,7 +68,7 @@ void require_csr(const HostCsr<Value, Column>& matrix) {
     throw UsageError(fmt::format("row pointers (indptr) end with {}, but there are {} entries", starts.back(),
                                  matrix.columns.size()));
   }
-  // A negative column is, as unsigned, more than any matrix has.
+  // As an unsigned number, a negative column exceeds any matrix.
   const std::uint64_t entry = first_wrong(matrix.columns.size(), [&matrix](std::uint64_t i) {
     return static_cast<std::uint64_t>(std::int64_t{matrix.columns[i]}) >= matrix.column_count;
   });

@@ -23,7 +23,7 @@ constexpr int kCopiesPerRun = 4;
   return shared_span({reader}, bytes, std::vector<Place>(bytes / kPageBytes, Place::on(place)));
 }
 
-/// Seconds of one copy, the median of several runs after one that warms up.
+/// Seconds of one copy: the median of several runs after a warm-up run.
 [[nodiscard]] double copy_seconds(StreamRef stream, double* to, const double* from, std::size_t count) {
   std::vector<double> seconds;
   for (int run = 0; run <= kRuns; ++run) {

@@ -29,7 +29,7 @@ void require_sound(const TopkMatrix& matrix, const TopkOptions& options) {
   }
 }
 
-/// Room for the matrix as it is stored, all 0.
+/// Allocates the stored matrix, all 0.
 StoredElements room_for(const TopkMatrix& matrix, const TopkOptions& options) {
   require_sound(matrix, options);
   const std::uint64_t elements = whole_tiles(matrix.row_count) * whole_units(matrix.column_count);

@@ -1,7 +1,7 @@
 #pragma once
 
-// An Index says which documents hold which terms. An IndexBuilder makes one of texts; files keep it, and the retrieval
-// operator searches it on devices.
+// An Index records which documents have which terms. An IndexBuilder makes one from texts. Files store it, and the
+// retrieval operator searches it on devices.
 //
 //     headrace::operators::IndexBuilder builder;
 //     builder.add("the quick brown fox");
@@ -29,14 +29,14 @@ namespace headrace::operators {
 
 class TermSlots;
 
-/// The form of an index's file.
+/// The format of an index file.
 enum class IndexFile : std::uint8_t {
-  mapped,  ///< The bytes as in memory: load() maps them at once, and processes share them.
-  packed,  ///< About a third of the size, in variable bytes; load() takes memory and time to unpack them.
+  mapped,  ///< The same bytes as in memory: load() maps them at once, and processes share them.
+  packed,  ///< About a third of the size, with variable-length numbers; load() takes memory and time to unpack them.
 };
 
-/// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
-/// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
+/// Records which documents have which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its
+/// file: one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
  public:
   /// The newest version of the file format that load() reads. save() writes it for packed files, version 4 if words are

@@ -100,7 +100,7 @@ template <class Type>
                 "a field must be a number of up to 8 bytes, or an array of numbers; leave out other members");
   Field made{name, detail::kind_of<Item>(), static_cast<std::uint32_t>(sizeof(Item)), offset, 0, {}};
   detail::ArrayShape<Type>::write(made);
-  if (made.dimensions > Field::kDimensionsMax) throw "a field has at most four dimensions";  // does not compile
+  if (made.dimensions > Field::kDimensionsMax) throw "a field has at most four dimensions";  // fails to compile
   return made;
 }
 
@@ -111,7 +111,7 @@ struct Fields {
   std::uint32_t count;
 };
 
-/// The only field of what is a number or an array of them.
+/// The only field of a type that is a number or an array of numbers.
 template <class Type>
 inline constexpr Field kWhole = field<Type>("", 0);
 
@@ -137,7 +137,7 @@ template <class Op>
   }
 }
 
-/// Calls `make`, and writes what it throws: no exception leaves the shared object here.
+/// Calls `make`, and writes the text of what it throws: no exception may leave the shared object.
 template <class Make>
 [[nodiscard]] int guarded(const Make& make, char* message, std::size_t message_bytes) noexcept {
   const auto write = [&](const char* text) {
@@ -202,7 +202,7 @@ static void add_library_kernels(OperatorLibrary& made) {
   for (std::size_t i = 0; i < kLibraryKernels; ++i) made.kernels[i] = kernels[i];
 }
 
-/// `static`, as make_kernel() is.
+/// `static` for the same reason as make_kernel().
 template <class Op>
 [[nodiscard]] static OperatorLibrary describe(const char* commit) {
   OperatorLibrary made{};
