@@ -20,7 +20,7 @@ namespace headrace::python {
 
 namespace {
 
-/// The attribute of an Engine that keeps its operator.
+/// The attribute of an Engine that holds its operator.
 constexpr const char* kOperator = "_operator";
 
 using serve::Engine;
@@ -68,8 +68,8 @@ void bind_client_statistics(nb::module_& module) {
               "The last sampled queries of each worker, at most 32 of each, by `submitted`.");
 }
 
-/// The engine, which keeps the operator as Python has it: that one knows what C++ has no use for, such as the function
-/// of Python that it was made of.
+/// Makes an engine that keeps the Python object of its operator, because that has attributes unknown to C++, such as
+/// the Python function that it was made from.
 nb::object make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
   const Device parsed = to_device(device);
   std::shared_ptr<Engine> engine;

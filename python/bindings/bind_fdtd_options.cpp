@@ -77,7 +77,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
           cpml.stretch_order, cpml.alpha_scale,        cpml.alpha_order};
 }
 
-/// Takes the best, and gives all that were tried.
+/// Applies the best options, and returns all trials.
 [[nodiscard]] std::vector<Trial> tune(FdtdOptions& self, std::optional<int> redundant,
                                       const std::optional<std::string>& push, std::uint64_t steps) {
   const grid::Forced forced{.redundant = redundant,

@@ -132,7 +132,7 @@ using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::dev
 nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, std::size_t bytes_most) {
   fetch::DictionaryEntries taken;
   {
-    const GilRelease released;  // whoever reads strings may hold the dictionary, and want the lock
+    const GilRelease released;  // a thread that reads strings may hold the dictionary while it waits for the GIL
     taken = dictionary.take({codes.data(), codes.size()}, bytes_most);
   }
   return nb::make_tuple(nb::bytes(taken.offsets.data(), taken.offsets.size() * sizeof(std::int32_t)),
@@ -239,7 +239,7 @@ std::optional<ChunkArray> validity_of(const FetchedChunk& chunk) {
                     static_cast<std::size_t>(view.offset + view.length + 7) / 8};
 }
 
-/// Copies bytes from where the chunk lies to the host.
+/// Copies bytes from the chunk's memory to the host.
 nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t bytes) {
   nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
   if (!made.is_valid()) throw nb::python_error();
@@ -262,7 +262,7 @@ nb::object to_host(const FetchedChunk& chunk) {
       view.validity == nullptr
           ? nb::none()
           : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
-  // A chunk on a CPU level of pageable memory may be the file's own bytes.
+  // On a CPU level of pageable memory, a chunk may be the file's own bytes.
   if (fragment.mapped != nullptr && fragment.mapped->bytes_from(view.values) > 0) fragment.mapped->require_unchanged();
   return nb::make_tuple(values, validity);
 }

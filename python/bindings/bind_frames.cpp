@@ -36,7 +36,7 @@ nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
   auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
   const nb::capsule owner(kept.get(),
                           [](void* memory) noexcept { delete static_cast<std::shared_ptr<HeldFrame>*>(memory); });
-  [[maybe_unused]] const auto* const given = kept.release();  // the capsule's now
+  [[maybe_unused]] const auto* const given = kept.release();  // owned by the capsule from here on
   const std::size_t shape[1] = {held.item_count()};
   const nb::ndarray<Framework> made(held.frame().data, 1, shape, owner, nullptr,
                                     held.is_float() ? nb::dtype<float>() : nb::dtype<std::uint8_t>(), device, ordinal);
@@ -93,7 +93,7 @@ nb::dict cuda_array_interface(const FrameHandle& handle) {
   return array;
 }
 
-/// The view keeps the frame as its arrays do: by a reference of its own, in `internal`.
+/// The view keeps the frame alive in the same way as its arrays do: by its own reference, in `internal`.
 template <class Handle>
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
@@ -130,7 +130,7 @@ std::vector<std::uint64_t> presence_of(const FrameHandle& handle) {
   return {presence.begin(), presence.end()};
 }
 
-/// What lets a frame, or a part of one, be taken as an array.
+/// The methods that expose a frame, or a part of one, as an array.
 template <class Handle>
 void bind_arrays(nb::class_<Handle>& made) {
   made.def("__len__", [](const Handle& handle) { return held_by(handle.as_frame()).item_count(); })

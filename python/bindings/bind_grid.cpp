@@ -35,7 +35,7 @@ using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Edges of one component: numbers of cells, permittivities, conductivities and dispersive media.
+/// Edges of one component: cell numbers, permittivities, conductivities and dispersive media.
 using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers, Values<std::uint16_t>>;
 
 [[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
@@ -53,15 +53,15 @@ void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
   new (self) Fdtd(options);
 }
 
-/// The fewest steps that a call should do: those between exchanges, or two visits of slabs, of which the second comes
-/// in while the first is on its way out.
+/// The fewest steps that a call should do: those between exchanges, or two visits of slabs, whose copies in and out
+/// overlap.
 [[nodiscard]] std::uint64_t steps_at_once(const Fdtd& fdtd) {
   if (const auto slabs = fdtd.simulation().slabs()) return 2 * slabs->steps;
   return static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
 }
 
-/// A domain in slabs: rows of each, how many there are, steps of a visit, bytes that one copies in and out, bytes on
-/// the device and on the host.
+/// A domain in slabs: the rows of a slab, the number of slabs, the steps of a visit, the bytes that a visit copies in
+/// and out, and the bytes on the device and on the host.
 using Slabs =
     std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t>;
 
@@ -72,10 +72,9 @@ using Slabs =
                slabs->host_bytes);
 }
 
-/// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
-/// exchanges.
+/// Steps between checks for Ctrl-C: few enough to respond soon, in whole cycles between exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
-  // A tenth of a second or so.
+  // About a tenth of a second.
   const bool on_cpu = fdtd.options().devices.front().properties().host_cores;
   const std::int64_t updates = std::int64_t{1} << (on_cpu ? 27 : 33);
   const std::int64_t steps = std::clamp<std::int64_t>(updates / fdtd.options().extent.cells(), 1, 1024);
@@ -112,7 +111,7 @@ nb::object copied(Fdtd& self, const std::string& field) {
   auto values = make_values<Value>(cells);
   {
     const GilRelease released;
-    // Only rank 0 gets what other parts hold.
+    // Only rank 0 gets the cells of other parts.
     if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
   }
@@ -216,7 +215,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
       .def_prop_ro("receiver_count", &Fdtd::receiver_count);
 }
 
-/// Edges of one component: numbers of cells, and dispersive media.
+/// Edges of one component: cell numbers and dispersive media.
 using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
 
 [[nodiscard]] int pole_values_needed(int dimensions, const grid::Offsets& shape, bool averaging,

@@ -41,7 +41,7 @@ using operators::IndexContents;
 using operators::RetrievalAnswer;
 using operators::RetrievalQuery;
 
-/// The UTF-8 bytes of a str, or the bytes of bytes; valid as long as the object.
+/// The UTF-8 bytes of a str, or the bytes of a bytes object; valid as long as the object.
 std::string_view text_of(nb::handle document) {
   if (PyBytes_Check(document.ptr()) != 0) {
     return {PyBytes_AsString(document.ptr()), static_cast<std::size_t>(PyBytes_Size(document.ptr()))};
@@ -57,7 +57,7 @@ std::string_view text_of(nb::handle document) {
   throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
 }
 
-/// A count of a synthetic corpus, which C++ keeps in 32 bits.
+/// A count of a synthetic corpus, which C++ stores in 32 bits.
 std::uint32_t to_count(std::string_view name, std::uint64_t count) {
   if (count <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(count);
   throw UsageError(fmt::format("synthetic corpus: {} must be less than 2^32, not {}", name, count));
@@ -103,7 +103,7 @@ Index build(const nb::iterable& documents, bool fold_diacritics, bool frequencie
   return builder.build();
 }
 
-/// Nothing where Ctrl-C stopped it; Python then raises KeyboardInterrupt.
+/// Returns nothing if Ctrl-C stopped it; Python then raises KeyboardInterrupt.
 Index synthetic(std::uint64_t documents, std::uint64_t terms, double length, double exponent, std::uint64_t seed,
                 std::uint32_t threads, const std::optional<std::function<void(double)>>& progress) {
   const operators::SyntheticCorpus corpus{to_count("documents", documents), to_count("terms", terms), length, exponent,
@@ -132,14 +132,14 @@ Bytes1d compile(const Index& index, nb::handle text) {
 }
 
 Bytes2d compile_many(const Index& index, const nb::sequence& texts) {
-  const nb::list kept(texts);  // holds the texts while they are read without the GIL
+  const nb::list kept(texts);  // keeps the texts alive while they are read without the GIL
   std::vector<std::string_view> views;
   views.reserve(kept.size());
   for (const nb::handle text : kept) views.push_back(query_of(text));
   auto bytes = make_values<std::uint8_t>(views.size() * sizeof(RetrievalQuery));
   {
     const GilRelease released;
-    // The memory of `new` is aligned for a query.
+    // `new` returns memory that is aligned for a query.
     index.compile_many(views, {reinterpret_cast<RetrievalQuery*>(bytes.get()), views.size()});
   }
   return to_numpy(std::move(bytes), views.size(), sizeof(RetrievalQuery));
@@ -156,7 +156,7 @@ RetrievalAnswer ask_engine(const Index& index, const RetrievalQuery& compiled, D
   return answer;
 }
 
-/// One query through an engine of its own; what such an answer has no room for, by the host.
+/// Answers one query with a separate engine. The host finds matches that exceed the capacity of an answer.
 Hits query(const Index& index, nb::handle text, const DeviceOrName& device, std::uint64_t offset, std::uint64_t limit) {
   const std::string_view words = query_of(text);
   const RetrievalQuery compiled = index.compile(words);

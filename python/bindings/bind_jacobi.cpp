@@ -31,7 +31,7 @@ template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Cuts = std::array<std::size_t, 3>;
 
-/// A simulation of jacobi(), and what its values are.
+/// A simulation of jacobi(), and the type of its values.
 struct JacobiCore {
   grid::Simulation simulation;
   grid::Precision precision;

@@ -115,7 +115,7 @@ void bind_library(nb::module_& module) {
       "another version of Headrace, which the message names.");
 }
 
-/// Query `index`, as a function of Python makes it.
+/// Makes query `index` by calling a Python function.
 std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std::size_t query_bytes) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function)), query_bytes](std::uint64_t index, std::byte* query) {
@@ -128,7 +128,7 @@ std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std:
   };
 }
 
-/// The arrays of a function, as tuples of a name, an address, bytes, a shape, and a device's number or None.
+/// The arrays of a function, as tuples of a name, an address, a size, a shape, and a device number or None.
 std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
   std::vector<operators::FunctionArray> found;
   for (const nb::handle one : arrays) {
@@ -145,7 +145,7 @@ std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
   return found;
 }
 
-/// What makes a function's machine code for a device, in Python.
+/// The Python callable that makes a function's machine code for a device.
 decltype(operators::FunctionOptions::code) coder(nb::object function) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function))](Device device, std::span<const std::string> kernels) {
@@ -160,7 +160,7 @@ decltype(operators::FunctionOptions::code) coder(nb::object function) {
   };
 }
 
-/// What makes a function's machine code for the host, in Python: gives its address.
+/// The Python callable that makes a function's machine code for the host, and returns its address.
 std::function<operators::AnswerFunction()> host_coder(nb::object function) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function))] {

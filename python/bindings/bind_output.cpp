@@ -13,7 +13,7 @@ namespace headrace::python {
 
 namespace {
 
-/// Commits without the GIL; a signal whose handler raises ends waiting for the reader of a FIFO.
+/// Commits without the GIL. A signal handler that raises ends the wait for the reader of a FIFO.
 void commit(OutputFile& file) {
   const GilRelease released;
   file.commit(raise_signals);

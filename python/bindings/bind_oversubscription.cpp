@@ -33,7 +33,7 @@ using measure::OversubscriptionResult;
 
 using Names = std::vector<std::string>;
 
-/// The values that `names` name; those of `otherwise` where nothing is given.
+/// The values with these names, or `otherwise` if none are given.
 template <class T, class Parse>
 std::vector<T> parsed(const std::optional<Names>& names, const std::vector<T>& otherwise, Parse parse) {
   if (!names) return otherwise;

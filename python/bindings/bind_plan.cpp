@@ -22,7 +22,7 @@ namespace {
 using serve::Plan;
 using serve::Rung;
 
-/// A choice as its name: reading gives to_string(), writing takes what parse() takes.
+/// A choice as its name: reading returns to_string(), and writing accepts what parse() accepts.
 template <auto Field, auto Parse>
 void choice(nb::class_<Plan>& plan, const char* name, const char* doc) {
   plan.def_prop_rw(
@@ -130,7 +130,7 @@ void bind_plan_class(nb::module_& module) {
   plan.def(
       "__eq__", [](const Plan& a, const Plan& b) { return serve::to_json(a).text() == serve::to_json(b).text(); },
       nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  plan.attr("__hash__") = nb::none();  // it can be changed
+  plan.attr("__hash__") = nb::none();  // because it is mutable
   plan.def(
       "to_json", [](const Plan& self) { return serve::to_json(self).text(); },
       "Every choice as a JSON object; durations in microseconds.");

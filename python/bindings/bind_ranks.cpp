@@ -22,7 +22,7 @@ namespace {
 
 using grid::Ranks;
 
-/// Text is padded, because all ranks give as many bytes.
+/// Text is padded, because all ranks must give the same number of bytes.
 constexpr std::size_t kTextMax = 256;
 
 [[nodiscard]] std::vector<std::int64_t> agree(Ranks& ranks, const std::vector<std::int64_t>& numbers) {

@@ -48,7 +48,8 @@ nb::object to_python(Delivery delivery) {
   return nb::cast(FrameHandle{std::move(delivery.frame), delivery.stream, peer});
 }
 
-/// What comes next, empty where nothing does by the deadline or any more. Looks for signals twenty times a second.
+/// The next delivery, or nothing if none comes by the deadline or the stream has ended. Checks for signals twenty times
+/// a second.
 std::optional<Delivery> wait_next(ReceiverHandle& self, Time deadline) {
   constexpr Duration kLook = std::chrono::milliseconds(50);
   while (true) {

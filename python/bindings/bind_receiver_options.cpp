@@ -6,7 +6,7 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "receiver_handle.hpp"
 
-/// What the functions of bind_reception.cpp are told of packets and frames.
+/// The packet and frame options of the functions in bind_reception.cpp.
 namespace nb = nanobind;
 using namespace nb::literals;
 

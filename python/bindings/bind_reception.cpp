@@ -21,7 +21,7 @@
 #include "ingest/slot_lead.hpp"
 #include "receiver_handle.hpp"
 
-/// Receivers, a function for each source of packets.
+/// Receivers, with one function for each source of packets.
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -34,14 +34,14 @@ using ingest::Layer;
 using ingest::Transport;
 
 constexpr std::size_t kMergedBytes = 65536;
-/// Ethernet with tags, beside the MTU.
+/// Ethernet with tags, in addition to the MTU.
 constexpr std::size_t kLinkBytes = 32;
 
 SlotShape merged_slots(const DatagramConfig& layout, Layer layer) {
   return {kMergedBytes, ingest::slot_lead(layer, Transport::udp, layout.header_bytes)};
 }
 
-/// Which senders may send datagrams: the same for all sources of them.
+/// The senders whose datagrams are accepted, the same for all datagram sources.
 struct Senders {
   std::vector<std::string> from;
   std::uint32_t count;

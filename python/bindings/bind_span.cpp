@@ -31,7 +31,7 @@ std::vector<Place> to_places(const Places& places) {
   return converted;
 }
 
-/// Pages are written as a range: range(2, 5) is pages 2, 3 and 4. None is all of them.
+/// Pages are given as a range: range(2, 5) is pages 2, 3 and 4. None means all of them.
 std::optional<PageRange> to_pages(nb::handle pages) {
   if (pages.is_none()) return {};
   if (!PyRange_Check(pages.ptr())) throw nb::type_error("pages must be a range, such as range(2, 5), or None");

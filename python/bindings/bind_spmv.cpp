@@ -31,7 +31,7 @@ std::vector<Device> to_devices(const Devices& given) {
   return devices;
 }
 
-/// The arrays of a SciPy matrix or array of any sparse form.
+/// Takes the arrays of a SciPy matrix or array in any sparse format.
 CsrHandle from_scipy(const Devices& devices, const nb::object& matrix, const std::string& reads) {
   if (!nb::hasattr(matrix, "tocsr")) {
     throw nb::type_error(

@@ -33,7 +33,8 @@ using wire::RequestTrace;
 using wire::ServerConfig;
 using wire::Tensor;
 
-/// A server that gives up the GIL wherever it waits, in its end as well: queries under way may need the GIL to end.
+/// A server that releases the GIL whenever it waits, including at its end, because queries in flight may need the GIL
+/// to finish.
 class ServerHandle {
  public:
   ServerHandle(ServerConfig config, std::vector<Model> models) {
@@ -49,7 +50,7 @@ class ServerHandle {
 
   [[nodiscard]] const wire::Server& server() const noexcept { return *server_; }
 
-  /// Looks for signals twenty times a second.
+  /// Checks for signals twenty times a second.
   [[nodiscard]] bool drain(double seconds) {
     constexpr Duration kLook = std::chrono::milliseconds(50);
     const Time until = SteadyClock::now() + to_duration("seconds", seconds);

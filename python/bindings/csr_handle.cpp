@@ -25,7 +25,7 @@ std::string type_name(const AnyArray& array) {
   return fmt::format("{}{}", kind, array.dtype().bits);
 }
 
-/// The values of an array of one dimension that lie side by side. Throws UsageError otherwise.
+/// The contiguous values of a one-dimensional array. Throws UsageError for other arrays.
 template <class T>
 std::span<const T> values_of(const AnyArray& array, const char* what) {
   if (array.ndim() != 1) throw UsageError(fmt::format("{} must have one dimension, not {}", what, array.ndim()));
@@ -42,7 +42,7 @@ std::span<const T> values_of(const AnyArray& array, const char* what) {
   return {static_cast<const T*>(array.data()), array.shape(0)};
 }
 
-/// Row pointers as 64 bits; they are few beside the entries.
+/// Row pointers as 64-bit numbers; there are few of them compared with the entries.
 std::vector<std::int64_t> row_starts(const AnyArray& indptr) {
   if (indptr.dtype() == nb::dtype<std::int32_t>()) {
     const auto given = values_of<std::int32_t>(indptr, "indptr");
@@ -153,7 +153,7 @@ std::vector<double> CsrHandle::time(std::uint32_t samples, std::uint32_t repeats
           }
           typed.matrix.wait().or_throw("multiplying");
           const double taken = std::chrono::duration<double>(SteadyClock::now() - start).count();
-          if (sample > 0) seconds.push_back(taken / repeats);  // the first one warms up
+          if (sample > 0) seconds.push_back(taken / repeats);  // the first one is a warm-up
         }
         return seconds;
       },

@@ -11,7 +11,7 @@ namespace headrace::python {
 
 namespace {
 
-/// The type of an item, as NumPy writes it.
+/// NumPy's name of an item type.
 const char* type_string(fetch::Type type) {
   switch (type) {
     case fetch::Type::int8: return "|i1";
@@ -61,7 +61,7 @@ nb::object as_array(const ChunkArray& array, int device, int ordinal) {
   auto kept = std::make_unique<std::shared_ptr<FetchHandle>>(array.fetch);
   const nb::capsule owner(kept.get(),
                           [](void* held) noexcept { delete static_cast<std::shared_ptr<FetchHandle>*>(held); });
-  [[maybe_unused]] const auto* const given = kept.release();  // the capsule's now
+  [[maybe_unused]] const auto* const given = kept.release();  // owned by the capsule from here on
   const std::size_t shape[2] = {array.pairs ? array.items / 2 : array.items, 2};
   const nb::ndarray<Framework, nb::ro> made(array.data, array.pairs ? 2 : 1, shape, owner, nullptr,
                                             item_type(array.type), device, ordinal);

@@ -35,7 +35,7 @@ fetch::OwnedSchema take_schema(nb::handle schema) {
   return fetch::OwnedSchema(*in_capsule<ArrowSchema>(capsule, "arrow_schema"));
 }
 
-/// The code of one of Headrace's own exceptions. Called with Python's lock.
+/// The code of one of Headrace's own exceptions. Called with the GIL.
 Errc code_of(const nb::python_error& error) {
   const std::string name = nb::str(error.value().attr("code").attr("value")).c_str();
   for (int i = 0; i <= static_cast<int>(Errc::hung); ++i) {
@@ -44,7 +44,7 @@ Errc code_of(const nb::python_error& error) {
   return Errc::system;
 }
 
-/// What a Python exception is in C++: Headrace's own keep their kind and code. Called with Python's lock.
+/// Throws a Python exception as a C++ exception. Headrace's own keep their type and code. Called with the GIL.
 [[noreturn]] void rethrow(const nb::python_error& error) {
   const nb::module_ errors = nb::module_::import_("headrace.errors");
   const std::string text = nb::str(error.value()).c_str();
@@ -63,18 +63,18 @@ std::vector<fetch::FileRange> to_ranges(const nb::list& ranges) {
   return made;
 }
 
-/// The columns of a schema, by the source that reads record batches.
+/// The columns of a schema, read by the record-batch source.
 std::vector<fetch::Column> columns_of(nb::handle schema) {
   const auto taken = take_schema(schema);
   return fetch::ArrowSource(*taken, {}).columns();
 }
 
-/// A Python function that may be called, and let go of, by any thread.
+/// A Python function that any thread may call and release.
 using SharedFunction = std::shared_ptr<nb::object>;
 
 SharedFunction share(nb::object function) {
   return {new nb::object(std::move(function)), [](nb::object* held) {
-            // The interpreter is gone or goes, and the object with it.
+            // The interpreter has ended or is ending, and takes the object with it.
             if (!nb::is_alive() || python_ends_elsewhere()) return;
             try {
               const GilAcquire acquired;
@@ -84,7 +84,7 @@ SharedFunction share(nb::object function) {
           }};
 }
 
-/// The columns of a record batch that has nothing else, as the C data interface lets them be moved out of it.
+/// Takes the columns out of a record batch, as the C data interface allows. The batch must contain nothing else.
 std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::OwnedArray batch,
                                             const std::vector<fetch::DataType>& types) {
   const auto count = static_cast<std::int64_t>(types.size());

@@ -34,12 +34,12 @@ fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fet
   return query;
 }
 
-/// Looks for Ctrl-C and tells a Python function, if there is one. Called without Python's lock.
+/// Checks for Ctrl-C, and calls a Python function if there is one. Called without the GIL.
 fetch::Watch make_watch(const nb::object& watch) {
   return [&watch](const fetch::FetchProgress& progress) {
     const GilAcquire acquired;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (!watch.is_none() && progress.chunks > 0) watch(progress);  // of none while it waits for others
+    if (!watch.is_none() && progress.chunks > 0) watch(progress);  // chunks is 0 while it waits for others
   };
 }
 
@@ -112,7 +112,7 @@ void bind_fetch_table(nb::module_& module) {
              std::optional<std::int64_t> limit) {
             const fetch::Query query =
                 make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
-            const nb::none nobody;  // counted under the GIL, as every object of Python
+            const nb::none nobody;  // reference-counted under the GIL, like every Python object
             const GilRelease released;
             return self.explain(query, make_watch(nobody));
           },

@@ -14,7 +14,7 @@ namespace headrace::python {
 
 namespace {
 
-/// What an array owns of the span that it looks at: the Python object is kept, and the view counted.
+/// What an array owns of its span: a reference to the Python object, and a place in its count of views.
 struct View {
   PyObject* span;
   SpanHandle* handle;
@@ -28,7 +28,7 @@ nb::capsule make_view(nb::handle_t<SpanHandle> self, SpanHandle& handle, bool by
     ended->by_host ? ended->handle->host_view_ends() : ended->handle->device_view_ends();
     Py_DECREF(ended->span);
   });
-  const View* const view = made.release();  // the capsule's now
+  const View* const view = made.release();  // owned by the capsule from here on
   Py_INCREF(view->span);
   by_host ? handle.host_view_starts() : handle.device_view_starts();
   return owner;

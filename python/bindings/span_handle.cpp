@@ -9,7 +9,7 @@ namespace headrace::python {
 
 namespace {
 
-/// Whether all rights are to write. Throws UsageError where one is not even to read.
+/// Whether all rights include writing. Throws UsageError if one does not even include reading.
 template <class RightOf>
 bool require_readable(const Span& span, const std::string& who, RightOf right_of) {
   if (span.data() == nullptr) throw UsageError("the span was released");
