@@ -137,9 +137,8 @@ void bind_arrays(nb::class_<Handle>& made) {
       .def(
           "numpy", [](const Handle& handle) { return numpy_of(handle.as_frame()); },
           nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-          "As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it "
-          "is "
-          "not on a CPU device.")
+          "An array of uint8, or of float32 if it was converted to that; not copied. Raises UsageError if it is not on "
+          "a CPU device.")
       .def(
           "to_host",
           [](const Handle& handle, std::size_t offset, std::optional<std::size_t> count) {
@@ -147,7 +146,7 @@ void bind_arrays(nb::class_<Handle>& made) {
           },
           "offset"_a = 0, "count"_a.none() = nb::none(),
           nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
-          "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
+          "A copy, as uint8, of its bytes from `offset` on, from any device.")
       .def(
           "__dlpack__",
           [](const Handle& handle, const nb::kwargs& options) { return dlpack(handle.as_frame(), options); },
@@ -157,7 +156,7 @@ void bind_arrays(nb::class_<Handle>& made) {
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro(
           "__cuda_array_interface__", [](const Handle& handle) { return cuda_array_interface(handle.as_frame()); },
-          nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "Only on CUDA devices.");
 }
 
 std::vector<std::tuple<std::uint64_t, std::uint64_t>> missing_of(const FrameHandle& handle) {
@@ -168,58 +167,57 @@ std::vector<std::tuple<std::uint64_t, std::uint64_t>> missing_of(const FrameHand
 
 void bind_frame(nb::module_& module) {
   nb::class_<FrameHandle> made(module, "Frame", nb::type_slots(buffer_slots<FrameHandle>()),
-                               "A cut of a stream, on a device. Its buffer is filled anew once it and every array over "
-                               "it are gone: work of a GPU on it must be done by then.");
+                               "A section of a stream, on a device. Its buffer is refilled once it and every array "
+                               "over it are gone; GPU work on it must be done by then.");
   made.def_prop_ro("number", [](const FrameHandle& handle) { return held_by(handle).frame().number; })
       .def_prop_ro(
           "stream_offset", [](const FrameHandle& handle) { return held_by(handle).frame().stream_offset; },
-          "Of its first byte.")
+          "Stream offset of its first byte.")
       .def_prop_ro(
           "bytes", [](const FrameHandle& handle) { return held_by(handle).frame().bytes; },
-          "In the frame, converted where the stream is.")
+          "Bytes in the frame, after conversion if the stream is converted.")
       .def_prop_ro(
           "missing_bytes", [](const FrameHandle& handle) { return held_by(handle).frame().missing_bytes; },
-          "Of the stream: bytes of packets that never came. They are zero in the frame.")
-      .def_prop_ro("presence", &presence_of, "Words with a bit for each packet that came; empty where none is missing.")
+          "Stream bytes of packets that never came. They are zero in the frame.")
+      .def_prop_ro("presence", &presence_of, "Words with a bit for each packet that came; empty if none is missing.")
       .def_prop_ro("missing", &missing_of,
-                   "Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs "
-                   "of stream offsets, from the first to before the second.")
+                   "For a followed TCP stream: where bytes are zeros because the capture lacks them, as pairs of "
+                   "stream offsets, from the first to before the second.")
       .def_prop_ro(
           "lengths",
           [](const FrameHandle& handle) {
             const auto lengths = held_by(handle).frame().lengths;
             return std::vector<std::uint16_t>(lengths.begin(), lengths.end());
           },
-          "Bytes that each packet brought, 0 where it is missing; empty where all that came fill their places. What "
-          "lies behind a short packet is zero in the frame.")
-      .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
+          "Bytes that each packet brought, 0 if it is missing; empty if all that came fill their places. The bytes "
+          "after a short packet are zero in the frame.")
+      .def_ro("stream", &FrameHandle::stream, "The stream's number: a receiver counts its streams from 0.")
       .def_prop_ro(
           "peer",
           [](const FrameHandle& handle) {
             return handle.peer.empty() ? std::optional<std::string>{} : std::optional(handle.peer);
           },
-          "Who sent it, '10.0.0.1:40000'; None where that is not known.")
+          "The sender, '10.0.0.1:40000'; None if unknown.")
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },
-          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+          "Releases it now; arrays over it stay valid, and keep the buffer.");
   bind_arrays(made);
 }
 
 void bind_frames_part(nb::module_& module) {
   nb::class_<PartHandle> made(
       module, "FramePart", nb::type_slots(buffer_slots<PartHandle>()),
-      "What has come so far of a frame that is not full, for which Receiver.peek() asked. The "
-      "frame comes as well, with the same bytes, and its buffer is not filled anew while this or "
-      "an array over it is kept.");
+      "The bytes that have come so far of an incomplete frame, requested by Receiver.peek(). The frame follows later, "
+      "with the same bytes, and its buffer is not refilled while this or an array over it is kept.");
   made.def_prop_ro(
           "stream_offset", [](const PartHandle& part) { return held_by(part.frame).frame().stream_offset; },
-          "Of its first byte.")
+          "Stream offset of its first byte.")
       .def_prop_ro("bytes", [](const PartHandle& part) { return held_by(part.frame).frame().bytes; })
       .def_prop_ro("stream", [](const PartHandle& part) { return part.frame.stream; })
       .def_prop_ro("peer", [](const PartHandle& part) { return part.frame.peer; })
       .def(
           "release", [](PartHandle& part) { part.frame.held.reset(); },
-          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+          "Releases it now; arrays over it stay valid, and keep the buffer.");
   bind_arrays(made);
 }
 
@@ -283,7 +281,7 @@ void close_frame(FrameBuilder& self, std::uint64_t frame, std::uint32_t packet_b
 
 void bind_builder(nb::module_& module) {
   nb::class_<FrameBuilder>(module, "FrameBuilder",
-                           "Builds frames on a device from pieces of a ring in host memory: for packets that Python "
+                           "Builds frames on a device from pieces of a ring in host memory, for packets that Python "
                            "code has received by itself. Iterating gives the frames that are READY, in order.")
       .def(
           "__init__",
@@ -308,25 +306,24 @@ void bind_builder(nb::module_& module) {
             return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(
                 reinterpret_cast<std::uint8_t*>(ring.data()), {ring.bytes()}, self));
           },
-          nb::sig("def ring(self) -> NDArray[numpy.uint8]"), "Where packets are written, not copied.")
+          nb::sig("def ring(self) -> NDArray[numpy.uint8]"), "Where packets are written, without a copy.")
       .def_prop_ro(
           "reserved_end", [](FrameBuilder& self) { return self.frames().reserved_end(); },
-          "There is space for bytes of the stream below this offset; grows as frames go back.")
+          "There is space for bytes of the stream below this offset; it grows as frames are released.")
       .def_prop_ro(
           "copied", [](FrameBuilder& self) { return self.builder().copied().or_throw("asking what has been copied"); },
-          "The greatest ring_end up to which the ring may be written anew.")
+          "The greatest ring_end up to which the ring may be overwritten.")
       .def("place", &place, "pieces"_a, "ring_end"_a = 0,
            "Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that "
            "has no place; those before it are placed.")
       .def(
           "finish", [](FrameBuilder& self, std::uint64_t end) { self.builder().finish(0, end).or_throw("finishing"); },
-          "end"_a, "The stream has so many bytes; its last frame is cut there.")
-      .def(
-          "close", &close_frame, "frame"_a, "packet_bytes"_a, "presence"_a = std::vector<std::uint64_t>{},
-          "lengths"_a = std::vector<std::uint16_t>{},
-          "No more bytes will come to this frame, whose packets lie at multiples of `packet_bytes`. `presence`: words "
-          "with a bit for each packet that was placed; `lengths`: the bytes of each, where some are shorter than that. "
-          "What no packet wrote becomes zero.")
+          "end"_a, "Sets the length of the stream, where its last frame is cut.")
+      .def("close", &close_frame, "frame"_a, "packet_bytes"_a, "presence"_a = std::vector<std::uint64_t>{},
+           "lengths"_a = std::vector<std::uint16_t>{},
+           "Ends this frame, whose packets are at multiples of `packet_bytes`. `presence`: words with a bit for each "
+           "packet that was placed; `lengths`: the bytes of each, if some are shorter than that. Bytes that no packet "
+           "wrote become zero.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
       .def(
@@ -336,7 +333,7 @@ void bind_builder(nb::module_& module) {
             if (!frame) throw nb::stop_iteration();
             return *std::move(frame);
           },
-          "Waits for the copies under way; ends when no frame is complete.");
+          "Waits for the copies in flight; stops when no frame is complete.");
 }
 
 }  // namespace

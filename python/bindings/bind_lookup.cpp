@@ -101,7 +101,7 @@ void bind_lookup(nb::module_& module) {
              "dtype"_a, "exponent"_a.none(), "threads"_a,
              nb::sig("def lookup_operator_of_span(span: Span, rows: int, columns: int, most: int, pooling: str, "
                      "weighted: bool, dtype: str, exponent: float | None, threads: int) -> Operator"),
-             "Pooled rows that lie in a span, which the operator keeps. See operators.lookup().");
+             "Pooled rows in a span, which the operator keeps. See operators.lookup().");
 }
 
 }  // namespace headrace::python

@@ -196,11 +196,10 @@ void bind_reception(nb::module_& module) {
         const GilRelease released;
         ingest::drop_capabilities();
       },
-      "Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, for good. To be called once "
-      "all "
-      "receivers are open: none needs these rights any more; those that are opened later lack them. `headrace ingest` "
-      "does it by itself. Threads are told by a real-time signal, the highest without a handler. Raises SystemError "
-      "that names a thread which blocks it.");
+      "Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, permanently. Call it once all "
+      "receivers are open: none needs these rights any more, and those opened later lack them. `headrace ingest` does "
+      "it by itself. It notifies threads by a real-time signal, the highest without a handler. Raises SystemError that "
+      "names a thread which blocks it.");
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
              "idle_seconds"_a = 300.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,

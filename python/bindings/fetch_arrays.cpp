@@ -95,16 +95,16 @@ nb::dict cuda_array_interface(const ChunkArray& array) {
 
 void bind_chunk_array(nb::module_& module) {
   nb::class_<ChunkArray>(module, "ChunkArray",
-                         "Values or validity of a chunk where they lie, not copied, read-only. Keeps the fetch alive.")
+                         "Values or validity of a chunk in place, not copied, read-only. Keeps the fetch alive.")
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
-          "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "As NumPy writes it.")
+          "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "In NumPy's notation.")
       .def("numpy", &chunk_numpy, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-           "Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
+           "Only if the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
       .def("__dlpack__", &chunk_dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
-                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "Only on CUDA devices.");
 }
 
 }  // namespace headrace::python
