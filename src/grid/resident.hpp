@@ -47,7 +47,7 @@ class ResidentPart {
   void stop() const noexcept;
   [[nodiscard]] ResidentKernel& kernel() noexcept { return kernel_; }
   [[nodiscard]] Part& part() const noexcept { return part_; }
-  /// The part that the kernel was waiting for when it gave up, possibly its own; nothing if it did not give up.
+  /// The part that the kernel was waiting for when it left a wait early, possibly its own; nothing if it left none.
   [[nodiscard]] std::optional<std::size_t> waits_for() const noexcept;
   /// Whether the kernel of the last run() has started.
   [[nodiscard]] bool has_begun() const noexcept;

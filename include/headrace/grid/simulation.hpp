@@ -243,7 +243,7 @@ class Simulation {
   /// field that it writes, once, at the cells to which it is restricted. For phases that are done in passes, the loads
   /// and stores of a pass, divided by its steps. Work on ghosts is not counted.
   [[nodiscard]] std::uint64_t moved_bytes() const noexcept;
-  /// How the domain is cut into slabs; nothing where the device holds all of it.
+  /// How the domain is cut into slabs; nothing if the device holds all of it.
   [[nodiscard]] std::optional<SlabFacts> slabs() const;
   /// A field of a part of this process, in its current memory: after another step the field may be elsewhere. Throws
   /// UsageError for a domain in slabs, which lies on no device.

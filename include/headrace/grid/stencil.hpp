@@ -69,7 +69,7 @@ struct StencilProgram {
   std::vector<Kernel> kernels;                 ///< One for each phase; arguments: the stencil, a FieldTable, a Region.
   Kernel resident;                             ///< Many steps of a part; arguments: the stencil, a ResidentView.
   std::vector<int> vectored;                   ///< The phases whose kernels take Region::vectors.
-  std::vector<int> swept;                      ///< The phases that passes do; none where there are no passes.
+  std::vector<int> swept;                      ///< The phases that passes do; empty without passes.
   std::vector<SweepProgram> sweeps;            ///< The sweeps of 1, 2, ... steps.
   FieldSet overwritten;                        ///< Fields in which passes leave values of an earlier step.
   int spare_fields = 0;                        ///< Memory that passes need, in fields.
@@ -207,7 +207,7 @@ template <class Stencil>
 ///       static constexpr int kFields = 2;  // how many those are
 ///       static constexpr std::array kPhases{
 ///           Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
-///       static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
+///       static constexpr std::array kSwaps{Swap{now, next}};  // optional
 ///       T share;  // whatever else it needs, trivially copyable
 ///       template <int PhaseNumber, class Cell> HEADRACE_HD void update(Cell cell) const {
 ///         cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));

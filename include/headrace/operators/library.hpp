@@ -30,10 +30,11 @@
 
 /// Besides what make_operator() asks for, the struct of an operator in a shared object may have
 ///
-/// - `static constexpr std::uint32_t kThreads, kBlocks`: answer a query on a CUDA device, 32 and 1 by default;
+/// - `static constexpr std::uint32_t kThreads, kBlocks`: threads of a block, and blocks, that answer a query on a CUDA
+///   device; 32 and 1 by default;
 /// - `static constexpr Field kQueryFields[], kAnswerFields[]`: the members of Query and Answer, by HEADRACE_FIELD, for
-///   Python and the server. Not needed where these are a number or a std::array of numbers; without, they are bytes;
-/// - `static State state()`: called when an engine starts, else the state is `State{}`. An exception is the engine's;
+///   Python and the server. Not needed if these are a number or a std::array of numbers; without, they are bytes;
+/// - `static State state()`: called when an engine starts, which passes on its exceptions; by default `State{}`;
 /// - `static Query sample(std::uint64_t index)`: query number `index`, for load tests and `headrace check`.
 ///
 /// A query is one Query and an answer one Answer. The shared object needs nothing of libheadrace.a.

@@ -15,8 +15,7 @@ namespace {
 
 /// Merges boxes that follow each other along an axis and are equal along the others. Boxes come in cell order.
 [[nodiscard]] std::vector<Box> stack(const std::vector<Box>& boxes, std::size_t axis) {
-  std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // keyed by the extent that the next box must have and where
-                                                            // it must begin
+  std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // keyed by the extent and start of the next box
   std::vector<Box> stacked;
   for (const Box& box : boxes) {
     auto key = std::pair{box.low, box.high};

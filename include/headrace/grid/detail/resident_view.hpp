@@ -65,7 +65,7 @@ struct ResidentWords {
 
   std::uint32_t stop;       ///< 1 once any part has failed; written by the host.
   std::uint32_t gave_up;    ///< 1 once a block has waited for too long; any block writes it.
-  std::uint32_t waits_for;  ///< What block 0 was waiting for when it gave up, or 0. Written by block 0.
+  std::uint32_t waits_for;  ///< What block 0 waited for when it left a wait early, or 0; written by block 0.
   std::uint32_t unused;
   std::uint64_t beat;  ///< The heartbeat, written by block 0: its current cycle, or one a few cycles earlier.
 };
