@@ -13,7 +13,7 @@ namespace headrace::operators {
 
 namespace {
 
-static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query within the limit of terms has as few distinct ones");
+static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query with few enough terms also has few enough distinct ones");
 
 /// Recursive descent over
 ///   disjunction = conjunction { OR conjunction }
