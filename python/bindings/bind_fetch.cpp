@@ -307,7 +307,7 @@ void bind_scan_report(nb::module_& module) {
   nb::class_<ScanReport>(module, "ScanReport", "The figures of a scan.")
       .def_ro("groups", &ScanReport::groups)
       .def_ro("read_bytes", &ScanReport::read_bytes, "Bytes of the columns that it read.")
-      .def_ro("seconds", &ScanReport::seconds, "Of the kernels, each from its launch until its end.")
+      .def_ro("seconds", &ScanReport::seconds, "Seconds of the kernels, each from its launch until its end.")
       .def_prop_ro(
           "began", [](const ScanReport& report) { return to_seconds(report.began); },
           "When the first kernel was started, by time.monotonic().")

@@ -135,7 +135,7 @@ void bind_tensor(nb::module_& module) {
       .def_prop_ro(
           "datatype", [](const Tensor& tensor) { return std::string(to_string(tensor.type)); },
           "The type as requests and replies write it, such as \"FP32\".")
-      .def_ro("shape", &Tensor::shape, "Of one query; empty for a single element.")
+      .def_ro("shape", &Tensor::shape, "The shape of one query; empty for a single element.")
       .def_ro("offset", &Tensor::offset, "Where it begins in the query or answer, in bytes.")
       .def_prop_ro("bytes", &Tensor::bytes, "Bytes in one query or answer.")
       .def("__repr__", [](const Tensor& tensor) {

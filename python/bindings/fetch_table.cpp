@@ -52,7 +52,7 @@ void bind_table_report(nb::module_& module) {
           "Bytes of the columns that the query names.")
       .def_prop_ro(
           "seconds", [](const TableReport& report) { return report.scan.seconds; },
-          "Of the kernels, each from its launch until its end.")
+          "Seconds of the kernels, each from its launch until its end.")
       .def_prop_ro(
           "order_seconds", [](const TableReport& report) { return report.scan.order_seconds; },
           "Time to order rows, on the device, and to merge windows.")

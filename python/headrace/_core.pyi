@@ -4058,7 +4058,7 @@ class Tensor:
 
     @property
     def shape(self) -> list[int]:
-        """Of one query; empty for a single element."""
+        """The shape of one query; empty for a single element."""
 
     @property
     def offset(self) -> int:
@@ -4908,7 +4908,7 @@ class ScanReport:
 
     @property
     def seconds(self) -> float:
-        """Of the kernels, each from its launch until its end."""
+        """Seconds of the kernels, each from its launch until its end."""
 
     @property
     def began(self) -> float:
@@ -4930,7 +4930,7 @@ class TableReport:
 
     @property
     def seconds(self) -> float:
-        """Of the kernels, each from its launch until its end."""
+        """Seconds of the kernels, each from its launch until its end."""
 
     @property
     def order_seconds(self) -> float:
