@@ -11,15 +11,15 @@
 
 namespace headrace::operators {
 
-/// How many threads work on `items` pieces: those of the machine, `wanted` where it is not 0, and one for each
-/// `least` pieces at most.
+/// The number of threads for `items` items: that of the machine, or `wanted` if it is not 0, but at most one for each
+/// `least` items.
 [[nodiscard]] inline std::uint32_t thread_count(std::uint64_t items, std::uint64_t least, std::uint32_t wanted = 0) {
   const std::uint64_t machine = wanted != 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(items / least, 1, machine));
 }
 
-/// Calls work(0), in the calling thread, to work(threads - 1), each in a thread of its own. Returns when all have
-/// ended; throws what one of them threw.
+/// Calls work(0) in the calling thread, and work(1) to work(threads - 1) each in its own thread. Returns when all have
+/// ended, and throws what one of them threw.
 template <class Work>
 void in_parallel(std::uint32_t threads, const Work& work) {
   std::mutex mutex;
@@ -42,7 +42,7 @@ void in_parallel(std::uint32_t threads, const Work& work) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Part `number` of `parts` equal ones of 0..count.
+/// Part `number` of `parts` equal parts of 0..count.
 struct Part {
   std::uint64_t begin;
   std::uint64_t end;

@@ -13,7 +13,7 @@ namespace {
 double expm1_ratio(double x) noexcept { return std::abs(x) > 1e-8 ? std::expm1(x) / x : 1 + x / 2; }
 double log1p_ratio(double x) noexcept { return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1 - x / 2; }
 
-/// Uniform over 0..1, 1 left out.
+/// Uniform over 0..1, excluding 1.
 double uniform(std::uint64_t& state) noexcept { return static_cast<double>(next_random(state) >> 11) * 0x1p-53; }
 
 }  // namespace
@@ -34,7 +34,7 @@ double ZipfLaw::integral(double x) const noexcept {
 
 double ZipfLaw::inverse(double area) const noexcept {
   if (exponent_ == 1) return std::exp(area);
-  return std::exp(log1p_ratio(std::max((1 - exponent_) * area, -1.0)) * area);  // not below -1 by rounding
+  return std::exp(log1p_ratio(std::max((1 - exponent_) * area, -1.0)) * area);  // rounding must not take it below -1
 }
 
 std::uint32_t ZipfLaw::draw(std::uint64_t& state) const noexcept {

@@ -14,7 +14,7 @@ ElementType parse_element_type(std::string_view text) {
   for (const ElementType type : {ElementType::float32, ElementType::float16}) {
     if (text == to_string(type)) return type;
   }
-  throw UsageError(fmt::format("an element's type is float32 or float16, not '{}'", text));
+  throw UsageError(fmt::format("an element type must be float32 or float16, not '{}'", text));
 }
 
 std::uint16_t to_float16(float value) noexcept {

@@ -38,9 +38,10 @@ StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uin
   try {
     return {type, elements};
   } catch (const std::bad_alloc&) {
-    throw SystemError(Errc::out_of_memory,
-                      fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory", name, rows, columns,
-                                  to_string(type), elements * bytes_of(type)));
+    throw SystemError(
+        Errc::out_of_memory,
+        fmt::format("{}: {} rows of {} columns as {} take {} bytes of host memory, which is not available", name, rows,
+                    columns, to_string(type), elements * bytes_of(type)));
   }
 }
 
@@ -67,7 +68,7 @@ Placed place_on(Device device, std::span<const std::byte> bytes, std::string_vie
 
 Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes, std::string_view doing) {
   const std::size_t pages = (bytes.size() + kPageBytes - 1) / kPageBytes;
-  // Pages of equal heat go to the device in their order.
+  // Pages have equal heat, so they are placed on the device in order.
   const Placement placement = Placement::budget(device, device_bytes, std::vector<std::uint64_t>(pages, 1));
   auto span = std::make_shared<Span>(device, bytes.size(), placement);
   Stream stream(device);

@@ -15,13 +15,13 @@
 
 namespace headrace::operators {
 
-/// A matrix as kernels read it, in host memory.
+/// A matrix in host memory, in the format that kernels read.
 class StoredElements {
  public:
-  /// Room for `count` elements, all 0.
+  /// Allocates `count` elements, all 0.
   StoredElements(ElementType type, std::size_t count);
 
-  /// Writes an element; whether it is finite as it is stored.
+  /// Writes an element. Returns whether it is finite as stored.
   [[nodiscard]] bool set(std::size_t index, float value) noexcept;
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
   [[nodiscard]] ElementType type() const noexcept { return type_; }
@@ -36,8 +36,8 @@ class StoredElements {
   std::vector<Line> lines_;
 };
 
-/// Room for `rows` rows of `columns` columns, which take `elements` elements as they are stored, all 0. Throws
-/// SystemError (Errc::out_of_memory) that says how many bytes operator `name` needs.
+/// Allocates `rows` rows of `columns` columns, stored in `elements` elements, all 0. Throws SystemError
+/// (Errc::out_of_memory) that says how many bytes operator `name` needs.
 [[nodiscard]] StoredElements room_for_rows(std::string_view name, std::uint64_t rows, std::uint32_t columns,
                                            ElementType type, std::uint64_t elements);
 
@@ -52,18 +52,18 @@ struct HostTable {
   std::uint32_t columns;
 };
 
-/// An element that is not finite as it is stored.
+/// An element that is not finite as stored.
 struct NotFinite {
   std::uint64_t row;
   std::uint32_t column;
   float value;
 };
 
-/// Writes each element of a table to number `place(row, column)` of `to`, by several threads where it is large. Returns
-/// the first element, by row and then by column, that is not finite; what is stored matters no more then.
+/// Writes each element of a table to number `place(row, column)` of `to`, with several threads if the table is large.
+/// Returns the first element, by row and then by column, that is not finite; the stored contents are then unspecified.
 template <class Place>
 [[nodiscard]] std::optional<NotFinite> store_table(const HostTable& table, StoredElements& to, const Place& place) {
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;  // elements that are worth a thread
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;  // elements that justify a thread
   const std::uint32_t threads = thread_count(table.rows * table.columns, kLeast);
   std::vector<std::optional<NotFinite>> found(threads);
   in_parallel(threads, [&](std::uint32_t thread) {
@@ -81,22 +81,23 @@ template <class Place>
   return first == found.end() ? std::nullopt : *first;
 }
 
-/// What a device reads of memory of the host: that memory itself where kernels run on the host, else a copy.
+/// Memory that a device reads for data of the host: the host memory itself if kernels run on the host, otherwise a
+/// copy.
 struct Placed {
   const std::byte* data = nullptr;
   std::shared_ptr<const void> owner = {};  ///< Keeps the copy; null without one.
 };
 
-/// Throws DeviceError where the device has not that much memory.
+/// Throws DeviceError if the device does not have enough memory.
 /// @param doing  for errors
 [[nodiscard]] Placed place_on(Device device, std::span<const std::byte> bytes, std::string_view doing);
 
-/// The same with at most `device_bytes` of it, in whole pages from the first byte on, in the memory of a GPU, and the
-/// rest in page-locked memory of the host, which kernels read over the link.
+/// The same, with at most `device_bytes` of it in GPU memory, in whole pages from the first byte on. The rest is in
+/// page-locked host memory, which kernels read over the link.
 [[nodiscard]] Placed place_within(Device device, std::span<const std::byte> bytes, std::size_t device_bytes,
                                   std::string_view doing);
 
-/// Number `index` of a family of random vectors of float32, uniform in [-1, 1).
+/// Writes vector number `index` of a family of random float32 vectors, uniform in [-1, 1).
 void random_vector(std::uint64_t index, std::byte* to, std::uint32_t count) noexcept;
 
 }  // namespace headrace::operators

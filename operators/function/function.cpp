@@ -13,7 +13,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// What an engine keeps of a function.
+/// The state of a function that an engine keeps.
 struct LoadedFunction {
   std::shared_ptr<const void> owner;
   std::atomic<std::uint32_t> failed{0};
@@ -35,19 +35,20 @@ struct Function {
 };
 
 UsageError no_function(const FunctionOptions& options) {
-  return UsageError(fmt::format("operator {}: there is no function", options.name));
+  return UsageError(fmt::format("operator {} has no function", options.name));
 }
 
 void require_sound(const FunctionOptions& options) {
   constexpr std::uint32_t kThreadsMost = 1024;
   if (options.function == nullptr && !options.make_function) throw no_function(options);
   if (options.query_bytes == 0 || options.answer_bytes == 0) {
-    throw UsageError(fmt::format("operator {}: a query has {} bytes and an answer {}, but both have at least one",
+    throw UsageError(fmt::format("operator {}: a query has {} bytes and an answer {}, but both need at least one",
                                  options.name, options.query_bytes, options.answer_bytes));
   }
   if (options.blocks == 0 || options.threads == 0 || options.threads > kThreadsMost) {
-    throw UsageError(fmt::format("operator {}: {} blocks of {} threads cannot be, but 1 or more of 1 to {}",
-                                 options.name, options.blocks, options.threads, kThreadsMost));
+    throw UsageError(fmt::format(
+        "operator {}: {} blocks of {} threads are not possible: it needs at least 1 block of 1 to {} threads",
+        options.name, options.blocks, options.threads, kThreadsMost));
   }
 }
 
@@ -56,7 +57,7 @@ serve::LoadedState load_on_host(const FunctionOptions& options) {
   for (const FunctionArray& array : options.arrays) {
     if (!array.cuda) continue;
     throw DeviceError(Errc::not_supported,
-                      fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on a CPU device",
+                      fmt::format("operator {}: {} lies in the memory of cuda:{} and cannot be read on a CPU device",
                                   options.name, array.name, *array.cuda));
   }
   const AnswerFunction function = options.function != nullptr ? options.function : options.make_function();
@@ -79,10 +80,10 @@ serve::Operator function(FunctionOptions options) {
   const auto load = [kept, linked](Device device) {
     if (device.properties().host_cores) return load_on_host(*kept);
     if (linked) return linked->load(device, kept->owner);
-    throw DeviceError(Errc::not_supported,
-                      fmt::format("operator {} is a function of the host and runs on CPU devices only: choose "
-                                  "device cpu, not {}",
-                                  kept->name, device.name()));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("operator {} is a host function and runs on CPU devices only; choose device cpu, not {}",
+                    kept->name, device.name()));
   };
   serve::Operator op = serve::make_operator<Function>(shape, load, kept->sample, kept->query_bytes, kept->answer_bytes);
   op.name = kept->name;

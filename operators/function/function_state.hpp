@@ -7,14 +7,14 @@
 
 namespace headrace::operators {
 
-/// What kernels that call a function are given. The same bytes on every kind of device, since a Kernel has one size for
-/// each argument.
+/// The argument of kernels that call a function. It has the same bytes on every kind of device, since a Kernel has one
+/// size for each argument.
 struct FunctionState {
-  AnswerFunction function;  ///< On a CPU device.
-  const void* state;        ///< On a CPU device.
+  AnswerFunction function;  ///< Used on a CPU device.
+  const void* state;        ///< Used on a CPU device.
   std::atomic<std::uint32_t>* failed;
-  /// On a CUDA device, see function_kernels(). In the state itself, so that kernels read them as they read arguments,
-  /// with no load that depends on another.
+  /// On a CUDA device, see function_kernels(). They are part of the state itself, so kernels read them like arguments,
+  /// without a dependent load.
   std::uint64_t words[kFunctionWordsMost];
 };
 

@@ -41,7 +41,7 @@ std::vector<std::string> names_of(KernelUse use) {
   return names;
 }
 
-/// What one engine keeps.
+/// The device memory that one engine keeps.
 struct LoadedCode {
   explicit LoadedCode(Device device) : failed_word(device, MemoryKind::mapped, sizeof(std::atomic<std::uint32_t>)) {
     failed = new (failed_word.data()) std::atomic<std::uint32_t>(0);
@@ -57,7 +57,7 @@ struct LoadedCode {
 
 struct LinkedFunction::Arrays {
   std::vector<Buffer> buffers;
-  std::vector<std::uint64_t> words;  ///< As FunctionState has them.
+  std::vector<std::uint64_t> words;  ///< In the format of FunctionState.
 };
 
 LinkedFunction::LinkedFunction(std::string name, std::vector<FunctionArray> arrays,
@@ -77,7 +77,7 @@ const DeviceCode& LinkedFunction::code_for(Device device, KernelUse use) {
     const std::lock_guard lock(mutex_);
     if (const auto found = code_.find(key); found != code_.end()) return found->second;
   }
-  // Not under the lock: it may be Python that makes the code, and a thread that holds its lock may wait here.
+  // Without the lock: the code may be made by Python, and a thread that holds Python's lock may be waiting here.
   DeviceCode made(device, make_code_(device, names_of(use)));
   const std::lock_guard lock(mutex_);
   return code_.try_emplace(key, std::move(made)).first->second;
@@ -91,11 +91,11 @@ std::shared_ptr<const LinkedFunction::Arrays> LinkedFunction::arrays_on(Device d
   const auto made = std::make_shared<Arrays>();
   Uploads uploads(device, doing);
   constexpr std::uint64_t kNowhere = 0;
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // a word, and the buffer whose address it is to be
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // a word, and the buffer whose address it will hold
   for (const FunctionArray& array : arrays_) {
     if (array.cuda && array.cuda != device.ordinal()) {
       throw DeviceError(Errc::not_supported,
-                        fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on {}", name_,
+                        fmt::format("operator {}: {} lies in the memory of cuda:{} and cannot be read on {}", name_,
                                     array.name, *array.cuda, device.name()));
     }
     if (array.cuda) {

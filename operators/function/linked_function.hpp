@@ -12,14 +12,14 @@
 
 namespace headrace::operators {
 
-/// A function on CUDA devices: the code that it was linked into and what it reads, for each device that it was used on.
+/// A function on CUDA devices: its linked code and the arrays that it reads, for each device that has used it.
 class LinkedFunction {
  public:
   LinkedFunction(std::string name, std::vector<FunctionArray> arrays, decltype(FunctionOptions::code) code);
 
-  /// Gives those kernels of an operator their entries. Throws what FunctionOptions::code throws, and DeviceError.
+  /// Sets the entries of these kernels of an operator. Throws what FunctionOptions::code throws, and DeviceError.
   void link(serve::Operator& op, Device device, serve::KernelUse use);
-  /// Puts the arrays on the device; engines that run at the same time share them.
+  /// Copies the arrays to the device. Engines that run at the same time share them.
   [[nodiscard]] serve::LoadedState load(Device device, std::shared_ptr<const void> owner);
 
  private:
@@ -31,9 +31,9 @@ class LinkedFunction {
   std::string name_;
   std::vector<FunctionArray> arrays_;
   decltype(FunctionOptions::code) make_code_;
-  std::mutex mutex_;                                             ///< Guards all below.
-  std::map<std::pair<int, serve::KernelUse>, DeviceCode> code_;  ///< By the number of the device, and the kernels.
-  std::map<int, std::weak_ptr<const Arrays>> used_;              ///< By the number of the device.
+  std::mutex mutex_;                                             ///< Guards all members below.
+  std::map<std::pair<int, serve::KernelUse>, DeviceCode> code_;  ///< Keyed by device number and kernels.
+  std::map<int, std::weak_ptr<const Arrays>> used_;              ///< Keyed by device number.
 };
 
 }  // namespace headrace::operators

@@ -2,14 +2,14 @@
 #include "headrace/serve/operator.hpp"
 #include "operators/function/function_state.hpp"
 
-/// The kernels of an operator whose function another compiler makes. nvcc leaves them as LTO-IR, which nvJitLink joins
-/// with that function at run time; linked_code.cpp has their names. Compiled by cmake/HeadraceLinkedKernels.cmake
-/// alone.
+/// The kernels of an operator whose function another compiler makes. nvcc compiles them to LTO-IR, which nvJitLink
+/// links with that function at run time; linked_code.cpp has their names. Compiled only by
+/// cmake/HeadraceLinkedKernels.cmake.
 
 namespace headrace::operators {
 
-/// The calling convention of device functions that Numba compiles: what it returns in Python goes to *nothing, and 0
-/// means that no exception ended it.
+/// The calling convention of device functions that Numba compiles: the Python return value goes to *nothing, and 0
+/// means that no exception occurred.
 extern "C" __device__ std::int32_t headrace_answer(void** nothing, const std::uint64_t* words, const void* query,
                                                    void* answer, std::uint32_t block, std::uint32_t block_count);
 
@@ -25,14 +25,14 @@ struct CalledFunction {
   __device__ static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     void* nothing;
     if (headrace_answer(&nothing, state.words, query, answer, group.block(), group.block_count()) == 0) return;
-    // Pairs with LoadedState::has_failed(). Before the answer is published, by whichever thread that is.
+    // Pairs with LoadedState::has_failed(). It must be visible before any thread publishes the answer.
     group.store(*reinterpret_cast<std::uint32_t*>(state.failed), std::uint32_t{1});
     group.fence_system();
   }
 };
 
-// None has a name that another's begins with or contains: nvJitLink keeps all kernels that a name is a part of.
-// As many threads a block as detail::cuda_entry takes.
+// No name may be a prefix or substring of another: nvJitLink keeps all kernels whose name contains a requested one.
+// Threads per block are the same as in detail::cuda_entry.
 #define HEADRACE_LINKED_KERNEL extern "C" __global__ void __launch_bounds__(1024, 1)
 
 HEADRACE_LINKED_KERNEL headrace_kernel(FunctionState state, const std::byte* queries, std::byte* answers,

@@ -38,7 +38,7 @@ constexpr std::uint16_t kMachine = EM_NONE;
   return true;
 }
 
-/// Whether `count` things of `bytes` bytes from `offset` on end within the file.
+/// Whether `count` items of `bytes` bytes, starting at `offset`, end within the file.
 [[nodiscard]] bool fits(std::uint64_t offset, std::uint64_t count, std::uint64_t bytes, std::uint64_t file) noexcept {
   return offset <= file && (count == 0 || bytes <= (file - offset) / count);
 }
@@ -48,20 +48,22 @@ constexpr std::uint16_t kMachine = EM_NONE;
 void require_shared_object(int descriptor, const std::string& path) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) throw_errno("reading " + path);
-  if (!S_ISREG(status.st_mode)) throw DataError(fmt::format("{} is no shared object, and no file either", path));
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{} is not a shared object: it is not a regular file", path));
   const auto file = static_cast<std::uint64_t>(status.st_size);
   Elf64_Ehdr header{};
   if (!read_at(descriptor, &header, sizeof header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-    throw DataError(fmt::format("{} is no shared object: it does not begin as an ELF file does", path));
+    throw DataError(fmt::format("{} is not a shared object: it does not begin with an ELF header", path));
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       (kMachine != EM_NONE && header.e_machine != kMachine)) {
     throw DataError(fmt::format("{} was built for another kind of machine", path));
   }
   if (header.e_type != ET_DYN) {
-    throw DataError(fmt::format("{} is an ELF file, but no shared object: build it by headrace_add_operator()", path));
+    throw DataError(
+        fmt::format("{} is an ELF file but not a shared object; build it with headrace_add_operator()", path));
   }
-  const auto damaged = [&] { return DataError(fmt::format("{} is damaged, or not whole: build it again", path)); };
+  const auto damaged = [&] { return DataError(fmt::format("{} is damaged or incomplete; build it again", path)); };
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
       !fits(header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr), file) ||
       !fits(header.e_shoff, header.e_shnum, header.e_shentsize, file)) {

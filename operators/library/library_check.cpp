@@ -19,7 +19,7 @@ constexpr std::string_view kAdvice = "build it again with the headers of the Hea
 
 [[nodiscard]] std::string text(const char* given) { return given == nullptr ? "" : given; }
 
-/// What a shared object was built with, as "Headrace 0.9.0 (abc1234) by GCC 12.2.0".
+/// The Headrace version and compiler of a shared object, as "Headrace 0.9.0 (abc1234) by GCC 12.2.0".
 [[nodiscard]] std::string origin(const OperatorLibrary& library) {
   const std::string commit = text(library.commit);
   return fmt::format("Headrace {}{} by {}", text(library.version), commit.empty() ? "" : fmt::format(" ({})", commit),
@@ -33,15 +33,14 @@ void require_layouts(const OperatorLibrary& library, const std::string& path) {
     throw UsageError(fmt::format("{} was built with {}, but {}: {}", path, origin(library), difference, kAdvice),
                      Errc::not_supported);
   };
-  if (theirs.size() != ours.size()) fail(fmt::format("tells {} layouts, not {}", theirs.size(), ours.size()));
+  if (theirs.size() != ours.size()) fail(fmt::format("it describes {} layouts, not {}", theirs.size(), ours.size()));
   for (std::size_t i = 0; i < ours.size(); ++i) {
     if (text(theirs[i].name) == ours[i].name && theirs[i].bytes == ours[i].bytes &&
         theirs[i].alignment == ours[i].alignment) {
       continue;
     }
-    fail(fmt::format("its {} has {} bytes at multiples of {}, and {} has {} at multiples of {} here",
-                     text(theirs[i].name), theirs[i].bytes, theirs[i].alignment, ours[i].name, ours[i].bytes,
-                     ours[i].alignment));
+    fail(fmt::format("its {} has {} bytes aligned to {}, while {} has {} aligned to {} here", text(theirs[i].name),
+                     theirs[i].bytes, theirs[i].alignment, ours[i].name, ours[i].bytes, ours[i].alignment));
   }
 }
 
@@ -50,12 +49,13 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
   const auto fail = [&](std::string_view what) { throw DataError(fmt::format("{}: {}", path, what)); };
   if (text(library.name).empty()) fail("its operator has no name");
   if (library.query_bytes == 0 || library.answer_bytes == 0) fail("its query or answer has no bytes");
-  if (library.state_bytes == 0 || library.state_bytes > serve::kStateBytesMax) fail("its State has not 1 to 256 bytes");
+  if (library.state_bytes == 0 || library.state_bytes > serve::kStateBytesMax)
+    fail("its State must have 1 to 256 bytes");
   if (library.blocks == 0 || library.threads == 0 || library.threads > kThreadsMost) {
-    fail(fmt::format("{} blocks of {} threads cannot be, but 1 or more of 1 to {}", library.blocks, library.threads,
-                     kThreadsMost));
+    fail(fmt::format("{} blocks of {} threads are not possible: it needs at least 1 block of 1 to {} threads",
+                     library.blocks, library.threads, kThreadsMost));
   }
-  if (library.make_state == nullptr) fail("it makes no State");
+  if (library.make_state == nullptr) fail("it has no function that makes its State");
   constexpr auto kOptional = static_cast<std::size_t>(LibraryKernel::pool_inline);
   for (std::size_t i = 0; i < kLibraryKernels; ++i) {
     const Kernel& kernel = library.kernels[i];
@@ -82,7 +82,7 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
          std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The numbers' type, as "'<f4'", and the shape, as "(3,)".
+/// The number type, as "'<f4'", and the shape, as "(3,)".
 [[nodiscard]] std::string item_type(const Field& field) {
   return fmt::format("'{}{}{}'", field.item_bytes == 1 ? '|' : '<', field.kind, field.item_bytes);
 }
@@ -93,7 +93,7 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
   return shape + ")";
 }
 
-/// 0 for what is no field of `most` bytes or fewer.
+/// The size of a field, or 0 if it is not a valid field of at most `most` bytes.
 [[nodiscard]] std::uint64_t bytes_of(const Field& field, std::uint64_t most) noexcept {
   if (!is_number(field) || field.dimensions > Field::kDimensionsMax) return 0;
   std::uint64_t bytes = field.item_bytes;
@@ -108,14 +108,14 @@ void require_kernels(const OperatorLibrary& library, const std::string& path) {
 
 void require_matching(const OperatorLibrary& library, const std::string& path) {
   if (library.abi != kOperatorAbi) {
-    throw UsageError(fmt::format("{} has an operator of ABI {}, built with {}, and this Headrace ({}) has ABI {}: {}",
+    throw UsageError(fmt::format("{} has an operator of ABI {}, built with {}, but this Headrace ({}) has ABI {}: {}",
                                  path, library.abi, origin(library), kVersion, kOperatorAbi, kAdvice),
                      Errc::not_supported);
   }
-  // Kernels in the shared object and engines here share queues, whose rules may change with any version.
+  // Kernels in the shared object and engines here share queues, whose protocol may change with any version.
   if (text(library.version) != kVersion) {
     throw UsageError(
-        fmt::format("{} was built with {}, and this is Headrace {}: {}", path, origin(library), kVersion, kAdvice),
+        fmt::format("{} was built with {}, but this is Headrace {}: {}", path, origin(library), kVersion, kAdvice),
         Errc::not_supported);
   }
   if (library.bytes != sizeof(OperatorLibrary)) {
@@ -144,8 +144,8 @@ std::string numpy_type(const Field* fields, std::uint32_t count, std::uint64_t b
       return fmt::format("({}, {})", item_type(field), shape_of(field));
     }
     if (!is_name(name) || size == 0 || field.offset < end || field.offset > bytes || size > bytes - field.offset) {
-      throw DataError(fmt::format("{}: field '{}' of its {} is no number or array of numbers within {} bytes", path,
-                                  name, what, bytes));
+      throw DataError(fmt::format("{}: field '{}' of its {} is not a number or an array of numbers within {} bytes",
+                                  path, name, what, bytes));
     }
     pad(field.offset);
     type += fmt::format("('{}', {}, {}), ", name, item_type(field), shape_of(field));

@@ -34,7 +34,7 @@ struct Libraries {
   std::map<std::string, Loaded> by_path;  ///< Under the mutex. Never unloaded: threads may still run their code.
 };
 
-/// Never destroyed: engines may outlive static objects.
+/// Never destroyed, because engines may outlive static objects.
 [[nodiscard]] Libraries& libraries() {
   static Libraries& all = *new Libraries;
   return all;
@@ -44,22 +44,22 @@ struct Close {
   void operator()(void* handle) const noexcept { static_cast<void>(::dlclose(handle)); }
 };
 
-/// What the dynamic linker says of its last failure, without the path that it begins with.
+/// The dynamic linker's description of its last failure, without the path at its start.
 [[nodiscard]] std::string linker_says(const std::string& path) {
   const char* said = ::dlerror();
-  std::string text = said == nullptr ? "the dynamic linker does not say why" : said;
+  std::string text = said == nullptr ? "the dynamic linker gives no reason" : said;
   if (text.starts_with(path + ": ")) text.erase(0, path.size() + 2);
   return text;
 }
 
 [[nodiscard]] const OperatorLibrary& open_library(const std::string& path) {
-  // Symbols are bound now, since a missing one would end the program later, and stay the library's own.
+  // Binds symbols now, because a missing one would end the program later, and keeps them local to the library.
   std::unique_ptr<void, Close> handle(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) throw UsageError(fmt::format("{} cannot be loaded: {}", path, linker_says(path)));
   void* const symbol = ::dlsym(handle.get(), kOperatorSymbol);
   if (symbol == nullptr) {
-    throw UsageError(fmt::format("{} exports no operator: write HEADRACE_OPERATOR(TheStruct) in its source, and build "
-                                 "it by headrace_add_operator()",
+    throw UsageError(fmt::format("{} exports no operator; write HEADRACE_OPERATOR(TheStruct) in its source, and build "
+                                 "it with headrace_add_operator()",
                                  path),
                      Errc::not_found);
   }
@@ -70,7 +70,7 @@ struct Close {
   return *library;
 }
 
-/// The library of a file, which is loaded unless it is already.
+/// The library of a file, loaded on first use.
 [[nodiscard]] const OperatorLibrary& library_of(const std::string& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) throw_errno("opening " + path);
@@ -81,8 +81,8 @@ struct Close {
   if (const auto found = all.by_path.find(path); found != all.by_path.end()) {
     if (is_unchanged(found->second.identity, identity)) return *found->second.library;
     throw UsageError(
-        fmt::format("{} has changed since this program loaded it, and what it loaded stays: start the "
-                    "program again, or give the new file another name",
+        fmt::format("{} has changed since this program loaded it, and a loaded library stays loaded; restart the "
+                    "program, or give the new file another name",
                     path));
   }
   const OperatorLibrary& library = open_library(path);
@@ -99,7 +99,7 @@ struct Close {
   return state;
 }
 
-/// Where nvcc compiled it, the shared object has a copy of the CUDA runtime of its own, and knows its kernels there.
+/// A shared object compiled by nvcc has its own copy of the CUDA runtime, and its kernels are registered there.
 void link_kernels(const OperatorLibrary& library, serve::Operator& op, Device device) {
   if (device.properties().host_cores) return;
   const std::array<Kernel*, kLibraryKernels> kernels{&op.kernel,      &op.scattered_kernel, &op.pool,
@@ -111,7 +111,7 @@ void link_kernels(const OperatorLibrary& library, serve::Operator& op, Device de
     if (const int status = library.cuda_kernel(entry, &found); status != 0) {
       throw DeviceError(
           Errc::not_supported,
-          fmt::format("operator {} has no code for {}: CUDA's error {}", library.name, device.name(), status), status);
+          fmt::format("operator {} has no code for {}: CUDA error {}", library.name, device.name(), status), status);
     }
     kernels[i]->set_entry(device.kind(), found);
   }

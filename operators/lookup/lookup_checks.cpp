@@ -23,10 +23,11 @@ LookupState sound_lookup(std::uint64_t row_count, std::uint32_t column_count, co
   require_in_range("lookup: most", options.most, 1, kLookupMost);
   require_in_range("lookup: threads", options.threads, 1, 1024);
   if (options.weighted && options.pooling != Pooling::sum) {
-    throw UsageError("lookup: weights are for pooling by sum");
+    throw UsageError("lookup: weights are possible only with sum pooling");
   }
   if (options.exponent && (!std::isfinite(*options.exponent) || *options.exponent < 0)) {
-    throw UsageError(fmt::format("lookup: an exponent of Zipf's law is 0 or more, not {}", *options.exponent));
+    throw UsageError(
+        fmt::format("lookup: the exponent of Zipf's law must be finite and 0 or more, not {}", *options.exponent));
   }
   return {.rows = nullptr,
           .places = nullptr,
@@ -68,7 +69,7 @@ Pooling parse_pooling(std::string_view text) {
   if (text == "sum") return Pooling::sum;
   if (text == "mean") return Pooling::mean;
   if (text == "max") return Pooling::max;
-  throw UsageError(fmt::format("a pooling is sum, mean or max, not '{}'", text));
+  throw UsageError(fmt::format("a pooling must be sum, mean or max, not '{}'", text));
 }
 
 }  // namespace headrace::operators

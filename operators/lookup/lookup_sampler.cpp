@@ -12,7 +12,7 @@ namespace headrace::operators {
 namespace {
 
 constexpr double kExponent = 1.05;
-constexpr std::uint64_t kFewerEvery = 8;  ///< One in so many queries asks for fewer rows than it may.
+constexpr std::uint64_t kFewerEvery = 8;  ///< One in this many queries asks for fewer than the maximum number of rows.
 
 std::vector<std::uint64_t> running_sums(const LookupOptions& options) {
   if (options.exponent) return {};
@@ -28,8 +28,8 @@ std::vector<std::uint64_t> running_sums(const LookupOptions& options) {
   return sums;
 }
 
-/// A number without a common divisor with the rows, near the golden section of them: multiples of it, modulo the rows,
-/// are all rows, and those that follow each other lie far apart (Knuth, The Art of Computer Programming, 6.4).
+/// A number that is coprime to the number of rows and near their golden section: its multiples, modulo the number of
+/// rows, cover all rows, and consecutive ones lie far apart (Knuth, The Art of Computer Programming, 6.4).
 std::uint64_t scattering_stride(std::uint64_t rows) {
   auto stride = static_cast<std::uint64_t>(static_cast<double>(rows) * 0.6180339887498949);
   while (std::gcd(stride, rows) != 1) ++stride;

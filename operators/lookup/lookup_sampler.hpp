@@ -10,13 +10,13 @@
 
 namespace headrace::operators {
 
-/// Queries for load tests of lookup(), as LookupOptions::exponent says.
+/// Queries for load tests of lookup(), distributed as LookupOptions::exponent says.
 class LookupSampler {
  public:
-  /// Throws UsageError where counts are all 0, or their sum does not fit in 64 bits.
+  /// Throws UsageError if all counts are 0, or their sum does not fit in 64 bits.
   LookupSampler(const LookupState& state, const LookupOptions& options);
 
-  /// Writes query number `index`. Words that the count leaves out are random rows and weights, too.
+  /// Writes query number `index`. Words beyond its number of rows are random rows and weights, too.
   void write(std::uint64_t index, std::byte* query) const noexcept;
 
  private:
@@ -25,9 +25,9 @@ class LookupSampler {
   std::uint64_t row_count_;
   std::uint32_t most_;
   bool weighted_;
-  std::vector<std::uint64_t> counted_;  ///< For each row its count and those of the rows before it. Empty: by law_.
+  std::vector<std::uint64_t> counted_;  ///< Cumulative counts, including each row. If empty, law_ applies.
   ZipfLaw law_;
-  std::uint64_t stride_;  ///< Between rows whose popularities follow each other.
+  std::uint64_t stride_;  ///< Distance between rows of consecutive popularity.
 };
 
 }  // namespace headrace::operators

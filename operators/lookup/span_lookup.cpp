@@ -18,14 +18,15 @@ LookupState sound_state(const Span* rows, std::uint64_t row_count, std::uint32_t
   const LookupState state = sound_lookup(row_count, column_count, options);
   if (rows == nullptr || rows->data() == nullptr) throw UsageError("lookup: there is no span, or it was released");
   if (options.device_bytes || !options.counts.empty()) {
-    throw UsageError("lookup: rows of a span are placed already: leave out the bytes on the device and the counts");
+    throw UsageError("lookup: the rows of a span are already placed; leave out the bytes on the device and the counts");
   }
   if (column_count % kUnit != 0) {
-    throw UsageError(fmt::format("lookup: rows of a span have a multiple of {} columns, not {}", kUnit, column_count));
+    throw UsageError(
+        fmt::format("lookup: rows of a span must have a multiple of {} columns, not {}", kUnit, column_count));
   }
   const std::size_t needed = row_count * lookup_row_bytes(state);
   if (rows->bytes() < needed) {
-    throw UsageError(fmt::format("lookup: {} rows of {} columns as {} take {} bytes, and the span has {}", row_count,
+    throw UsageError(fmt::format("lookup: {} rows of {} columns as {} take {} bytes, but the span has {}", row_count,
                                  column_count, to_string(options.element), needed, rows->bytes()));
   }
   return state;
@@ -34,7 +35,7 @@ LookupState sound_state(const Span* rows, std::uint64_t row_count, std::uint32_t
 void require_readable(const Span& span, Device device) {
   for (std::size_t page = 0; page < span.page_count(); ++page) {
     if (span.right(device, page) != Right::none) continue;
-    throw UsageError(fmt::format("lookup: {} may not read page {} of the span, which lies on {}", device.name(), page,
+    throw UsageError(fmt::format("lookup: {} cannot read page {} of the span, which lies on {}", device.name(), page,
                                  span.place(page).name()));
   }
 }

@@ -7,16 +7,16 @@
 
 namespace headrace::operators {
 
-/// A table that lies in a span of somebody else's.
+/// A table in a span that the caller owns.
 class SpanLookup {
  public:
   /// Throws as lookup() does.
   SpanLookup(std::shared_ptr<const Span> rows, std::uint64_t row_count, std::uint32_t column_count,
              const LookupOptions& options);
 
-  /// Its pointers are null.
+  /// The state with null pointers.
   [[nodiscard]] const LookupState& state() const noexcept { return state_; }
-  /// The state for a device, which keeps `self`.
+  /// The state for a device. It keeps `self` alive.
   [[nodiscard]] serve::LoadedState load(std::shared_ptr<const SpanLookup> self, Device device) const;
 
  private:

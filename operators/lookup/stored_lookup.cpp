@@ -21,12 +21,12 @@ LookupState sound_state(const LookupTable& table, const LookupOptions& options) 
   if (table.data == nullptr) throw UsageError("lookup: a table is needed");
   if (!options.counts.empty() && options.counts.size() != table.row_count) {
     throw UsageError(
-        fmt::format("lookup: there are {} counts, and the table has {} rows", options.counts.size(), table.row_count));
+        fmt::format("lookup: there are {} counts, but the table has {} rows", options.counts.size(), table.row_count));
   }
   return state;
 }
 
-/// For each row its rank by popularity; empty where rows are in that order already.
+/// The rank of each row by popularity; empty if rows are already in that order.
 std::vector<std::uint32_t> places_by(std::span<const std::uint64_t> counts) {
   if (std::ranges::is_sorted(counts, std::ranges::greater{})) return {};
   std::vector<std::uint32_t> order(counts.size());

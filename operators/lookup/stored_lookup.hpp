@@ -8,15 +8,15 @@
 
 namespace headrace::operators {
 
-/// A table as kernels read it, in host memory.
+/// A table in host memory, in the format that kernels read.
 class StoredLookup {
  public:
   /// Throws as lookup() does.
   StoredLookup(const LookupTable& table, const LookupOptions& options);
 
-  /// Its pointers are null.
+  /// The state with null pointers.
   [[nodiscard]] const LookupState& state() const noexcept { return state_; }
-  /// The state for a device, which keeps `self`.
+  /// The state for a device. It keeps `self` alive.
   [[nodiscard]] serve::LoadedState load(std::shared_ptr<const StoredLookup> self, Device device) const;
 
  private:
@@ -24,8 +24,8 @@ class StoredLookup {
 
   LookupState state_;
   StoredElements rows_;
-  std::optional<std::size_t> device_bytes_;  ///< Empty where the table is not larger.
-  std::vector<std::uint32_t> places_;        ///< Where each row is stored; empty where that is its number.
+  std::optional<std::size_t> device_bytes_;  ///< Empty if the table is not larger.
+  std::vector<std::uint32_t> places_;        ///< The storage position of each row; empty if it equals the row number.
 };
 
 }  // namespace headrace::operators

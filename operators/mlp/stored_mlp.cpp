@@ -18,7 +18,7 @@ void require_sound(const std::vector<MlpLayer>& layers) {
     require_in_range(fmt::format("mlp: inputs of layer {}", number), layer.inputs, 1, kMlpWidthMost);
     require_in_range(fmt::format("mlp: outputs of layer {}", number), layer.outputs, 1, kMlpWidthMost);
     if (number > 0 && layer.inputs != layers[number - 1].outputs) {
-      throw UsageError(fmt::format("mlp: layer {} has {} inputs, and layer {} before it has {} outputs", number,
+      throw UsageError(fmt::format("mlp: layer {} has {} inputs, but layer {} before it has {} outputs", number,
                                    layer.inputs, number - 1, layers[number - 1].outputs));
     }
     if (layer.weights.size() != std::size_t{layer.inputs} * layer.outputs) {
@@ -27,7 +27,7 @@ void require_sound(const std::vector<MlpLayer>& layers) {
     }
     if (!layer.biases.empty() && layer.biases.size() != layer.outputs) {
       throw UsageError(
-          fmt::format("mlp: layer {} has {} biases and {} outputs", number, layer.biases.size(), layer.outputs));
+          fmt::format("mlp: layer {} has {} biases, but {} outputs", number, layer.biases.size(), layer.outputs));
     }
   }
 }
@@ -36,7 +36,7 @@ std::size_t stored_weights(const MlpLayer& layer) {
   return std::size_t{whole_units(layer.inputs)} * whole_units(layer.outputs);
 }
 
-/// Where each layer begins, and where the last ends.
+/// The start of each layer, and the end of the last.
 template <class Size>
 std::vector<std::size_t> begins(const std::vector<MlpLayer>& layers, Size size) {
   std::vector<std::size_t> first{0};
@@ -44,7 +44,7 @@ std::vector<std::size_t> begins(const std::vector<MlpLayer>& layers, Size size) 
   return first;
 }
 
-/// Where each layer's weights begin. Throws as mlp() does, before anything has a size.
+/// The start of each layer's weights. Throws as mlp() does, before any memory is allocated.
 std::vector<std::size_t> weight_begins(const std::vector<MlpLayer>& layers) {
   require_sound(layers);
   return begins(layers, stored_weights);
@@ -106,7 +106,7 @@ serve::LoadedState StoredMlp::load(std::shared_ptr<const StoredMlp> self, Device
 Activation parse_activation(std::string_view text) {
   if (text == "relu") return Activation::relu;
   if (text == "identity") return Activation::identity;
-  throw UsageError(fmt::format("an activation is relu or identity, not '{}'", text));
+  throw UsageError(fmt::format("an activation must be relu or identity, not '{}'", text));
 }
 
 std::string float32_type(std::uint32_t count) { return fmt::format("('<f4', ({},))", count); }

@@ -10,7 +10,7 @@
 
 namespace headrace::operators {
 
-/// A network as kernels read it, in host memory.
+/// A network in host memory, in the format that kernels read.
 class StoredMlp {
  public:
   /// Throws UsageError as mlp() does.
@@ -18,20 +18,20 @@ class StoredMlp {
 
   [[nodiscard]] std::uint32_t inputs() const noexcept { return state_.inputs; }
   [[nodiscard]] std::uint32_t outputs() const noexcept { return state_.outputs; }
-  /// The state for a device, which keeps `self`.
+  /// The state for a device. It keeps `self` alive.
   [[nodiscard]] serve::LoadedState load(std::shared_ptr<const StoredMlp> self, Device device) const;
 
  private:
   void store(std::size_t number, const MlpLayer& layer, std::size_t first_weight, std::size_t first_bias);
 
-  MlpState state_{};  ///< Its pointers are null.
+  MlpState state_{};  ///< Has null pointers.
   std::vector<std::size_t> first_weights_;
   std::vector<std::size_t> first_biases_;
   StoredElements weights_;
   StoredElements biases_;
 };
 
-/// The type of an array of so many float32, as Operator::query_type has it.
+/// The type of an array of `count` float32 values, for Operator::query_type.
 [[nodiscard]] std::string float32_type(std::uint32_t count);
 
 }  // namespace headrace::operators

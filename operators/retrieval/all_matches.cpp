@@ -8,7 +8,7 @@
 namespace headrace::operators {
 
 IdSet find_matches(const Index& index, const Expression& expression) {
-  std::vector<IdSet> found;  // of each node; operands come before the nodes that have them
+  std::vector<IdSet> found;  // of each node; operands come before the nodes that use them
   found.reserve(expression.nodes.size());
   for (const ExpressionNode& node : expression.nodes) {
     switch (node.kind) {

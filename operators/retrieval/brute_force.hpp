@@ -12,14 +12,14 @@
 
 namespace headrace::operators {
 
-/// Answers Boolean queries the slow and plain way: looks at every document's set of words. It shares only the
-/// tokenizer and the query parser with the index, and so can tell whether the operator's answers are right.
+/// Answers Boolean queries in the slow, obvious way, by looking at every document's set of words. It shares only the
+/// tokenizer and the query parser with the index, so it can verify the operator's answers.
 class BruteForce {
  public:
-  /// Throws DataError when a document is not UTF-8.
+  /// Throws DataError if a document is not UTF-8.
   explicit BruteForce(std::span<const std::string> documents, const TextRules& rules = {});
 
-  /// Throws UsageError where Index::compile() would.
+  /// Throws UsageError if Index::compile() would.
   [[nodiscard]] RetrievalAnswer answer(std::string_view text) const;
 
  private:

@@ -23,7 +23,7 @@ class IndexBuilder::Corpus {
  public:
   Corpus(const TextRules& rules, IndexContents contents) : tokenizer_(rules), contents_(contents) {}
 
-  /// One without documents that makes indexes of the same kind.
+  /// An empty corpus that makes indexes of the same kind.
   [[nodiscard]] std::unique_ptr<Corpus> emptied() const {
     return std::make_unique<Corpus>(tokenizer_.rules(), contents_);
   }
@@ -48,7 +48,7 @@ class IndexBuilder::Corpus {
 
   [[nodiscard]] std::uint32_t document_count() const noexcept { return static_cast<std::uint32_t>(ends_.size()); }
 
-  /// The bytes of the index's file.
+  /// The contents of the index file.
   [[nodiscard]] std::vector<std::uint64_t> image() const {
     const auto order = table_.sorted();
     const IndexHeader header = plan_index(
@@ -68,7 +68,7 @@ class IndexBuilder::Corpus {
  private:
   [[nodiscard]] bool counts_frequencies() const noexcept { return contents_ == IndexContents::frequencies; }
 
-  // Vectors grow before anything says that they have: where memory runs out, they still fit each other.
+  // Vectors grow before their new entries count, so they stay consistent with each other if memory runs out.
   void add_term(std::string_view text, std::uint32_t document) {
     const std::uint32_t number = table_.number(text);
     if (number >= states_.size()) states_.resize(number + std::size_t{1});
@@ -96,7 +96,7 @@ class IndexBuilder::Corpus {
     }
   }
 
-  /// Turns documents' terms into terms' documents by counting sort.
+  /// Inverts the documents' terms into posting lists by counting sort.
   void write_postings(const std::vector<std::uint32_t>& order, std::uint64_t* begins, std::uint32_t* postings,
                       std::uint16_t* frequencies) const {
     std::vector<std::uint64_t> next(order.size());
@@ -117,17 +117,17 @@ class IndexBuilder::Corpus {
   }
 
   struct TermState {
-    std::uint32_t documents = 0;  ///< Documents that have the term.
+    std::uint32_t documents = 0;  ///< Number of documents with the term.
     std::uint32_t last_document = kNoDocument;
-    std::uint64_t last_place = 0;  ///< The place of that document in terms_.
+    std::uint64_t last_place = 0;  ///< Position of its last document in terms_.
   };
 
   TermTable table_;
-  std::vector<TermState> states_;  ///< By the term's number.
+  std::vector<TermState> states_;  ///< Indexed by term number.
   std::vector<std::uint32_t> terms_;
   std::vector<std::uint64_t> ends_;         ///< The end of each document in terms_.
   std::vector<std::uint32_t> lengths_;      ///< The length of each document, with frequencies.
-  std::vector<std::uint16_t> frequencies_;  ///< Beside terms_, with frequencies.
+  std::vector<std::uint16_t> frequencies_;  ///< Parallel to terms_, with frequencies.
   Tokenizer tokenizer_;
   IndexContents contents_;
 };

@@ -6,7 +6,7 @@
 
 namespace headrace::operators {
 
-/// XXH64 with seed 0 (Collet, xxHash specification 0.1.1): a checksum against accidents, not against forgers.
+/// XXH64 with seed 0 (Collet, xxHash specification 0.1.1): a checksum that detects accidents, not forgery.
 [[nodiscard]] std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace headrace::operators

@@ -12,10 +12,10 @@ namespace headrace::operators {
 
 namespace {
 
-/// Posting lists that together hold every match of a node, or all documents.
+/// Posting lists whose union contains every match of a node, or all documents.
 struct Cover {
-  std::uint64_t cost;  ///< Candidates at most.
-  TermSet terms;       ///< A bit for each term whose list belongs to it.
+  std::uint64_t cost;  ///< The maximum number of candidates.
+  TermSet terms;       ///< A bit for each term whose list is included.
   bool all;            ///< Every document.
 
   [[nodiscard]] bool nothing() const noexcept { return !all && cost == 0; }
@@ -49,7 +49,7 @@ class Compiler {
   }
 
  private:
-  /// A step counted from the last, since code is made from its end; kAccept and kReject stand for themselves.
+  /// A step counted from the last one, because code is generated from its end. kAccept and kReject keep their values.
   using Label = std::uint8_t;
 
   [[nodiscard]] Cover find_cover(const ExpressionNode& node, bool negated) const noexcept {
@@ -77,8 +77,8 @@ class Compiler {
     return (node.kind == ExpressionKind::conjunction) != negated;
   }
 
-  /// Makes the code that goes to `yes` where the node (negated or not) holds and to `no` elsewhere; returns where it
-  /// starts. What cannot hold at all makes no code.
+  /// Generates code that continues at `yes` if the node (negated or not) holds and at `no` otherwise. Returns its first
+  /// step. An expression that can never hold generates no code.
   Label emit(std::uint32_t at, bool negated, Label yes, Label no) noexcept {
     const ExpressionNode& node = nodes_[at];
     if (covers_[negated ? 1 : 0][at].nothing()) return no;
@@ -90,7 +90,8 @@ class Compiler {
       used_ |= term_bit(node.left);
       return query_.step_count++;
     }
-    // An AND asks first what is rarely so, an OR what is often so: then the other is seldom asked.
+    // An AND tests the operand that rarely holds first, and an OR the one that often holds, so that the other is rarely
+    // tested.
     const bool conjunction = is_conjunction(node, negated);
     const auto& covers = covers_[negated ? 1 : 0];
     const bool swap = conjunction ? covers[node.right].cost < covers[node.left].cost
@@ -104,8 +105,8 @@ class Compiler {
     return label >= RetrievalQuery::kAccept ? label : static_cast<Label>(query_.step_count - 1 - label);
   }
 
-  /// Gives each term that is used its place in the query: those of the cover first, then those of the rest, then the
-  /// others; rare ones first.
+  /// Assigns positions in the query to all used terms: those of the cover, then those of the rest, then the others;
+  /// rare ones first in each group.
   void place_terms(const QueryPlan& plan) noexcept {
     std::array<std::uint8_t, kQueryTermsMax> order{};
     std::size_t count = 0;
@@ -128,7 +129,7 @@ class Compiler {
     query_.truth = truth({order.data() + query_.cover_count, query_.scan_count});
   }
 
-  /// The rest's truth table over these terms, or 0 where they are too many for one.
+  /// The rest's truth table over these terms, or 0 if they are too many for one.
   [[nodiscard]] std::uint16_t truth(std::span<const std::uint8_t> terms) const noexcept {
     if (terms.size() > kTruthTermsMax) return 0;
     std::uint32_t table = 0;
@@ -143,7 +144,7 @@ class Compiler {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< The cover of each node as it is, and negated.
+  std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< The cover of each node, plain and negated.
   std::array<RetrievalQuery::Step, kQueryLeavesMax> steps_;
   std::array<std::uint8_t, kQueryTermsMax> places_{};
   TermSet used_ = 0;

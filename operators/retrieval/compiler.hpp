@@ -8,15 +8,16 @@
 
 namespace headrace::operators {
 
-/// A term of an expression, as the index knows it. As it stands, one that no document has.
+/// A term of an expression, as found in the index. By default, a term that no document has.
 struct QueryTerm {
   std::uint32_t id = 0;
-  std::uint32_t count = 0;  ///< Documents that have it.
+  std::uint32_t count = 0;  ///< Number of documents that have it.
 };
 
-/// Turns an expression that parse_query() or something as careful made (the last node is the root, operands come
-/// before, at most kQueryLeavesMax words over kQueryTermsMax terms) into what the operator runs. Does not allocate.
-/// @param terms  those that the nodes' `left` number
+/// Compiles an expression for the operator without allocating. The expression must come from parse_query() or meet the
+/// same conditions: the last node is the root, operands come before their nodes, and there are at most kQueryLeavesMax
+/// words over kQueryTermsMax terms.
+/// @param terms  those that `left` of the nodes refers to
 [[nodiscard]] RetrievalQuery compile_query(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms,
                                            std::uint32_t document_count) noexcept;
 

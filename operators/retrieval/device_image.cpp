@@ -21,7 +21,7 @@ std::uint32_t bitmap_vectors(std::uint32_t document_count) noexcept {
   return static_cast<std::uint32_t>(align_up(needed, boolean::kBitmapPad));
 }
 
-/// Says where everything goes, and makes room for it.
+/// Assigns a position to each part of the image, and allocates its memory.
 void lay_out(const Index& index, DeviceImage& image) {
   image.entries.reserve(index.term_count());
   std::uint64_t lists = 0;
@@ -58,7 +58,7 @@ DeviceImage make_device_image(const Index& index) {
   const std::size_t stride = bitmap_vectors(index.document_count());
   const std::uint32_t threads = thread_count(index.posting_count(), kCopiedPostingsAThread);
   in_parallel(threads, [&](std::uint32_t thread) {
-    // Terms are dealt out in turn: the frequent ones may be neighbours.
+    // Threads take terms in turn, because frequent terms may be neighbours.
     for (std::uint32_t term = thread; term < index.term_count(); term += threads) {
       const TermEntry& entry = image.entries[term];
       write_list(index.postings(term), image.lists.data() + entry.list);

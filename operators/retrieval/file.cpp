@@ -19,7 +19,7 @@ namespace {
 /// Owns a file descriptor.
 class Descriptor {
  public:
-  /// Does not wait for the writer of a FIFO.
+  /// Opening a FIFO does not wait for its writer.
   Descriptor(const std::string& path, int flags, std::string_view doing)
       : number_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)) {
     if (number_ < 0) throw_errno(fmt::format("{} {}", doing, path));

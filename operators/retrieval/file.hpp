@@ -13,7 +13,7 @@ struct MappedFile {
   std::shared_ptr<const void> owner;
 };
 
-/// Throws SystemError naming the file.
+/// Throws SystemError, naming the file.
 [[nodiscard]] MappedFile map_file(const std::filesystem::path& path);
 
 }  // namespace headrace::operators

@@ -11,10 +11,10 @@ namespace {
 using Ids = std::vector<std::uint32_t>;
 using IdView = std::span<const std::uint32_t>;
 
-/// A list this many times as long as the other is searched instead of read.
+/// A list at least this many times as long as the other is searched instead of read.
 constexpr std::size_t kSearchedShare = 16;
 
-/// Those of `few` that are in `many`, or those that are not.
+/// The ids of `few` that are in `many`, or those that are not.
 Ids searched(IdView few, IdView many, bool present) {
   Ids kept;
   std::size_t at = 0;
@@ -47,7 +47,7 @@ Ids without(IdView a, IdView b) {
   return ids;
 }
 
-/// The documents from number `offset` on that are not in `ids`, at most `limit` of them.
+/// The documents that are not in `ids`, from number `offset` on and at most `limit` of them.
 Ids page_of_others(IdView ids, std::uint32_t document_count, std::uint64_t offset, std::uint64_t limit) {
   Ids others;
   const std::uint64_t count = document_count - ids.size();

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-/// Sets of documents, as the host computes with them.
+/// Sets of documents for computations on the host.
 namespace headrace::operators {
 
-/// Ascending document ids, or all documents but these. Ids of a posting list are borrowed from the index.
+/// Ascending document ids, or all documents except these. The ids of a posting list are borrowed from the index.
 class IdSet {
  public:
   IdSet() = default;
@@ -20,7 +20,7 @@ class IdSet {
   [[nodiscard]] std::uint64_t count(std::uint32_t document_count) const noexcept {
     return all_but_ ? document_count - ids().size() : ids().size();
   }
-  /// The members from number `offset` on, at most `limit` of them.
+  /// At most `limit` members, from number `offset` on.
   [[nodiscard]] std::vector<std::uint32_t> page(std::uint32_t document_count, std::uint64_t offset,
                                                 std::uint64_t limit) const;
 
@@ -42,8 +42,8 @@ class IdSet {
   bool all_but_ = false;
 };
 
-/// The first place at or after `from` whose id is not below `id`; ids.size() where there is none. Its steps double, so
-/// that it takes the logarithm of how far it goes.
+/// The first position from `from` on whose id is not below `id`, or ids.size() if there is none. The step size doubles,
+/// so the time is logarithmic in the distance.
 [[nodiscard]] std::size_t gallop(std::span<const std::uint32_t> ids, std::size_t from, std::uint32_t id) noexcept;
 
 }  // namespace headrace::operators

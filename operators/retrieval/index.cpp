@@ -22,7 +22,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// A thread takes about as long to start as 50 queries to compile.
+/// Starting a thread takes about as long as compiling 50 queries.
 constexpr std::uint64_t kQueriesAThread = 500;
 
 }  // namespace
@@ -48,7 +48,7 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
 
 Index Index::load(const std::filesystem::path& path) {
   const MappedFile file = map_file(path);
-  // While it is checked, a file that another process cuts short is an error instead of a SIGBUS.
+  // During the check, a file that another process truncates causes an error instead of a SIGBUS.
   const GuardedRange guard(file.bytes.data(), file.bytes.size());
   try {
     Index index =
@@ -68,7 +68,7 @@ Index Index::unpacked(std::span<const std::byte> bytes, std::string_view name) {
 
 Index Index::from_bytes(std::span<const std::byte> bytes, std::string_view name) {
   if (is_packed(bytes)) return unpacked(bytes, name);
-  auto copy = std::make_shared<std::vector<std::uint64_t>>((bytes.size() + 7) / 8);  // aligned as sections need it
+  auto copy = std::make_shared<std::vector<std::uint64_t>>((bytes.size() + 7) / 8);  // aligned as sections require
   if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
   const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(copy->data()), bytes.size());
   return Index(view, std::move(copy), name);
@@ -97,7 +97,8 @@ RetrievalQuery Index::compile(std::string_view text) const {
 
 void Index::compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const {
   if (texts.size() != queries.size()) {
-    throw UsageError(fmt::format("compiling {} queries: there is room for {}", texts.size(), queries.size()));
+    throw UsageError(
+        fmt::format("compiling {} queries needs as many places for results, not {}", texts.size(), queries.size()));
   }
   const std::uint32_t threads = thread_count(texts.size(), kQueriesAThread);
   in_parallel(threads, [&](std::uint32_t thread) {

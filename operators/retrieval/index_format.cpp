@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, kSectionCount> kSectionNames{"term begins", "term pool", "posting begins",
                                                                     "postings",    "lengths",   "frequencies"};
 
-/// Throws what is wrong with one file.
+/// Throws the errors of one file.
 class Complaint {
  public:
   explicit Complaint(std::string_view name) noexcept : name_(name) {}
@@ -42,15 +42,16 @@ std::span<const T> section(std::span<const std::byte> bytes, const IndexHeader& 
 }
 
 void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, const Complaint& complain) {
-  if (header.magic != IndexHeader::kMagic) complain("not a Headrace index (it does not begin as one)");
+  if (header.magic != IndexHeader::kMagic) complain("not a Headrace index (wrong magic bytes)");
   if (header.version > Index::kVersion) {
-    complain("written by a newer Headrace, version {}; this one reads up to {}", header.version, Index::kVersion);
+    complain("written by a newer Headrace in format version {}; this one reads up to {}", header.version,
+             Index::kVersion);
   }
   if (header.version == 0 || header.header_bytes != header_bytes_of(header.version)) {
-    complain("damaged: version {} with a header of {} bytes does not exist", header.version, header.header_bytes);
+    complain("damaged: there is no version {} with a header of {} bytes", header.version, header.header_bytes);
   }
   if (header.file_bytes != bytes.size()) {
-    complain("{}: it should have {} bytes and has {}", header.file_bytes > bytes.size() ? "truncated" : "damaged",
+    complain("{}: it should have {} bytes but has {}", header.file_bytes > bytes.size() ? "truncated" : "damaged",
              header.file_bytes, bytes.size());
   }
   std::uint64_t stored;
@@ -63,7 +64,7 @@ std::string_view stem_name(const IndexHeader& header) noexcept {
       .substr(0, ::strnlen(header.stem.data(), header.stem.size()));
 }
 
-/// Whether it may be the name of a language, which goes into messages; from version 4 on there is one.
+/// Whether a name is a plausible language, because it goes into messages. From version 4 on, a file has one.
 bool is_stem_name(const IndexHeader& header) noexcept {
   const std::string_view name = stem_name(header);
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
@@ -72,38 +73,38 @@ bool is_stem_name(const IndexHeader& header) noexcept {
          std::ranges::all_of(filling, [](char c) { return c == '\0'; });
 }
 
-/// Queries have to be stemmed as the documents were.
+/// Queries must be stemmed in the same way as the documents were.
 void check_stems(const IndexHeader& header, std::string_view file) {
   const std::string name(stem_name(header));
   if (name.empty()) return;
   const auto complain = [&](std::string_view what) {
-    throw DataError(fmt::format("{}: its words are stemmed ({}), and {}", file, name, what));
+    throw DataError(fmt::format("{}: its words are stemmed ({}), but {}", file, name, what));
   };
   const auto languages = stem_languages();
   if (languages.empty()) complain("Headrace was built without libstemmer");
   if (std::ranges::find(languages, name) == languages.end()) complain("the libstemmer here has no such language");
   if (stem_fingerprint(name) != header.stem_fingerprint) {
-    complain("the libstemmer here gives other stems than that of the index: build it again");
+    complain("the libstemmer here gives different stems from the one that built the index; build the index again");
   }
 }
 
-/// A file has one layout only: that of its counts.
+/// The counts of a file fully determine its layout.
 void check_layout(const IndexHeader& header, const Complaint& complain) {
   const std::uint64_t pool_bytes = header.section(kPool).bytes;
   if (header.document_count == 0 || header.document_count == kNoDocument) {
     complain("corrupt: a document count of {} is not possible", header.document_count);
   }
-  // Sizes beyond the file would overflow the plan.
+  // Sizes beyond that of the file would overflow the plan.
   if (pool_bytes > header.file_bytes || header.posting_count > header.file_bytes) complain("corrupt: impossible sizes");
   if (header.document_count > documents_most(header.posting_count, pool_bytes)) {
-    complain("corrupt: it claims {} documents and has {} postings", header.document_count, header.posting_count);
+    complain("corrupt: it claims {} documents but has {} postings", header.document_count, header.posting_count);
   }
   const bool no_words = header.words > static_cast<std::uint8_t>(TextRules::Words::unicode);
   if (no_words || header.fold_diacritics > 1 || !is_stem_name(header)) {
-    complain("corrupt: rules for words that do not exist");
+    complain("corrupt: unknown rules for words");
   }
   if (header.contents > static_cast<std::uint8_t>(IndexContents::frequencies)) {
-    complain("corrupt: contents of a kind that does not exist");
+    complain("corrupt: unknown kind of contents");
   }
   const auto contents = static_cast<IndexContents>(header.contents);
   const IndexHeader plan = plan_index(
@@ -112,8 +113,8 @@ void check_layout(const IndexHeader& header, const Complaint& complain) {
     const auto& is = header.section(i);
     const auto& should = plan.section(i);
     if (is.offset != should.offset || is.bytes != should.bytes) {
-      complain("corrupt: section '{}' claims {} bytes at {} where {} at {} belong", kSectionNames[i], is.bytes,
-               is.offset, should.bytes, should.offset);
+      complain("corrupt: section '{}' claims {} bytes at {} instead of {} at {}", kSectionNames[i], is.bytes, is.offset,
+               should.bytes, should.offset);
     }
   }
   if (plan.file_bytes != header.file_bytes) {
@@ -156,17 +157,17 @@ void check_postings(const IndexSections& index, const Complaint& complain) {
   }
 }
 
-/// Documents have at least as many terms as their postings say.
+/// A document has at least as many terms as postings.
 void check_frequencies(const IndexSections& index, const Complaint& complain) {
   if (index.lengths.empty()) return;
   std::vector<std::uint64_t> counted(index.lengths.size());
   for (std::size_t i = 0; i < index.postings.size(); ++i) {
-    if (index.frequencies[i] == 0) complain("corrupt: posting {} says that a document has its term 0 times", i);
+    if (index.frequencies[i] == 0) complain("corrupt: posting {} has a frequency of 0", i);
     counted[index.postings[i]] += index.frequencies[i];
   }
   for (std::size_t id = 0; id < counted.size(); ++id) {
     if (counted[id] > index.lengths[id] || (counted[id] == 0) != (index.lengths[id] == 0)) {
-      complain("corrupt: document {} has {} terms, and a length of {}", id, counted[id], index.lengths[id]);
+      complain("corrupt: document {} has {} terms but a length of {}", id, counted[id], index.lengths[id]);
     }
   }
 }
@@ -185,8 +186,8 @@ IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules) {
   header.fold_diacritics = rules.fold_diacritics ? 1 : 0;
   if (rules.stem.empty()) return header;
   if (rules.stem.size() > header.stem.size()) {
-    throw UsageError(
-        fmt::format("stemming: an index keeps at most {} characters of '{}'", header.stem.size(), rules.stem));
+    throw UsageError(fmt::format("stemming: an index stores at most {} characters of a language name, not '{}'",
+                                 header.stem.size(), rules.stem));
   }
   std::ranges::copy(rules.stem, header.stem.begin());
   header.stem_fingerprint = stem_fingerprint(rules.stem);
@@ -224,12 +225,12 @@ void seal_index(std::span<std::byte> file) noexcept {
 IndexSections read_index(std::span<const std::byte> bytes, std::string_view name) {
   const Complaint complain(name);
   if (bytes.size() < header_bytes_of(1) + kChecksumBytes) {
-    complain("not a Headrace index, or truncated: {} bytes are less than the header takes", bytes.size());
+    complain("not a Headrace index, or truncated: {} bytes are too few for the header", bytes.size());
   }
   IndexSections index;
   std::memcpy(&index.header, bytes.data(), std::min(bytes.size(), sizeof(IndexHeader)));
   check_whole(bytes, index.header, complain);
-  if (index.header.version == 1) {  // what follows the header there is no part of it
+  if (index.header.version == 1) {  // in version 1, the bytes after the header are not part of it
     index.header.words = static_cast<std::uint8_t>(TextRules::Words::ascii);
     index.header.fold_diacritics = 0;
   }

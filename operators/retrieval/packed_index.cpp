@@ -14,7 +14,7 @@ namespace headrace::operators {
 
 namespace {
 
-constexpr std::uint64_t kTermBytesMin = 3;  ///< What a term takes at least, without its postings.
+constexpr std::uint64_t kTermBytesMin = 3;  ///< Fewest bytes of a term, without its postings.
 constexpr unsigned kBitsAByte = 7;
 constexpr std::uint8_t kMore = 0x80;
 constexpr std::uint64_t kNumberMax = std::numeric_limits<std::uint32_t>::max();
@@ -35,7 +35,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads numbers of at most 32 bits; throws where there are none.
+/// Reads numbers of at most 32 bits. Throws at the end of the data.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::string_view name) noexcept : bytes_(bytes), name_(name) {}
@@ -43,7 +43,7 @@ class Reader {
   [[nodiscard]] std::uint64_t number() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 5 * kBitsAByte; shift += kBitsAByte) {
-      if (at_ == bytes_.size()) complain("a part ends too early");
+      if (at_ == bytes_.size()) complain("a part ends too soon");
       const auto byte = std::to_integer<std::uint8_t>(bytes_[at_++]);
       value |= static_cast<std::uint64_t>(byte & (kMore - 1U)) << shift;
       if ((byte & kMore) != 0) continue;
@@ -53,15 +53,15 @@ class Reader {
     complain("a number is not in its shortest form, or too large");
   }
   void raw(char* to, std::size_t count) {
-    if (count > bytes_.size() - at_) complain("a part ends too early");
+    if (count > bytes_.size() - at_) complain("a part ends too soon");
     std::memcpy(to, bytes_.data() + at_, count);
     at_ += count;
   }
   void end() const {
-    if (at_ != bytes_.size()) complain("something follows its last part");
+    if (at_ != bytes_.size()) complain("data follows its last part");
   }
   [[noreturn]] void complain(std::string_view what) const {
-    throw DataError(fmt::format("{}: corrupt: packed, and {}", name_, what));
+    throw DataError(fmt::format("{}: corrupt: packed, but {}", name_, what));
   }
 
  private:
@@ -94,7 +94,7 @@ void read_postings(Reader& reader, std::span<std::uint64_t> begins, std::span<st
     if (count > postings.size() - begins[term]) reader.complain("a list has impossible bounds");
     begins[term + 1] = begins[term] + count;
   }
-  if (begins.back() != postings.size()) reader.complain("its lists are fewer than its postings");
+  if (begins.back() != postings.size()) reader.complain("its lists hold fewer postings than it claims");
   for (std::size_t term = 0; term + 1 < begins.size(); ++term) {
     std::uint64_t next = 0;
     for (std::uint64_t i = begins[term]; i < begins[term + 1]; ++i) {
@@ -115,16 +115,16 @@ void read_numbers(Reader& reader, std::span<T> numbers, std::uint64_t more) {
   }
 }
 
-/// The header of the image, which is no larger than so many packed bytes can make it.
+/// Reads the header of the image, which must not claim more than this many packed bytes can expand to.
 IndexHeader read_header(std::span<const std::byte> bytes, const Reader& reader) {
   IndexHeader header{};
   std::memcpy(&header, bytes.data() + sizeof(PackedHeader), header_bytes_of(3));
-  if (header.version != 3 && header.version != 4) reader.complain("its image is of a version that is not packed");
+  if (header.version != 3 && header.version != 4) reader.complain("its image has a version that cannot be packed");
   const std::size_t header_bytes = sizeof(PackedHeader) + header_bytes_of(header.version);
   PackedHeader packed;
   std::memcpy(&packed, bytes.data(), sizeof(packed));
   if (packed.header_bytes != header_bytes || bytes.size() < header_bytes + kChecksumBytes) {
-    reader.complain("its header is of another size");
+    reader.complain("its header has the wrong size");
   }
   const std::uint64_t room = bytes.size() - header_bytes - kChecksumBytes;
   const std::uint64_t pool_bytes = header.section(kPool).bytes;
@@ -133,7 +133,7 @@ IndexHeader read_header(std::span<const std::byte> bytes, const Reader& reader) 
   const bool fits =
       header.posting_count <= room && pool_bytes <= terms * kTermBytesMax &&
       kTermBytesMin * terms + (ranked ? 2 : 1) * header.posting_count + (ranked ? header.document_count : 0) <= room;
-  if (!fits) reader.complain("it claims more than it has bytes for");
+  if (!fits) reader.complain("it claims more contents than its bytes can hold");
   const auto contents = ranked ? IndexContents::frequencies : IndexContents::documents;
   return plan_index({header.document_count, header.term_count, pool_bytes, header.posting_count, contents},
                     header.version);
@@ -193,7 +193,7 @@ std::vector<std::uint64_t> unpack_index(std::span<const std::byte> bytes, std::s
   PackedHeader packed;
   std::memcpy(&packed, bytes.data(), sizeof(packed));
   if (packed.file_bytes != bytes.size()) {
-    throw DataError(fmt::format("{}: {}: it should have {} bytes and has {}", name,
+    throw DataError(fmt::format("{}: {}: it should have {} bytes but has {}", name,
                                 packed.file_bytes > bytes.size() ? "truncated" : "damaged", packed.file_bytes,
                                 bytes.size()));
   }

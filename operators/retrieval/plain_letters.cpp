@@ -38,7 +38,7 @@ std::unique_ptr<const Page> make_page(std::size_t number) {
   auto page = std::make_unique<Page>();
   for (std::size_t i = 0; i < kPage; ++i) {
     const auto character = static_cast<UChar32>(number * kPage + i);
-    // Text is normalized apart on both sides of a boundary.
+    // Normalisation of text works independently on either side of a boundary.
     if (U_IS_SURROGATE(character) || folding->hasBoundaryBefore(character) == 0) continue;
     const icu::UnicodeString folded = folding->normalize(icu::UnicodeString(character), status);
     check_icu(status, "to fold text");

@@ -12,7 +12,7 @@ namespace headrace::operators {
 namespace {
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
-/// Whether a character of UTF-8 begins with this byte.
+/// Whether this byte begins a UTF-8 character.
 constexpr bool is_first_byte(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
 constexpr bool ends_word(char c) noexcept { return is_space(c) || c == '(' || c == ')' || c == '"'; }
 

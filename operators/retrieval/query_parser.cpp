@@ -13,7 +13,7 @@ namespace headrace::operators {
 
 namespace {
 
-static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query within the limit of terms has as few distinct ones");
+static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query with few enough terms also has few enough distinct ones");
 
 /// Recursive descent over
 ///   disjunction = conjunction { OR conjunction }
@@ -65,7 +65,7 @@ class Parser {
     if (!negated) return operand;
     const ExpressionNode last = expression_.nodes[operand];
     if (last.kind != ExpressionKind::negation) return add({ExpressionKind::negation, operand});
-    expression_.nodes.pop_back();  // NOT (NOT a) is a, so that no more than kQueryNodesMax nodes come
+    expression_.nodes.pop_back();  // NOT (NOT a) is a, which keeps the number of nodes within kQueryNodesMax
     return last.left;
   }
 
@@ -76,7 +76,7 @@ class Parser {
       throw_at(token.position, fmt::format("expected a term, NOT or '(' but found {}", describe(token)));
     }
     if (++depth_ > kQueryDepthMax) {
-      throw_at(token.position, fmt::format("more than {} parentheses inside each other", kQueryDepthMax));
+      throw_at(token.position, fmt::format("more than {} nested parentheses", kQueryDepthMax));
     }
     const std::uint32_t inner = disjunction();
     --depth_;
@@ -88,13 +88,13 @@ class Parser {
     return inner;
   }
 
-  /// All terms of a word.
+  /// Adds all terms of a word.
   std::uint32_t word(const Token& token) {
     const auto& terms = tokenizer_.split(token.text);
     if (terms.empty()) {
-      throw_at(token.position, fmt::format("{} has no letter or digit to look for", describe(token)));
+      throw_at(token.position, fmt::format("{} has no letter or digit to search for", describe(token)));
     }
-    std::vector<std::uint32_t> numbers;  // a term that comes twice in a word is asked for once
+    std::vector<std::uint32_t> numbers;  // a term that occurs twice in a word is tested once
     std::uint32_t all = 0;
     for (const std::string& text : terms) {
       const std::uint32_t number = term(text);
@@ -109,7 +109,7 @@ class Parser {
 
   std::uint32_t term(const std::string& text) {
     auto& terms = expression_.terms;
-    const auto known = std::ranges::find(terms, text);  // there are few, so that a hash would take longer
+    const auto known = std::ranges::find(terms, text);  // there are few terms, so a hash lookup would take longer
     const auto number = static_cast<std::uint32_t>(known - terms.begin());
     if (known == terms.end()) terms.push_back(text);
     return number;
@@ -120,11 +120,12 @@ class Parser {
     return static_cast<std::uint32_t>(expression_.nodes.size() - 1);
   }
 
-  /// Names the word with which the query has too many terms.
+  /// Throws for the word that exceeds the number of terms of a query.
   [[noreturn]] static void throw_too_long(const Token& token, std::size_t terms) {
     const std::string split = terms == 1 ? "" : fmt::format(", which is split into {} terms,", terms);
-    throw_at(token.position, fmt::format("with {}{} the query has more than {} terms; look for fewer or shorter words",
-                                         describe_shortly(token), split, kQueryLeavesMax));
+    throw_at(token.position,
+             fmt::format("with {}{} the query has more than {} terms; search for fewer or shorter words",
+                         describe_shortly(token), split, kQueryLeavesMax));
   }
 
   QueryLexer lexer_;

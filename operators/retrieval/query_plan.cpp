@@ -10,19 +10,19 @@ namespace headrace::operators {
 
 namespace {
 
-/// Testing a document of a list costs about what eight vectors of a bitmap do: it is a read of a place of its own, of
-/// which a GPU's multiprocessor takes up one a cycle, and on a CPU some twenty instructions. So of two terms the rarer
+/// Testing a document of a list costs about as much as eight vectors of a bitmap: it is a read from a random address,
+/// of which a GPU's multiprocessor issues one a cycle, and on a CPU some twenty instructions. So of two terms the rarer
 /// one is walked if it has less than one document of 512.
 constexpr std::uint64_t kWalkCost = 8;
-/// In a collection whose bitmaps have up to kSmall vectors a test costs what 32 vectors do: a CPU has the bitmaps in
-/// its first cache, and takes four vectors with an instruction; a block of a GPU scans them in a few rounds (not
-/// measured).
+/// In a collection whose bitmaps have up to kSmall vectors, a test costs as much as 32 vectors: a CPU has the bitmaps
+/// in its first-level cache and processes four vectors with an instruction; a block of a GPU scans them in a few rounds
+/// (not measured).
 constexpr std::uint64_t kSmallWalkCost = 32;
 constexpr std::uint64_t kSmall = 1024;
-/// What the first round of a scan costs, however little there is to scan.
+/// The cost of the first round of a scan, even of a short one.
 constexpr std::uint64_t kScanCost = 64;
 
-/// What an expression comes to when some terms are absent.
+/// An expression simplified by the absence of some terms.
 struct Partial {
   TermSet terms;  ///< The terms that it depends on; none for a constant.
   bool value;     ///< The value of a constant.
@@ -62,9 +62,9 @@ class Planner {
       const QueryPlan unpruned = assess(walked);
       const QueryPlan plan = prune(unpruned);
       if (plan.cost < best.cost) best = plan;
-      // The rest is a constant, and stays one: prune() would take each further term out again.
+      // A rest that is a constant remains one, and prune() would remove every further term.
       if (unpruned.rest == 0 || i == there_count_) break;
-      // Whatever walks the next term, or one after it, costs more.
+      // Plans that also walk this term, or a later one, cost more.
       if (walk_cost_ * terms_[by_count_[i]].count >= best.cost) break;
       walked |= term_bit(by_count_[i]);
     }
@@ -75,7 +75,7 @@ class Planner {
   [[nodiscard]] QueryPlan assess(TermSet cover) const noexcept {
     const Partial rest = rest_of(cover);
     QueryPlan plan{cover, rest.terms, rest.terms != 0 || rest.value, 0};
-    if ((rest.terms & ~with_bitmap_) != 0) {  // there is nothing to scan
+    if ((rest.terms & ~with_bitmap_) != 0) {  // a term of the rest has no bitmap to scan
       plan.cost = ~std::uint64_t{0};
       return plan;
     }
@@ -90,12 +90,12 @@ class Planner {
     const std::uint64_t vectors = document_count_ / boolean::Vector::kBits;
     const auto count = static_cast<std::uint64_t>(std::popcount(terms));
     if (count != 1) return count * vectors;
-    // Its hits are known; it is scanned until there are ids enough.
+    // The hits are known, so the scan ends once it has found enough ids.
     const std::uint64_t with = terms_[static_cast<std::size_t>(std::countr_zero(terms))].count;
     return std::min(vectors, kAnswerIds * vectors / with);
   }
 
-  /// Leaves out of the cover, the most frequent first, what it can do without at no cost.
+  /// Drops terms from the cover, the most frequent first, if that does not raise the cost.
   [[nodiscard]] QueryPlan prune(QueryPlan plan) const noexcept {
     for (std::uint32_t i = there_count_; i-- > 0;) {
       const TermSet term = term_bit(by_count_[i]);
@@ -126,8 +126,8 @@ class Planner {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::uint64_t walk_cost_;                              ///< The cost of walking over a document of a list.
-  std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
+  std::uint64_t walk_cost_;                              ///< The cost of testing a document of a list.
+  std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that occur in documents, rare ones first.
   std::uint32_t there_count_ = 0;
   TermSet with_bitmap_ = 0;
   TermSet never_ = 0;  ///< Terms that no document has.

@@ -16,8 +16,7 @@ namespace {
 void check(const Index& index, const Bm25& bm25) {
   if (!index.has_frequencies()) {
     throw UsageError(
-        "ranking needs an index that keeps how often words come: build it with frequencies (headrace index build "
-        "--frequencies)");
+        "ranking needs an index with term frequencies; build it with frequencies (headrace index build --frequencies)");
   }
   const bool k1_fits = bm25.k1 >= 0 && std::isfinite(bm25.k1);
   const bool b_fits = bm25.b >= 0 && bm25.b <= 1;
@@ -27,7 +26,7 @@ void check(const Index& index, const Bm25& bm25) {
   if (!b_fits) throw UsageError(fmt::format("ranking: b must be 0 to 1, not {}", bm25.b));
 }
 
-/// Marks the terms that stand under an even number of negations: what a document is wanted for.
+/// Marks the terms under an even number of negations, because only these make a document relevant.
 void mark_wanted(const Expression& expression, std::uint32_t at, bool negated, std::vector<bool>& wanted) {
   const ExpressionNode& node = expression.nodes[at];
   switch (node.kind) {
@@ -42,7 +41,7 @@ void mark_wanted(const Expression& expression, std::uint32_t at, bool negated, s
   }
 }
 
-/// Adds what a term is worth to the scores of the documents that have it.
+/// Adds the term's weight to the scores of the documents that have it.
 void add_scores(const Index& index, const Bm25& bm25, std::uint32_t term, std::vector<RankedDocument>& documents) {
   const auto ids = index.postings(term);
   const auto frequencies = index.frequencies(term);
@@ -60,7 +59,7 @@ void add_scores(const Index& index, const Bm25& bm25, std::uint32_t term, std::v
   }
 }
 
-/// The best from number `offset` on, at most `limit` of them.
+/// At most `limit` of the best documents, from number `offset` on.
 std::vector<RankedDocument> page_of(std::vector<RankedDocument> documents, PageRange range) {
   const std::uint64_t begin = std::min<std::uint64_t>(range.offset, documents.size());
   const std::uint64_t end = begin + std::min<std::uint64_t>(range.limit, documents.size() - begin);

@@ -21,7 +21,7 @@ constexpr std::size_t kSampleTermsMax = 4;
 constexpr int kTriesMax = 64;
 constexpr std::uint64_t kSampledPostingsAThread = 1U << 20;
 
-/// How the terms of a sample are joined.
+/// How a sample joins its terms.
 enum class Form : std::uint8_t { conjunction, disjunction, exclusion, grouped };
 
 Form pick_form(std::uint64_t random) noexcept {
@@ -31,18 +31,18 @@ Form pick_form(std::uint64_t random) noexcept {
   return percent < 85 ? Form::exclusion : Form::grouped;
 }
 
-/// A sample before it is a query or a text.
+/// A sample before it becomes a query or a text.
 struct Sample {
   std::array<std::uint32_t, kSampleTermsMax> terms{};
   std::uint32_t count = 0;
   Form form = Form::conjunction;
 
-  /// Whether the term at `i` stands behind NOT.
+  /// Whether the term at `i` follows NOT.
   [[nodiscard]] bool negated(std::uint32_t i) const noexcept {
     if (i + 1 != count || count < 2) return false;
     return form == Form::exclusion || (form == Form::grouped && count != 3);
   }
-  /// Whether the term at `i` > 0 is joined to those before it by OR.
+  /// Whether OR joins the term at `i` > 0 to the terms before it.
   [[nodiscard]] bool joined_by_or(std::uint32_t i) const noexcept {
     return form == Form::disjunction || (form == Form::grouped && i == 1 && count > 2);
   }
@@ -50,12 +50,12 @@ struct Sample {
 
 }  // namespace
 
-/// The terms of each document, which an index does not keep.
+/// The terms of each document, which an index does not store.
 struct RetrievalSampler::Forward {
   std::vector<std::uint64_t> begins;
   std::vector<std::uint32_t> terms;
 
-  /// Counting sort, for a range of documents in each thread.
+  /// Built by counting sort, with a range of documents in each thread.
   explicit Forward(const Index& index) : begins(std::size_t{index.document_count()} + 1) {
     const std::uint32_t threads = thread_count(index.posting_count(), kSampledPostingsAThread);
     const auto ids_of = [&](std::uint32_t thread, std::uint32_t term) {
@@ -82,7 +82,7 @@ struct RetrievalSampler::Forward {
     });
   }
 
-  /// Sample number `number`: without terms when 64 random documents had none.
+  /// Sample number `number`. It has no terms if 64 random documents had none.
   [[nodiscard]] Sample draw(std::uint64_t number) const noexcept {
     std::uint64_t state = (number + 1) * 0xD1342543DE82EF95ULL;
     Sample sample;
@@ -99,7 +99,7 @@ struct RetrievalSampler::Forward {
   }
 
  private:
-  /// Fills the sample with different terms of the document.
+  /// Fills the sample with distinct terms of the document.
   void pick(Sample& sample, std::uint64_t document, std::uint64_t distinct, std::uint64_t& state) const noexcept {
     for (std::uint32_t i = 0; i < sample.count;) {
       const std::uint32_t term = terms[begins[document] + next_random(state) % distinct];

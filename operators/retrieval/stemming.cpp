@@ -22,11 +22,11 @@ constexpr int kProbes = 16'384;
 constexpr std::size_t kPiecesMin = 2;
 constexpr std::size_t kPiecesMax = 6;
 
-/// What made-up words are made of. Other pieces give other fingerprints, so that older files would be refused. These
-/// are letters, and for Latin some endings, since longer ones would seldom come by chance.
+/// The pieces of made-up words: letters and, for Latin scripts, some endings, because longer endings would rarely occur
+/// by chance. Different pieces would give other fingerprints, so older files would be rejected.
 struct Pieces {
-  std::string_view languages;  ///< Those written so, divided by spaces; the last takes the others.
-  std::string_view pieces;     ///< Divided by spaces.
+  std::string_view languages;  ///< Languages with these pieces, separated by spaces. The last entry covers all others.
+  std::string_view pieces;     ///< Separated by spaces.
 };
 constexpr std::array kPieces = {
     Pieces{"russian serbian",
@@ -57,7 +57,7 @@ constexpr std::array kPieces = {
            "issimo ções ível ului ilor ează het arna erna inen ssa ista ksi nak ban akat lar ler dan mak yor iai "
            "ams uose nya kan men per zio tze aldi íocht anna"}};
 
-/// Words that come by chance too seldom: those that versions 2 and 3 of Snowball stem differently.
+/// Words that would rarely occur by chance, and that versions 2 and 3 of Snowball stem differently.
 constexpr std::array<std::string_view, 41> kWords{
     "added",         "ebbing",       "erred",        "offing",     "evening",   "emergency",  "apologists",
     "geologist",     "psychologist", "hying",        "vying",      "internal",  "interval",   "lateral",
@@ -66,7 +66,7 @@ constexpr std::array<std::string_view, 41> kWords{
     "abgebildet",    "ajerų",        "altaret",      "asters",     "aberației", "aa'nın",     "aaltjes",
     "allahin",       "news",         "skis",         "generously", "dying",     "ίσα"};
 
-/// Those between the spaces.
+/// The parts between spaces.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -112,7 +112,7 @@ void check_stem_language(const std::string& language) {
     throw UsageError("stemming: Headrace was built without libstemmer (Debian: libstemmer-dev)");
   }
   throw UsageError(
-      fmt::format("stemming: there is no language '{}'; known are {}", language, fmt::join(languages, ", ")));
+      fmt::format("stemming: there is no language '{}'; the languages are {}", language, fmt::join(languages, ", ")));
 }
 
 std::uint64_t stem_fingerprint(const std::string& language) {

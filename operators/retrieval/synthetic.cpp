@@ -20,24 +20,24 @@ namespace headrace::operators {
 
 namespace {
 
-constexpr std::uint64_t kBatch = 8192;  ///< Documents between looks at the stop token.
+constexpr std::uint64_t kBatch = 8192;  ///< Documents between checks of the stop token.
 
-/// Memory that is promised and not there would have the process killed later.
+/// Without this check, the system could grant memory that does not exist, and kill the process later.
 void require_memory(std::uint64_t bytes) {
   const std::size_t available = host_memory().free_bytes;
   if (bytes <= available) return;
   constexpr double kGib = 1 << 30;
   throw SystemError(Errc::out_of_memory,
-                    fmt::format("a synthetic index of this size takes {:.1f} GiB of memory, of which {:.1f} are "
-                                "available: ask for fewer documents, or shorter ones",
+                    fmt::format("a synthetic index of this size takes {:.1f} GiB of memory, but only {:.1f} are "
+                                "available; ask for fewer or shorter documents",
                                 static_cast<double>(bytes) / kGib, static_cast<double>(available) / kGib));
 }
 
 }  // namespace
 
-/// Counting sort without its input: documents are made twice, once to count their terms and once to be put where the
-/// counts say. Each thread has a range of documents, and what comes of it lies in each list before what comes of the
-/// next thread.
+/// Counting sort without stored input: documents are made twice, once to count their terms and once to place them by
+/// these counts. Each thread has a range of documents, whose postings come before those of the next thread in each
+/// list.
 class SyntheticIndexer {
  public:
   SyntheticIndexer(const SyntheticCorpus& corpus, const SyntheticRun& run)
@@ -98,7 +98,7 @@ class SyntheticIndexer {
     });
   }
 
-  /// Leaves in places_ where in a term's list each thread begins; returns how many terms are in use.
+  /// Turns the counts in places_ into each thread's start in a term's list. Returns the number of used terms.
   std::uint32_t turn_counts_into_places() {
     std::uint32_t used = 0;
     for (std::uint32_t term = 0; term < corpus_.terms; ++term) {
@@ -132,8 +132,8 @@ class SyntheticIndexer {
   const SyntheticRun& run_;
   SyntheticDocuments documents_;
   std::uint32_t threads_;
-  std::size_t digits_;                              ///< The digits of a word's number.
-  std::vector<std::vector<std::uint32_t>> places_;  ///< For each thread and term: documents, then the next one's place.
+  std::size_t digits_;                              ///< Digits of a word's number.
+  std::vector<std::vector<std::uint32_t>> places_;  ///< By thread and term: documents, then the next position.
   std::vector<std::uint64_t> begins_;               ///< The start of each term's list among the postings.
 };
 

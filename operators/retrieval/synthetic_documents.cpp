@@ -30,7 +30,7 @@ void check(const SyntheticCorpus& corpus) {
   }
 }
 
-/// Poisson's cumulative distribution, as far as doubles can tell it from 1.
+/// Poisson's cumulative distribution, up to where doubles cannot distinguish it from 1.
 std::vector<double> poisson(double mean) {
   std::vector<double> at_most;
   double probability = std::exp(-mean);
@@ -63,7 +63,7 @@ std::uint32_t SyntheticDocuments::draw_length(std::uint64_t& state) const noexce
 }
 
 void SyntheticDocuments::words(std::uint32_t number, std::vector<std::uint32_t>& words) const {
-  // Sequences of neighbouring documents must not overlap: their starts are themselves random.
+  // Sequences of neighbouring documents must not overlap, so their starts are random themselves.
   std::uint64_t start = family_ + (std::uint64_t{number} + 1) * 0xD1342543DE82EF95ULL;
   std::uint64_t state = next_random(start);
   words.clear();

@@ -7,13 +7,13 @@
 
 namespace headrace::operators {
 
-/// Numbers distinct terms from 0 in the order in which they first come. A hash table of numbers over one pool of
-/// characters: about 20 bytes a term beside its characters.
+/// Numbers distinct terms from 0 in the order of their first occurrence. A hash table of numbers over one pool of
+/// characters, with about 20 bytes a term besides its characters.
 class TermTable {
  public:
   TermTable();
 
-  /// The number of `term`, a new one when it has not come before. Throws DataError when the pool would pass 4 GiB.
+  /// The number of `term`, which is added if it is new. Throws DataError if the pool would exceed 4 GiB.
   std::uint32_t number(std::string_view term);
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(hashes_.size()); }
@@ -29,7 +29,7 @@ class TermTable {
 
   std::string pool_;
   std::vector<std::uint32_t> begins_{0};
-  std::vector<std::uint32_t> hashes_;  ///< Spare the table most comparisons, and all when it grows.
+  std::vector<std::uint32_t> hashes_;  ///< Avoid most comparisons, and all of them when the table grows.
   std::vector<std::uint32_t> slots_;   ///< Open addressing; a number + 1, or 0.
 };
 

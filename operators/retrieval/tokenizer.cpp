@@ -11,7 +11,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// Letters, digits, and every byte of a character beyond ASCII: a term of an index of version 1.
+/// Letters, digits, and all bytes of characters beyond ASCII: a term of an index of version 1.
 constexpr bool is_term_byte(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   const auto lower = static_cast<unsigned char>(byte | 0x20U);

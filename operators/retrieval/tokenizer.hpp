@@ -8,28 +8,29 @@
 #include "headrace/operators/detail/text_rules.hpp"
 #include "operators/retrieval/plain_letters.hpp"
 
-/// What a term is, for documents and for queries alike.
+/// Defines terms, for documents and queries alike.
 namespace headrace::operators {
 
-/// The first bytes of a longer word count: so many, or fewer, so that no character is cut.
+/// Longer words are cut to this many bytes, or fewer, so that no character is split.
 inline constexpr std::size_t kTermBytesMax = 128;
 
-/// Splits text into terms. Used by one thread at a time; cheap to make, since what ICU needs is kept by each thread.
+/// Splits text into terms. Used by one thread at a time. Cheap to construct, because each thread caches its ICU
+/// objects.
 class Tokenizer {
  public:
-  /// Throws UsageError where there is no such language to stem.
+  /// Throws UsageError if the language to stem does not exist.
   explicit Tokenizer(TextRules rules = {});
 
   [[nodiscard]] const TextRules& rules() const noexcept { return rules_; }
 
-  /// The terms of `text`, valid UTF-8, in order; valid until the next call. Throws Exception when ICU or
-  /// a stemmer fails.
+  /// The terms of `text`, valid UTF-8, in order. They are valid until the next call. Throws Exception if ICU or a
+  /// stemmer fails.
   [[nodiscard]] const std::vector<std::string>& split(std::string_view text);
 
  private:
   void add(std::string_view term);
-  /// Where the text is of plain letters alone, all of scripts with spaces or all of scripts without, adds its terms,
-  /// which are those of for_each_unicode_word(), several times faster. Else returns false and adds none.
+  /// If the text has plain letters alone, all of scripts with spaces or all of scripts without, adds its terms, which
+  /// are those of for_each_unicode_word(), several times faster. Otherwise returns false and adds none.
   bool add_plain_letters(std::string_view text);
   bool fold_plain_letters(std::string_view text, PlainLetter::Kind& kind);
 
@@ -38,14 +39,14 @@ class Tokenizer {
   std::vector<std::string> terms_;
 };
 
-/// The words that UAX #29 finds in text of ASCII alone, as ICU does, and many times faster: calls use(begin, end).
-/// Public for the test that compares them.
+/// Calls use(begin, end) for the words that UAX #29 finds in ASCII text, like ICU but many times faster. Public for the
+/// test that compares them.
 template <class Use>
 void for_each_ascii_word(std::string_view text, Use use) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
   const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : '\0'; };
-  // What joins two letters, and two digits (WB6, WB7, WB11, WB12; ICU leaves the colon out).
+  // The characters that join two letters, or two digits (WB6, WB7, WB11, WB12; ICU leaves the colon out).
   const auto joins = [&](std::size_t i) {
     const char c = at(i);
     const bool letters = is_letter(at(i - 1)) && is_letter(at(i + 1)) && (c == '\'' || c == '.');

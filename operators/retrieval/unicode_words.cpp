@@ -17,9 +17,9 @@ namespace {
 
 constexpr UChar32 kAccentsFirst = 0x0300;
 constexpr UChar32 kAccentsLast = 0x036F;
-constexpr UChar32 kLongVowel = 0x30FC;  // of both kana, and so of no script
+constexpr UChar32 kLongVowel = 0x30FC;  // used by both kana, and so without a script
 
-/// What one thread needs of ICU. Making a break iterator takes far longer than most texts.
+/// The ICU objects of one thread. Making a break iterator takes far longer than splitting most texts.
 struct Icu {
   const icu::Normalizer2* folding = nullptr;
   const icu::Normalizer2* decomposing = nullptr;
@@ -144,14 +144,15 @@ void for_each_unicode_word(std::string_view text, bool fold_diacritics,
                            const std::function<void(std::string_view)>& use) {
   constexpr std::size_t most = std::size_t{1} << 30;
   if (text.size() > most)
-    throw DataError(fmt::format("a text of {} bytes: at most {} are possible", text.size(), most));
+    throw DataError(fmt::format("a text of {} bytes is too long: at most {} are possible", text.size(), most));
   Icu& icu = icu_of_thread();
   UErrorCode status = U_ZERO_ERROR;
   const auto given = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
   icu::UnicodeString folded = icu.folding->normalize(given, status);
   check_icu(status, "to fold text");
   if (fold_diacritics) folded = without_accents(icu, folded);
-  // A letter to some versions of ICU, which keep addresses whole, and none to others: terms are the same with each.
+  // Some versions of ICU count it as a letter, which keeps addresses whole, and others do not. Replacing it gives the
+  // same terms with each.
   folded.findAndReplace(icu::UnicodeString(u'@'), icu::UnicodeString(u' '));
   Splitter(icu, folded, use).split();
 }

@@ -7,7 +7,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// What may follow a lead byte: how many bytes, and the range of the first of them.
+/// What may follow a lead byte: the number of bytes, and the range of the first of them.
 struct Lead {
   std::size_t following;
   unsigned char low = 0x80;

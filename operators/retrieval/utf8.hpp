@@ -7,11 +7,11 @@
 
 namespace headrace::operators {
 
-/// The offset of the first byte that does not belong to a well-formed UTF-8 sequence (Unicode 15, table 3-7), or
-/// text.size() when all of it is well-formed.
+/// The offset of the first byte that is not part of a well-formed UTF-8 sequence (Unicode 15, table 3-7), or
+/// text.size() if all of it is well-formed.
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text) noexcept;
 
-/// Where the character behind that at `at` begins, in valid text; `at` < text.size().
+/// The start of the character after the one at `at`, in valid text; `at` < text.size().
 [[nodiscard]] inline std::size_t next_utf8(std::string_view text, std::size_t at) noexcept {
   do {
     ++at;
@@ -19,7 +19,7 @@ namespace headrace::operators {
   return at;
 }
 
-/// The character that begins at `at` in valid text, `at` < text.size(); moves `at` behind it.
+/// Decodes the character that begins at `at` in valid text, and moves `at` behind it; `at` < text.size().
 [[nodiscard]] inline std::uint32_t decode_utf8(std::string_view text, std::size_t& at) noexcept {
   const auto lead = static_cast<unsigned char>(text[at++]);
   if (lead < 0x80U) return lead;
@@ -31,7 +31,7 @@ namespace headrace::operators {
   return character;
 }
 
-/// Appends a character below U+10000 that is no surrogate.
+/// Appends a character below U+10000 that is not a surrogate.
 inline void append_utf8(std::string& text, char16_t character) {
   const auto following = [](std::uint32_t bits) { return static_cast<char>(0x80U | (bits & 0x3FU)); };
   const std::uint32_t bits = character;

@@ -20,14 +20,14 @@ Crew<Value>::Crew(const std::vector<CrewPart<Value>>& parts) {
 
 template <class Value>
 Crew<Value>::~Crew() {
-  static_cast<void>(wait());  // a failure has been, or could have been, asked for
+  static_cast<void>(wait());  // the caller has asked for failures, or could have
   stop_threads();
 }
 
 template <class Value>
 void Crew<Value>::start_threads() {
   try {
-    start_each("host threads of a sparse matrix, one a device,", members_.size(), [&](std::size_t number) {
+    start_each("host threads of a sparse matrix, one per device,", members_.size(), [&](std::size_t number) {
       Member& member = *members_[number];
       member.thread = start_thread_near(member.part.device, number, [this, &member] { work(member); });
     });
@@ -87,7 +87,7 @@ void Crew<Value>::work(Member& member) noexcept {
 
 template <class Value>
 void Crew<Value>::run(Member& member, std::uint64_t number) noexcept {
-  // After a failure steps are passed over: what they would read was never written.
+  // After a failure, steps are skipped, because their input was never written.
   if (failure().ok()) {
     const Status ran = run_step(member, number);
     if (!ran) fail(ran);

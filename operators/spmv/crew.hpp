@@ -15,33 +15,34 @@
 
 namespace headrace::operators {
 
-/// The rows of one device: what its kernel reads, where in y they begin, and where in x what they need.
+/// The rows of one device: the data of its kernel, where its rows begin in y, and where its input begins in x.
 template <class Value>
 struct CrewPart {
   Device device;
   SpmvPart<Value> work;
   std::uint64_t first_row = 0;
   std::uint64_t first_column = 0;
-  std::uint64_t copied_count = 0;  ///< Elements of x from there on that are copied to x_copy first; 0: read in place.
+  std::uint64_t copied_count = 0;  ///< Elements of x, from its start there, to copy to x_copy first; 0 reads them in
+                                   ///< place.
   Value* x_copy = nullptr;
 };
 
-/// One stream a device and, from two devices on, one host thread a device, which all do the same steps in the same
-/// order. Step k of a device starts when step k - 1 of every device is done, because it reads what they wrote; hosts do
-/// not wait for that, only streams do. One caller at a time.
+/// One stream for each device and, with two or more devices, one host thread for each. All do the same steps in the
+/// same order. A device starts step k when every device has finished step k - 1, because it reads what they wrote. Only
+/// streams wait for that, not hosts. One caller at a time.
 template <class Value>
 class Crew {
  public:
-  /// Throws DeviceError when a stream, event or thread cannot be had.
+  /// Throws DeviceError if a stream, event or thread cannot be created.
   explicit Crew(const std::vector<CrewPart<Value>>& parts);
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
-  /// Waits for what has been enqueued.
+  /// Waits for all enqueued work.
   ~Crew();
 
-  /// The next step: y = A x on every device. The first failure of a step before, if there was one.
+  /// Enqueues the next step, y = A x on every device. Returns the first failure of earlier steps, if any.
   [[nodiscard]] Status enqueue(const Value* x, Value* y) noexcept;
-  /// Waits for all steps; the first failure of any.
+  /// Waits for all steps, and returns the first failure of any.
   [[nodiscard]] Status wait() noexcept;
   /// The stream of the first device.
   [[nodiscard]] StreamRef first_stream() const noexcept { return members_.front()->stream; }
@@ -60,7 +61,8 @@ class Crew {
 
     CrewPart<Value> part;
     Stream stream;
-    std::array<Event, 2> done;  ///< By even and odd step: others may not have asked for the last one yet.
+    std::array<Event, 2> done;  ///< By even and odd step, because other devices may not yet have waited for the last
+                                ///< one.
     alignas(64) std::atomic<std::uint64_t> enqueued{0};  ///< Steps; written by its thread, read by all.
     std::thread thread;
   };
@@ -70,7 +72,7 @@ class Crew {
   void work(Member& member) noexcept;
   void run(Member& member, std::uint64_t number) noexcept;
   [[nodiscard]] Status run_step(Member& member, std::uint64_t number) noexcept;
-  /// Returns once `ready()`: polls first, for steps are short, and then sleeps.
+  /// Returns once `ready()` is true. Steps are short, so it polls before it sleeps.
   template <class Ready>
   void await(const Ready& ready) noexcept;
   [[nodiscard]] bool all_enqueued(std::uint64_t number) const noexcept;
@@ -78,11 +80,11 @@ class Crew {
   [[nodiscard]] Status failure() const noexcept;
 
   std::vector<std::unique_ptr<Member>> members_;
-  std::array<Step, kQueue> steps_{};  ///< Step k in k % kQueue; written before posted_, read after it.
+  std::array<Step, kQueue> steps_{};  ///< Step k is in k % kQueue. Written before posted_, read after it.
   alignas(64) std::atomic<std::uint64_t> posted_{0};
   std::atomic<bool> stopping_{false};
   FirstError failure_;
-  Parking changed_;  ///< posted_, stopping_ and every `enqueued`.
+  Parking changed_;  ///< Signals changes of posted_, stopping_ and every `enqueued`.
 };
 
 }  // namespace headrace::operators

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kLeastPerThread = 1 << 16;
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-/// The first of 0..count that is wrong, or kNone; looked for by several threads.
+/// The first wrong index in 0..count, or kNone. Several threads search for it.
 template <class IsWrong>
 [[nodiscard]] std::uint64_t first_wrong(std::uint64_t count, const IsWrong& is_wrong) {
   const std::uint32_t threads = thread_count(count, kLeastPerThread);
@@ -35,12 +35,12 @@ template <class IsWrong>
 template <class Value, class Column>
 void require_sizes(const HostCsr<Value, Column>& matrix) {
   if (matrix.row_starts.size() == 0 || matrix.row_starts.size() - 1 != matrix.row_count) {
-    throw UsageError(fmt::format("a matrix of {} rows has {} row pointers (indptr), not {}", matrix.row_count,
+    throw UsageError(fmt::format("a matrix of {} rows needs {} row pointers (indptr), not {}", matrix.row_count,
                                  matrix.row_count + 1, matrix.row_starts.size()));
   }
   if (matrix.columns.size() != matrix.values.size()) {
     throw UsageError(
-        fmt::format("each entry has a column and a value, but there are {} columns (indices) and {} values (data)",
+        fmt::format("each entry needs a column and a value, but there are {} columns (indices) and {} values (data)",
                     matrix.columns.size(), matrix.values.size()));
   }
   constexpr std::uint64_t kColumnsMax = std::uint64_t{1} << 32;
@@ -56,7 +56,8 @@ template <class Value, class Column>
 void require_csr(const HostCsr<Value, Column>& matrix) {
   require_sizes(matrix);
   const auto starts = matrix.row_starts;
-  if (starts.front() != 0) throw UsageError(fmt::format("row pointers (indptr) start with {}, not 0", starts.front()));
+  if (starts.front() != 0)
+    throw UsageError(fmt::format("row pointers (indptr) must start with 0, not {}", starts.front()));
   const std::uint64_t row =
       first_wrong(matrix.row_count, [starts](std::uint64_t r) { return starts[r + 1] < starts[r]; });
   if (row != kNone) {
@@ -67,13 +68,13 @@ void require_csr(const HostCsr<Value, Column>& matrix) {
     throw UsageError(fmt::format("row pointers (indptr) end with {}, but there are {} entries", starts.back(),
                                  matrix.columns.size()));
   }
-  // A negative column is, as unsigned, more than any matrix has.
+  // As an unsigned number, a negative column exceeds any matrix.
   const std::uint64_t entry = first_wrong(matrix.columns.size(), [&matrix](std::uint64_t i) {
     return static_cast<std::uint64_t>(std::int64_t{matrix.columns[i]}) >= matrix.column_count;
   });
   if (entry != kNone) {
     const auto after = std::upper_bound(starts.begin(), starts.end(), static_cast<std::int64_t>(entry));
-    throw UsageError(fmt::format("entry {} (row {}): column {} is none of the {} columns", entry,
+    throw UsageError(fmt::format("entry {} (row {}): column {} is outside the {} columns", entry,
                                  after - starts.begin() - 1, matrix.columns[entry], matrix.column_count));
   }
 }

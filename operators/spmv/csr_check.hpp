@@ -4,7 +4,7 @@
 
 namespace headrace::operators {
 
-/// Throws UsageError that names the first row or entry that is wrong, unless `matrix` is a matrix in compressed rows.
+/// Throws UsageError, naming the first wrong row or entry, unless `matrix` is a valid matrix in compressed rows.
 template <class Value, class Column>
 void require_csr(const HostCsr<Value, Column>& matrix);
 

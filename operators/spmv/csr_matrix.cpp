@@ -21,13 +21,13 @@ constexpr auto kReads = names_of<VectorReads>(
     "a way to read x",
     {{VectorReads::automatic, "automatic"}, {VectorReads::in_place, "in-place"}, {VectorReads::copied, "copied"}});
 
-/// The devices, if a matrix can lie on them.
+/// Returns the devices if a matrix can be distributed over them.
 [[nodiscard]] std::vector<Device> checked(std::vector<Device> devices) {
-  if (devices.empty()) throw UsageError("a matrix needs a device to lie on");
+  if (devices.empty()) throw UsageError("a matrix needs at least one device");
   for (auto device = devices.begin(); device != devices.end(); ++device) {
     if (device->kind() != devices.front().kind()) {
-      throw UsageError(fmt::format("a matrix lies on devices of one kind, not on {} and {}", devices.front().name(),
-                                   device->name()));
+      throw UsageError(
+          fmt::format("a matrix needs devices of one kind, not {} and {}", devices.front().name(), device->name()));
     }
     if (std::find(devices.begin(), device, *device) != device) {
       throw UsageError(fmt::format("device {} is named twice", device->name()));
@@ -36,14 +36,14 @@ constexpr auto kReads = names_of<VectorReads>(
   return devices;
 }
 
-/// The number of rows of what has been found to be a matrix.
+/// The number of rows of a matrix that has been checked.
 template <class Value, class Column>
 [[nodiscard]] std::uint64_t checked_rows(const HostCsr<Value, Column>& matrix) {
   require_csr(matrix);
   return matrix.row_count;
 }
 
-/// Whether two ranges of bytes share one; pointers to different objects have an order only through std::less.
+/// Whether two ranges overlap. std::less orders pointers to different objects, which < does not.
 [[nodiscard]] bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto* first = static_cast<const std::byte*>(a);
   const auto* second = static_cast<const std::byte*>(b);
@@ -55,7 +55,7 @@ template <class Value, class Column>
 
 VectorReads parse_vector_reads(std::string_view text) { return kReads.parse(text); }
 
-/// Members in the order in which they are needed: the crew ends before the memory that it works on.
+/// The member order matters: the crew ends before the memory that it uses.
 template <class Value>
 class CsrMatrix<Value>::State {
  public:

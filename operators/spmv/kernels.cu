@@ -8,7 +8,8 @@ namespace headrace::operators {
 
 namespace {
 
-/// A block a chunk or long row: the device hands them out as blocks end, which balances better than a grid that stays.
+/// One block for each chunk or long row. The device assigns blocks as others end, which balances better than a grid
+/// that stays.
 [[nodiscard]] LaunchShape spmv_shape(std::uint32_t pieces) { return {.blocks = pieces, .threads = kSpmvThreads}; }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr std::size_t kAlignment = 256;
 
 [[nodiscard]] std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// The pieces of a row that is longer than a chunk, each of which leaves a partial.
+/// Cuts a row that is longer than a chunk into pieces, each of which produces a partial sum.
 void cut_long_row(PartWork& work, std::uint32_t row, std::uint64_t first_entry, std::uint64_t entries) {
   const std::uint64_t pieces = (entries + kSpmvChunkEntries - 1) / kSpmvChunkEntries;
   work.long_rows.push_back({work.partials, static_cast<std::uint32_t>(pieces), row});
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> cut_rows(std::span<const std::int64_t> row_starts, st
 std::vector<std::uint64_t> scale_cut(const std::vector<std::uint64_t>& rows, std::uint64_t count) {
   std::vector<std::uint64_t> cut;
   for (std::size_t part = 0; part < rows.size(); ++part) {
-    // Without rows there is nothing to go by: equal parts.
+    // Without rows there is no distribution to follow, so parts are equal.
     const long double share = rows.back() != 0 ? static_cast<long double>(rows[part]) / rows.back()
                                                : static_cast<long double>(part) / (rows.size() - 1);
     cut.push_back(static_cast<std::uint64_t>(share * count));
@@ -89,8 +89,7 @@ std::vector<Place> vector_pages(const std::vector<std::uint64_t>& cut, std::size
 PartWork cut_work(std::span<const std::int64_t> row_starts, std::uint64_t first, std::uint64_t last) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (last - first >= kMost) {
-    throw UsageError(
-        fmt::format("{} rows on one device are more than the {} that it may have", last - first, kMost - 1));
+    throw UsageError(fmt::format("{} rows on one device are more than the {} allowed", last - first, kMost - 1));
   }
   const auto entry = [row_starts, first](std::uint64_t row) {
     return static_cast<std::uint64_t>(row_starts[row] - row_starts[first]);

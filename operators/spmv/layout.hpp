@@ -8,21 +8,21 @@
 #include "headrace/device/placement.hpp"
 #include "operators/spmv/spmv.hpp"
 
-/// How a matrix is cut: rows over devices, entries over blocks, pages over places.
+/// Divides a matrix: rows over devices, entries over blocks, pages over places.
 namespace headrace::operators {
 
-/// The first row of each of `parts` parts, and the number of rows behind them. A row counts as one entry more than it
-/// has, because it costs work though it were empty.
+/// The first row of each of `parts` parts, and the total number of rows. A row counts as one entry more than it has,
+/// because even an empty row costs work.
 [[nodiscard]] std::vector<std::uint64_t> cut_rows(std::span<const std::int64_t> row_starts, std::size_t parts);
 
-/// The same cut in `count` elements of a vector as in the rows.
+/// Applies the cut of the rows, in proportion, to a vector of `count` elements.
 [[nodiscard]] std::vector<std::uint64_t> scale_cut(const std::vector<std::uint64_t>& rows, std::uint64_t count);
 
 /// A place for each page of a vector of values of `value_bytes`: that of the part with most of its elements.
 [[nodiscard]] std::vector<Place> vector_pages(const std::vector<std::uint64_t>& cut, std::size_t value_bytes,
                                               const std::vector<Device>& devices);
 
-/// The work of one part, as its kernel sees it.
+/// The work of one part, in the format of its kernel.
 struct PartWork {
   std::vector<SpmvChunk> chunks;
   std::vector<SpmvLongRow> long_rows;
@@ -30,10 +30,10 @@ struct PartWork {
   std::uint64_t partials = 0;
 };
 
-/// Cuts rows `first` to `last` into chunks. Throws UsageError when there are 2^32 rows or chunks.
+/// Cuts rows `first` to `last` into chunks. Throws UsageError if there are 2^32 rows or chunks.
 [[nodiscard]] PartWork cut_work(std::span<const std::int64_t> row_starts, std::uint64_t first, std::uint64_t last);
 
-/// Where the arrays of a part lie, in bytes from its first page; each is 256-byte aligned.
+/// Offsets of a part's arrays, in bytes from its first page; each is 256-byte aligned.
 struct PartLayout {
   std::size_t chunks = 0;
   std::size_t long_rows = 0;

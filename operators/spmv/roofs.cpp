@@ -23,7 +23,7 @@ constexpr int kCopiesPerRun = 4;
   return shared_span({reader}, bytes, std::vector<Place>(bytes / kPageBytes, Place::on(place)));
 }
 
-/// Seconds of one copy, the median of several runs after one that warms up.
+/// Seconds of one copy: the median of several runs after a warm-up run.
 [[nodiscard]] double copy_seconds(StreamRef stream, double* to, const double* from, std::size_t count) {
   std::vector<double> seconds;
   for (int run = 0; run <= kRuns; ++run) {
@@ -53,7 +53,8 @@ double measure_gather(Device reader, Device owner) {
   std::vector<double> arrived(count);
   download(stream, arrived.data(), to, 0, bytes).or_throw("measuring a link");
   if (arrived != sent) {
-    throw DeviceError(Errc::device_fault, fmt::format("{} did not read what lies on {}", reader.name(), owner.name()));
+    throw DeviceError(Errc::device_fault,
+                      fmt::format("{} did not read the data on {} correctly", reader.name(), owner.name()));
   }
   return static_cast<double>(bytes) / seconds;
 }

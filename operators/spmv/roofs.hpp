@@ -4,9 +4,9 @@
 
 namespace headrace::operators {
 
-/// Bytes per second at which a kernel on `reader` copies to its own memory what lies on pages of `owner`: the roof of a
-/// product whose x lies there. The median of several copies of 256 MiB (CPU devices: 32 MiB), checked for having
-/// arrived. Throws as Span does, and DeviceError when the bytes are not the ones that were there.
+/// Bytes per second at which a kernel on `reader` copies data on pages of `owner` to its own memory: the upper limit
+/// for a product whose x is there. The median of several copies of 256 MiB (CPU devices: 32 MiB), whose results are
+/// checked. Throws as Span does, and DeviceError if the copied bytes are wrong.
 [[nodiscard]] double measure_gather(Device reader, Device owner);
 
 }  // namespace headrace::operators

@@ -5,8 +5,8 @@
 
 #include "headrace/device/group.hpp"
 
-/// The kernels of a sparse matrix-vector product, y = A x. Nothing here knows how many devices there are: x and y are
-/// ranges of memory that may lie anywhere.
+/// The kernels of a sparse matrix-vector product, y = A x. They do not depend on the number of devices: x and y are
+/// ranges of memory that may be anywhere.
 namespace headrace::operators {
 
 /// Entries that one block works on at a time. 2,048 products of 8 bytes are 16 KiB of shared memory, which leaves room
@@ -26,22 +26,22 @@ struct alignas(16) SpmvChunk {
 };
 static_assert(sizeof(SpmvChunk) == 16);
 
-/// A row that is longer than a chunk, and the partials that it is the sum of.
+/// A row that is longer than a chunk, and its partial sums.
 struct alignas(16) SpmvLongRow {
   std::uint64_t first_partial;
   std::uint32_t partials;
   std::uint32_t row;
 };
 
-/// The rows that one device has, in memory of its own. A kernel argument. Work is cut as in CSR-Adaptive (Greathouse
-/// and Daga, "Efficient Sparse Matrix-Vector Multiplication on GPUs using the CSR Storage Format", SC14): blocks have
-/// equal numbers of entries, whatever the rows are like.
+/// The rows of one device, in its own memory. A kernel argument. Work is cut as in CSR-Adaptive (Greathouse and Daga,
+/// "Efficient Sparse Matrix-Vector Multiplication on GPUs using the CSR Storage Format", SC14): blocks have equal
+/// numbers of entries, whatever the row lengths.
 template <class Value>
 struct SpmvPart {
   const SpmvChunk* chunks = nullptr;
   const SpmvLongRow* long_rows = nullptr;
   const std::uint16_t* row_starts = nullptr;  ///< The start of each row, counted from the first entry of its chunk.
-  const std::uint32_t* columns = nullptr;     ///< Counted from the first that the part needs.
+  const std::uint32_t* columns = nullptr;     ///< Relative to the first column that the part needs.
   const Value* values = nullptr;
   Value* partials = nullptr;
   std::uint32_t chunk_count = 0;
@@ -50,7 +50,7 @@ struct SpmvPart {
 
 namespace detail {
 
-/// A load of what is read once: it does not push what is read again out of the caches.
+/// A load of data that is read once, which does not evict reused data from the caches.
 template <class T>
 [[nodiscard]] HEADRACE_HD T load_once(const T* from) {
 #if defined(__CUDA_ARCH__)
@@ -66,7 +66,7 @@ struct SpmvProducts {
 };
 
 /// Calls use(i, value * x[column]) for this thread's share of a chunk's entries. All loads of a round are issued before
-/// the first is used, and none of them is behind a branch: a thread that is past the end reads the last entry.
+/// the first is used, and none is behind a branch: a thread beyond the end reads the last entry.
 template <class Group, class Value, class Use>
 HEADRACE_HD void spmv_products(Group group, const SpmvPart<Value>& part, const SpmvChunk& chunk, const Value* x,
                                Use use) {
@@ -90,14 +90,14 @@ HEADRACE_HD void spmv_products(Group group, const SpmvPart<Value>& part, const S
   }
 }
 
-/// Where row `row` of a chunk ends, counted as row_starts is.
+/// The end of row `row` in a chunk, counted like row_starts.
 template <class Value>
 [[nodiscard]] HEADRACE_HD std::uint32_t spmv_row_end(const SpmvPart<Value>& part, const SpmvChunk& chunk,
                                                      std::uint32_t row) {
   return row + 1 < chunk.rows ? part.row_starts[chunk.first_row + row + 1] : chunk.entries;
 }
 
-/// Whole rows on one thread: a plain loop.
+/// Whole rows on one thread, in a plain loop.
 template <class Value>
 HEADRACE_HD void spmv_rows_alone(const SpmvPart<Value>& part, const SpmvChunk& chunk, const Value* x, Value* y) {
   const std::uint32_t* columns = part.columns + chunk.first_entry;
@@ -110,7 +110,7 @@ HEADRACE_HD void spmv_rows_alone(const SpmvPart<Value>& part, const SpmvChunk& c
   }
 }
 
-/// The most threads, a power of two, that each of so many rows can have.
+/// The most threads, a power of two, that each of `rows` rows can have.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t spmv_threads_per_row(std::uint32_t threads, std::uint32_t rows,
                                                                     std::uint32_t most) {
   std::uint32_t each = 1;
@@ -118,14 +118,14 @@ HEADRACE_HD void spmv_rows_alone(const SpmvPart<Value>& part, const SpmvChunk& c
   return each;
 }
 
-/// Adds the products of each row up, with neighbouring threads on one row.
+/// Adds up the products of each row, with neighbouring threads on one row.
 template <class Group, class Value>
 HEADRACE_HD void spmv_row_sums(Group group, const SpmvPart<Value>& part, const SpmvChunk& chunk, const Value* products,
                                Value* y) {
   const std::uint32_t each = spmv_threads_per_row(group.size(), chunk.rows, Group::kTeam);
   const std::uint32_t at_once = group.size() / each;
   const std::uint32_t lane = group.rank() % each;
-  // Every thread of a team goes through the loop equally often, because all of them exchange sums.
+  // Every thread of a team does the same number of iterations, because they exchange sums.
   for (std::uint32_t first = 0; first < chunk.rows; first += at_once) {
     const std::uint32_t row = first + group.rank() / each;
     Value sum{};
@@ -140,8 +140,8 @@ HEADRACE_HD void spmv_row_sums(Group group, const SpmvPart<Value>& part, const S
 
 }  // namespace detail
 
-/// y = A x for the rows of one part; `x` is where its first column is, `y` where its first row goes. Rows longer than a
-/// chunk are finished by SpmvLongRows. Blocks take chunks in turn; kSpmvThreads threads a block on CUDA.
+/// y = A x for the rows of one part; `x` points to its first column, `y` to its first row. SpmvLongRows finishes rows
+/// longer than a chunk. Blocks take chunks in turn, with kSpmvThreads threads a block on CUDA.
 template <class Value>
 struct Spmv {
   static constexpr const char* kName = "headrace::spmv";
@@ -167,7 +167,7 @@ struct Spmv {
   }
 };
 
-/// Copies `count` values from wherever they lie, with several loads in flight, because a link's latency is long.
+/// Copies `count` values from any memory, with several loads in flight, because a link's latency is long.
 template <class Value>
 struct SpmvGather {
   static constexpr const char* kName = "headrace::spmv_gather";
@@ -189,7 +189,7 @@ struct SpmvGather {
   }
 };
 
-/// Adds up the partials of long rows, a block a row, always in the same order.
+/// Adds up the partial sums of long rows, with one block for each row, always in the same order.
 template <class Value>
 struct SpmvLongRows {
   static constexpr const char* kName = "headrace::spmv_long_rows";

@@ -11,7 +11,7 @@ namespace headrace::operators {
 
 namespace {
 
-/// Columns as 32 bits, counted from `first`, a page at a time.
+/// Columns as 32-bit numbers relative to `first`, a page at a time.
 template <class Column>
 [[nodiscard]] Status add_columns(CopyBatch& batch, std::byte* to, std::span<const Column> columns,
                                  std::uint64_t first) {
@@ -28,17 +28,17 @@ template <class Column>
   return {};
 }
 
-/// Which elements of x a part needs, and what of it lies on other devices.
+/// The elements of x that a part needs, and how much of them is on other devices.
 struct ColumnUse {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   std::uint64_t remote_reads = 0;
-  std::uint64_t remote_sectors = 0;  ///< Once for each block that reads it.
+  std::uint64_t remote_sectors = 0;  ///< Counted once for each block that reads it.
 };
 
-constexpr std::uint64_t kSectorBytes = 32;  ///< What a GPU reads at least.
+constexpr std::uint64_t kSectorBytes = 32;  ///< The smallest read of a GPU.
 
-/// Counts what the blocks of a part read of x, taking blocks as kSpmvChunkEntries entries in a row.
+/// Counts what the blocks of a part read of x, with every kSpmvChunkEntries consecutive entries as a block.
 class ColumnCounter {
  public:
   ColumnCounter(const std::vector<Place>& pages, Device device, std::size_t value_bytes, std::uint64_t column_count)
@@ -76,16 +76,16 @@ class ColumnCounter {
   std::uint64_t per_page_;
   std::uint64_t per_sector_;
   std::vector<std::uint8_t> remote_;    ///< By page.
-  std::vector<std::uint32_t> read_by_;  ///< By sector, the last block that read it, from 1.
+  std::vector<std::uint32_t> read_by_;  ///< By sector: the last block that read it, from 1.
 };
 
-/// How many elements of x are to be copied to the device first.
+/// The number of elements of x to copy to the device first.
 [[nodiscard]] std::uint64_t copied_count(const ColumnUse& use, VectorReads reads, std::size_t value_bytes) {
   const bool worth_it = 2 * use.count * value_bytes <= use.remote_sectors * kSectorBytes;
   return reads == VectorReads::copied || (reads == VectorReads::automatic && worth_it) ? use.count : 0;
 }
 
-/// The rows of one device, and where they lie in the span.
+/// The rows of one device, and their offset in the span.
 struct DevicePart {
   DevicePart(Device its_device, std::span<const std::int64_t> starts, std::uint64_t first, std::uint64_t last)
       : device(its_device),

@@ -17,7 +17,7 @@ struct StoredMatrix {
   std::vector<CsrPartUse> uses;
 };
 
-/// Copies a matrix that require_csr() has passed to its devices, all at once; device d gets rows row_cut[d] to
+/// Copies a matrix that require_csr() has passed to its devices, all at the same time. Device d gets rows row_cut[d] to
 /// row_cut[d + 1]; x is cut at column_cut. Throws as CsrMatrix does.
 template <class Value, class Column>
 [[nodiscard]] StoredMatrix<Value> store_matrix(const std::vector<Device>& devices, const HostCsr<Value, Column>& matrix,

@@ -25,11 +25,11 @@ void require_sound(const TopkMatrix& matrix, const TopkOptions& options) {
   require_in_range("topk: threads", options.threads, 1, 1024);
   if (matrix.data == nullptr) throw UsageError("topk: a matrix is needed");
   if (options.k > matrix.row_count) {
-    throw UsageError(fmt::format("topk: k is {}, and the matrix has {} rows", options.k, matrix.row_count));
+    throw UsageError(fmt::format("topk: k is {}, but the matrix has only {} rows", options.k, matrix.row_count));
   }
 }
 
-/// Room for the matrix as it is stored, all 0.
+/// Allocates the stored matrix, all 0.
 StoredElements room_for(const TopkMatrix& matrix, const TopkOptions& options) {
   require_sound(matrix, options);
   const std::uint64_t elements = whole_tiles(matrix.row_count) * whole_units(matrix.column_count);
@@ -87,7 +87,7 @@ std::string StoredTopk::answer_type() const {
 Metric parse_metric(std::string_view text) {
   if (text == "dot") return Metric::dot;
   if (text == "l2") return Metric::l2;
-  throw UsageError(fmt::format("a metric is dot or l2, not '{}'", text));
+  throw UsageError(fmt::format("a metric must be dot or l2, not '{}'", text));
 }
 
 }  // namespace headrace::operators

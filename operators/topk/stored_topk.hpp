@@ -9,22 +9,22 @@
 
 namespace headrace::operators {
 
-/// A matrix as kernels read it, in host memory.
+/// A matrix in host memory, in the format that kernels read.
 class StoredTopk {
  public:
   /// Throws as topk() does.
   StoredTopk(const TopkMatrix& matrix, const TopkOptions& options);
 
-  /// serve::Operator's types.
+  /// The types for serve::Operator.
   [[nodiscard]] std::string query_type() const;
   [[nodiscard]] std::string answer_type() const;
-  /// The state for a device, which keeps `self`.
+  /// The state for a device. It keeps `self` alive.
   [[nodiscard]] serve::LoadedState load(std::shared_ptr<const StoredTopk> self, Device device) const;
 
  private:
   void store(const TopkMatrix& matrix);
 
-  TopkState state_{};  ///< Its pointers are null.
+  TopkState state_{};  ///< Has null pointers.
   StoredElements tiles_;
 };
 

@@ -41,7 +41,7 @@ std::uint8_t status_byte(Status status) noexcept {
 void throw_failed(Errc code, const serve::Engine& engine) {
   if (code == Errc::device_fault) {
     const bool on_host = engine.device().properties().host_cores;
-    throw DeviceError(code, fmt::format("asking a query: operator {} could not answer it, or one before it{}",
+    throw DeviceError(code, fmt::format("asking a query: operator {} could not answer this query or an earlier one{}",
                                         engine.op().name, on_host ? "" : " (device fault)"));
   }
   throw_error("asking a query", Error{code, 0});

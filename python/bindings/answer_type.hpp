@@ -11,29 +11,29 @@
 
 namespace headrace::python {
 
-/// How an operator's answers look in Python: as its answer_type says, or as rows of bytes where it has none.
+/// The Python type of an operator's answers: that of its answer_type, or rows of bytes without one.
 class AnswerType {
  public:
   explicit AnswerType(const serve::Operator& op) : AnswerType(op.answer_type, op.answer_bytes) {}
-  /// @param type  as Operator::answer_type
+  /// @param type  in the format of Operator::answer_type
   AnswerType(const std::string& type, std::size_t bytes);
 
-  /// The array that owns `answers` from now on.
+  /// An array that takes ownership of `answers`.
   [[nodiscard]] nanobind::object array(std::unique_ptr<std::uint8_t[]> answers, std::size_t count) const;
-  /// The array of a copy of `answers`.
+  /// An array with a copy of `answers`.
   [[nodiscard]] nanobind::object copy(const std::uint8_t* answers, std::size_t count) const;
 
  private:
   std::size_t bytes_;
   nanobind::object array_class_;  ///< numpy.ndarray
   nanobind::object base_;         ///< The type of an answer's items.
-  nanobind::object shape_;        ///< The shape of an answer of such items.
+  nanobind::object shape_;        ///< The shape of an answer in such items.
 };
 
 /// A status as one byte in an array: 0 for an answer, else 1 + the Errc.
 [[nodiscard]] std::uint8_t status_byte(Status status) noexcept;
 
-/// Throws what became of a query without an answer. CPU devices do not fail: there the operator did.
+/// Throws the reason why a query has no answer. CPU devices do not fail, so on them the operator did.
 [[noreturn]] void throw_failed(Errc code, const serve::Engine& engine);
 
 }  // namespace headrace::python

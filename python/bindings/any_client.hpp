@@ -17,7 +17,7 @@
 
 namespace headrace::python {
 
-/// A client of an engine of this process, or of one in another process, through shared memory.
+/// A client of an engine in this process or, through shared memory, of one in another process.
 class AnyClient {
  public:
   AnyClient(std::shared_ptr<serve::Engine> engine, serve::Client client)
@@ -36,17 +36,17 @@ class AnyClient {
   [[nodiscard]] const std::string& answer_type() const {
     return engine_ != nullptr ? engine_->op().answer_type : remote().answer_type();
   }
-  /// The types as NumPy has them.
+  /// The NumPy types of queries and answers.
   [[nodiscard]] nanobind::object query_dtype() const;
   [[nodiscard]] nanobind::object answer_dtype() const;
-  /// Why queries that have never been admitted never will be.
+  /// Why queries that have not been admitted never will be.
   [[nodiscard]] Errc refusal() const {
     const std::optional<Error> fault = engine_ != nullptr ? engine_->fault() : std::nullopt;
     return fault ? fault->code : Errc::stopped;
   }
-  /// Throws why a query was not taken.
+  /// Throws the reason why a query was not accepted.
   [[noreturn]] void throw_refused(const char* doing, Error error) const;
-  /// Throws what became of a query without an answer.
+  /// Throws the reason why a query has no answer.
   [[noreturn]] void throw_unanswered(Errc code) const;
 
   [[nodiscard]] Result<serve::Ticket> submit(std::span<const std::byte> query, serve::SubmitOptions options) {
@@ -65,12 +65,12 @@ class AnyClient {
   void cancel(serve::Ticket ticket) {
     std::visit([&](auto& client) { client.cancel(ticket); }, client_);
   }
-  /// Queries that may be in flight.
+  /// The most queries in flight.
   [[nodiscard]] std::size_t slots() const { return engine_ != nullptr ? engine_->plan().slots : remote().slots(); }
-  /// A descriptor that an event loop has to watch besides the one of wake(); -1 where there is none.
+  /// A descriptor that an event loop must watch in addition to that of wake(); -1 if there is none.
   [[nodiscard]] int descriptor() { return engine_ != nullptr ? -1 : remote().descriptor(); }
-  /// Has `descriptor`, or the one above, signalled once when a query comes back. False where one may have come back
-  /// already, and neither will be.
+  /// Requests one signal, on `descriptor` or the one above, when a query comes back. Returns false if one may already
+  /// have come back; nothing is signalled then.
   [[nodiscard]] bool wake(int descriptor) {
     if (engine_ == nullptr) return remote().watch();
     auto& client = std::get<serve::Client>(client_);
@@ -82,14 +82,13 @@ class AnyClient {
     if (engine_ == nullptr) return remote().forget_watch();
     std::get<serve::Client>(client_).forget_wake();
   }
-  /// Whether the descriptor above had been signalled.
+  /// Whether the descriptor above was signalled.
   [[nodiscard]] bool take_signal() noexcept { return engine_ == nullptr && remote().take_notice(); }
-  /// Whether poll() runs operators in the thread that calls it.
+  /// Whether poll() runs operators in the calling thread.
   [[nodiscard]] bool answers_itself() const noexcept {
     return engine_ != nullptr && std::get<serve::Client>(client_).answers_itself();
   }
-  /// Has the oldest `most` queries answered where that is for the caller to do, and releases the GIL meanwhile. poll()
-  /// then finds them.
+  /// If the caller must answer queries itself, answers the oldest `most`, without the GIL. poll() then returns them.
   void answer(std::size_t most);
   [[nodiscard]] Time soonest_deadline() const {
     return std::visit([](const auto& client) { return client.soonest_deadline(); }, client_);
@@ -111,11 +110,11 @@ class AnyClient {
   [[nodiscard]] const wire::Client& remote() const { return std::get<wire::Client>(client_); }
   [[nodiscard]] wire::Client& remote() { return std::get<wire::Client>(client_); }
 
-  std::shared_ptr<serve::Engine> engine_;  ///< Null for another process's. Kept running as long as it has clients.
+  std::shared_ptr<serve::Engine> engine_;  ///< Null if it is in another process. Runs as long as it has clients.
   std::variant<serve::Client, wire::Client> client_;
 };
 
-/// The client of a server of another process, with as many slots; see wire::Client. Called under the GIL, which it
+/// Connects to a server in another process, with `slots` slots; see wire::Client. Called with the GIL, which it
 /// releases meanwhile.
 [[nodiscard]] AnyClient connect_to(const std::string& url, std::uint32_t slots);
 

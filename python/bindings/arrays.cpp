@@ -16,14 +16,14 @@ BytesView::BytesView(nb::handle object, const char* what) : what_(what) {
   if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
     throw UsageError(
-        fmt::format("{} must lie in memory in one piece; pass numpy.ascontiguousarray({}) to copy", what, what));
+        fmt::format("{} must be contiguous in memory; pass numpy.ascontiguousarray({}) to copy it", what, what));
   }
 }
 
 std::size_t BytesView::count(std::size_t item_bytes) const {
   if (bytes().size() % item_bytes != 0) {
     throw UsageError(
-        fmt::format("{}: {} bytes are no whole number of items of {} bytes", what_, bytes().size(), item_bytes));
+        fmt::format("{}: {} bytes are not a whole number of items of {} bytes", what_, bytes().size(), item_bytes));
   }
   return bytes().size() / item_bytes;
 }

@@ -9,15 +9,15 @@
 #include <span>
 #include <utility>
 
-/// Memory that passes between Python and C++ without being copied.
+/// Passes memory between Python and C++ without copies.
 namespace headrace::python {
 
 /// The bytes of an object with the buffer protocol (NumPy arrays of any type, bytes, memoryview), borrowed for the life
-/// of the view. Throws TypeError when it has none, UsageError when its bytes do not lie in one piece: what has to be
-/// copied is for the caller to copy.
+/// of the view. Throws TypeError if the object has no buffer, and UsageError if its bytes are not contiguous; making a
+/// copy is left to the caller.
 class BytesView {
  public:
-  /// @param what names the argument in errors
+  /// @param what  names the argument in errors
   BytesView(nanobind::handle object, const char* what);
   ~BytesView() { PyBuffer_Release(&view_); }
   BytesView(const BytesView&) = delete;
@@ -26,9 +26,9 @@ class BytesView {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
   }
-  /// How many items of `item_bytes` these are. Throws UsageError naming both sizes when they are no whole number.
+  /// The number of items of `item_bytes`. Throws UsageError, naming both sizes, if it is not a whole number.
   [[nodiscard]] std::size_t count(std::size_t item_bytes) const;
-  /// Throws UsageError naming both sizes unless this is one item.
+  /// Throws UsageError, naming both sizes, unless this is one item.
   void require_one(std::size_t item_bytes) const;
 
  private:
@@ -41,13 +41,13 @@ using Bytes2d = nanobind::ndarray<nanobind::numpy, std::uint8_t, nanobind::ndim<
 template <class T>
 using Array1d = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
 
-/// An array to be filled, contents undefined.
+/// An uninitialised array.
 template <class T>
 [[nodiscard]] std::unique_ptr<T[]> make_values(std::size_t count) {
   return std::make_unique_for_overwrite<T[]>(count);
 }
 
-/// The NumPy array of `shape` that owns `values` from now on.
+/// A NumPy array of `shape` that takes ownership of `values`.
 template <class T, class... Sizes>
 [[nodiscard]] auto to_numpy(std::unique_ptr<T[]> values, Sizes... shape) {
   T* data = values.release();

@@ -17,12 +17,12 @@ namespace headrace::python {
 struct AsyncClientHandle::Batch {
   std::size_t count;
   std::size_t answer_bytes;
-  std::optional<BytesView> queries;  ///< Held until the last one is submitted.
+  std::optional<BytesView> queries;  ///< Held until the last query is submitted.
   std::unique_ptr<std::uint8_t[]> answers;
   std::unique_ptr<std::uint8_t[]> status;
   std::size_t submitted = 0;
   std::size_t back = 0;
-  bool gave_up = false;  ///< The rest will not be submitted.
+  bool gave_up = false;  ///< Whether the rest will not be submitted.
 
   Batch(nanobind::handle object, std::size_t query_bytes, std::size_t size) : answer_bytes(size) {
     queries.emplace(object, "queries");
@@ -41,7 +41,7 @@ struct AsyncClientHandle::Batch {
     }
     ++back;
   }
-  /// What is not submitted will not be.
+  /// Gives up the queries that are not yet submitted.
   void give_up(Errc code) noexcept {
     gave_up = true;
     std::fill(status.get() + submitted, status.get() + count, status_byte(code));

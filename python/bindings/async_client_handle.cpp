@@ -17,13 +17,14 @@ namespace headrace::python {
 
 namespace {
 
-/// Answers of one poll share an array, of at most so many bytes: a program that keeps one keeps them all.
+/// The answers of one poll share an array of at most this size, because a program that keeps one answer keeps all of
+/// them.
 constexpr std::size_t kArrayBytes = std::size_t{64} << 10;
 
 constexpr std::size_t kPollMost = 1024;
 
-/// How long after an answer the loop polls for the next before it asks to be signalled: a signal costs a system call in
-/// the thread that answers and two in the loop, which at a high rate is more than the query.
+/// How long the loop polls for the next answer after one before it requests a signal. A signal costs a system call in
+/// the answering thread and two in the loop, which at a high rate is more than the query.
 constexpr Duration kLoopSpin = std::chrono::microseconds(50);
 
 }  // namespace
@@ -69,14 +70,14 @@ void AsyncClientHandle::enter(const char* method) {
   if (loop_.is(running)) return;
   if (loop_.bound()) {
     if (!loop_.closed()) {
-      throw UsageError("this client belongs to another event loop, which is not closed: connect one in each loop");
+      throw UsageError("this client belongs to another event loop, which is not closed; connect a client in each loop");
     }
-    // What was asked there has nobody to tell.
+    // The requests made in that loop have no receiver left.
     client_->forget_wake();
     armed_ = soon_ = false;
     forget_waiters();
   }
-  // The loop does not keep the client: one that nobody holds any more is closed.
+  // The loop holds only a weak reference, so a client that is no longer used gets closed.
   loop_.bind(std::move(running), client_->descriptor(), [weak = nb::weakref(nb::find(*this))](bool soon) {
     const nb::object self = weak();
     if (!self.is_none()) nb::cast<AsyncClientHandle&>(self).take_in(soon);
@@ -85,15 +86,14 @@ void AsyncClientHandle::enter(const char* method) {
 
 void AsyncClientHandle::require_room() {
   if (line_.size() < waiting_max_) return;
-  std::deque<InLine> gone;  // whose ends may run what others wrote
+  std::deque<InLine> gone;  // destroying these may run user code
   std::deque<InLine> kept;
   for (InLine& entry : line_) (loop_.is_done(entry.future) ? gone : kept).push_back(std::move(entry));
   line_ = std::move(kept);
   if (line_.size() < waiting_max_) return;
-  throw Exception(Errc::full,
-                  fmt::format("asking a query: all {} slots are taken and {} calls wait: ask less at a time, or raise "
-                              "the number of slots or waiting_max",
-                              waiters_.size(), line_.size()));
+  throw Exception(Errc::full, fmt::format("asking a query: all {} slots are taken and {} calls wait; ask fewer queries "
+                                          "at a time, or raise the number of slots or waiting_max",
+                                          waiters_.size(), line_.size()));
 }
 
 nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadline) {
@@ -228,7 +228,7 @@ void AsyncClientHandle::tell(std::vector<Back>& back, std::size_t rows) {
   const nb::object answers = rows > 0 ? answer_type_.copy(answers_.data(), rows) : nb::none();
   for (Back& one : back) {
     const Waiter& waiter = one.waiter;
-    if (!waiter.future.is_valid()) continue;  // asked in a loop that is closed
+    if (!waiter.future.is_valid()) continue;  // its loop has been closed
     try {
       if (waiter.batch) {
         if (waiter.batch->ended()) settle(waiter);
@@ -240,8 +240,8 @@ void AsyncClientHandle::tell(std::vector<Back>& back, std::size_t rows) {
       } else {
         fail(waiter.future, one.status.error().code);
       }
-    } catch (nb::python_error& error) {  // of one; the others are told
-      error.discard_as_unraisable("telling a coroutine of an answer");
+    } catch (nb::python_error& error) {  // from a single future; the others are still completed
+      error.discard_as_unraisable("delivering an answer to a coroutine");
     }
     one.waiter = {};
   }
@@ -258,7 +258,7 @@ void AsyncClientHandle::settle(const Waiter& waiter) const {
 
 void AsyncClientHandle::feed() {
   while (client_ && !line_.empty()) {
-    InLine entry = std::move(line_.front());  // what follows may run what others wrote, which may ask
+    InLine entry = std::move(line_.front());  // the code below may run user code, which may submit queries
     line_.pop_front();
     if (loop_.is_done(entry.future)) continue;  // cancelled
     const Status status = submit(entry);
@@ -337,7 +337,7 @@ void AsyncClientHandle::finish() {
   client_.reset();
   {
     const GilRelease released;
-    client.reset();  // waits for late queries that are still worked on
+    client.reset();  // waits for late queries that are still being answered
   }
   loop_.unbind();
   for (const nb::object& future : std::exchange(closing_, {})) {
@@ -348,7 +348,7 @@ void AsyncClientHandle::finish() {
 std::size_t AsyncClientHandle::in_flight() const { return client_ ? client_->in_flight() : 0; }
 
 void AsyncClientHandle::forget_waiters() noexcept {
-  // Their ends may run what others wrote, which finds these empty.
+  // Destroying these may run user code, which must find the members empty.
   std::vector<Waiter> waiters(waiters_.size());
   waiters.swap(waiters_);
   std::deque<InLine> line;

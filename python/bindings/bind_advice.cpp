@@ -26,43 +26,43 @@ namespace {
 
 void bind_rates(nb::module_& module) {
   using Rates = MemoryRates;
-  nb::class_<OperationRates>(module, "OperationRates", "Bytes of data gone through per second, each counted once.")
+  nb::class_<OperationRates>(module, "OperationRates", "Bytes of data processed per second, each counted once.")
       .def(nb::init<double, double, double>(), "read"_a = 0.0, "write"_a = 0.0, "read_modify_write"_a = 0.0)
       .def_rw("read", &OperationRates::read)
       .def_rw("write", &OperationRates::write)
       .def_rw("read_modify_write", &OperationRates::read_modify_write);
-  nb::class_<FaultRates>(module, "FaultRates", "What page faults bring to the device per second, by pattern.")
+  nb::class_<FaultRates>(module, "FaultRates", "The rate at which page faults bring data to the device, by pattern.")
       .def(nb::init<double, double, double>(), "grid_stride"_a = 0.0, "block_stride"_a = 0.0, "random"_a = 0.0)
       .def_rw("grid_stride", &FaultRates::grid_stride)
       .def_rw("block_stride", &FaultRates::block_stride)
       .def_rw("random", &FaultRates::random);
   nb::class_<Rates>(module, "MemoryRates",
-                    "What the memory of a device and of its host can do for a kernel; bytes per second and seconds.")
+                    "The memory rates of a device and of its host for a kernel; bytes per second and seconds.")
       .def(nb::init<>())
       .def(nb::init<const Rates&>(), "other"_a)
       .def_rw("name", &Rates::name)
       .def_rw("device", &Rates::device, "A kernel that goes through device memory in order.")
-      .def_rw("device_random", &Rates::device_random, "One that takes 128 bytes at random places, a warp each.")
+      .def_rw("device_random", &Rates::device_random, "A kernel that reads 128 bytes at random places with each warp.")
       .def_rw("link", &Rates::link, "In order through pinned host memory.")
       .def_rw("link_random", &Rates::link_random, "At random in pinned host memory.")
-      .def_rw("link_reach_bytes", &Rates::link_reach_bytes, "Of host memory that address translation holds.")
-      .def_rw("link_beyond_reach", &Rates::link_beyond_reach, "Share of the rate beyond that.")
+      .def_rw("link_reach_bytes", &Rates::link_reach_bytes, "Host memory that address translation covers, in bytes.")
+      .def_rw("link_beyond_reach", &Rates::link_beyond_reach, "Fraction of the rate beyond that reach.")
       .def_rw("faults", &Rates::faults, "Managed memory, first touch.")
       .def_rw("prefetch", &Rates::prefetch, "The copy engine, pinned host memory to the device.")
-      .def_rw("host_copy", &Rates::host_copy, "One host thread filling host memory from host memory.")
-      .def_rw("device_page", &Rates::device_page, "Seconds to take and map a page of 2 MiB on the device.")
+      .def_rw("host_copy", &Rates::host_copy, "One host thread that copies within host memory.")
+      .def_rw("device_page", &Rates::device_page, "Seconds to allocate and map a page of 2 MiB on the device.")
       .def_rw("host_page", &Rates::host_page, "The same for a host page.")
       .def_rw("page_move", &Rates::page_move, "Seconds to move a page between device and host.")
       .def_rw("device_latency", &Rates::device_latency)
       .def_rw("link_latency", &Rates::link_latency)
-      .def_rw("in_flight_bytes", &Rates::in_flight_bytes, "Of random accesses that a full device has on their way.")
+      .def_rw("in_flight_bytes", &Rates::in_flight_bytes, "Bytes of random accesses that a full device has in flight.")
       .def_rw("cache_bytes", &Rates::cache_bytes)
-      .def_rw("cache", &Rates::cache, "Bytes per second out of the cache.")
-      .def_rw("one_memory", &Rates::one_memory, "The device's memory is the host's.")
-      .def_rw("memory_bytes", &Rates::memory_bytes, "Of the device; free ones, where it is here.")
+      .def_rw("cache", &Rates::cache, "Bytes per second from the cache.")
+      .def_rw("one_memory", &Rates::one_memory, "Whether the device's memory is the host's.")
+      .def_rw("memory_bytes", &Rates::memory_bytes, "Memory of the device; free memory if the device is present.")
       .def_rw("managed", &Rates::managed, "Managed memory with concurrent access.")
       .def_rw("managed_bytes", &Rates::managed_bytes, nb::arg().none(),
-              "Most managed memory that may be taken; None when not known.")
+              "Most managed memory that may be allocated; None if unknown.")
       .def("__repr__", [](const Rates& rates) {
         return fmt::format("<headrace.span.MemoryRates {}: device {:.3g}, link {:.3g} bytes/s>", rates.name,
                            rates.device.read, rates.link.read);
@@ -70,10 +70,10 @@ void bind_rates(nb::module_& module) {
   module.def("known_memory_rates", &known_memory_rates, "The rates of known machines, by name.");
   module.def(
       "find_memory_rates", [](std::string_view name) { return find_memory_rates(name); }, "name"_a,
-      "The rates of a machine of the table, such as \"H100\". Raises UsageError that lists them.");
+      "The rates of a machine in the table, such as \"H100\". Raises UsageError that lists them.");
   module.def(
       "memory_rates_of", [](const DeviceOrName& device) { return memory_rates_of(to_device(device)); }, "device"_a,
-      "Rates of a device that is here without measuring: those of the table for such a device.");
+      "The rates of a present device without a measurement: those in the table for such a device.");
   module.def(
       "memory_rates",
       [](const DeviceOrName& device) {
@@ -81,7 +81,7 @@ void bind_rates(nb::module_& module) {
         const GilRelease released;
         return measure::measure_memory_rates(parsed);
       },
-      "device"_a = "best", "Measures them, in some tenths of a second.");
+      "device"_a = "best", "Measures these rates, in a few tenths of a second.");
 }
 
 AccessProfile make_profile(std::size_t bytes, std::size_t budget_bytes, std::string_view pattern,
@@ -105,7 +105,7 @@ AccessProfile make_profile(std::size_t bytes, std::size_t budget_bytes, std::str
 
 void bind_profile(nb::module_& module) {
   nb::class_<AccessProfile>(module, "AccessProfile",
-                            "What a kernel does with its data, as far as it decides where the data should lie.")
+                            "How a kernel uses its data, as far as it determines where the data should be.")
       .def(
           "__init__",
           [](AccessProfile* self, std::size_t bytes, std::size_t budget_bytes, std::string_view pattern,
@@ -119,9 +119,9 @@ void bind_profile(nb::module_& module) {
           "row_bytes"_a = AccessProfile{}.row_bytes, "order"_a = to_string(RowOrder::ordered),
           "hot_sweeps"_a = AccessProfile{}.hot_sweeps, "heat"_a = std::vector<std::uint64_t>{},
           "pinned_already"_a = AccessProfile{}.pinned_already,
-          "`bytes` of data and `budget_bytes` of device memory for it; how many times the data is gone through "
-          "(`reuse`, infinity leaves preparation out); zipf-rows: `exponent`, `row_bytes`, `order` (ordered or "
-          "scattered); `heat`: counted accesses to each page of 2 MiB.")
+          "`bytes` of data and `budget_bytes` of device memory for it; the number of passes over the data (`reuse`, "
+          "where infinity ignores preparation); zipf-rows: `exponent`, `row_bytes`, `order` (ordered or scattered); "
+          "`heat`: counted accesses to each page of 2 MiB.")
       .def_prop_ro("pattern", [](const AccessProfile& profile) { return to_string(profile.pattern); })
       .def_prop_ro("operation", [](const AccessProfile& profile) { return to_string(profile.operation); })
       .def_ro("bytes", &AccessProfile::bytes)
@@ -139,7 +139,8 @@ void bind_profile(nb::module_& module) {
 
 void bind_constants(nb::module_& module) {
   using Constants = AdviceConstants;
-  nb::class_<Constants>(module, "AdviceConstants", "What the model assumes beside the rates; see bench/advice_grid.py.")
+  nb::class_<Constants>(module, "AdviceConstants",
+                        "The model's assumptions besides the rates; see bench/advice_grid.py.")
       .def(nb::init<>())
       .def(nb::init<const Constants&>(), "other"_a)
       .def_rw("dealt_overlap", &Constants::dealt_overlap)
@@ -156,24 +157,26 @@ void bind_constants(nb::module_& module) {
 
 void bind_answer(nb::module_& module) {
   using Forecast = StrategyForecast;
-  nb::class_<Forecast>(module, "StrategyForecast", "What one strategy is predicted to do.")
+  nb::class_<Forecast>(module, "StrategyForecast", "The prediction for one strategy.")
       .def_prop_ro("strategy", [](const Forecast& one) { return to_string(one.strategy); })
-      .def_ro("refused", &Forecast::refused, "Why it cannot be used here; empty when it can.")
-      .def_ro("pass_seconds", &Forecast::pass_seconds, "Once through the data.")
-      .def_ro("prepare_seconds", &Forecast::prepare_seconds, "Before the first pass.")
-      .def_ro("host_share", &Forecast::host_share, "Of the bytes touched, those that cross the link.")
-      .def_ro("bytes_per_second", &Forecast::bytes_per_second, "Touched, over all passes, preparation included.")
-      .def_ro("roof_per_second", &Forecast::roof_per_second, "What memory and link would allow, in order.")
+      .def_ro("refused", &Forecast::refused, "Why it cannot be used here; empty if it can.")
+      .def_ro("pass_seconds", &Forecast::pass_seconds, "Seconds of one pass over the data.")
+      .def_ro("prepare_seconds", &Forecast::prepare_seconds, "Seconds before the first pass.")
+      .def_ro("host_share", &Forecast::host_share, "The fraction of the bytes touched that cross the link.")
+      .def_ro("bytes_per_second", &Forecast::bytes_per_second,
+              "Bytes touched per second, over all passes, including preparation.")
+      .def_ro("roof_per_second", &Forecast::roof_per_second, "What memory and link would allow for sequential access.")
       .def("__repr__", [](const Forecast& one) {
         return fmt::format("<headrace.span.StrategyForecast {}: {:.3g} bytes/s>", to_string(one.strategy),
                            one.bytes_per_second);
       });
-  nb::class_<Advice>(module, "Advice", "What to do with data, and why.")
+  nb::class_<Advice>(module, "Advice", "A recommendation for data, with reasons.")
       .def_prop_ro(
           "strategy", [](const Advice& advice) { return to_string(advice.strategy); }, "The choice.")
-      .def_ro("forecasts", &Advice::forecasts, "Of every strategy: the choice, then the best first, refused ones last.")
-      .def_ro("because", &Advice::because, "In words.")
-      .def_ro("placement", &Advice::placement, "For a Span; where the strategy is none, the nearest to it.")
+      .def_ro("forecasts", &Advice::forecasts,
+              "For every strategy: the choice first, then from best to worst, with unusable ones last.")
+      .def_ro("because", &Advice::because, "The reasons in words.")
+      .def_ro("placement", &Advice::placement, "For a Span; if the strategy has none, the nearest to it.")
       .def_ro("cpp", &Advice::cpp, "C++ to paste.")
       .def_ro("python", &Advice::python, "Python to paste.");
 }
@@ -208,8 +211,8 @@ void bind_advice(nb::module_& module) {
         return advise(parsed, profile, rates ? *rates : memory_rates_of(parsed), constants);
       },
       "profile"_a, "rates"_a = nb::none(), "device"_a = "best", "constants"_a = AdviceConstants{},
-      "Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for "
-      "the device; headrace.measure.memory_rates() gives better ones.");
+      "Chooses strategy and placement for data that is used as `profile` says. Without `rates`, uses those in the "
+      "table for the device; headrace.measure.memory_rates() gives better ones.");
 }
 
 }  // namespace headrace::python

@@ -20,7 +20,7 @@ namespace headrace::python {
 
 namespace {
 
-/// The attribute of an Engine that keeps its operator.
+/// The attribute of an Engine that holds its operator.
 constexpr const char* kOperator = "_operator";
 
 using serve::Engine;
@@ -29,47 +29,48 @@ using serve::StageSample;
 using serve::StageTimes;
 
 void bind_client_statistics(nb::module_& module) {
-  nb::class_<StageTimes> stages(module, "StageTimes",
-                                "Mean seconds of the sampled queries in each stage; 0 for a stage that a plan lacks.");
+  nb::class_<StageTimes> stages(
+      module, "StageTimes",
+      "Mean seconds of the sampled queries in each stage; 0 for a stage that a plan does not have.");
   stages.def_ro("samples", &StageTimes::samples);
   const auto stage = [&]<Duration StageTimes::* Field>(const char* name, const char* doc) {
     stages.def_prop_ro(name, [](const StageTimes& times) { return to_seconds(times.*Field); }, doc);
   };
-  stage.operator()<&StageTimes::queue>("queue", "Submitted to taken up by a worker.");
-  stage.operator()<&StageTimes::copy_in>("copy_in", "On the device's own clock, as are the next two.");
+  stage.operator()<&StageTimes::queue>("queue", "From submission until a worker takes it up.");
+  stage.operator()<&StageTimes::copy_in>("copy_in", "On the device's own clock, like the next two.");
   stage.operator()<&StageTimes::kernel>("kernel", "The operator.");
-  stage.operator()<&StageTimes::copy_out>("copy_out", "The answer back to the host.");
-  stage.operator()<&StageTimes::host>("host", "Taken up to answered, less the three above.");
-  stage.operator()<&StageTimes::notify>("notify", "Answered to seen by the client.");
+  stage.operator()<&StageTimes::copy_out>("copy_out", "The copy of the answer to the host.");
+  stage.operator()<&StageTimes::host>("host", "From being taken up until answered, less the three stages above.");
+  stage.operator()<&StageTimes::notify>("notify", "From the answer until the client sees it.");
 
-  nb::class_<StageSample> sample(module, "StageSample", "The way of one sampled query; seconds.");
+  nb::class_<StageSample> sample(module, "StageSample", "The stages of one sampled query, in seconds.");
   const auto span = [&]<Duration StageSample::* Field>(const char* name, const char* doc) {
     sample.def_prop_ro(name, [](const StageSample& self) { return to_seconds(self.*Field); }, doc);
   };
   sample.def_prop_ro(
       "submitted", [](const StageSample& self) { return to_seconds(self.submitted); },
-      "On a steady clock: good for differences alone.");
-  span.operator()<&StageSample::queue>("queue", "Submitted to taken up.");
-  span.operator()<&StageSample::host>("host", "Taken up to answered, less the next three.");
-  span.operator()<&StageSample::copy_in>("copy_in", "On the device's own clock, as are the next two.");
+      "On a steady clock: only differences are meaningful.");
+  span.operator()<&StageSample::queue>("queue", "From submission until taken up.");
+  span.operator()<&StageSample::host>("host", "From being taken up until answered, less the next three.");
+  span.operator()<&StageSample::copy_in>("copy_in", "On the device's own clock, like the next two.");
   span.operator()<&StageSample::kernel>("kernel", "The operator.");
-  span.operator()<&StageSample::copy_out>("copy_out", "The answer back to the host.");
-  span.operator()<&StageSample::whole>("whole", "Submitted to answered.");
+  span.operator()<&StageSample::copy_out>("copy_out", "The copy of the answer to the host.");
+  span.operator()<&StageSample::whole>("whole", "From submission until answered.");
 
   nb::class_<EngineStatistics>(module, "EngineStatistics", "What an engine has done since it started.")
       .def_ro("submitted", &EngineStatistics::submitted)
-      .def_ro("answered", &EngineStatistics::answered, "With an answer.")
-      .def_ro("failed", &EngineStatistics::failed, "With an error other than the next two.")
+      .def_ro("answered", &EngineStatistics::answered, "Queries answered.")
+      .def_ro("failed", &EngineStatistics::failed, "Queries with an error other than the next two.")
       .def_ro("cancelled", &EngineStatistics::cancelled)
-      .def_ro("expired", &EngineStatistics::expired, "Past their deadline.")
-      .def_ro("refused", &EngineStatistics::refused, "Not admitted.")
+      .def_ro("expired", &EngineStatistics::expired, "Queries past their deadline.")
+      .def_ro("refused", &EngineStatistics::refused, "Queries not admitted.")
       .def_ro("stages", &EngineStatistics::stages)
       .def_ro("recent", &EngineStatistics::recent,
               "The last sampled queries of each worker, at most 32 of each, by `submitted`.");
 }
 
-/// The engine, which keeps the operator as Python has it: that one knows what C++ has no use for, such as the function
-/// of Python that it was made of.
+/// Makes an engine that keeps the Python object of its operator, because that has attributes unknown to C++, such as
+/// the Python function that it was made from.
 nb::object make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
   const Device parsed = to_device(device);
   std::shared_ptr<Engine> engine;
@@ -84,24 +85,24 @@ nb::object make_engine(const DeviceOrName& device, const serve::Operator& op, co
 
 void bind_engine(nb::module_& module) {
   nb::class_<Engine>(module, "Engine", nb::dynamic_attr(),
-                     "Serves one operator on one device by one plan: takes all memory and starts all threads when it "
-                     "is made, and ends them in stop(), or at the end of a with block.")
+                     "Serves one operator on one device by one plan. It takes all memory and starts all threads when "
+                     "it is made, and ends them in stop(), or at the end of a with block.")
       .def(nb::new_(&make_engine), "device"_a, "operator"_a, "plan"_a = serve::Plan{},
-           "Raises UsageError for a plan that cannot work there, DeviceError when the device has no room.")
+           "Raises UsageError for a plan that cannot work there, and DeviceError if the device has no room.")
       .def(
           "connect",
           [](const std::shared_ptr<Engine>& engine) {
             return std::make_unique<ClientHandle>(AnyClient(engine, engine->connect()));
           },
-          "A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.")
+          "A client for the caller. Raises UsageError if Plan.clients_max clients are connected.")
       .def(
           "connect_async",
           [](const std::shared_ptr<Engine>& engine, std::size_t waiting_max) {
             return std::make_unique<AsyncClientHandle>(AnyClient(engine, engine->connect()), waiting_max);
           },
           nb::kw_only(), "waiting_max"_a = kWaitingMax,
-          "A client for the coroutines of one event loop of asyncio, in which `waiting_max` calls may wait for free "
-          "slots. Raises UsageError when all Plan.clients_max are taken.")
+          "A client for the coroutines of one asyncio event loop, in which `waiting_max` calls may wait for free "
+          "slots. Raises UsageError if Plan.clients_max clients are connected.")
       .def(
           "drain",
           [](Engine& engine, std::optional<double> timeout) {
@@ -110,10 +111,10 @@ void bind_engine(nb::module_& module) {
             return engine.drain(limit);
           },
           "timeout"_a = nb::none(),
-          "Waits until everything submitted so far has been answered, or `timeout` seconds have passed; whether it "
-          "has been.")
+          "Waits until everything submitted so far has been answered, or `timeout` seconds have passed; returns "
+          "whether it has been.")
       .def("stop", &Engine::stop, nb::call_guard<GilRelease>(),
-           "Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients "
+           "Rejects new queries, returns those not yet started with the status stopped, and ends the threads. Clients "
            "may still poll.")
       .def_prop_rw(
           "share", [](const Engine& engine) { return engine.share(); },
@@ -124,9 +125,8 @@ void bind_engine(nb::module_& module) {
           "The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while "
           "queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises "
           "UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, "
-          "and "
-          "with the code full if the device has no room for it; the engine keeps its old share then.")
-      .def("statistics", &Engine::statistics, "What the engine has done so far. Any thread may ask.")
+          "and, with the code full, if the device has no room for it; the engine keeps its old share then.")
+      .def("statistics", &Engine::statistics, "What the engine has done so far. Callable from any thread.")
       .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
       .def_prop_ro(
           "operator", [](nb::handle self) { return nb::object(self.attr(kOperator)); },
@@ -163,72 +163,68 @@ void bind_completions(nb::module_& module) {
       .def_prop_ro(
           "answers", [](const Completions& done) { return done.answers; },
           nb::sig("def answers(self) -> numpy.typing.NDArray[typing.Any]"),
-          "Of the operator's type, or rows of bytes. Zeros where there is no answer.");
+          "In the operator's type, or rows of bytes. Zeros for queries without an answer.");
 }
 
 void bind_client_class(nb::module_& module) {
   nb::class_<ClientHandle>(
       module, "Client",
-      "A thread's own way into an engine: made by Engine.connect(), or of the URL shm://NAME/MODEL for one that "
-      "another "
-      "process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). It is used by "
-      "one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays "
-      "of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do "
-      "not "
-      "fit. Deadlines and timeouts are seconds from now.")
+      "A thread's client of an engine: made by Engine.connect(), or from the URL shm://NAME/MODEL for an engine that "
+      "another process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). Only "
+      "one thread at a time may use it, otherwise it raises UsageError. Every query comes back exactly once. Queries "
+      "are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes "
+      "if they differ. Deadlines and timeouts are seconds from now.")
       .def(nb::new_([](const std::string& url, std::uint32_t slots) {
              return std::make_unique<ClientHandle>(connect_to(url, slots));
            }),
            "url"_a, nb::kw_only(), "slots"_a = 0,
-           "Connects to a server's model: shm://NAME/MODEL, or shm://NAME where the server has one model. `slots` "
-           "queries may be in flight, a power of two; 0 is 256, or as many as the server allows where that is less. "
-           "Once the server has ended, is about to stop or has another model "
-           "under the name, what it has not answered comes back as stopped. Raises UsageError for another URL and for "
-           "a model that the server does not have, SystemError where there is no such server, it does not answer for "
-           "10 s, or it has no room.")
+           "Connects to a server's model: shm://NAME/MODEL, or shm://NAME if the server has one model. `slots` queries "
+           "may be in flight, a power of two; 0 is 256, or as many as the server allows if that is less. Once the "
+           "server has ended, is about to stop or has another model under the name, unanswered queries come back as "
+           "stopped. Raises UsageError for another URL and for a model that the server does not have, and SystemError "
+           "if there is no such server, it does not answer for 10 s, or it has no room.")
       .def("submit", &ClientHandle::submit, "query"_a, nb::kw_only(), "tag"_a = 0, "deadline"_a = nb::none(),
            nb::sig(
                "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
                "deadline: float | None = None) -> int"),
-           "Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in "
-           "flight, not yet polled, or late and still worked on, stopped after Engine.stop().")
+           "Offers one query and returns its ticket. Raises Error with the code full if Plan.slots queries are in "
+           "flight, not yet polled, or late and still being answered, and with the code stopped after Engine.stop().")
       .def("submit_many", &ClientHandle::submit_many, "queries"_a, nb::kw_only(), "tag"_a = 0,
            "deadline"_a = nb::none(),
            nb::sig("def submit_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
                    "tag: int = 0, "
                    "deadline: float | None = None) -> int"),
-           "Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.")
-      .def(
-          "poll", &ClientHandle::poll, "most"_a = 1024,
-          "Takes in what has come back, at most `most`, in order of submission; a query whose deadline has passed does "
-          "not wait for those before it. Never waits.")
+           "Offers consecutive queries; returns how many were admitted, from the front. Query i has tag + i.")
+      .def("poll", &ClientHandle::poll, "most"_a = 1024,
+           "Returns queries that have come back, at most `most`, in order of submission; a query whose deadline has "
+           "passed does not wait for those before it. Never waits.")
       .def("wait", &ClientHandle::wait, "ticket"_a, "timeout"_a = nb::none(),
-           "Waits until that query has come back, at its deadline at the latest; it is still to be polled. False when "
+           "Waits until that query has come back, at its deadline at the latest; it must still be polled. False if "
            "only `timeout` has passed.")
       .def("ask", &ClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
                    "float | None = None) -> typing.Any"),
-           "Submits one query and waits for its answer, which has the operator's type; an array of bytes where it has "
-           "none. Only while nothing else of this client is in flight. Raises "
-           "Error with the code that the query came back with.")
+           "Submits one query and waits for its answer, in the operator's type, or as an array of bytes without one. "
+           "Only while nothing else of this client is in flight. Raises Error with the code of a query that failed.")
       .def("ask_many", &ClientHandle::ask_many, "queries"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
                    "deadline: float | None = None) -> "
                    "tuple[numpy.typing.NDArray[typing.Any], numpy.typing.NDArray[numpy.uint8]]"),
-           "Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry "
-           "each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.")
+           "Submits all queries, as many at once as there are slots, and waits: (answers, status), with a row and an "
+           "entry each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains the queries in flight and "
+           "raises.")
       .def("cancel", &ClientHandle::cancel, "ticket"_a,
-           "Asks for a query not to be answered; if not yet started it comes back with the status cancelled.")
-      .def_prop_ro("in_flight", &ClientHandle::in_flight, "Queries submitted and not yet polled.")
+           "Requests that a query not be answered; if it has not started, it comes back with the status cancelled.")
+      .def_prop_ro("in_flight", &ClientHandle::in_flight, "Submitted queries not yet polled.")
       .def_prop_ro("oldest", &ClientHandle::oldest,
-                   "The ticket of the oldest query not yet polled; with none in flight, the next one's.")
+                   "The ticket of the oldest query not yet polled; with none in flight, that of the next one.")
       .def_prop_ro("query_dtype", &ClientHandle::query_dtype,
-                   "The type of a query as the operator has it; bytes for one whose queries have none.")
+                   "The type of a query, from the operator; bytes if it has none.")
       .def_prop_ro("answer_dtype", &ClientHandle::answer_dtype,
-                   "The type of an answer; bytes for an operator whose answers have none.")
+                   "The type of an answer; bytes if the operator has none.")
       .def("close", &ClientHandle::close,
-           "Waits for what is in flight, drops it, and lets another client connect. A client of another process drops "
-           "it at once.")
+           "Waits for queries in flight, drops them, and lets another client connect. A client of another process "
+           "drops them at once.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Client"))
       .def(

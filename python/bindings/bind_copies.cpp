@@ -31,30 +31,32 @@ std::vector<double> all_seconds(const std::vector<Duration>& times) {
 std::vector<double> seconds_of(const CopyRuns& runs) { return all_seconds(runs.times); }
 
 void bind_copies_results(nb::module_& module) {
-  nb::class_<CopyRuns>(module, "CopyRuns", "What a case of copies took, run by run.")
-      .def_prop_ro("seconds", &seconds_of, "Of each run, from the first add to the end of the wait.")
-      .def_ro("bytes", &CopyRuns::bytes, "That each run moves.")
-      .def_ro("supported", &CopyRuns::supported, "False: the route cannot do it on this device.")
-      .def_ro("verified", &CopyRuns::verified, "Every run's target held the bytes of its sources.")
+  nb::class_<CopyRuns>(module, "CopyRuns", "The results of a copy benchmark, run by run.")
+      .def_prop_ro("seconds", &seconds_of, "Seconds of each run, from the first add to the end of the wait.")
+      .def_ro("bytes", &CopyRuns::bytes, "Bytes that each run moves.")
+      .def_ro("supported", &CopyRuns::supported, "False if the route is not available on this device.")
+      .def_ro("verified", &CopyRuns::verified, "Whether the target of every run held the bytes of its sources.")
       .def("__repr__", [](const CopyRuns& runs) {
         return fmt::format("CopyRuns(runs={}, bytes={}, verified={})", runs.times.size(), runs.bytes,
                            runs.verified ? "True" : "False");
       });
-  nb::class_<HostWayCost>(module, "HostWayCost", "What a way of host memory to a device costs, in seconds.")
+  nb::class_<HostWayCost>(module, "HostWayCost", "The cost of one way to move host memory to a device, in seconds.")
       .def_prop_ro("way", [](const HostWayCost& cost) { return std::string(to_string(cost.way)); })
-      .def_ro("supported", &HostWayCost::supported, "False: this device or system cannot do it.")
-      .def_ro("bytes", &HostWayCost::bytes, "Of each pass.")
+      .def_ro("supported", &HostWayCost::supported, "False if this device or system does not support it.")
+      .def_ro("bytes", &HostWayCost::bytes, "Bytes of each pass.")
       .def_prop_ro(
-          "once", [](const HostWayCost& cost) { return to_seconds(cost.once); }, "Before the first pass.")
+          "once", [](const HostWayCost& cost) { return to_seconds(cost.once); }, "Seconds before the first pass.")
       .def_prop_ro(
-          "back", [](const HostWayCost& cost) { return to_seconds(cost.back); }, "After the last.")
+          "back", [](const HostWayCost& cost) { return to_seconds(cost.back); }, "Seconds after the last pass.")
       .def_prop_ro(
           "fill", [](const HostWayCost& cost) { return all_seconds(cost.fill); },
-          "Of one thread of the host, each pass.")
+          "Seconds of one host thread in each pass.")
       .def_prop_ro(
-          "transfer", [](const HostWayCost& cost) { return all_seconds(cost.transfer); }, "Each pass.")
+          "transfer", [](const HostWayCost& cost) { return all_seconds(cost.transfer); },
+          "Seconds of transfer in each pass.")
       .def_ro("verified", &HostWayCost::verified);
-  nb::class_<CopyRoofs>(module, "CopyRoofs", "What the link gives at best, in bytes per second, one figure a run.")
+  nb::class_<CopyRoofs>(module, "CopyRoofs",
+                        "The best rates of the link, in bytes per second, one figure for each run.")
       .def_ro("engine", &CopyRoofs::engine, "One large copy from pinned memory.")
       .def_ro("kernel", &CopyRoofs::kernel, "A kernel that streams through pinned memory.");
 }
@@ -99,7 +101,7 @@ void bind_copies(nb::module_& module) {
         const GilRelease released;
         return measure::measure_copy_roofs(parsed, bytes, runs);
       },
-      "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "The roofs beside which copies are shown.");
+      "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "Measures the roofs that copies are compared with.");
   module.def(
       "host_ways",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t passes) {
@@ -108,7 +110,8 @@ void bind_copies(nb::module_& module) {
         return measure::measure_host_ways(parsed, bytes, passes);
       },
       "device"_a = "best", "bytes"_a = 256 * kMiB, "passes"_a = 5,
-      "What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.");
+      "Measures what each way from ordinary host memory to the device costs: pageable, staged, pool, registered, "
+      "read.");
 }
 
 }  // namespace headrace::python

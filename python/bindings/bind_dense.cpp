@@ -16,7 +16,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-/// Operators over dense matrices; headrace/operators/dense.py checks and converts what they are given.
+/// Operators over dense matrices; headrace/operators/dense.py checks and converts their arguments.
 namespace headrace::python {
 
 namespace {

@@ -17,14 +17,14 @@ namespace headrace::python {
 
 namespace {
 
-/// A message as Python writes names of files: bytes that are not UTF-8, which a name may have, become surrogates.
+/// A message in Python's encoding of file names: bytes that are not UTF-8, which a name may contain, become surrogates.
 nb::object message_of(const Exception& exception) {
   const std::string_view what = exception.what();
   return nb::steal(PyUnicode_DecodeUTF8(what.data(), static_cast<Py_ssize_t>(what.size()), "surrogateescape"));
 }
 
-/// headrace.errors.<type>(what, code, native). The classes are Python's own, so that they are typed and documented
-/// there; they are looked up each time because set-up fails rarely.
+/// headrace.errors.<type>(what, code, native). The classes are defined in Python, where they are typed and documented.
+/// They are looked up each time, because errors are rare.
 nb::object make_error(const char* type, const Exception& exception) {
   return nb::module_::import_("headrace.errors")
       .attr(type)(message_of(exception), std::string(to_string(exception.code())), exception.native());
@@ -54,7 +54,7 @@ nb::object error_object(const std::exception_ptr& thrown) {
     return make_error(exception.native() == ENOENT ? "MissingFileError" : "SystemError", exception);
   } catch (const Exception& exception) {
     return make_error("Error", exception);
-  } catch (const std::system_error& exception) {  // of the standard library, which starts threads
+  } catch (const std::system_error& exception) {  // from the standard library when starting threads
     const int number = exception.code().value();
     const std::string text = number == EAGAIN ? "no thread could start: " + thread_limits() : exception.what();
     return make_error("SystemError", Exception(Errc::system, text, number));

@@ -13,11 +13,11 @@ namespace headrace::python {
 
 namespace {
 
-/// Between threads that ask for the GIL and the one that ends the interpreter. A forked child has a new one: threads of
-/// the parent that were asking are not there.
+/// Coordinates threads that request the GIL with the thread that ends the interpreter. A forked child gets a new state,
+/// because the parent's requesting threads do not exist in it.
 struct Exit {
-  std::atomic<int> asking{0};      ///< Threads that ask for the GIL; each has looked at `began` after it was counted.
-  std::atomic<bool> began{false};  ///< Nobody but `ending` may ask any more.
+  std::atomic<int> asking{0};      ///< Threads that are requesting the GIL. Each checks `began` after it is counted.
+  std::atomic<bool> began{false};  ///< Whether only `ending` may still request the GIL.
   std::atomic<std::thread::id> ending{};
 };
 
@@ -26,7 +26,7 @@ Exit& process_exit() {
   return one;
 }
 
-/// Calls `ask`, which takes the GIL; false, and nothing done, where another thread ends the interpreter.
+/// Calls `ask`, which takes the GIL. If another thread ends the interpreter, returns false instead.
 template <class Ask>
 bool take_gil(Ask ask) noexcept {
   Exit& end = process_exit();
@@ -37,7 +37,7 @@ bool take_gil(Ask ask) noexcept {
   return may_ask;
 }
 
-/// Called with the GIL, before the interpreter ends. Threads that ask already are let through first.
+/// Called with the GIL, before the interpreter ends. Lets threads through that are already requesting the GIL.
 void begin_exit() {
   Exit& end = process_exit();
   end.ending.store(std::this_thread::get_id());
@@ -45,7 +45,7 @@ void begin_exit() {
   PyThreadState* const state = PyEval_SaveThread();
   while (end.asking.load(std::memory_order_seq_cst) != 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
   PyEval_RestoreThread(state);
-  // What daemon threads hold is never given back, and no leak to be told of.
+  // Daemon threads never release their objects, so nanobind must not report these as leaks.
   if (nb::cast<int>(nb::module_::import_("threading").attr("active_count")()) > 1) nb::set_leak_warnings(false);
 }
 
@@ -63,11 +63,11 @@ GilRelease::~GilRelease() {
 
 GilAcquire::GilAcquire() {
   if (take_gil([this] { state_ = PyGILState_Ensure(); })) return;
-  throw Exception(Errc::stopped, "Python ends: none of its functions can be called any more");
+  throw Exception(Errc::stopped, "Python is shutting down: its functions can no longer be called");
 }
 
 void bind_exit(nb::module_& /*module*/) {
-  static_cast<void>(process_exit());  // not for the first time in a destructor
+  static_cast<void>(process_exit());  // must not first be made in a destructor
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&begin_exit));
 }
 

@@ -77,7 +77,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
           cpml.stretch_order, cpml.alpha_scale,        cpml.alpha_order};
 }
 
-/// Takes the best, and gives all that were tried.
+/// Applies the best options, and returns all trials.
 [[nodiscard]] std::vector<Trial> tune(FdtdOptions& self, std::optional<int> redundant,
                                       const std::optional<std::string>& push, std::uint64_t steps) {
   const grid::Forced forced{.redundant = redundant,
@@ -105,21 +105,22 @@ void weigh(FdtdOptions& self, const std::vector<double>& speeds) {
 }  // namespace
 
 void bind_fdtd_options(nb::module_& module) {
-  nb::class_<FdtdOptions>(module, "FdtdOptions", "What an FdtdCore is made of; cells have three indices.")
+  nb::class_<FdtdOptions>(module, "FdtdOptions", "The settings of an FdtdCore; cells have three indices.")
       .def("__init__", &make_options, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a,
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
            "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0, "device_memory"_a = 0,
            "visit_steps"_a = 0)
-      .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
+      .def("weigh", &weigh, "speeds"_a,
+           "Cuts slabs along the last axis, with thickness in proportion to these numbers, one for each part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },
           "steps"_a, nb::call_guard<GilRelease>(), "Cells a second of each device alone, for weigh().")
       .def("tune", &tune, "redundant"_a.none(), "push"_a.none(), "steps"_a,
-           "Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice "
-           "tried: layers, push, seconds a step, and why it cannot be.")
+           "Applies the redundant layers and the push with the shortest step, unless they are given. Returns for each "
+           "choice tried: layers, push, seconds a step, and why it is not possible.")
       .def_prop_ro("grading", &grading_of,
-                   "How the absorbing layers are graded: order, sigma, kappa, kappa_order, alpha and alpha_order.")
+                   "The grading of the absorbing layers: order, sigma, kappa, kappa_order, alpha and alpha_order.")
       .def_prop_ro("redundant", [](const FdtdOptions& self) { return self.simulation.redundant; })
       .def_prop_ro("push", [](const FdtdOptions& self) { return grid::to_string(self.simulation.push); });
 }

@@ -59,7 +59,7 @@ std::vector<std::int64_t> rows_of(const ParquetHandle& parquet) {
 
 void bind_sources(nb::module_& module) {
   nb::class_<fetch::ParquetStatistics>(module, "ParquetStatistics",
-                                       "What a Parquet file says of the values of a column of a row group.")
+                                       "The statistics of a Parquet file for a column of a row group.")
       .def(
           "__init__",
           [](fetch::ParquetStatistics* self, int physical_type, const std::optional<nb::bytes>& value,
@@ -68,15 +68,15 @@ void bind_sources(nb::module_& module) {
             if (value) self->least = self->greatest = std::string(value->c_str(), value->size());
           },
           "physical_type"_a, "value"_a.none(), "nulls"_a,
-          "Of a column that is one value throughout, plain-encoded, or None where every value is missing. "
+          "For a column that is one value throughout, plain-encoded, or None if every value is missing. "
           "`physical_type` is the format's number.");
-  nb::class_<ParquetHandle>(module, "ParquetFooter", "The row groups of a Parquet file, by its footer.")
-      .def_prop_ro("rows", &rows_of, "Of each row group.")
+  nb::class_<ParquetHandle>(module, "ParquetFooter", "The row groups of a Parquet file, from its footer.")
+      .def_prop_ro("rows", &rows_of, "Rows of each row group.")
       .def_prop_ro("delta_strings", &delta_strings_of,
-                   "Columns of which a row group says that its strings may be delta-encoded.")
+                   "Columns whose strings may be delta-encoded, according to a row group.")
       .def("want", &want, "columns"_a,
-           "Says which columns a source reads, in its order: (name, bytes that a decoded value takes at "
-           "most, whether it is text, whether statistics are of the very values that are read).");
+           "Sets the columns that a source reads, in its order: (name, most bytes of a decoded value, whether it is "
+           "text, whether statistics are of exactly the values that are read).");
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
           "__init__",
@@ -84,23 +84,22 @@ void bind_sources(nb::module_& module) {
             new (self)
                 MappedHandle{std::make_shared<const fetch::MappedFile>(std::string(path.c_str(), path.size()), name)};
           },
-          "path"_a, "name"_a,
-          "The path as the system has it, and what errors call it. Raises UsageError for what is no file.")
+          "path"_a, "name"_a, "The path for the system, and its name in errors. Raises UsageError if it is not a file.")
       .def(
           "require_unchanged", [](const MappedHandle& mapped) { mapped.file->require_unchanged(); },
-          "Raises DataError that names the file when it has changed since it was opened.")
+          "Raises DataError that names the file if it has changed since it was opened.")
       .def_prop_ro(
           "descriptor", [](const MappedHandle& mapped) { return mapped.file->descriptor(); },
-          "Of the open file; valid while this, or a source made with it, lives.")
+          "Descriptor of the open file; valid while this, or a source made with it, lives.")
       .def("parquet_footer", &read_parquet, "Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
           "address", [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
-          "Of the first byte; valid while this, or a source made with it, lives.");
+          "Address of the first byte; valid while this, or a source made with it, lives.");
   module.def("stream_formats", &stream_formats, "capsule"_a,
              nb::sig("def stream_formats(capsule: typing.Any) -> list[tuple[str, str]]"),
-             "The name and the Arrow format of each column that an Arrow stream promises.");
+             "The name and the Arrow format of each column that an Arrow stream declares.");
   nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
       .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
                   nb::sig("def of_batches(schema: typing.Any, batches: collections.abc.Sequence[tuple[typing.Any, str, "
@@ -115,16 +114,15 @@ void bind_sources(nb::module_& module) {
                   "typing.Callable[[int, list[int]], "
                   "typing.Any], mapped: collections.abc.Sequence[MappedFile] = (), constants: "
                   "collections.abc.Sequence[tuple[int, int, ParquetStatistics]] = ()) -> FetchSource"),
-          "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
-          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for "
+          "Chunks that `read(fragment, columns)` returns as a record batch of these columns; any thread may call it. A "
+          "fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for "
           "each chunk, column by column within a fragment, or a footer for all chunks of its file. `mapped` is the "
-          "file "
-          "of each fragment, for a table of files: one that changes fails. `constants` are (fragment, column, what it "
-          "says of itself) where a column is one value throughout a fragment.")
+          "file of each fragment, for a table of files; a file that changes causes an error. `constants` are "
+          "(fragment, column, its statistics) for columns with one value throughout a fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
       .def("close", &fetch::Source::close, nb::call_guard<GilRelease>(),
-           "Lets go of the dictionaries: nothing can be fetched any more.");
+           "Releases the dictionaries: nothing can be fetched any more.");
 }
 
 using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -132,7 +130,7 @@ using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::dev
 nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, std::size_t bytes_most) {
   fetch::DictionaryEntries taken;
   {
-    const GilRelease released;  // whoever reads strings may hold the dictionary, and want the lock
+    const GilRelease released;  // a thread that reads strings may hold the dictionary while it waits for the GIL
     taken = dictionary.take({codes.data(), codes.size()}, bytes_most);
   }
   return nb::make_tuple(nb::bytes(taken.offsets.data(), taken.offsets.size() * sizeof(std::int32_t)),
@@ -140,28 +138,28 @@ nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, 
 }
 
 void bind_dictionary(nb::module_& module) {
-  nb::class_<fetch::Dictionary>(module, "StringDictionary", "What the indices of a column of strings stand for.")
-      .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<GilRelease>(), "Strings so far.")
+  nb::class_<fetch::Dictionary>(module, "StringDictionary", "The strings that the indices of a column refer to.")
+      .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<GilRelease>(), "Number of strings so far.")
       .def_prop_ro("nbytes", &fetch::Dictionary::bytes, nb::call_guard<GilRelease>(),
                    "Bytes that it takes of the CPU level's budget.")
       .def("take", &take_entries, "indices"_a, "bytes_most"_a,
            nb::sig("def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]"),
-           "As many of the strings of these indices, from the first on, as have so many bytes, one at least: "
-           "(offsets of 32 bits, bytes) as Arrow has them. An index that there is not stands for an empty string.");
+           "The strings of these indices, from the first on, as many as fit in that many bytes, but at least one: "
+           "(offsets of 32 bits, bytes) as in Arrow. An invalid index stands for an empty string.");
 }
 
 void bind_levels(nb::module_& module) {
-  nb::class_<LevelStatistics>(module, "LevelStatistics", "What a level holds and has done.")
+  nb::class_<LevelStatistics>(module, "LevelStatistics", "The contents and the history of a level.")
       .def_ro("budget_bytes", &LevelStatistics::budget_bytes)
       .def_ro("used_bytes", &LevelStatistics::used_bytes, "Charged to the budget; slabs count as a whole.")
-      .def_ro("most_bytes", &LevelStatistics::most_bytes, "The most that ever was.")
+      .def_ro("most_bytes", &LevelStatistics::most_bytes, "The most so far.")
       .def_ro("chunks", &LevelStatistics::chunks)
       .def_ro("pinned", &LevelStatistics::pinned, "Chunks in use or being made.")
       .def_ro("hits", &LevelStatistics::hits)
       .def_ro("misses", &LevelStatistics::misses)
       .def_ro("evictions", &LevelStatistics::evictions);
   nb::class_<fetch::Levels>(module, "Levels",
-                            "The caches, one a level, through which chunks of any tables get to one device.")
+                            "The caches, one for each level, through which chunks of any tables reach one device.")
       .def(
           "__init__",
           [](fetch::Levels* self, const DeviceOrName& device, std::size_t disk_bytes, std::size_t cpu_bytes,
@@ -182,7 +180,7 @@ void bind_levels(nb::module_& module) {
           [](const fetch::Levels& levels, const std::string& level) {
             return levels.statistics(fetch::parse_level(level));
           },
-          "level"_a, "Of disk, cpu or device.")
+          "level"_a, "For disk, cpu or device.")
       .def(
           "clear",
           [](fetch::Levels& levels, const std::string& level) {
@@ -190,27 +188,26 @@ void bind_levels(nb::module_& module) {
             const GilRelease released;
             levels.clear(parsed);
           },
-          "level"_a, "Empties a level of what is not in use. Its memory is kept for the next chunks.")
-      .def("trim", &fetch::Levels::trim, nb::call_guard<GilRelease>(),
-           "Gives memory that nothing lies in back to the driver.")
+          "level"_a, "Removes unused chunks from a level. Its memory is kept for the next chunks.")
+      .def("trim", &fetch::Levels::trim, nb::call_guard<GilRelease>(), "Returns unused memory to the driver.")
       .def(
           "forget",
           [](fetch::Levels& levels, const fetch::Source& source) {
             const GilRelease released;
             levels.forget(source.id());
           },
-          "source"_a, "Empties every level of a table, and trims.");
+          "source"_a, "Removes a table from every level, and trims.");
 }
 
 void bind_progress(nb::module_& module) {
-  nb::class_<LevelProgress>(module, "LevelProgress", "What came through one level.")
-      .def_ro("bytes", &LevelProgress::bytes, "Disk: of the files. CPU, device: of values and validity.")
-      .def_ro("chunks", &LevelProgress::chunks, "Made there.")
-      .def_ro("hits", &LevelProgress::hits, "Found there.")
+  nb::class_<LevelProgress>(module, "LevelProgress", "The chunks that came through one level.")
+      .def_ro("bytes", &LevelProgress::bytes, "Disk: bytes of the files. CPU, device: bytes of values and validity.")
+      .def_ro("chunks", &LevelProgress::chunks, "Chunks made there.")
+      .def_ro("hits", &LevelProgress::hits, "Chunks found there.")
       .def_prop_ro(
           "busy", [](const LevelProgress& level) { return to_seconds(level.busy); },
-          "Seconds of all threads together; of the device, while copies were on their way.");
-  nb::class_<fetch::FetchProgress>(module, "FetchProgress", "How far a fetch is.")
+          "Seconds of all threads together; for the device, while copies were in flight.");
+  nb::class_<fetch::FetchProgress>(module, "FetchProgress", "The progress of a fetch.")
       .def_prop_ro("disk", [](const fetch::FetchProgress& progress) { return progress.levels[0]; })
       .def_prop_ro("cpu", [](const fetch::FetchProgress& progress) { return progress.levels[1]; })
       .def_prop_ro("device", [](const fetch::FetchProgress& progress) { return progress.levels[2]; })
@@ -239,7 +236,7 @@ std::optional<ChunkArray> validity_of(const FetchedChunk& chunk) {
                     static_cast<std::size_t>(view.offset + view.length + 7) / 8};
 }
 
-/// Copies bytes from where the chunk lies to the host.
+/// Copies bytes from the chunk's memory to the host.
 nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t bytes) {
   nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
   if (!made.is_valid()) throw nb::python_error();
@@ -262,7 +259,7 @@ nb::object to_host(const FetchedChunk& chunk) {
       view.validity == nullptr
           ? nb::none()
           : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
-  // A chunk on a CPU level of pageable memory may be the file's own bytes.
+  // On a CPU level of pageable memory, a chunk may be the file's own bytes.
   if (fragment.mapped != nullptr && fragment.mapped->bytes_from(view.values) > 0) fragment.mapped->require_unchanged();
   return nb::make_tuple(values, validity);
 }
@@ -274,12 +271,13 @@ void bind_chunks(nb::module_& module) {
           "offset", [](const FetchedChunk& chunk) { return chunk.view.offset; },
           "Position of the first value in `values` and, as a bit, in `validity`; below 8 on a device.")
       .def_prop_ro(
-          "null_count", [](const FetchedChunk& chunk) { return chunk.view.null_count; }, "-1: not known.")
+          "null_count", [](const FetchedChunk& chunk) { return chunk.view.null_count; }, "-1 if unknown.")
       .def_prop_ro("values", &values_of,
-                   "As they lie: bits of booleans as bytes, decimals as pairs of int64, strings as indices.")
-      .def_prop_ro("validity", &validity_of, "A bit a value, the least significant first; None: no value is missing.")
+                   "As stored: bits of booleans as bytes, decimals as pairs of int64, strings as indices.")
+      .def_prop_ro("validity", &validity_of,
+                   "A bit for each value, the least significant first; None: no value is missing.")
       .def("to_host", &to_host, nb::sig("def to_host(self) -> tuple[bytes, bytes | None]"),
-           "Values and validity, copied.");
+           "Copies of values and validity.");
 }
 
 using FetchedSpan = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, double, double>;
@@ -306,10 +304,10 @@ std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<
 
 void bind_scan_report(nb::module_& module) {
   using fetch::ScanReport;
-  nb::class_<ScanReport>(module, "ScanReport", "What a scan did.")
+  nb::class_<ScanReport>(module, "ScanReport", "The figures of a scan.")
       .def_ro("groups", &ScanReport::groups)
-      .def_ro("read_bytes", &ScanReport::read_bytes, "Of the columns that it read.")
-      .def_ro("seconds", &ScanReport::seconds, "Of the kernels, each from its launch until it has ended.")
+      .def_ro("read_bytes", &ScanReport::read_bytes, "Bytes of the columns that it read.")
+      .def_ro("seconds", &ScanReport::seconds, "Seconds of the kernels, each from its launch until its end.")
       .def_prop_ro(
           "began", [](const ScanReport& report) { return to_seconds(report.began); },
           "When the first kernel was started, by time.monotonic().")
@@ -334,8 +332,8 @@ void bind_options(nb::module_& module) {
           nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB, "timeline_spans"_a = 0,
           "verify_checksums"_a = false,
           "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one "
-          "a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's "
-          "timeline are kept. `verify_checksums` checks the pages of Parquet files that have checksums.")
+          "for each core, at most 16. Copies are submitted once `flush_bytes` are gathered. `timeline_spans` limits "
+          "the recorded timeline. `verify_checksums` checks the pages of Parquet files that have checksums.")
       .def_prop_ro("mode", [](const FetchOptions& options) { return fetch::to_string(options.mode); })
       .def_ro("threads", &FetchOptions::threads)
       .def_ro("flush_bytes", &FetchOptions::flush_bytes)
@@ -355,11 +353,11 @@ void bind_fetch(nb::module_& module) {
   bind_options(module);
   bind_scan_report(module);
   bind_fetch_table(module);
-  nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in threads of its own. Pins what it brought.")
+  nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in its own threads. Pins the chunks that it brought.")
       .def(nb::new_(&start), "levels"_a, "source"_a, "columns"_a, "fragments"_a = std::vector<std::uint32_t>(),
            nb::kw_only(), "to"_a = "device", "options"_a = fetch::FetchOptions{},
-           "Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device.")
-      .def("wait", &FetchHandle::wait, "Until every chunk is there. Raises the first failure. Ctrl-C cancels it.")
+           "Starts it. Columns and fragments by number; without fragments: all of them. `to` is cpu or device.")
+      .def("wait", &FetchHandle::wait, "Waits until every chunk is there. Raises the first failure. Ctrl-C cancels it.")
       .def("cancel", [](const FetchHandle& fetch) { fetch.fetch().cancel(); })
       .def(
           "wait_for",
@@ -368,15 +366,14 @@ void bind_fetch(nb::module_& module) {
             const GilRelease released;
             return fetch.fetch().wait_for(most);
           },
-          "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
+          "seconds"_a, "Waits for at most this long. Returns whether wait() would return at once.")
       .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
       .def("timeline", &timeline_of, nb::call_guard<GilRelease>(),
            "Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the "
-           "source's "
-           "numbers and seconds of time.monotonic(), and how many spans more there were than are kept.")
+           "source's numbers and seconds of time.monotonic(), and how many more spans there were than are kept.")
       .def("look", &FetchHandle::look,
-           "Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each "
-           "column. Waits for both.")
+           "Runs a kernel over everything that has arrived, as a one-pass query does: the least and the greatest of "
+           "each column. Waits for both.")
       .def_prop_ro("device", &FetchHandle::device)
       .def(
           "dictionary",
@@ -384,7 +381,7 @@ void bind_fetch(nb::module_& module) {
             return std::shared_ptr<const fetch::Dictionary>(fetch.fetch().dictionary(column));
           },
           "column"_a, nb::sig("def dictionary(self, column: int) -> StringDictionary | None"),
-          "By position in what was asked for; None for a column that has none.")
+          "By position in the request; None for a column that has none.")
       .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().options.threads; })
       .def(
           "chunk",
@@ -394,7 +391,7 @@ void bind_fetch(nb::module_& module) {
             const std::uint32_t number = fetch->fetch().request().fragments[fragment];
             return FetchedChunk{std::move(fetch), view, number};
           },
-          "column"_a, "fragment"_a, "By position in what was asked for. Waits for the fetch.");
+          "column"_a, "fragment"_a, "By position in the request. Waits for the fetch.");
 }
 
 }  // namespace headrace::python

@@ -36,7 +36,7 @@ nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
   auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
   const nb::capsule owner(kept.get(),
                           [](void* memory) noexcept { delete static_cast<std::shared_ptr<HeldFrame>*>(memory); });
-  [[maybe_unused]] const auto* const given = kept.release();  // the capsule's now
+  [[maybe_unused]] const auto* const given = kept.release();  // owned by the capsule from here on
   const std::size_t shape[1] = {held.item_count()};
   const nb::ndarray<Framework> made(held.frame().data, 1, shape, owner, nullptr,
                                     held.is_float() ? nb::dtype<float>() : nb::dtype<std::uint8_t>(), device, ordinal);
@@ -44,7 +44,7 @@ nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
 }
 
 nb::object numpy_of(const FrameHandle& handle) {
-  if (!on_host(held_by(handle))) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+  if (!on_host(held_by(handle))) throw UsageError("the frame is on the device; use __dlpack__, or copy it");
   return as_array<nb::numpy>(handle, nb::device::cpu::value, 0);
 }
 
@@ -53,7 +53,8 @@ nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::op
   const ingest::Frame& frame = held_by(handle).frame();
   const std::size_t bytes = count.value_or(frame.bytes - std::min(offset, frame.bytes));
   if (offset > frame.bytes || bytes > frame.bytes - offset) {
-    throw UsageError(fmt::format("a frame of {} bytes does not have {} from byte {} on", frame.bytes, bytes, offset));
+    throw UsageError(
+        fmt::format("a frame of {} bytes does not have {} bytes from byte {} on", frame.bytes, bytes, offset));
   }
   auto memory = std::make_unique<std::uint8_t[]>(bytes);
   if (bytes != 0) {
@@ -92,14 +93,14 @@ nb::dict cuda_array_interface(const FrameHandle& handle) {
   return array;
 }
 
-/// The view keeps the frame as its arrays do: by a reference of its own, in `internal`.
+/// The view keeps the frame alive in the same way as its arrays do: by its own reference, in `internal`.
 template <class Handle>
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
     const FrameHandle& handle = nb::cast<Handle&>(nb::handle(self)).as_frame();
     const HeldFrame& held = held_by(handle);
-    if (!on_host(held)) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+    if (!on_host(held)) throw UsageError("the frame is on the device; use __dlpack__, or copy it");
     auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
     if (PyBuffer_FillInfo(view, self, held.frame().data, static_cast<Py_ssize_t>(held.frame().bytes), 0, flags) != 0) {
       return -1;
@@ -129,16 +130,15 @@ std::vector<std::uint64_t> presence_of(const FrameHandle& handle) {
   return {presence.begin(), presence.end()};
 }
 
-/// What lets a frame, or a part of one, be taken as an array.
+/// The methods that expose a frame, or a part of one, as an array.
 template <class Handle>
 void bind_arrays(nb::class_<Handle>& made) {
   made.def("__len__", [](const Handle& handle) { return held_by(handle.as_frame()).item_count(); })
       .def(
           "numpy", [](const Handle& handle) { return numpy_of(handle.as_frame()); },
           nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-          "As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it "
-          "is "
-          "not on a CPU device.")
+          "An array of uint8, or of float32 if it was converted to that; not copied. Raises UsageError if it is not on "
+          "a CPU device.")
       .def(
           "to_host",
           [](const Handle& handle, std::size_t offset, std::optional<std::size_t> count) {
@@ -146,7 +146,7 @@ void bind_arrays(nb::class_<Handle>& made) {
           },
           "offset"_a = 0, "count"_a.none() = nb::none(),
           nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
-          "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
+          "A copy, as uint8, of its bytes from `offset` on, from any device.")
       .def(
           "__dlpack__",
           [](const Handle& handle, const nb::kwargs& options) { return dlpack(handle.as_frame(), options); },
@@ -156,7 +156,7 @@ void bind_arrays(nb::class_<Handle>& made) {
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro(
           "__cuda_array_interface__", [](const Handle& handle) { return cuda_array_interface(handle.as_frame()); },
-          nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "Only on CUDA devices.");
 }
 
 std::vector<std::tuple<std::uint64_t, std::uint64_t>> missing_of(const FrameHandle& handle) {
@@ -167,58 +167,57 @@ std::vector<std::tuple<std::uint64_t, std::uint64_t>> missing_of(const FrameHand
 
 void bind_frame(nb::module_& module) {
   nb::class_<FrameHandle> made(module, "Frame", nb::type_slots(buffer_slots<FrameHandle>()),
-                               "A cut of a stream, on a device. Its buffer is filled anew once it and every array over "
-                               "it are gone: work of a GPU on it must be done by then.");
+                               "A section of a stream, on a device. Its buffer is refilled once it and every array "
+                               "over it are gone; GPU work on it must be done by then.");
   made.def_prop_ro("number", [](const FrameHandle& handle) { return held_by(handle).frame().number; })
       .def_prop_ro(
           "stream_offset", [](const FrameHandle& handle) { return held_by(handle).frame().stream_offset; },
-          "Of its first byte.")
+          "Stream offset of its first byte.")
       .def_prop_ro(
           "bytes", [](const FrameHandle& handle) { return held_by(handle).frame().bytes; },
-          "In the frame, converted where the stream is.")
+          "Bytes in the frame, after conversion if the stream is converted.")
       .def_prop_ro(
           "missing_bytes", [](const FrameHandle& handle) { return held_by(handle).frame().missing_bytes; },
-          "Of the stream: bytes of packets that never came. They are zero in the frame.")
-      .def_prop_ro("presence", &presence_of, "Words with a bit for each packet that came; empty where none is missing.")
+          "Stream bytes of packets that never came. They are zero in the frame.")
+      .def_prop_ro("presence", &presence_of, "Words with a bit for each packet that came; empty if none is missing.")
       .def_prop_ro("missing", &missing_of,
-                   "Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs "
-                   "of stream offsets, from the first to before the second.")
+                   "For a followed TCP stream: where bytes are zeros because the capture lacks them, as pairs of "
+                   "stream offsets, from the first to before the second.")
       .def_prop_ro(
           "lengths",
           [](const FrameHandle& handle) {
             const auto lengths = held_by(handle).frame().lengths;
             return std::vector<std::uint16_t>(lengths.begin(), lengths.end());
           },
-          "Bytes that each packet brought, 0 where it is missing; empty where all that came fill their places. What "
-          "lies behind a short packet is zero in the frame.")
-      .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
+          "Bytes that each packet brought, 0 if it is missing; empty if all that came fill their places. The bytes "
+          "after a short packet are zero in the frame.")
+      .def_ro("stream", &FrameHandle::stream, "The stream's number: a receiver counts its streams from 0.")
       .def_prop_ro(
           "peer",
           [](const FrameHandle& handle) {
             return handle.peer.empty() ? std::optional<std::string>{} : std::optional(handle.peer);
           },
-          "Who sent it, '10.0.0.1:40000'; None where that is not known.")
+          "The sender, '10.0.0.1:40000'; None if unknown.")
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },
-          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+          "Releases it now; arrays over it stay valid, and keep the buffer.");
   bind_arrays(made);
 }
 
 void bind_frames_part(nb::module_& module) {
   nb::class_<PartHandle> made(
       module, "FramePart", nb::type_slots(buffer_slots<PartHandle>()),
-      "What has come so far of a frame that is not full, for which Receiver.peek() asked. The "
-      "frame comes as well, with the same bytes, and its buffer is not filled anew while this or "
-      "an array over it is kept.");
+      "The bytes that have come so far of an incomplete frame, requested by Receiver.peek(). The frame follows later, "
+      "with the same bytes, and its buffer is not refilled while this or an array over it is kept.");
   made.def_prop_ro(
           "stream_offset", [](const PartHandle& part) { return held_by(part.frame).frame().stream_offset; },
-          "Of its first byte.")
+          "Stream offset of its first byte.")
       .def_prop_ro("bytes", [](const PartHandle& part) { return held_by(part.frame).frame().bytes; })
       .def_prop_ro("stream", [](const PartHandle& part) { return part.frame.stream; })
       .def_prop_ro("peer", [](const PartHandle& part) { return part.frame.peer; })
       .def(
           "release", [](PartHandle& part) { part.frame.held.reset(); },
-          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+          "Releases it now; arrays over it stay valid, and keep the buffer.");
   bind_arrays(made);
 }
 
@@ -259,7 +258,7 @@ void place(FrameBuilder& self, const std::vector<PieceTuple>& pieces, std::uint6
   }
   const Status placed = self.builder().place(converted, ring_end);
   if (!placed && placed.error().code == Errc::invalid_argument) {
-    throw UsageError("a piece lies outside of the ring, or there is no space for it: see reserved_end");
+    throw UsageError("a piece lies outside the ring, or the frames have no space for it (see reserved_end)");
   }
   placed.or_throw("placing pieces");
 }
@@ -273,8 +272,8 @@ void close_frame(FrameBuilder& self, std::uint64_t frame, std::uint32_t packet_b
   const Status closed = self.builder().close(0, frame, end);
   if (!closed && closed.error().code == Errc::invalid_argument) {
     throw UsageError(
-        fmt::format("frame {} cannot be closed: it has no space yet, is complete, or has other bytes than "
-                    "packet_bytes, presence and lengths say",
+        fmt::format("frame {} cannot be closed: it has no space yet, is complete, or its bytes do not match "
+                    "packet_bytes, presence and lengths",
                     frame));
   }
   closed.or_throw("closing a frame");
@@ -282,7 +281,7 @@ void close_frame(FrameBuilder& self, std::uint64_t frame, std::uint32_t packet_b
 
 void bind_builder(nb::module_& module) {
   nb::class_<FrameBuilder>(module, "FrameBuilder",
-                           "Builds frames on a device from pieces of a ring in host memory: for packets that Python "
+                           "Builds frames on a device from pieces of a ring in host memory, for packets that Python "
                            "code has received by itself. Iterating gives the frames that are READY, in order.")
       .def(
           "__init__",
@@ -307,25 +306,24 @@ void bind_builder(nb::module_& module) {
             return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(
                 reinterpret_cast<std::uint8_t*>(ring.data()), {ring.bytes()}, self));
           },
-          nb::sig("def ring(self) -> NDArray[numpy.uint8]"), "Where packets are written, not copied.")
+          nb::sig("def ring(self) -> NDArray[numpy.uint8]"), "Where packets are written, without a copy.")
       .def_prop_ro(
           "reserved_end", [](FrameBuilder& self) { return self.frames().reserved_end(); },
-          "There is space for bytes of the stream below this offset; grows as frames go back.")
+          "There is space for bytes of the stream below this offset; it grows as frames are released.")
       .def_prop_ro(
           "copied", [](FrameBuilder& self) { return self.builder().copied().or_throw("asking what has been copied"); },
-          "The greatest ring_end up to which the ring may be written anew.")
+          "The greatest ring_end up to which the ring may be overwritten.")
       .def("place", &place, "pieces"_a, "ring_end"_a = 0,
            "Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that "
            "has no place; those before it are placed.")
       .def(
           "finish", [](FrameBuilder& self, std::uint64_t end) { self.builder().finish(0, end).or_throw("finishing"); },
-          "end"_a, "The stream has so many bytes; its last frame is cut there.")
-      .def(
-          "close", &close_frame, "frame"_a, "packet_bytes"_a, "presence"_a = std::vector<std::uint64_t>{},
-          "lengths"_a = std::vector<std::uint16_t>{},
-          "No more bytes will come to this frame, whose packets lie at multiples of `packet_bytes`. `presence`: words "
-          "with a bit for each packet that was placed; `lengths`: the bytes of each, where some are shorter than that. "
-          "What no packet wrote becomes zero.")
+          "end"_a, "Sets the length of the stream, where its last frame is cut.")
+      .def("close", &close_frame, "frame"_a, "packet_bytes"_a, "presence"_a = std::vector<std::uint64_t>{},
+           "lengths"_a = std::vector<std::uint16_t>{},
+           "Ends this frame, whose packets are at multiples of `packet_bytes`. `presence`: words with a bit for each "
+           "packet that was placed; `lengths`: the bytes of each, if some are shorter than that. Bytes that no packet "
+           "wrote become zero.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
       .def(
@@ -335,7 +333,7 @@ void bind_builder(nb::module_& module) {
             if (!frame) throw nb::stop_iteration();
             return *std::move(frame);
           },
-          "Waits for the copies under way; ends when no frame is complete.");
+          "Waits for the copies in flight; stops when no frame is complete.");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Edges of one component: numbers of cells, permittivities, conductivities and dispersive media.
+/// Edges of one component: cell numbers, permittivities, conductivities and dispersive media.
 using Edges = std::tuple<Values<std::int64_t>, Numbers, Numbers, Values<std::uint16_t>>;
 
 [[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
@@ -53,15 +53,15 @@ void make_fdtd(Fdtd* self, const grid::FdtdOptions& options) {
   new (self) Fdtd(options);
 }
 
-/// The fewest steps that a call should do: those between exchanges, or two visits of slabs, of which the second comes
-/// in while the first is on its way out.
+/// The fewest steps that a call should do: those between exchanges, or two visits of slabs, whose copies in and out
+/// overlap.
 [[nodiscard]] std::uint64_t steps_at_once(const Fdtd& fdtd) {
   if (const auto slabs = fdtd.simulation().slabs()) return 2 * slabs->steps;
   return static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
 }
 
-/// A domain in slabs: rows of each, how many there are, steps of a visit, bytes that one copies in and out, bytes on
-/// the device and on the host.
+/// A domain in slabs: the rows of a slab, the number of slabs, the steps of a visit, the bytes that a visit copies in
+/// and out, and the bytes on the device and on the host.
 using Slabs =
     std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::size_t, std::size_t>;
 
@@ -72,10 +72,9 @@ using Slabs =
                slabs->host_bytes);
 }
 
-/// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
-/// exchanges.
+/// Steps between checks for Ctrl-C: few enough to respond soon, in whole cycles between exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
-  // A tenth of a second or so.
+  // About a tenth of a second.
   const bool on_cpu = fdtd.options().devices.front().properties().host_cores;
   const std::int64_t updates = std::int64_t{1} << (on_cpu ? 27 : 33);
   const std::int64_t steps = std::clamp<std::int64_t>(updates / fdtd.options().extent.cells(), 1, 1024);
@@ -112,7 +111,7 @@ nb::object copied(Fdtd& self, const std::string& field) {
   auto values = make_values<Value>(cells);
   {
     const GilRelease released;
-    // Only rank 0 gets what other parts hold.
+    // Only rank 0 gets the cells of other parts.
     if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
   }
@@ -186,9 +185,8 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
                                 {medium.data(), medium.shape(0)}});
           },
           "permittivity"_a, "conductivity"_a, "permeability"_a, "edges"_a, "media"_a, "medium"_a,
-          "Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, "
-          "medium; "
-          "dispersive media, and the number of each cell's, 0 for none.")
+          "One value, or one for each cell, x fastest; edges along each axis: cells, permittivity, conductivity, "
+          "medium; dispersive media, and the number of each cell's medium, 0 for none.")
       .def(
           "set_component_materials",
           [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability_hx,
@@ -198,7 +196,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
                 {span_of(permittivity), span_of(conductivity), span_of(permeability_hx), span_of(permeability_hy)});
           },
           "permittivity"_a, "conductivity"_a, "permeability_hx"_a, "permeability_hy"_a,
-          "Of one value, or of one a cell, x fastest.")
+          "One value, or one for each cell, x fastest.")
       .def(
           "add_source",
           [](Fdtd& self, const std::string& field, const grid::Offsets& cell, const Numbers& samples) {
@@ -216,7 +214,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
       .def_prop_ro("receiver_count", &Fdtd::receiver_count);
 }
 
-/// Edges of one component: numbers of cells, and dispersive media.
+/// Edges of one component: cell numbers and dispersive media.
 using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
 
 [[nodiscard]] int pole_values_needed(int dimensions, const grid::Offsets& shape, bool averaging,
@@ -239,16 +237,18 @@ using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
 
 void bind_media(nb::module_& module) {
   using grid::FdtdMedium;
-  module.def("pole_values_needed", &pole_values_needed, "dimensions"_a, "shape"_a, "averaging"_a, "media"_a, "medium"_a,
-             "edges"_a, "FdtdOptions.pole_values of such media, of cells (one number, or one a cell) and of edges.");
+  module.def(
+      "pole_values_needed", &pole_values_needed, "dimensions"_a, "shape"_a, "averaging"_a, "media"_a, "medium"_a,
+      "edges"_a,
+      "The FdtdOptions.pole_values that these media need, in cells (one number, or one for each cell) and in edges.");
   nb::class_<FdtdMedium>(module, "FdtdMedium", "The poles of a dispersive medium.")
       .def(nb::init<>())
       .def("add_debye", &grid::add_debye, "difference"_a, "relaxation_time"_a)
       .def("add_lorentz", &grid::add_lorentz, "difference"_a, "omega_0"_a, "damping"_a)
       .def("add_drude", &grid::add_drude, "omega_p"_a, "rate"_a)
-      .def_ro("conductivity", &FdtdMedium::conductivity, "S/m, that of Drude poles at frequency 0.")
-      .def_prop_ro("pole_values", &grid::pole_values, "Values of memory that a component of E keeps for it.")
-      .def("problem", &grid::problem_of, "time_step"_a, "Why a run cannot have it; empty where it can.")
+      .def_ro("conductivity", &FdtdMedium::conductivity, "S/m, of Drude poles at frequency 0.")
+      .def_prop_ro("pole_values", &grid::pole_values, "Values of memory that each component of E keeps for it.")
+      .def("problem", &grid::problem_of, "time_step"_a, "Why a run cannot have it; empty if it can.")
       .def("permittivity_in_step", &grid::permittivity_in_step, "time_step"_a,
            "What the poles add to the permittivity that a step divides by.")
       .def("permittivity_at_fastest", &grid::permittivity_at_fastest, "time_step"_a,
@@ -258,18 +258,19 @@ void bind_media(nb::module_& module) {
 }  // namespace
 
 void bind_grid(nb::module_& module) {
-  auto fdtd = nb::class_<Fdtd>(
-      module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
+  auto fdtd = nb::class_<Fdtd>(module, "FdtdCore",
+                               "The core of headrace.grid.Fdtd: arrays are flat, x fastest, cells have three indices.");
   fdtd.def("__init__", &make_fdtd, "options"_a)
       .def("step", &step_fdtd, "count"_a, "check_every"_a = 0,
-           "Looks for values that are not finite every so many steps, where that is not 0.")
+           "`check_every` is the number of steps between checks for values that are not finite; 0 for none.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<GilRelease>())
       .def("get", &get_field, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
       .def("set", &set_field<float>, "field"_a, "values"_a)
       .def("set", &set_field<double>, "field"_a, "values"_a)
       .def("resume", &resume, "steps"_a, "traces"_a)
       .def("record_timeline", &Fdtd::record_timeline, "cycles"_a)
-      .def("timeline", &timeline, "Of each piece of work its part, cycle and name, and when it began and ended, in s.")
+      .def("timeline", &timeline,
+           "For each piece of work: its part, cycle and name, and when it began and ended, in s.")
       .def_prop_ro("steps_done", &Fdtd::steps_done)
       .def_prop_ro("time_step", &Fdtd::time_step)
       .def_prop_ro("fields", &Fdtd::fields)
@@ -280,10 +281,9 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
       .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
       .def_prop_ro("steps_at_once", &steps_at_once, "The fewest steps that a call should do.")
-      .def_prop_ro(
-          "slabs", &slabs_of,
-          "Where the domain is in slabs: rows of each, their number, steps of a visit, bytes that one copies in "
-          "and out, bytes on the device and on the host.")
+      .def_prop_ro("slabs", &slabs_of,
+                   "For a domain in slabs: rows of each, their number, steps of a visit, bytes that a visit copies in "
+                   "and out, and bytes on the device and on the host.")
       .def_prop_ro("parts", &parts, "The device of each part of this process, and its cells.");
   bind_points(fdtd);
   bind_media(module);

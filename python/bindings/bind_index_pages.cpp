@@ -36,9 +36,9 @@ Hits hits_of(const operators::RetrievalAnswer& answer) {
 
 void bind_index_pages(nb::module_& module) {
   nb::class_<Hits>(module, "Hits", "The answer to a Boolean query.")
-      .def_ro("hits", &Hits::hits, "How many documents match, listed or not.")
+      .def_ro("hits", &Hits::hits, "The number of matching documents, listed or not.")
       .def_ro("ids", &Hits::ids, "The matching ids of the page, ascending.")
-      .def_ro("offset", &Hits::offset, "The number of the first of them among all that match, from 0.")
+      .def_ro("offset", &Hits::offset, "The position of the first of them among all matches, from 0.")
       .def(
           "__eq__", [](const Hits& a, const Hits& b) { return a == b; }, nb::is_operator(),
           nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -52,14 +52,13 @@ void bind_index_pages(nb::module_& module) {
         return fmt::format("Hits(hits={}, ids=[{}]{})", hits.hits, fmt::join(hits.ids, ", "), offset);
       });
   nb::class_<Ranking>(module, "Ranking", "The documents that match a query, the most relevant first.")
-      .def_ro("hits", &Ranking::hits, "How many documents match, listed or not.")
+      .def_ro("hits", &Ranking::hits, "The number of matching documents, listed or not.")
       .def_prop_ro(
           "ids", [](const Ranking& ranking) { return column<std::uint32_t>(ranking, &operators::RankedDocument::id); },
           nb::rv_policy::move, "The ids of the page.")
       .def_prop_ro(
           "scores", [](const Ranking& ranking) { return column<double>(ranking, &operators::RankedDocument::score); },
-          nb::rv_policy::move,
-          "Their scores by BM25, descending. Documents of equal score come in the order of their ids.")
+          nb::rv_policy::move, "Their BM25 scores, descending. Documents of equal score are in the order of their ids.")
       .def("__repr__", [](const Ranking& ranking) {
         return fmt::format("<headrace.operators.Ranking: {} documents of {}>", ranking.documents.size(), ranking.hits);
       });

@@ -27,17 +27,17 @@ std::vector<double> to_all_seconds(const std::vector<Duration>& times) {
 }
 
 void bind_ingest_build_results(nb::module_& module) {
-  nb::class_<BuildRuns>(module, "BuildRuns", "What placing packets into frames took, run by run.")
+  nb::class_<BuildRuns>(module, "BuildRuns", "The results of placing packets into frames, run by run.")
       .def_prop_ro(
-          "seconds", [](const BuildRuns& runs) { return to_all_seconds(runs.times); }, "Of each run.")
+          "seconds", [](const BuildRuns& runs) { return to_all_seconds(runs.times); }, "For each run.")
       .def_prop_ro(
           "plain_seconds", [](const BuildRuns& runs) { return to_all_seconds(runs.plain); },
-          "Of a plain copy of as many bytes, in turns with the runs.")
-      .def_ro("payload_bytes", &BuildRuns::payload_bytes, "That each run places.")
-      .def_ro("packets", &BuildRuns::packets, "Of each run.")
-      .def_ro("parts", &BuildRuns::parts, "Copies that packets were cut into.")
-      .def_ro("supported", &BuildRuns::supported, "False: the device has no such way.")
-      .def_ro("verified", &BuildRuns::verified, "Every byte was where a plain copy puts it.")
+          "A plain copy of the same number of bytes, alternating with the runs.")
+      .def_ro("payload_bytes", &BuildRuns::payload_bytes, "Payload that each run places.")
+      .def_ro("packets", &BuildRuns::packets, "For each run.")
+      .def_ro("parts", &BuildRuns::parts, "Copies that packets were split into.")
+      .def_ro("supported", &BuildRuns::supported, "False if the device does not support this.")
+      .def_ro("verified", &BuildRuns::verified, "Whether every byte was where a plain copy puts it.")
       .def("__repr__", [](const BuildRuns& runs) {
         return fmt::format("BuildRuns(runs={}, payload_bytes={}, verified={})", runs.times.size(), runs.payload_bytes,
                            runs.verified ? "True" : "False");
@@ -114,13 +114,13 @@ void bind_ingest_build(nb::module_& module) {
              "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54,
              "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
              "frame_count"_a = 4, "flush_bytes"_a = 8 * kMiB, "burst"_a = 1024, "runs"_a = 5,
-             "The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a "
+             "The same from a ring in pinned host memory, traversed until `total_bytes` of slots have passed, while a "
              "stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.");
   module.def("resident_build", &measure_resident, "device"_a = "best", nb::kw_only(), "payload_bytes"_a = 8000,
              "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
              "frame_count"_a = 4, "burst"_a = 1024, "runs"_a = 5,
-             "The same with control resident on the device: packets of one TCP connection, which a kernel that stays "
-             "there acknowledges and copies.");
+             "The same with resident control on the device: packets of one TCP connection, which a resident kernel "
+             "acknowledges and copies.");
   module.def(
       "build_iterations",
       [](const DeviceOrName& device, const std::string& way, std::uint32_t payload_bytes,

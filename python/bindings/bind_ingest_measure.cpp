@@ -24,11 +24,11 @@ using ingest::SocketRun;
 void bind_latency_runs(nb::module_& module) {
   nb::class_<LatencySample>(module, "FrameLatencySample", "One run of frame_latency().")
       .def_ro("latency", &LatencySample::latency,
-              "Of frames: from when the packet with the last byte came until the frame was READY and taken.")
+              "For frames: from the arrival of the packet with the last byte until the frame was READY and taken.")
       .def_ro("waited", &LatencySample::waited,
-              "Of bursts: from when the first packet came until it was taken from the ring. Part of `latency`.")
+              "For bursts: from the arrival of the first packet until it was taken from the ring. Part of `latency`.")
       .def_ro("bytes_per_second", &LatencySample::bytes_per_second,
-              "Of payload that came through: below the schedule's where the builder fell behind.")
+              "Payload received: below the scheduled rate if the builder fell behind.")
       .def("__repr__", [](const LatencySample& sample) {
         return fmt::format("FrameLatencySample(frames={}, p50={:.3g} s, p99={:.3g} s)", sample.latency.count,
                            to_seconds(sample.latency.p50), to_seconds(sample.latency.p99));
@@ -38,11 +38,11 @@ void bind_latency_runs(nb::module_& module) {
       .def_prop_ro(
           "alone_seconds", [](const LatencyRuns& runs) { return to_seconds(runs.alone); },
           "Median for one packet that completes a frame while nothing else happens.")
-      .def_ro("reached_per_second", &LatencyRuns::reached_per_second, "Bytes of payload, when packets always wait.")
-      .def_ro("bytes_per_second", &LatencyRuns::bytes_per_second, "Of payload, that came by the schedule.")
-      .def_ro("burst_bytes", &LatencyRuns::burst_bytes, "Of payload, submitted at once: the mean of the samples.")
-      .def_ro("supported", &LatencyRuns::supported, "False: the device has no such way.")
-      .def_ro("verified", &LatencyRuns::verified, "The last frames of every sample held what was sent.")
+      .def_ro("reached_per_second", &LatencyRuns::reached_per_second, "Payload if packets always wait.")
+      .def_ro("bytes_per_second", &LatencyRuns::bytes_per_second, "Scheduled rate of payload.")
+      .def_ro("burst_bytes", &LatencyRuns::burst_bytes, "Payload submitted at once: the mean of the samples.")
+      .def_ro("supported", &LatencyRuns::supported, "False if the device does not support this.")
+      .def_ro("verified", &LatencyRuns::verified, "Whether the last frames of every sample held what was sent.")
       .def("__repr__", [](const LatencyRuns& runs) {
         return fmt::format("FrameLatencies(samples={}, bytes_per_second={:.4g}, verified={})", runs.samples.size(),
                            runs.bytes_per_second, runs.verified ? "True" : "False");
@@ -79,17 +79,17 @@ LatencyRuns measure_latency(const DeviceOrName& device, const std::string& contr
 void bind_socket(nb::module_& module) {
   nb::class_<SocketRun>(module, "SocketRun", "One transfer of SocketReception.")
       .def_prop_ro(
-          "seconds", [](const SocketRun& run) { return to_seconds(run.took); }, "Until the last frame was looked at.")
+          "seconds", [](const SocketRun& run) { return to_seconds(run.took); }, "Until the last frame was checked.")
       .def_ro("bytes", &SocketRun::bytes)
       .def_ro("frames", &SocketRun::frames)
-      .def_ro("right", &SocketRun::right, "Frames held what was sent, as far as they were looked at.")
+      .def_ro("right", &SocketRun::right, "Whether the checked parts of frames held what was sent.")
       .def("__repr__", [](const SocketRun& run) {
         return fmt::format("SocketRun(bytes={}, seconds={:.3g}, right={})", run.bytes, to_seconds(run.took),
                            run.right ? "True" : "False");
       });
   nb::class_<SocketReception>(module, "SocketReception",
-                              "Frames on a device by the kernel's own receiver: recv() into pinned memory, and "
-                              "asynchronous copies from there. What a Receiver is measured beside.")
+                              "Frames on a device through the kernel's own receiver: recv() into pinned memory, and "
+                              "asynchronous copies from there. A baseline for Receiver.")
       .def(
           "__init__",
           [](SocketReception* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
@@ -102,7 +102,7 @@ void bind_socket(nb::module_& module) {
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "chunk_bytes"_a = kMiB,
           "chunk_count"_a = 8, "seed"_a = 1,
-          "A chunk is received and copied at once. `seed`: of stream_bytes(), which are what is sent.")
+          "A chunk is received and copied at once. `seed` is that of the stream_bytes() that are sent.")
       .def(
           "receive",
           [](SocketReception& self, int connection, bool whole) {
@@ -110,9 +110,8 @@ void bind_socket(nb::module_& module) {
             return interruptible.run([&] { return self.receive(connection, whole, interruptible.token()); });
           },
           "connection"_a, nb::kw_only(), "whole"_a = false,
-          "Reads the descriptor of a connected socket until its peer ends it. `whole`: every byte is compared with "
-          "what "
-          "was sent; else both ends of each frame.");
+          "Reads the descriptor of a connected socket until its peer ends it. With `whole`, compares every byte with "
+          "what was sent; otherwise both ends of each frame.");
 }
 
 }  // namespace
@@ -125,11 +124,10 @@ void bind_ingest_measure(nb::module_& module) {
              "flush_bytes"_a = 256 * kKiB, "list_count"_a = 4, "prompt_count"_a = 1, "burst"_a = 256, "load"_a = 0.5,
              "bytes_per_second"_a = 0.0, "frames"_a = 10'000, "samples"_a = 5,
              "How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory "
-             "at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. "
-             "`frames` of each of the `samples`. With `control` 'resident' a kernel that stays on the device decides "
-             "and builds, "
-             "and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and "
-             "`prompt_count` are not looked at. Ctrl-C ends it early.");
+             "at `bytes_per_second` of payload, or at `load` of what the same builder reaches if they always wait. "
+             "`frames` in each of the `samples`. With `control` 'resident' a resident kernel on the device decides and "
+             "builds, and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and "
+             "`prompt_count` are ignored. Ctrl-C ends it early.");
   bind_socket(module);
 }
 

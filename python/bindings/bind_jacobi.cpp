@@ -31,7 +31,7 @@ template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Cuts = std::array<std::size_t, 3>;
 
-/// A simulation of jacobi(), and what its values are.
+/// A simulation of jacobi(), and the type of its values.
 struct JacobiCore {
   grid::Simulation simulation;
   grid::Precision precision;
@@ -77,7 +77,7 @@ void set_values(JacobiCore& self, const Values<Value>& values) {
 }  // namespace
 
 void bind_jacobi(nb::module_& module) {
-  nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
+  nb::class_<JacobiCore>(module, "JacobiCore", "The core of headrace.grid.Jacobi: arrays are flat, x fastest.")
       .def("__init__", &make_jacobi, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
            "pass_steps"_a, "precision"_a)
       .def(
@@ -92,14 +92,14 @@ void bind_jacobi(nb::module_& module) {
             }
             return residuals;
           },
-          "count"_a, nb::call_guard<GilRelease>(), "Of each step, as residual() gives it.")
+          "count"_a, nb::call_guard<GilRelease>(), "For each step, like residual().")
       .def(
           "residual",
           [](JacobiCore& self) {
             const grid::Norms norms = grid::jacobi_residual(self.simulation);
             return std::pair(norms.maximum, norms.two);
           },
-          nb::call_guard<GilRelease>(), "Of the largest absolute value, and the root of the sum of squares.")
+          nb::call_guard<GilRelease>(), "The largest absolute value, and the square root of the sum of squares.")
       .def(
           "get_solution",
           [](JacobiCore& self) {

@@ -40,13 +40,14 @@ void bind_roofs(nb::module_& module) {
   nb::class_<Roofs>(module, "Roofs",
                     "The limits that the hardware sets for one operator, each measured alone, in queries per second.")
       .def_ro("link_in", &Roofs::link_in, "Queries copied to the device at the bandwidth of a large copy.")
-      .def_ro("link_out", &Roofs::link_out, "Answers copied back likewise.")
-      .def_ro("compute", &Roofs::compute, "Queries that lie on the device, one saturating launch after the other.")
+      .def_ro("link_out", &Roofs::link_out, "Answers copied back in the same way.")
+      .def_ro("compute", &Roofs::compute,
+              "Queries that are already on the device, one saturating launch after the other.")
       .def_ro("generator", &Roofs::generator, "Arrivals of one generator thread against an engine that does nothing.")
       .def_ro("generators", &Roofs::generators)
-      .def_prop_ro("lowest", &Roofs::lowest, "The least of them, with all generator threads counted.")
+      .def_prop_ro("lowest", &Roofs::lowest, "The lowest of them, with all generator threads counted.")
       .def_prop_ro("lowest_name", &Roofs::lowest_name,
-                   "Which one: \"link to device\", \"link to host\", \"compute\" or \"generator\".");
+                   "Its name: \"link to device\", \"link to host\", \"compute\" or \"generator\".");
   module.def(
       "roofs",
       [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t generators) {
@@ -58,15 +59,15 @@ void bind_roofs(nb::module_& module) {
 }
 
 void bind_ladder_results(nb::module_& module) {
-  nb::class_<LadderProgress>(module, "LadderProgress", "What a climb is doing.")
+  nb::class_<LadderProgress>(module, "LadderProgress", "The progress of a climb.")
       .def_ro("rung", &LadderProgress::rung, "0 while roofs are measured.")
       .def_ro("threads", &LadderProgress::threads)
       .def_ro("rate_per_second", &LadderProgress::rate_per_second,
               "Incoming rate being tried; 0 while measuring capacity.")
       .def_ro("measured_per_second", &LadderProgress::measured_per_second)
       .def_prop_ro("p99", [](const LadderProgress& progress) { return to_seconds(progress.p99); })
-      .def_ro("best_per_second", &LadderProgress::best_per_second, "Of this rung so far.");
-  nb::class_<Capacity>(module, "Capacity", "Queries per second of so many threads when nothing bounds latency.")
+      .def_ro("best_per_second", &LadderProgress::best_per_second, "Best rate of this rung so far.");
+  nb::class_<Capacity>(module, "Capacity", "Queries per second with this many threads when nothing bounds latency.")
       .def_ro("threads", &Capacity::threads, "Engine threads; generator threads under \"dispatched\".")
       .def_ro("streams_per_thread", &Capacity::streams_per_thread)
       .def_ro("batch_max", &Capacity::batch_max)
@@ -76,29 +77,30 @@ void bind_ladder_results(nb::module_& module) {
       .def_ro("plan", &RungResult::plan, "With the thread count that did best.")
       .def_ro("load", &RungResult::load)
       .def_ro("generators", &RungResult::generators, "Generator threads of `load`.")
-      .def_ro("tried", &RungResult::tried, "Every load put on `plan`, by incoming rate.")
+      .def_ro("tried", &RungResult::tried, "All loads on `plan`, by incoming rate.")
       .def_ro("stages", &RungResult::stages)
       .def_ro("samples", &RungResult::samples, "Some queries of `load`, for a timeline.")
-      .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
+      .def_ro("capacities", &RungResult::capacities, "For every thread count tried.")
       .def_ro("note", &RungResult::note);
-  nb::class_<LadderResult>(module, "LadderResult", "What a climb found of each rung, and the roofs beside them.")
-      .def_ro("roofs", &LadderResult::roofs, "Measured before and after the climb: the higher ones.")
+  nb::class_<LadderResult>(module, "LadderResult",
+                           "The results of a climb for each rung, and the roofs to compare them with.")
+      .def_ro("roofs", &LadderResult::roofs, "The higher ones of two measurements, before and after the climb.")
       .def_ro("roofs_disturbed", &LadderResult::roofs_disturbed, "Why they may not be the machine's own, or empty.")
       .def_ro("rungs", &LadderResult::rungs)
-      .def_ro("interrupted", &LadderResult::interrupted, "Ctrl-C ended it early.");
+      .def_ro("interrupted", &LadderResult::interrupted, "Whether Ctrl-C ended it early.");
   nb::class_<PlanSearch>(module, "PlanSearch",
                          "The highest rate that one plan sustains. Without `confirmed` there is none; `note` says why.")
       .def_ro("plan", &PlanSearch::plan, "As it ran: with a client for each generator thread.")
       .def_ro("generators", &PlanSearch::generators)
       .def_ro("capacity", &PlanSearch::capacity, "Queries per second when nothing bounds latency.")
-      .def_ro("confirmed", &PlanSearch::confirmed, "At the highest rate at which all of them were sustained.")
-      .def_ro("loads", &PlanSearch::loads, "That it took to confirm that rate, those not sustained as well.")
+      .def_ro("confirmed", &PlanSearch::confirmed, "The loads at the highest rate at which all of them were sustained.")
+      .def_ro("loads", &PlanSearch::loads, "Loads that it took to confirm that rate, including those not sustained.")
       .def_ro("tried", &PlanSearch::tried, "Every load, by incoming rate.")
       .def_ro("note", &PlanSearch::note);
-  nb::class_<PlanLoad>(module, "PlanLoad", "What one plan did under one load.")
+  nb::class_<PlanLoad>(module, "PlanLoad", "The results of one plan under one load.")
       .def_ro("load", &PlanLoad::load)
       .def_ro("stages", &PlanLoad::stages)
-      .def_ro("roofs", &PlanLoad::roofs, "Measured before and after the load: the higher ones.")
+      .def_ro("roofs", &PlanLoad::roofs, "The higher ones of two measurements, before and after the load.")
       .def_ro("roofs_disturbed", &PlanLoad::roofs_disturbed, "Why they may not be the machine's own, or empty.");
 }
 
@@ -195,8 +197,7 @@ void bind_functions(nb::module_& module) {
 }
 
 void bind_session(nb::module_& module) {
-  nb::class_<LoadSession>(module, "LoadSession",
-                          "An engine that one load after the other is put on, every answer verified.")
+  nb::class_<LoadSession>(module, "LoadSession", "An engine for consecutive loads, every answer verified.")
       .def(
           "__init__",
           [](LoadSession* self, const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan,
@@ -209,7 +210,7 @@ void bind_session(nb::module_& module) {
       .def("run", &run_session, nb::kw_only(), "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
            "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,
            "stable_windows"_a = 3, "stable_within"_a = 0.05, "samples"_a = 0, "progress"_a = nb::none(),
-           "One load, as load() does it; everything of it has been answered when this returns.")
+           "Runs one load, like load(); everything of it has been answered when this returns.")
       .def("statistics", &LoadSession::statistics, "Over all runs so far.")
       .def("stop", &LoadSession::stop, nb::call_guard<GilRelease>(), "Ends the engine's threads.");
 }

@@ -38,7 +38,7 @@ std::optional<Device> to_peer(const OptionalDevice& peer) {
 HiddenWork to_work(std::string_view text) {
   if (text == "loads") return HiddenWork::loads;
   if (text == "arithmetic") return HiddenWork::arithmetic;
-  throw UsageError("work is loads or arithmetic, not '" + std::string(text) + "'");
+  throw UsageError("work must be loads or arithmetic, not '" + std::string(text) + "'");
 }
 
 template <class Owner, Duration Owner::* Field>
@@ -47,11 +47,11 @@ double seconds(const Owner& owner) {
 }
 
 void bind_chase(nb::module_& module) {
-  nb::class_<ChaseResult>(module, "ChaseResult", "What one load takes that waits for the one before.")
+  nb::class_<ChaseResult>(module, "ChaseResult", "The latency of a load that depends on the previous one.")
       .def_ro("nanoseconds", &ChaseResult::nanoseconds)
       .def_ro("least", &ChaseResult::least)
       .def_ro("most", &ChaseResult::most)
-      .def_ro("cycles", &ChaseResult::cycles, "Of the multiprocessor's clock; None on a CPU device.")
+      .def_ro("cycles", &ChaseResult::cycles, "Cycles of the multiprocessor's clock; None on a CPU device.")
       .def_ro("verified", &ChaseResult::verified)
       .def_ro("note", &ChaseResult::note);
   module.def(
@@ -72,7 +72,8 @@ void bind_chase(nb::module_& module) {
       "device"_a, "memory"_a = "local", "peer"_a = nb::none(), "bytes"_a = 1 << 20, "stride_bytes"_a = 128,
       "first_cache"_a = true, "steps"_a = 1 << 14, "samples"_a = 5,
       "One thread follows a chain of addresses in random order through local, peer or host memory.");
-  nb::class_<OwnerCache>(module, "OwnerCache", "Whose L2 keeps what is read over a link; nanoseconds a step.")
+  nb::class_<OwnerCache>(module, "OwnerCache",
+                         "Which device's L2 caches data that is read over a link; nanoseconds a step.")
       .def_ro("swept", &OwnerCache::swept)
       .def_ro("after_owner", &OwnerCache::after_owner)
       .def_ro("after_reader", &OwnerCache::after_reader)
@@ -95,7 +96,7 @@ void bind_atomics(nb::module_& module) {
       .def_ro("local_per_second", &AtomicsResult::local_per_second)
       .def_ro("remote_per_second", &AtomicsResult::remote_per_second)
       .def_ro("together_per_second", &AtomicsResult::together_per_second)
-      .def_ro("verified", &AtomicsResult::verified, "Every word is what was added to it.")
+      .def_ro("verified", &AtomicsResult::verified, "Whether every word is the sum of what was added to it.")
       .def_ro("note", &AtomicsResult::note);
   module.def(
       "peer_atomics",
@@ -105,7 +106,7 @@ void bind_atomics(nb::module_& module) {
         const GilRelease released;
         return measure::measure_peer_atomics(owns, adds, samples);
       },
-      "owner"_a, "other"_a, "samples"_a = 5, "Words on `owner`, added to by both.");
+      "owner"_a, "other"_a, "samples"_a = 5, "Both devices add to words on `owner`.");
   module.def(
       "host_atomics",
       [](const DeviceOrName& device, int samples) {
@@ -113,7 +114,7 @@ void bind_atomics(nb::module_& module) {
         const GilRelease released;
         return measure::measure_host_atomics(chosen, samples);
       },
-      "device"_a, "samples"_a = 5, "Words in host memory, added to by device and host; \"local\" is the host.");
+      "device"_a, "samples"_a = 5, "Device and host add to words in host memory; \"local\" is the host.");
 }
 
 void bind_hiding(nb::module_& module) {
@@ -122,8 +123,8 @@ void bind_hiding(nb::module_& module) {
       .def_ro("far_only", &HidingPoint::far_only)
       .def_ro("work_only", &HidingPoint::work_only)
       .def_ro("both", &HidingPoint::both)
-      .def_ro("hidden", &HidingPoint::hidden, "The part of the shorter that the longer hid.");
-  nb::class_<HidingCurve>(module, "HidingCurve", "How much work hides under a far load.")
+      .def_ro("hidden", &HidingPoint::hidden, "The part of the shorter one that the longer one hid.");
+  nb::class_<HidingCurve>(module, "HidingCurve", "How much work hides behind a far load.")
       .def_ro("points", &HidingCurve::points)
       .def_ro("verified", &HidingCurve::verified)
       .def_ro("note", &HidingCurve::note);
@@ -148,7 +149,7 @@ void bind_costs(nb::module_& module) {
   nb::class_<BatchedSend>(module, "BatchedSend", "Many small copies against one large one; seconds.")
       .def_ro("pieces", &BatchedSend::pieces)
       .def_ro("piece_bytes", &BatchedSend::piece_bytes)
-      .def_prop_ro("each", &seconds<BatchedSend, &BatchedSend::each>, "One call a piece.")
+      .def_prop_ro("each", &seconds<BatchedSend, &BatchedSend::each>, "One call for each piece.")
       .def_prop_ro("whole", &seconds<BatchedSend, &BatchedSend::whole>, "One call for all.")
       .def_prop_ro("batch", &seconds<BatchedSend, &BatchedSend::batch>, "The pieces through a CopyBatch.")
       .def_ro("samples", &BatchedSend::samples)
@@ -164,7 +165,8 @@ void bind_costs(nb::module_& module) {
       "Sends pieces from the host one by one, as one copy and as a batch. Raises UsageError for no pieces, and for "
       "sizes "
       "that are no multiple of 16.");
-  nb::class_<PeerCosts>(module, "PeerCosts", "What reaching another device's memory costs; seconds, bytes per second.")
+  nb::class_<PeerCosts>(module, "PeerCosts",
+                        "The costs of access to another device's memory; seconds, bytes per second.")
       .def_ro("note", &PeerCosts::note)
       .def_ro("copy_without", &PeerCosts::copy_without)
       .def_ro("copy_with", &PeerCosts::copy_with)
@@ -186,7 +188,7 @@ void bind_costs(nb::module_& module) {
       },
       "device"_a, "peer"_a, "samples"_a = 5,
       "What copies, allocations and spans cost with and without access to a peer's memory.");
-  nb::class_<CounterCheck>(module, "CounterCheck", "What NVLink's counters say of bytes that are known.")
+  nb::class_<CounterCheck>(module, "CounterCheck", "NVLink's counters after a known transfer.")
       .def_ro("note", &CounterCheck::note)
       .def_ro("moved_bytes", &CounterCheck::moved_bytes)
       .def_ro("received_bytes", &CounterCheck::received_bytes)
@@ -201,7 +203,7 @@ void bind_costs(nb::module_& module) {
         return measure::measure_counters(chosen, other, bytes);
       },
       "device"_a, "peer"_a, "bytes"_a = std::uint64_t{4} << 30U,
-      "Copies so many bytes in pieces of 64 MiB over NVLink while its counters are watched.");
+      "Copies this many bytes in pieces of 64 MiB over NVLink and compares its counters.");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-/// The operator that pools rows; headrace/operators/lookup_operator.py checks and converts what it is given.
+/// The operator that pools rows; headrace/operators/lookup_operator.py checks and converts its arguments.
 namespace headrace::python {
 
 namespace {
@@ -39,7 +39,7 @@ operators::LookupOptions options_of(std::uint32_t most, const std::string& pooli
           .threads = threads};
 }
 
-/// A span of Python that an operator uses: kept, and counted as an array that looks at it.
+/// A Python span that an operator uses: kept alive, and counted like an array over it.
 class UsedSpan {
  public:
   explicit UsedSpan(nb::object span) : handle_(&nb::cast<SpanHandle&>(span)), kept_(keep(std::move(span))) {
@@ -101,7 +101,7 @@ void bind_lookup(nb::module_& module) {
              "dtype"_a, "exponent"_a.none(), "threads"_a,
              nb::sig("def lookup_operator_of_span(span: Span, rows: int, columns: int, most: int, pooling: str, "
                      "weighted: bool, dtype: str, exponent: float | None, threads: int) -> Operator"),
-             "Pooled rows that lie in a span, which the operator keeps. See operators.lookup().");
+             "Pooled rows in a span, which the operator keeps. See operators.lookup().");
 }
 
 }  // namespace headrace::python

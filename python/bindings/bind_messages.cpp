@@ -80,24 +80,22 @@ std::vector<std::tuple<FrameHandle, std::size_t, std::size_t>> parts_of(const Me
 }  // namespace
 
 void bind_messages(nb::module_& module) {
-  nb::class_<MessageHandle>(module, "Message", "A message of a stream. It keeps the frames that it lies in.")
+  nb::class_<MessageHandle>(module, "Message", "A message of a stream. It keeps its frames.")
       .def_ro("stream", &MessageHandle::stream)
-      .def_ro("peer", &MessageHandle::peer, "Who sent it; empty where that is not known.")
+      .def_ro("peer", &MessageHandle::peer, "The sender; empty if unknown.")
       .def_prop_ro(
-          "begin", [](const MessageHandle& self) { return self.framed.message.begin; },
-          "Where its header begins in the stream.")
+          "begin", [](const MessageHandle& self) { return self.framed.message.begin; }, "Stream offset of its header.")
       .def_prop_ro(
-          "bytes", [](const MessageHandle& self) { return self.framed.message.body_bytes; }, "Of its body.")
-      .def_prop_ro(
-          "parts", &parts_of,
-          "(frame, offset in the frame, bytes) of its body, in order; not copied. Of a frame that was not full when "
-          "the message came there is what had come.")
+          "bytes", [](const MessageHandle& self) { return self.framed.message.body_bytes; }, "Size of its body.")
+      .def_prop_ro("parts", &parts_of,
+                   "(frame, offset in the frame, bytes) of its body, in order; not copied. For a frame that was "
+                   "incomplete when the message came, the part that had come.")
       .def("__repr__", [](const MessageHandle& self) {
         return fmt::format("Message(stream={}, begin={}, bytes={})", self.stream, self.framed.message.begin,
                            self.framed.message.body_bytes);
       });
   nb::class_<MessagesHandle>(module, "MessageReader",
-                             "Cuts the frames of one stream into messages that say their length.")
+                             "Splits the frames of one stream into messages that state their length.")
       .def(
           "__init__",
           [](MessagesHandle* self, std::uint32_t width, std::uint32_t offset, std::optional<std::uint32_t> header_bytes,
@@ -113,17 +111,16 @@ void bind_messages(nb::module_& module) {
           },
           nb::kw_only(), "width"_a = 4, "offset"_a = 0, "header_bytes"_a.none() = nb::none(), "big_endian"_a = true,
           "counts_header"_a = false, "body_max"_a = std::uint64_t{1} << 30,
-          "A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many "
-          "bytes follow, or with `counts_header` how many there are in all.")
+          "A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` state how "
+          "many bytes follow or, with `counts_header`, how many there are in all.")
       .def("add", &add_frame, "frame"_a,
-           "The stream's next frame, or a part of one: bytes that were added before are left out. Raises UsageError "
-           "where "
-           "bytes are missing between.")
+           "Adds the stream's next frame, or a part of one; bytes that were added before are skipped. Raises "
+           "UsageError if bytes in between are missing.")
       .def(
           "add", [](MessagesHandle& self, const PartHandle& part) { add_frame(self, part.frame); }, "part"_a)
       .def("next", &next_message,
-           "The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than "
-           "all frames of the stream but one.")
+           "The next message, or None until all of it has come. Raises DataError for one longer than `body_max`, or "
+           "than all frames of the stream but one.")
       .def_prop_ro(
           "end", [](const MessagesHandle& self) { return self.reader ? self.reader->end() : 0; },
           "Bytes of the stream that have been added.")
@@ -132,17 +129,16 @@ void bind_messages(nb::module_& module) {
           [](const MessagesHandle& self) {
             return self.reader ? self.reader->needs() : std::uint64_t{self.prefix.header_bytes};
           },
-          "How many of them next() wants before it gives or raises anything more.")
+          "How many of them next() needs before it returns or raises anything more.")
       .def_prop_ro(
           "rest", [](const MessagesHandle& self) { return self.reader ? self.reader->rest() : 0; },
-          "Bytes at the end that are no whole message.");
-  module.def(
-      "http_chunks", &http_chunks, "text"_a, "offset"_a,
-      nb::sig("def http_chunks(text: bytes | bytearray | memoryview, offset: int) -> tuple[int, "
-              "numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]"),
-      "The chunks of an HTTP body that `text` begins with, from byte `offset` of its stream on: the bytes that "
-      "they take, and where the data of each begins and ends. Up to the first that has not come whole, is empty, "
-      "or has a head of anything but 1 to 4 digits.");
+          "Bytes at the end that are not a complete message.");
+  module.def("http_chunks", &http_chunks, "text"_a, "offset"_a,
+             nb::sig("def http_chunks(text: bytes | bytearray | memoryview, offset: int) -> tuple[int, "
+                     "numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]"),
+             "The chunks at the start of an HTTP body `text`, which begins at byte `offset` of its stream: the bytes "
+             "that they take, and where the data of each begins and ends. Stops at the first chunk that is incomplete, "
+             "is empty, or has a head of anything but 1 to 4 digits.");
 }
 
 }  // namespace headrace::python

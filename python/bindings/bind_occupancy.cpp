@@ -21,11 +21,11 @@ namespace headrace::python {
 namespace {
 
 void bind_occupancy_types(nb::module_& module) {
-  nb::class_<GpuLimits>(module, "GpuLimits", "What a GPU has, as far as it decides how many blocks it holds.")
+  nb::class_<GpuLimits>(module, "GpuLimits", "The limits of a GPU that determine how many blocks it holds.")
       .def_prop_ro("name", [](const GpuLimits& gpu) { return gpu.name; })
       .def_ro("compute_capability", &GpuLimits::compute_capability, "89 for 8.9.")
       .def_ro("multiprocessors", &GpuLimits::multiprocessors)
-      .def_ro("threads", &GpuLimits::threads, "Of each multiprocessor, as are the next three.")
+      .def_ro("threads", &GpuLimits::threads, "For each multiprocessor, like the next three.")
       .def_ro("blocks", &GpuLimits::blocks)
       .def_ro("registers", &GpuLimits::registers)
       .def_ro("shared_bytes", &GpuLimits::shared_bytes)
@@ -33,12 +33,12 @@ void bind_occupancy_types(nb::module_& module) {
       .def("__repr__", [](const GpuLimits& gpu) {
         return fmt::format("<headrace.device.GpuLimits {}, {} multiprocessors>", gpu.name, gpu.multiprocessors);
       });
-  nb::class_<KernelResources>(module, "KernelResources", "What a kernel takes of a multiprocessor.")
-      .def_ro("registers", &KernelResources::registers, "Of each thread.")
-      .def_ro("shared_bytes", &KernelResources::shared_bytes, "Of each block, static.")
-      .def_ro("local_bytes", &KernelResources::local_bytes, "Of each thread; spilled registers are here.")
+  nb::class_<KernelResources>(module, "KernelResources", "The resources of a multiprocessor that a kernel takes.")
+      .def_ro("registers", &KernelResources::registers, "For each thread.")
+      .def_ro("shared_bytes", &KernelResources::shared_bytes, "For each block, static.")
+      .def_ro("local_bytes", &KernelResources::local_bytes, "For each thread, including spilled registers.")
       .def_ro("threads_max", &KernelResources::threads_max, "Most threads of a block.");
-  nb::class_<Occupancy>(module, "Occupancy", "How many blocks a multiprocessor holds, and what ends it.")
+  nb::class_<Occupancy>(module, "Occupancy", "How many blocks a multiprocessor holds, and what limits them.")
       .def_ro("blocks", &Occupancy::blocks, "The least of the next four.")
       .def_ro("by_threads", &Occupancy::by_threads)
       .def_ro("by_blocks", &Occupancy::by_blocks)
@@ -56,7 +56,7 @@ void bind_calculation(nb::module_& module) {
         const auto all = known_gpus();
         return std::vector<GpuLimits>(all.begin(), all.end());
       },
-      "The GPUs whose limits are known, by name.");
+      "The GPUs with known limits, by name.");
   module.def(
       "find_gpu", [](std::string_view name) { return find_gpu(name); }, "name"_a,
       "A GPU of the table: \"L40\", \"h100-sxm\". Raises UsageError that lists them.");
@@ -95,14 +95,15 @@ void bind_occupancy(nb::module_& module) {
       [](const DeviceOrName& device, const serve::Operator& op) {
         return to_device(device).kernel_resources(op.kernel);
       },
-      "device"_a, "operator"_a, "What the operator's kernel takes of that device; zeros on a CPU device.");
+      "device"_a, "operator"_a,
+      "The resources that the operator's kernel takes on that device; zeros on a CPU device.");
   module.def(
       "resident_blocks_max",
       [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t block_threads) {
         return to_device(device).resident_blocks_max(op.kernel, block_threads == 0 ? op.shape.threads : block_threads);
       },
       "device"_a, "operator"_a, "block_threads"_a = 0,
-      "Blocks of the operator's kernel that can be resident at once, as the device itself says.");
+      "Blocks of the operator's kernel that can be resident at once, as the device itself reports.");
 }
 
 }  // namespace headrace::python

@@ -72,8 +72,8 @@ void bind_shipped(nb::module_& module) {
         return operators::light({.query_bytes = query_bytes, .threads = threads, .steps = steps});
       },
       nb::kw_only(), "query_bytes"_a = 1024, "threads"_a = 128, "steps"_a = 64,
-      "A query so small that feeding it costs more than answering it: one block sums it and runs two chains of `steps` "
-      "multiply-adds a thread; the answer has 64 bytes. Raises UsageError naming the option that is out of range.");
+      "A query so small that delivering it costs more than answering it: one block sums it and runs two chains of "
+      "`steps` multiply-adds a thread; the answer has 64 bytes. Raises UsageError that names the option out of range.");
   module.def(
       "reference",
       [](std::uint32_t query_bytes, std::uint32_t answer_bytes, std::uint32_t blocks, std::uint32_t threads,
@@ -87,7 +87,7 @@ void bind_shipped(nb::module_& module) {
       nb::kw_only(), "query_bytes"_a = 4096, "answer_bytes"_a = 4096, "blocks"_a = 32, "threads"_a = 128,
       "steps"_a = 2000,
       "A query whose main work is on the device: two chains of `steps` multiply-adds in each of `blocks` * `threads` "
-      "threads. Raises UsageError naming the option that is out of range.");
+      "threads. Raises UsageError that names the option out of range.");
   module.def(
       "retrieval",
       [](const operators::Index& index, std::uint32_t threads, bool with_samples) {
@@ -96,8 +96,8 @@ void bind_shipped(nb::module_& module) {
                                     {.threads = threads, .sample = with_samples});
       },
       "index"_a, nb::kw_only(), "threads"_a = 128, "sample"_a = true,
-      "Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, "
-      "which costs 4 bytes of host memory a posting.");
+      "Boolean queries over an index, which the operator keeps; Index.compile() makes queries. Load tests need "
+      "`sample`, which costs 4 bytes of host memory a posting.");
 }
 
 void bind_library(nb::module_& module) {
@@ -108,14 +108,13 @@ void bind_library(nb::module_& module) {
         return operators::load_library(path);
       },
       "path"_a, nb::sig("def load_library(path: str | os.PathLike[str]) -> Operator"),
-      "The operator in a shared object that headrace_add_operator() of CMake built; see docs/operator-libraries.md. "
-      "Loading runs code of the file, which stays loaded as long as the program runs. Raises MissingFileError, "
-      "DataError "
-      "for what is no whole shared object for this machine, and UsageError where it has no operator or was built for "
+      "The operator in a shared object built by CMake's headrace_add_operator(); see docs/operator-libraries.md. "
+      "Loading runs code of the file, which stays loaded until the program ends. Raises MissingFileError, DataError if "
+      "it is not a complete shared object for this machine, and UsageError if it has no operator or was built for "
       "another version of Headrace, which the message names.");
 }
 
-/// Query `index`, as a function of Python makes it.
+/// Makes query `index` by calling a Python function.
 std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std::size_t query_bytes) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function)), query_bytes](std::uint64_t index, std::byte* query) {
@@ -128,7 +127,7 @@ std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std:
   };
 }
 
-/// The arrays of a function, as tuples of a name, an address, bytes, a shape, and a device's number or None.
+/// The arrays of a function, as tuples of a name, an address, a size, a shape, and a device number or None.
 std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
   std::vector<operators::FunctionArray> found;
   for (const nb::handle one : arrays) {
@@ -145,7 +144,7 @@ std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
   return found;
 }
 
-/// What makes a function's machine code for a device, in Python.
+/// The Python callable that makes a function's machine code for a device.
 decltype(operators::FunctionOptions::code) coder(nb::object function) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function))](Device device, std::span<const std::string> kernels) {
@@ -160,7 +159,7 @@ decltype(operators::FunctionOptions::code) coder(nb::object function) {
   };
 }
 
-/// What makes a function's machine code for the host, in Python: gives its address.
+/// The Python callable that makes a function's machine code for the host, and returns its address.
 std::function<operators::AnswerFunction()> host_coder(nb::object function) {
   if (function.is_none()) return {};
   return [kept = keep(std::move(function))] {
@@ -202,11 +201,10 @@ void bind_function(nb::module_& module) {
           "list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: "
           "collections.abc.Callable[[Device, list[str]], bytes] | None = None, blocks: int = 1, threads: int = 32) -> "
           "Operator"),
-      "The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded "
-      "there; "
-      "see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, "
-      "of query_bytes bytes. `code` gives a cubin with the kernels of these names for a CUDA device, which are given "
-      "`arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.");
+      "The operator that calls a C function on CPU devices. `function` returns its address whenever it is loaded "
+      "there; see operators/function.hpp. `owner` keeps the function and the memory at `state` alive. `sample` returns "
+      "query number i, of query_bytes bytes. `code` returns a cubin with the kernels of these names for a CUDA device. "
+      "They get `arrays`: name, address, bytes, shape, and the number of the CUDA device that holds it, or None.");
   module.def(
       "function_kernels",
       [](int compute_capability) {
@@ -215,32 +213,32 @@ void bind_function(nb::module_& module) {
       },
       "compute_capability"_a,
       "The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for "
-      "9.0. "
-      "Raises DeviceError in a build without CUDA and for GPUs older than those it was built for.");
+      "9.0. Raises DeviceError in a build without CUDA, and for GPUs older than those of the build.");
 }
 
 }  // namespace
 
 void bind_operators(nb::module_& module) {
   nb::class_<Operator>(module, "Operator", nb::dynamic_attr(),
-                       "What is done with a query. Made by light(), reference(), retrieval(), of a function of Python "
-                       "by operator(), or of a shared object by load_library().")
+                       "The computation that answers a query. Made by light(), reference(), retrieval(), from a Python "
+                       "function by operator(), or from a shared object by load_library().")
       .def_ro("name", &Operator::name)
       .def_ro("query_bytes", &Operator::query_bytes)
       .def_ro("answer_bytes", &Operator::answer_bytes)
-      .def_ro("answer_type", &Operator::answer_type, "How clients show answers; see headrace.dtypes. Empty: as bytes.")
-      .def_ro("query_type", &Operator::query_type, "The same of queries. Empty where C++ does not know it.")
+      .def_ro("answer_type", &Operator::answer_type,
+              "The type of answers for clients; see headrace.dtypes. Empty for bytes.")
+      .def_ro("query_type", &Operator::query_type, "The type of queries. Empty if C++ does not know it.")
       .def_prop_ro(
           "answers_inline",
           [](const Operator& op) { return op.pool_inline.cpu_entry() != nullptr && op.shape.blocks == 1; },
-          "Whether it takes Plan.answer_inline.")
+          "Whether it supports Plan.answer_inline.")
       .def("sample", &sample, "count"_a, "first"_a = 0,
            "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
       .def("answer_on_host", &answer_on_host, "queries"_a,
            nb::sig("def answer_on_host(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer) -> "
                    "numpy.typing.NDArray[typing.Any]"),
-           "The answers that the host gives, one after the other, as clients show them: what an engine's are checked "
-           "against. Loads the operator's state each time.")
+           "Answers queries on the host, one after the other, in the form that clients return, to verify an engine's "
+           "answers. Loads the operator's state each time.")
       .def("__repr__", [](const Operator& op) {
         return fmt::format("<headrace.Operator {}: {} B in, {} B out>", op.name, op.query_bytes, op.answer_bytes);
       });

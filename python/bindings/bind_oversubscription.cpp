@@ -33,7 +33,7 @@ using measure::OversubscriptionResult;
 
 using Names = std::vector<std::string>;
 
-/// The values that `names` name; those of `otherwise` where nothing is given.
+/// The values with these names, or `otherwise` if none are given.
 template <class T, class Parse>
 std::vector<T> parsed(const std::optional<Names>& names, const std::vector<T>& otherwise, Parse parse) {
   if (!names) return otherwise;
@@ -50,18 +50,18 @@ std::vector<std::string> named(const std::vector<T>& values) {
 }
 
 void bind_cell(nb::module_& module) {
-  nb::class_<OversubscriptionCell>(module, "OversubscriptionCell", "One thing that `oversubscribe` measures.")
+  nb::class_<OversubscriptionCell>(module, "OversubscriptionCell", "One measurement of `oversubscribe`.")
       .def_prop_ro("pattern", [](const OversubscriptionCell& cell) { return to_string(cell.pattern); })
       .def_prop_ro(
-          "rows", [](const OversubscriptionCell& cell) { return to_string(cell.rows); }, "Of zipf-rows alone.")
+          "rows", [](const OversubscriptionCell& cell) { return to_string(cell.rows); }, "For zipf-rows only.")
       .def_prop_ro("operation", [](const OversubscriptionCell& cell) { return to_string(cell.operation); })
       .def_prop_ro("strategy", [](const OversubscriptionCell& cell) { return to_string(cell.strategy); })
       .def_ro("factor", &OversubscriptionCell::factor, "Bytes of data over bytes of the budget.")
       .def_ro("page_bytes", &OversubscriptionCell::page_bytes,
-              "Of random-warp, the page that is drawn; of prefetched, what is split.")
-      .def_ro("threads", &OversubscriptionCell::threads, "Of a block.")
+              "For random-warp, the page that is drawn; for prefetched, the pages that data is split into.")
+      .def_ro("threads", &OversubscriptionCell::threads, "Threads of a block.")
       .def_ro("synchronised", &OversubscriptionCell::synchronised,
-              "Threads of a block meet after every turn of the loop.")
+              "Whether the threads of a block meet after every iteration of the loop.")
       .def("__repr__", [](const OversubscriptionCell& cell) {
         return fmt::format("OversubscriptionCell({}, {}, {}, factor={})", to_string(cell.pattern),
                            to_string(cell.operation), to_string(cell.strategy), cell.factor);
@@ -74,14 +74,15 @@ void bind_oversubscription_results(nb::module_& module) {
       .def_prop_ro("operation", [](const AccessRoofs& roofs) { return to_string(roofs.operation); })
       .def_ro("on_device", &AccessRoofs::on_device, "Memory of the device.")
       .def_ro("over_link", &AccessRoofs::over_link, "Mapped host memory.");
-  nb::class_<OversubscriptionResult>(module, "OversubscriptionResult", "What a cell did.")
+  nb::class_<OversubscriptionResult>(module, "OversubscriptionResult", "The results of a cell.")
       .def_ro("cell", &OversubscriptionResult::cell)
       .def_ro("data_bytes", &OversubscriptionResult::data_bytes)
-      .def_ro("touched_bytes", &OversubscriptionResult::touched_bytes, "By one run, a byte as often as it is touched.")
-      .def_ro("device_bytes", &OversubscriptionResult::device_bytes, "Of these, such as lie on the device.")
+      .def_ro("touched_bytes", &OversubscriptionResult::touched_bytes,
+              "Bytes that one run touches, counted as often as they are touched.")
+      .def_ro("device_bytes", &OversubscriptionResult::device_bytes, "Those on the device.")
       .def_ro("host_bytes", &OversubscriptionResult::host_bytes,
-              "Of these, such as lie on the host. Of on-demand all cross the link and lie on both.")
-      .def_ro("blocks", &OversubscriptionResult::blocks, "Of the launch.")
+              "Those on the host. With on-demand all cross the link and count for both.")
+      .def_ro("blocks", &OversubscriptionResult::blocks, "Blocks of the launch.")
       .def_prop_ro(
           "times",
           [](const OversubscriptionResult& result) {
@@ -89,22 +90,22 @@ void bind_oversubscription_results(nb::module_& module) {
             for (const Duration time : result.times) seconds.push_back(to_seconds(time));
             return seconds;
           },
-          "Seconds of each timed run, on the device's clock; none when it was not run.")
+          "Seconds of each timed run, on the device's clock; empty if it was not run.")
       .def_ro("bytes_per_second", &OversubscriptionResult::bytes_per_second, "Touched, at the median time.")
       .def_ro("roof", &OversubscriptionResult::roof,
-              "Bytes touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may beat "
-              "it where rows are touched again and again.")
+              "Bytes touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may exceed "
+              "it if rows are touched repeatedly.")
       .def_ro("verified", &OversubscriptionResult::verified)
       .def_ro("note", &OversubscriptionResult::note, "Why it was not run.");
   nb::class_<OversubscriptionReport>(module, "OversubscriptionReport", "Every cell, and the roofs of the same run.")
       .def_ro("budget_bytes", &OversubscriptionReport::budget_bytes)
-      .def_ro("roofs", &OversubscriptionReport::roofs, "One an operation.")
+      .def_ro("roofs", &OversubscriptionReport::roofs, "One for each operation.")
       .def_ro("copy_to_device", &OversubscriptionReport::copy_to_device,
-              "Bytes per second of the copy engine, which migrates pages; 0 where not needed.")
+              "Bytes per second of the copy engine, which migrates pages; 0 if not needed.")
       .def_ro("cells", &OversubscriptionReport::cells)
-      .def_ro("interrupted", &OversubscriptionReport::interrupted, "Ctrl-C ended it early.");
-  nb::class_<OversubscriptionProgress>(module, "OversubscriptionProgress", "What is being measured.")
-      .def_ro("done", &OversubscriptionProgress::done, "Cells.")
+      .def_ro("interrupted", &OversubscriptionReport::interrupted, "Whether Ctrl-C ended it early.");
+  nb::class_<OversubscriptionProgress>(module, "OversubscriptionProgress", "The current measurement.")
+      .def_ro("done", &OversubscriptionProgress::done, "Cells that are done.")
       .def_ro("of", &OversubscriptionProgress::of, "0 while roofs are measured.")
       .def_ro("cell", &OversubscriptionProgress::cell);
 }
@@ -149,7 +150,7 @@ void bind_oversubscription(nb::module_& module) {
       [] {
         return named(std::vector{AccessOperation::read, AccessOperation::write, AccessOperation::read_modify_write});
       },
-      "The names of what is done with data.");
+      "The names of operations on data.");
   module.def(
       "access_strategies", [] { return named(OversubscriptionOptions{}.strategies); },
       "The names of the ways to keep data larger than a device.");
@@ -158,16 +159,16 @@ void bind_oversubscription(nb::module_& module) {
              "page_bytes"_a = nb::none(), "threads"_a = std::vector<std::uint32_t>{256},
              "synchronised"_a = std::vector<bool>{false}, "budget_bytes"_a = 0, "blocks_per_multiprocessor"_a = 0,
              "runs"_a = 5, "progress"_a = nb::none(),
-             "Bandwidth of every access pattern, operation, strategy and factor, verified, beside its roof. Data is "
-             "`factor` times `budget_bytes` (0: oversubscription_budget()), which stands in for the device's memory. "
-             "What is not given is all of it, but operations (read) and page sizes (2 MiB). A cell that cannot be run "
-             "has a `note` that says why. `progress` is called from another thread. Ctrl-C ends it with the cells so "
-             "far. Raises UsageError naming the option that is out of range.");
+             "Bandwidth of every access pattern, operation, strategy and factor, verified, next to its roof. Data is "
+             "`factor` times `budget_bytes` (0: oversubscription_budget()), which stands for the device's memory. "
+             "Arguments that are not given mean all values, except for operations (read) and page sizes (2 MiB). A "
+             "cell that cannot be run has a `note` that says why. `progress` is called from another thread. Ctrl-C "
+             "ends it with the cells so far. Raises UsageError that names the option out of range.");
   module.def(
       "oversubscription_budget",
       [](const DeviceOrName& device) { return measure::oversubscription_budget(to_device(device)); },
       "device"_a = "best",
-      "An eighth of the device's free memory in whole pages, but no more than a thirty-second of the host's.");
+      "An eighth of the device's free memory in whole pages, but at most a thirty-second of the host's.");
 }
 
 }  // namespace headrace::python

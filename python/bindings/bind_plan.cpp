@@ -22,7 +22,7 @@ namespace {
 using serve::Plan;
 using serve::Rung;
 
-/// A choice as its name: reading gives to_string(), writing takes what parse() takes.
+/// A choice as its name: reading returns to_string(), and writing accepts what parse() accepts.
 template <auto Field, auto Parse>
 void choice(nb::class_<Plan>& plan, const char* name, const char* doc) {
   plan.def_prop_rw(
@@ -73,8 +73,8 @@ std::string repr(const Plan& plan) {
 
 void bind_plan_class(nb::module_& module) {
   nb::class_<Plan> plan(module, "Plan",
-                        "Every choice that an engine makes. Choices are names; UsageError lists them for one that is "
-                        "none. What cannot work on a device is refused by Engine.");
+                        "All choices of an engine. A choice is a name; UsageError for an unknown name lists the known "
+                        "ones. Engine rejects what does not work on a device.");
   plan.def("__init__", &init, nb::kw_only(), "name"_a = "custom", "schedule"_a = "blocking", "threads"_a = 1,
            "streams_per_thread"_a = 1, "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned",
            "binding"_a = "none", "first_processor"_a = 0, "batch_max"_a = 1, "batch_age"_a = 0.0,
@@ -86,56 +86,56 @@ void bind_plan_class(nb::module_& module) {
                                                   "\"blocking\", \"pipelined\", \"async\", \"graph\", "
                                                   "\"persistent\", \"dispatched\", \"caller\" or \"none\".");
   plan.def_rw("threads", &Plan::threads, "Engine threads; \"dispatched\" and \"caller\" have none.");
-  plan.def_rw(
-      "streams_per_thread", &Plan::streams_per_thread,
-      "Batches that a thread has in flight, each on a stream of its own; \"persistent\": kernels that it feeds.");
+  plan.def_rw("streams_per_thread", &Plan::streams_per_thread,
+              "Batches that a thread has in flight, each on its own stream; \"persistent\": kernels that it feeds.");
   choice<&Plan::streams, &serve::parse_streams>(plan, "streams", "\"shared\" or \"per-thread\".");
   choice<&Plan::allocator, &serve::parse_allocator>(plan, "allocator",
                                                     "\"per-query\", \"stream-ordered\" or \"pool\".");
-  choice<&Plan::host_memory, &parse_memory_kind>(plan, "host_memory",
-                                                 "Of the slots: \"pageable\", \"pinned\", \"mapped\" or \"managed\".");
+  choice<&Plan::host_memory, &parse_memory_kind>(
+      plan, "host_memory", "Memory of the slots: \"pageable\", \"pinned\", \"mapped\" or \"managed\".");
   choice<&Plan::binding, &serve::parse_binding>(plan, "binding", "\"none\" or \"cores\".");
   plan.def_rw("first_processor", &Plan::first_processor, "With binding \"cores\": where in the order to start.");
-  plan.def_rw("batch_max", &Plan::batch_max, "A batch closes at so many queries ...");
+  plan.def_rw("batch_max", &Plan::batch_max, "A batch closes at this many queries ...");
   plan.def_prop_rw(
       "batch_age", [](const Plan& self) { return to_seconds(self.batch_age); },
       [](Plan& self, double age) { self.batch_age = to_duration("batch_age", age); },
-      "... or when its first query has been held for so many seconds.");
-  choice<&Plan::doorbell, &serve::parse_doorbell>(plan, "doorbell", "Of persistent kernels: \"words\" or \"barrier\".");
+      "... or when its first query has been held for this many seconds.");
+  choice<&Plan::doorbell, &serve::parse_doorbell>(plan, "doorbell",
+                                                  "The doorbell of persistent kernels: \"words\" or \"barrier\".");
   plan.def_rw("blocks", &Plan::blocks, "Blocks that answer one query; 0 leaves it to the operator.");
-  plan.def_rw("block_threads", &Plan::block_threads, "Threads of each; 0 leaves it to the operator.");
+  plan.def_rw("block_threads", &Plan::block_threads, "Threads of each block; 0 leaves it to the operator.");
   plan.def_rw("workers", &Plan::workers, "\"dispatched\": resident blocks; 0 means as many as fit into `share`.");
-  plan.def_rw(
-      "share", &Plan::share,
-      "\"dispatched\": the part of the device that resident blocks take, above 0 and 1 at most, so that engines can "
-      "be on it together.");
+  plan.def_rw("share", &Plan::share,
+              "\"dispatched\": the part of the device that resident blocks take, above 0 and at most 1, so that "
+              "engines can share it.");
   plan.def_rw("answer_inline", &Plan::answer_inline,
-              "\"dispatched\": a query that comes alone is answered by the block that hands queries out.");
+              "\"dispatched\": the block that dispatches queries answers a query that comes alone.");
   plan.def_prop_rw(
       "hang_after", [](const Plan& self) { return to_seconds(self.hang_after); },
       [](Plan& self, double limit) { self.hang_after = to_duration("hang_after", limit); },
       "Seconds after which a resident kernel that does not answer is given up.");
-  plan.def_rw("clients_max", &Plan::clients_max, "Clients that can be connected at once.");
+  plan.def_rw("clients_max", &Plan::clients_max, "The most connected clients.");
   plan.def_rw("slots", &Plan::slots, "Queries that a client may have in flight; a power of two.");
   plan.def_prop_rw(
       "spin", [](const Plan& self) { return to_seconds(self.spin); },
       [](Plan& self, double spin) { self.spin = to_duration("spin", spin); },
       "Seconds that an idle thread polls before it sleeps.");
   plan.def_rw("sample_stages_every", &Plan::sample_stages_every,
-              "Stage times are taken of one query in so many; 0 takes none.");
+              "Stage times are recorded for one query in this many; 0 records none.");
   plan.def_prop_ro("parallelism", &Plan::parallelism,
                    "Batches that the device may work on at once; not for schedules without engine threads.");
-  plan.def("copy", [](const Plan& self) { return self; }, "A plan that can be changed without changing this one.");
+  plan.def("copy", [](const Plan& self) { return self; }, "A separate copy of the plan.");
   plan.def("__repr__", &repr);
   plan.def(
       "__eq__", [](const Plan& a, const Plan& b) { return serve::to_json(a).text() == serve::to_json(b).text(); },
       nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
-  plan.attr("__hash__") = nb::none();  // it can be changed
+  plan.attr("__hash__") = nb::none();  // because it is mutable
   plan.def(
       "to_json", [](const Plan& self) { return serve::to_json(self).text(); },
-      "Every choice as a JSON object; durations in microseconds.");
-  plan.def_static("from_json", &serve::parse_plan, "text"_a,
-                  "The plan that to_json() wrote. Raises UsageError naming what is no choice, DataError for no JSON.");
+      "All choices as a JSON object; durations in microseconds.");
+  plan.def_static(
+      "from_json", &serve::parse_plan, "text"_a,
+      "The plan that to_json() wrote. Raises UsageError that names an invalid choice, and DataError for invalid JSON.");
   plan.def_static(
       "tuned",
       [](const DeviceOrName& device, const serve::Operator& op, double bound) {
@@ -145,8 +145,9 @@ void bind_plan_class(nb::module_& module) {
         return Plan::tuned(parsed, op, limit);
       },
       "device"_a, "operator"_a, "bound"_a = 0.5e-3,
-      "The plan of the highest rate with p99 within `bound` seconds: searched for, or taken from the cache of earlier "
-      "searches; up to a minute. Raises Error when no plan keeps the bound. tune() gives figures and more choice.");
+      "The plan with the highest rate at p99 within `bound` seconds: searched for, which takes up to a minute, or "
+      "taken from the cache of earlier searches. Raises Error if no plan keeps the bound. tune() gives figures and "
+      "more choice.");
 }
 
 }  // namespace
@@ -159,12 +160,12 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("title", [](const Rung& rung) { return rung.title; })
       .def_prop_ro(
           "removes", [](const Rung& rung) { return rung.removes; },
-          "What costs the rung before it time, and this one does not.")
+          "The cost of the previous rung that this one avoids.")
       .def_prop_ro(
           "plan", [](const Rung& rung) { return rung.plan; }, "A copy, with one thread.")
       .def_ro("many_threads", &Rung::many_threads, "Whether the number of threads is searched for.")
-      .def_ro("many_streams", &Rung::many_streams, "Whether streams_per_thread is.")
-      .def_ro("many_batches", &Rung::many_batches, "Whether batch_max is.")
+      .def_ro("many_streams", &Rung::many_streams, "Whether streams_per_thread is searched for.")
+      .def_ro("many_batches", &Rung::many_batches, "Whether batch_max is searched for.")
       .def("__repr__",
            [](const Rung& rung) { return fmt::format("<headrace.serve.Rung {} {}>", rung.number, rung.id); });
   module.def(
@@ -179,7 +180,7 @@ void bind_plan(nb::module_& module) {
       "A rung by number or id. Raises UsageError that lists them.");
   module.def(
       "same_as", [](const Rung& rung, const DeviceOrName& device) { return serve::same_as(rung, to_device(device)); },
-      "rung"_a, "device"_a, "Where a rung is no other work than an earlier one on that device: why; else empty.");
+      "rung"_a, "device"_a, "Why a rung does the same work as an earlier one on that device; empty if it does not.");
 }
 
 }  // namespace headrace::python

@@ -22,7 +22,7 @@ namespace {
 
 using grid::Ranks;
 
-/// Text is padded, because all ranks give as many bytes.
+/// Text is padded, because all ranks must give the same number of bytes.
 constexpr std::size_t kTextMax = 256;
 
 [[nodiscard]] std::vector<std::int64_t> agree(Ranks& ranks, const std::vector<std::int64_t>& numbers) {
@@ -46,15 +46,17 @@ constexpr std::size_t kTextMax = 256;
 
 void bind_ranks(nb::module_& module) {
   nb::class_<Ranks>(module, "Ranks", "The processes that share a domain.")
-      .def_prop_ro("rank", &Ranks::rank, "Of this process, from 0.")
+      .def_prop_ro("rank", &Ranks::rank, "The rank of this process, from 0.")
       .def_prop_ro("count", &Ranks::count)
-      .def_prop_ro("rank_on_machine", &Ranks::rank_on_machine, "Of this process among those on the same machine.")
+      .def_prop_ro("rank_on_machine", &Ranks::rank_on_machine,
+                   "The rank of this process among those on the same machine.")
       .def_prop_ro("takes_device_memory", &Ranks::takes_device_memory,
-                   "Whether borders go from the memory of one CUDA device to another's, not through the host's.")
-      .def_prop_ro("failure", &Ranks::failure, "Which rank failed, and why; None while all is well.")
-      .def("fail", &Ranks::fail, "why"_a, nb::call_guard<GilRelease>(), "Tells all ranks that this one cannot go on.")
-      .def("agree", &agree, "numbers"_a, "The numbers of rank 0, on all; all call it, with as many.")
-      .def("gather", &gather, "text"_a, "What each rank gives, by rank, on all; of at most 255 bytes.");
+                   "Whether borders go directly between the memories of CUDA devices instead of through the host's.")
+      .def_prop_ro("failure", &Ranks::failure, "Which rank failed, and why; None if none has.")
+      .def("fail", &Ranks::fail, "why"_a, nb::call_guard<GilRelease>(),
+           "Tells all ranks that this one cannot continue.")
+      .def("agree", &agree, "numbers"_a, "The numbers of rank 0, on all ranks. All ranks call it, with the same count.")
+      .def("gather", &gather, "text"_a, "The bytes of each rank, in rank order, on all ranks; at most 255 bytes each.");
 }
 
 }  // namespace headrace::python

@@ -6,7 +6,7 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "receiver_handle.hpp"
 
-/// What the functions of bind_reception.cpp are told of packets and frames.
+/// The packet and frame options of the functions in bind_reception.cpp.
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -19,7 +19,7 @@ using ingest::DatagramConfig;
 [[nodiscard]] constexpr double seconds_of(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 void bind_faults(nb::module_& module) {
-  nb::class_<ingest::Faults>(module, "Faults", "What happens to packets on their way, each by its probability.")
+  nb::class_<ingest::Faults>(module, "Faults", "Faults of packets in transit, each with its probability.")
       .def(
           "__init__",
           [](ingest::Faults* self, double loss, double duplication, double corruption, double reordering,
@@ -34,12 +34,12 @@ void bind_faults(nb::module_& module) {
           },
           nb::kw_only(), "loss"_a = 0.0, "duplication"_a = 0.0, "corruption"_a = 0.0, "reordering"_a = 0.0,
           "reorder_distance"_a = 8, "loss_sent"_a = 0.0, "seed"_a = 1,
-          "A packet that is reordered is held back until up to `reorder_distance` others have passed. A super-packet "
-          "that the kernel has merged is one packet. `loss_sent` is of acknowledgements.");
+          "A reordered packet is held back until up to `reorder_distance` others have passed. A super-packet that the "
+          "kernel has merged is one packet. `loss_sent` applies to acknowledgements.");
 }
 
 void bind_target(nb::module_& module) {
-  nb::class_<FrameTarget>(module, "FrameTarget", "Where the frames of a receiver lie, and how they get there.")
+  nb::class_<FrameTarget>(module, "FrameTarget", "Where the frames of a receiver are, and how they get there.")
       .def(
           "__init__",
           [](FrameTarget* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
@@ -60,8 +60,7 @@ void bind_target(nb::module_& module) {
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "conversion"_a = "none",
           "way"_a = "automatic", "ring_access"_a = "automatic", "prompt_count"_a = 0, "ring_bytes"_a = 64 * kMiB,
           "burst_packets"_a = 256, "faults"_a.none() = nb::none(),
-          "As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied "
-          "at "
+          "As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, received data is copied at "
           "once: frames are READY sooner.");
 }
 
@@ -97,15 +96,12 @@ void bind_layout(nb::module_& module) {
           "window_frames"_a = 2, "timeout"_a = seconds_of(DatagramConfig{}.timeout), "forward_packets"_a = 0,
           "backward_packets"_a = 0, "part_offset"_a = 0, "part_width"_a = 0, "group_bytes"_a = 0,
           "A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to "
-          "`payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first "
-          "datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to "
-          "`forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another "
-          "stream "
-          "(0: by the width of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames "
-          "of "
-          "video or heaps of SPEAD, and as many bytes at `part_offset` say at which byte of its group a payload "
-          "belongs, "
-          "a multiple of `payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.")
+          "`payload_bytes` that do, at its number times that. An incomplete frame is delivered when its first datagram "
+          "is `timeout` seconds old, and the next one continues from there. A jump forward by up to `forward_packets` "
+          "is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width "
+          "of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames of video or heaps "
+          "of SPEAD, and as many bytes at `part_offset` give the offset of a payload in its group, a multiple of "
+          "`payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.")
       .def_prop_ro("frame_bytes", [](const DatagramConfig& config) {
         return std::uint64_t{config.frame_packets} * config.payload_bytes;
       });

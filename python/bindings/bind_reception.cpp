@@ -21,7 +21,7 @@
 #include "ingest/slot_lead.hpp"
 #include "receiver_handle.hpp"
 
-/// Receivers, a function for each source of packets.
+/// Receivers, with one function for each source of packets.
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -34,14 +34,14 @@ using ingest::Layer;
 using ingest::Transport;
 
 constexpr std::size_t kMergedBytes = 65536;
-/// Ethernet with tags, beside the MTU.
+/// Ethernet with tags, in addition to the MTU.
 constexpr std::size_t kLinkBytes = 32;
 
 SlotShape merged_slots(const DatagramConfig& layout, Layer layer) {
   return {kMergedBytes, ingest::slot_lead(layer, Transport::udp, layout.header_bytes)};
 }
 
-/// Which senders may send datagrams: the same for all sources of them.
+/// The senders whose datagrams are accepted, the same for all datagram sources.
 struct Senders {
   std::vector<std::string> from;
   std::uint32_t count;
@@ -121,7 +121,8 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
                                                 const std::vector<std::string>& from, std::uint32_t senders,
                                                 double idle_seconds) {
   const ingest::DatagramReception reception = Senders{from, senders, idle_seconds}.reception(layout);
-  if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
+  if (via != "packet" && via != "xdp")
+    throw UsageError(fmt::format("'{}' is not a way to receive packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
   const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) {
@@ -195,11 +196,10 @@ void bind_reception(nb::module_& module) {
         const GilRelease released;
         ingest::drop_capabilities();
       },
-      "Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, for good. To be called once "
-      "all "
-      "receivers are open: none needs these rights any more; those that are opened later lack them. `headrace ingest` "
-      "does it by itself. Threads are told by a real-time signal, the highest without a handler. Raises SystemError "
-      "that names a thread which blocks it.");
+      "Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, permanently. Call it once all "
+      "receivers are open: none needs these rights any more, and those opened later lack them. `headrace ingest` does "
+      "it by itself. It notifies threads by a real-time signal, the highest without a handler. Raises SystemError that "
+      "names a thread which blocks it.");
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
              "idle_seconds"_a = 300.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,

@@ -19,7 +19,7 @@ namespace {
 nb::bytes to_bytes(const auto& memory) { return nb::bytes(memory.data(), memory.size()); }
 
 void bind_scan_types(nb::module_& module) {
-  nb::enum_<fetch::Type>(module, "TypeId", "The types that scans take, as in Arrow.")
+  nb::enum_<fetch::Type>(module, "TypeId", "The types that scans support, as in Arrow.")
       .value("boolean", fetch::Type::boolean)
       .value("int8", fetch::Type::int8)
       .value("int16", fetch::Type::int16)
@@ -35,7 +35,7 @@ void bind_scan_types(nb::module_& module) {
       .value("timestamp", fetch::Type::timestamp)
       .value("decimal128", fetch::Type::decimal128)
       .value("dictionary", fetch::Type::dictionary);
-  nb::enum_<fetch::TimeUnit>(module, "TimeUnit", "Of a timestamp.")
+  nb::enum_<fetch::TimeUnit>(module, "TimeUnit", "The unit of a timestamp.")
       .value("second", fetch::TimeUnit::second)
       .value("millisecond", fetch::TimeUnit::millisecond)
       .value("microsecond", fetch::TimeUnit::microsecond)
@@ -57,7 +57,7 @@ void bind_scan_types(nb::module_& module) {
 }
 
 void bind_expressions(nb::module_& module) {
-  nb::enum_<fetch::Operation>(module, "Operation", "What a scan computes of a row.")
+  nb::enum_<fetch::Operation>(module, "Operation", "An operation that a scan applies to a row.")
       .value("add", fetch::Operation::add)
       .value("subtract", fetch::Operation::subtract)
       .value("multiply", fetch::Operation::multiply)
@@ -75,7 +75,7 @@ void bind_expressions(nb::module_& module) {
       .value("is_null", fetch::Operation::is_null)
       .value("is_in", fetch::Operation::is_in)
       .value("year", fetch::Operation::year);
-  nb::enum_<fetch::Aggregate>(module, "Aggregate", "What a group-by gathers.")
+  nb::enum_<fetch::Aggregate>(module, "Aggregate", "An aggregate of a group-by.")
       .value("count_rows", fetch::Aggregate::count_rows)
       .value("count", fetch::Aggregate::count)
       .value("sum", fetch::Aggregate::sum)
@@ -105,7 +105,7 @@ void bind_scan_results(nb::module_& module) {
       .def_prop_ro(
           "dictionary", [](const fetch::ResultColumn& self) { return self.dictionary; },
           nb::sig("def dictionary(self) -> StringDictionary | None"),
-          "What its indices stand for, where it is a table's column of strings; None elsewhere.");
+          "The strings that its indices refer to, for a column of strings of a table; otherwise None.");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<Place> to_places(const Places& places) {
   return converted;
 }
 
-/// Pages are written as a range: range(2, 5) is pages 2, 3 and 4. None is all of them.
+/// Pages are given as a range: range(2, 5) is pages 2, 3 and 4. None means all of them.
 std::optional<PageRange> to_pages(nb::handle pages) {
   if (pages.is_none()) return {};
   if (!PyRange_Check(pages.ptr())) throw nb::type_error("pages must be a range, such as range(2, 5), or None");
@@ -44,7 +44,7 @@ std::optional<PageRange> to_pages(nb::handle pages) {
 }
 
 void bind_place(nb::module_& module) {
-  nb::class_<Place>(module, "Place", "Where a page of a span lies: on a device, or on the host.")
+  nb::class_<Place>(module, "Place", "Where a page of a span is: on a device, or on the host.")
       .def_static("parse", &Place::parse, "name"_a,
                   "The place of that name: \"host\", or a device's. Raises UsageError.")
       .def_static("host", &Place::host, "The memory of the host.")
@@ -73,23 +73,24 @@ Placement budget(const DeviceOrName& device, std::size_t device_bytes, std::opti
 }
 
 void bind_placement(nb::module_& module) {
-  nb::class_<Placement>(module, "Placement", "The rule by which the pages of a span are placed; it holds no memory.")
+  nb::class_<Placement>(module, "Placement", "A rule that places the pages of a span; it holds no memory.")
       .def_static(
           "all", [](const PlaceOrName& place) { return Placement::all(to_place(place)); }, "place"_a,
           "All pages in one place.")
-      .def_static("interleaved", &interleaved, "shares"_a,
-                  "Pages dealt to (place, weight) in proportion to the weights, as evenly as whole pages allow.")
+      .def_static(
+          "interleaved", &interleaved, "shares"_a,
+          "Pages distributed over (place, weight) in proportion to the weights, as evenly as whole pages allow.")
       .def_static(
           "blocked", [](const Places& places) { return Placement::blocked(to_places(places)); }, "places"_a,
-          "Consecutive pages, as even a number as possible for each place.")
+          "Consecutive pages, as evenly as possible for each place.")
       .def_static(
           "map", [](const Places& pages) { return Placement::map(to_places(pages)); }, "pages"_a,
           "A place for each page.")
       .def_static("budget", &budget, "device"_a, "device_bytes"_a, "heat"_a = nb::none(),
-                  "At most `device_bytes` on the device, the rest on the host: spread evenly, or the hottest pages on "
-                  "the device where `heat` has a count of accesses for each page.")
+                  "At most `device_bytes` on the device, the rest on the host: spread evenly, or with the hottest "
+                  "pages on the device if `heat` has a count of accesses for each page.")
       .def("pages", &Placement::pages, "page_count"_a, "page_bytes"_a = kPageBytes,
-           "Where each page of a span of so many pages goes.");
+           "The place of each page of a span of this many pages.");
 }
 
 void bind_span_statistics(nb::module_& module) {
@@ -101,14 +102,14 @@ void bind_span_statistics(nb::module_& module) {
       .def_ro("place", &SpanUse::place)
       .def_ro("page_count", &SpanUse::page_count)
       .def_ro("bytes", &SpanUse::bytes);
-  nb::class_<SpanStatistics>(module, "SpanStatistics", "What a span has where, and what was moved.")
+  nb::class_<SpanStatistics>(module, "SpanStatistics", "The pages of a span in each place, and what was moved.")
       .def_ro("places", &SpanStatistics::places, "In the order in which they first appear.")
       .def_ro("pages_moved", &SpanStatistics::pages_moved)
       .def_ro("bytes_moved", &SpanStatistics::bytes_moved)
       .def_ro("spare_pages", &SpanStatistics::spare_pages, "Kept from moves, for the next ones.");
-  nb::class_<SharedPages>(module, "SharedPages",
-                          "Device pages of a span as file descriptors, for another process. The descriptors are the "
-                          "caller's to close.")
+  nb::class_<SharedPages>(
+      module, "SharedPages",
+      "Device pages of a span as file descriptors, for another process. The caller must close the descriptors.")
       .def(
           "__init__",
           [](SharedPages* self, std::size_t bytes, const DeviceOrName& device, std::vector<int> descriptors,
@@ -118,7 +119,7 @@ void bind_span_statistics(nb::module_& module) {
           "bytes"_a, "device"_a, "descriptors"_a, "page_bytes"_a = kPageBytes)
       .def_ro("bytes", &SharedPages::bytes)
       .def_ro("device", &SharedPages::device)
-      .def_ro("descriptors", &SharedPages::descriptors, "One a page.")
+      .def_ro("descriptors", &SharedPages::descriptors, "One for each page.")
       .def_ro("page_bytes", &SharedPages::page_bytes);
 }
 
@@ -163,8 +164,8 @@ void bind_rights(nb::class_<SpanHandle>& span) {
 void bind_moves(nb::class_<SpanHandle>& span) {
   span.def(
           "move", [](SpanHandle& self, const Placement& to) { self.move(to); }, "to"_a,
-          "Moves every page that lies elsewhere than the placement says, and waits for it. Work in flight on the span "
-          "must be done. After a failure every page is whole, in its old place or its new one.")
+          "Moves every page that is not where the placement says, and waits for it. Work in flight on the span must be "
+          "done. After a failure every page is intact, in its old place or its new one.")
       .def(
           "move",
           [](SpanHandle& self, const PlaceOrName& to, nb::handle pages) {
@@ -177,20 +178,20 @@ void bind_moves(nb::class_<SpanHandle>& span) {
       .def(
           "keep_spare_pages", [](SpanHandle& self, std::size_t count) { self.span().keep_spare_pages(count); },
           "count_per_place"_a,
-          "Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come "
-          "there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.")
+          "Keeps at most this many of the pages that moves leave in a place, in each place, for later moves to it "
+          "(SPARE_PAGES unless called; 0: none), and releases any more at once.")
       .def(
           "trim", [](SpanHandle& self) { self.span().trim(); },
-          "Gives back the pages kept from moves; later moves keep pages again.")
+          "Releases the pages kept from moves; later moves keep pages again.")
       .def("release", &SpanHandle::release,
-           "Gives everything back now. Raises UsageError while arrays or operators look at the span.")
+           "Releases all memory now. Raises UsageError while arrays or operators use the span.")
       .def(
           "share", [](const SpanHandle& self) { return self.span().share(); },
-          "The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError when the "
-          "span was not made shareable, or has pages on the host or on two devices.")
+          "The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError if the span "
+          "was not made shareable, or has pages on the host or on two devices.")
       .def_static(
           "from_shared", [](const SharedPages& pages) { return SpanHandle(Span(pages)); }, "pages"_a,
-          "Maps what share() gave in another process. The descriptors may be closed afterwards.");
+          "Maps the result of share() in another process. The descriptors may be closed afterwards.");
 }
 
 }  // namespace
@@ -202,31 +203,30 @@ void bind_span(nb::module_& module) {
   module.attr("PAGE_BYTES") = kPageBytes;
   module.attr("SPARE_PAGES") = kSparePages;
   nb::class_<SpanHandle> span(module, "Span", nb::type_slots(span_buffer_slots()),
-                              "One range of addresses whose pages, of 2 MiB or more, lie on devices and on the host as "
-                              "a Placement says, and may be moved while it lives.");
-  span.def(
-          "__init__", &construct, "device"_a, "bytes"_a, "placement"_a, nb::kw_only(),
-          "accessed_by"_a = std::vector<DeviceOrName>{}, "numa_node"_a = nb::none(), "shareable"_a = false,
-          "page_bytes"_a = kPageBytes,
-          "Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer "
-          "calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory "
-          "management or not memory enough.")
+                              "One range of addresses whose pages, of 2 MiB or more, are on devices and on the host as "
+                              "a Placement says, and can be moved later.");
+  span.def("__init__", &construct, "device"_a, "bytes"_a, "placement"_a, nb::kw_only(),
+           "accessed_by"_a = std::vector<DeviceOrName>{}, "numa_node"_a = nb::none(), "shareable"_a = false,
+           "page_bytes"_a = kPageBytes,
+           "The contents are undefined. The size of a page is a power of two, at least PAGE_BYTES; large ones move "
+           "with fewer calls of the driver. Raises UsageError for invalid arguments, and DeviceError if there is no "
+           "virtual memory management or not enough memory.")
       .def_prop_ro("device", [](const SpanHandle& self) { return self.span().device(); })
       .def_prop_ro(
           "address", [](const SpanHandle& self) { return reinterpret_cast<std::uintptr_t>(self.span().data()); },
-          "Of the first byte; 0 once released.")
+          "Address of the first byte; 0 once released.")
       .def_prop_ro(
-          "bytes", [](const SpanHandle& self) { return self.span().bytes(); }, "As asked for.")
+          "bytes", [](const SpanHandle& self) { return self.span().bytes(); }, "The requested size.")
       .def_prop_ro("page_count", [](const SpanHandle& self) { return self.span().page_count(); })
       .def_prop_ro(
           "page_bytes", [](const SpanHandle& self) { return self.span().page_bytes(); },
-          "Of each page; 0 once released.")
+          "Size of a page; 0 once released.")
       .def("__len__", [](const SpanHandle& self) { return self.span().bytes(); })
       .def_prop_ro(
           "places", [](const SpanHandle& self) { return self.span().places(); }, "The place of each page.")
       .def(
           "statistics", [](const SpanHandle& self) { return self.span().statistics(); },
-          "Where the pages lie, and what moves have cost so far.")
+          "Where the pages are, and what moves have cost so far.")
       .def("__repr__", [](const SpanHandle& self) {
         if (self.span().data() == nullptr) return std::string("<headrace.Span, released>");
         return fmt::format("<headrace.Span of {} on {}: {} pages>", format_bytes(self.span().bytes()),

@@ -31,7 +31,7 @@ std::vector<Device> to_devices(const Devices& given) {
   return devices;
 }
 
-/// The arrays of a SciPy matrix or array of any sparse form.
+/// Takes the arrays of a SciPy matrix or array in any sparse format.
 CsrHandle from_scipy(const Devices& devices, const nb::object& matrix, const std::string& reads) {
   if (!nb::hasattr(matrix, "tocsr")) {
     throw nb::type_error(
@@ -47,18 +47,18 @@ CsrHandle from_scipy(const Devices& devices, const nb::object& matrix, const std
 }
 
 void bind_spmv_part(nb::module_& module) {
-  nb::class_<CsrPartUse>(module, "CsrPart", "What one device has of a sparse matrix.")
+  nb::class_<CsrPartUse>(module, "CsrPart", "The part of a sparse matrix on one device.")
       .def_ro("device", &CsrPartUse::device)
       .def_ro("first_row", &CsrPartUse::first_row)
       .def_ro("row_count", &CsrPartUse::row_count)
       .def_ro("entry_count", &CsrPartUse::entry_count)
-      .def_ro("bytes", &CsrPartUse::bytes, "Read by each multiplication, beside the vectors.")
+      .def_ro("bytes", &CsrPartUse::bytes, "Bytes that each multiplication reads besides the vectors.")
       .def_ro("remote_read_count", &CsrPartUse::remote_read_count,
-              "Entries whose element of x lies on a page of another device.")
+              "Entries whose element of x is on a page of another device.")
       .def_ro("remote_bytes", &CsrPartUse::remote_bytes,
-              "What its blocks read over links where x is read in place: 32 bytes for each sector, once a block.")
+              "Bytes that its blocks read over links if x is read in place: 32 for each sector, once a block.")
       .def_ro("copied_count", &CsrPartUse::copied_count,
-              "Elements of x that are copied to the device in every multiplication; 0 where x is read in place.")
+              "Elements of x that every multiplication copies to the device; 0 if x is read in place.")
       .def("__repr__", [](const CsrPartUse& part) {
         return fmt::format("CsrPart(device={}, first_row={}, row_count={}, entry_count={})", part.device.name(),
                            part.first_row, part.row_count, part.entry_count);
@@ -78,7 +78,7 @@ void bind_spmv(nb::module_& module) {
         return operators::measure_gather(to, from);
       },
       "reader"_a, "owner"_a,
-      "Bytes per second at which a kernel on `reader` copies to its own memory what lies on pages of `owner`.");
+      "Bytes per second at which a kernel on `reader` copies data on pages of `owner` to its own memory.");
   nb::class_<CsrHandle>(
       module, "CsrMatrix",
       "A sparse matrix in compressed rows over one or several devices; vectors are one range over all of them.")
@@ -95,20 +95,19 @@ void bind_spmv(nb::module_& module) {
               "def __init__(self, devices: Device | str | Sequence[Device | str], indptr: numpy.typing.NDArray[Any], "
               "indices: numpy.typing.NDArray[Any], data: numpy.typing.NDArray[Any], shape: tuple[int, int], *, "
               "reads: str = ...) -> None"),
-          "Copies a matrix to its devices, rows cut by equal numbers of entries. `indptr` and `indices` are int32 or "
-          "int64, `data` is float32 or float64. What of x lies on other devices is read \"in-place\" or \"copied\" "
-          "first; "
-          "\"automatic\" takes the one that moves less. Raises UsageError that names the first row or entry that is "
-          "wrong.")
+          "Copies a matrix to its devices, with rows cut by equal numbers of entries. `indptr` and `indices` are int32 "
+          "or int64, `data` is float32 or float64. The part of x on other devices is read \"in-place\" or \"copied\" "
+          "first; \"automatic\" takes the one that moves less. Raises UsageError that names the first wrong row or "
+          "entry.")
       .def_static("from_scipy", &from_scipy, "devices"_a, "matrix"_a, nb::kw_only(), "reads"_a = "automatic",
-                  "The same from a sparse matrix or array of SciPy; forms other than CSR are converted by it.")
+                  "The same from a sparse matrix or array of SciPy, which converts formats other than CSR.")
       .def_prop_ro("shape", [](const CsrHandle& self) { return std::pair(self.row_count(), self.column_count()); })
-      .def_prop_ro("nnz", &CsrHandle::entry_count, "Entries, whether zero or not.")
+      .def_prop_ro("nnz", &CsrHandle::entry_count, "Number of entries, whether zero or not.")
       .def_prop_ro("dtype", &CsrHandle::dtype, "\"float32\" or \"float64\".")
-      .def_prop_ro("parts", &CsrHandle::parts, "What each device has.")
+      .def_prop_ro("parts", &CsrHandle::parts, "The part of each device.")
       .def("multiply", &CsrHandle::multiply, "x"_a, "times"_a = 1,
            nb::sig("def multiply(self, x: numpy.typing.NDArray[Any], times: int = ...) -> numpy.typing.NDArray[Any]"),
-           "A x, or A^times x for a square matrix, as a new array; x stays on the devices between.")
+           "A x, or A^times x for a square matrix, as a new array; x stays on the devices in between.")
       .def(
           "__matmul__", [](CsrHandle& self, const AnyArray& x) { return self.multiply(x, 1); }, "x"_a,
           nb::sig("def __matmul__(self, x: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]"))

@@ -16,26 +16,26 @@ namespace headrace::python {
 void bind_topology(nb::module_& module) {
   using measure::CoreRoundTrip;
   nb::class_<Processor>(module, "Processor", "A logical processor that this process may run on.")
-      .def_ro("os_index", &Processor::os_index, "As the operating system numbers it.")
+      .def_ro("os_index", &Processor::os_index, "Its number in the operating system.")
       .def_ro("core", &Processor::core)
       .def_ro("last_level_cache", &Processor::last_level_cache)
       .def_ro("numa_node", &Processor::numa_node)
       .def_ro("package", &Processor::package)
       .def("__repr__",
            [](const Processor& one) { return fmt::format("<headrace.device.Processor {}>", one.os_index); });
-  nb::class_<Topology>(module, "Topology", "Processors and caches, as hwloc sees them.")
+  nb::class_<Topology>(module, "Topology", "Processors and caches, as reported by hwloc.")
       .def_static("machine", &Topology::machine, nb::rv_policy::reference, "This machine.")
       .def_static("synthetic", &Topology::synthetic, "description"_a,
-                  "A machine by hwloc's description, such as \"numa:2 l3:4 core:4 pu:2\".")
+                  "A machine in hwloc's description, such as \"numa:2 l3:4 core:4 pu:2\".")
       .def_prop_ro("processors", &Topology::processors)
       .def_prop_ro("core_count", &Topology::core_count)
       .def_prop_ro("last_level_cache_count", &Topology::last_level_cache_count)
       .def(
           "by_cache_distance", [](const Topology& self) { return self.by_cache_distance(); },
           "The processors by cache distance from the first: the order in which threads are bound.")
-      .def("describe", &Topology::describe, "A line a cache: which cores share it.")
+      .def("describe", &Topology::describe, "One line for each cache: which cores share it.")
       .def("reordering", &Topology::reordering, "Whether the order of cores can matter here, and why.");
-  nb::class_<CoreRoundTrip>(module, "CoreRoundTrip", "How long a word takes from one processor to another and back.")
+  nb::class_<CoreRoundTrip>(module, "CoreRoundTrip", "The time of a word from one processor to another and back.")
       .def_ro("a", &CoreRoundTrip::a)
       .def_ro("b", &CoreRoundTrip::b)
       .def_prop_ro("distance", [](const CoreRoundTrip& self) { return std::string(to_string(self.distance)); })

@@ -32,7 +32,7 @@ CacheUse parse_cache(std::string_view text) {
   if (text == "use") return CacheUse::use;
   if (text == "refresh") return CacheUse::refresh;
   if (text == "ignore") return CacheUse::ignore;
-  throw UsageError(fmt::format("'{}' is no use of a cache: use, refresh, ignore", text));
+  throw UsageError(fmt::format("'{}' is not a use of the cache: use, refresh, ignore", text));
 }
 
 TunedPlan tune_plan(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,
@@ -61,28 +61,28 @@ TunedPlan tune_plan(const DeviceOrName& device, const serve::Operator& op, doubl
 }  // namespace
 
 void bind_tuner(nb::module_& module) {
-  nb::class_<TunerProgress>(module, "TunerProgress", "What a tuner is doing.")
+  nb::class_<TunerProgress>(module, "TunerProgress", "The progress of a tuner.")
       .def_prop_ro(
           "phase", [](const TunerProgress& self) { return self.phase; },
           "\"coarse\", \"fine\", \"rates\" or \"exhaustive\".")
-      .def_ro("done", &TunerProgress::done, "Plans of this phase.")
-      .def_ro("of", &TunerProgress::of, "0 where it is not known.")
-      .def_ro("plan", &TunerProgress::plan, "Being tried.")
+      .def_ro("done", &TunerProgress::done, "Plans of this phase that are done.")
+      .def_ro("of", &TunerProgress::of, "0 if unknown.")
+      .def_ro("plan", &TunerProgress::plan, "The plan being tried.")
       .def_ro("best_per_second", &TunerProgress::best_per_second);
-  nb::class_<TunedPlan>(module, "TunedPlan", "A plan that was found, and what it does.")
+  nb::class_<TunedPlan>(module, "TunedPlan", "A plan that was found, and its results.")
       .def_ro("plan", &TunedPlan::plan)
       .def_ro("generators", &TunedPlan::generators)
-      .def_ro("per_second", &TunedPlan::per_second, "Sustained with p99 within the bound; 0 when none was found.")
+      .def_ro("per_second", &TunedPlan::per_second, "Sustained with p99 within the bound; 0 if no plan was found.")
       .def_prop_ro("p99", [](const TunedPlan& self) { return to_seconds(self.p99); })
-      .def_ro("load", &TunedPlan::load, "None when the plan comes from the cache and was not measured.")
+      .def_ro("load", &TunedPlan::load, "None if the plan comes from the cache and was not measured.")
       .def_ro("stages", &TunedPlan::stages)
       .def_prop_ro(
           "took", [](const TunedPlan& self) { return to_seconds(self.took); }, "Seconds.")
-      .def_ro("space", &TunedPlan::space, "Plans that there were to choose from.")
+      .def_ro("space", &TunedPlan::space, "Number of plans to choose from.")
       .def_ro("looked_at", &TunedPlan::looked_at, "Plans whose capacity was measured.")
       .def_ro("searched", &TunedPlan::searched, "Plans whose highest rate was searched for.")
       .def_ro("cached", &TunedPlan::cached)
-      .def_ro("interrupted", &TunedPlan::interrupted, "Ctrl-C ended it early.")
+      .def_ro("interrupted", &TunedPlan::interrupted, "Whether Ctrl-C ended it early.")
       .def_ro("note", &TunedPlan::note, "Why there is no plan.");
   module.def("tune", &tune_plan, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3, "budget"_a = 60.0,
              "schedules"_a = std::vector<std::string>{}, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1,
@@ -96,7 +96,7 @@ void bind_tuner(nb::module_& module) {
              "far. Raises UsageError naming the option that is out of range.");
   module.def(
       "plan_cache_file", [] { return serve::plan_cache_file().string(); },
-      "Where the plans that were found are kept; empty where no folder is known.");
+      "The file that stores the plans found; empty if no folder is known.");
 }
 
 }  // namespace headrace::python

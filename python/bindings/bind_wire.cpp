@@ -33,7 +33,8 @@ using wire::RequestTrace;
 using wire::ServerConfig;
 using wire::Tensor;
 
-/// A server that gives up the GIL wherever it waits, in its end as well: queries under way may need the GIL to end.
+/// A server that releases the GIL whenever it waits, including at its end, because queries in flight may need the GIL
+/// to finish.
 class ServerHandle {
  public:
   ServerHandle(ServerConfig config, std::vector<Model> models) {
@@ -49,7 +50,7 @@ class ServerHandle {
 
   [[nodiscard]] const wire::Server& server() const noexcept { return *server_; }
 
-  /// Looks for signals twenty times a second.
+  /// Checks for signals twenty times a second.
   [[nodiscard]] bool drain(double seconds) {
     constexpr Duration kLook = std::chrono::milliseconds(50);
     const Time until = SteadyClock::now() + to_duration("seconds", seconds);
@@ -134,7 +135,7 @@ void bind_tensor(nb::module_& module) {
       .def_prop_ro(
           "datatype", [](const Tensor& tensor) { return std::string(to_string(tensor.type)); },
           "The type as requests and replies write it, such as \"FP32\".")
-      .def_ro("shape", &Tensor::shape, "Of one query; empty for a single element.")
+      .def_ro("shape", &Tensor::shape, "The shape of one query; empty for a single element.")
       .def_ro("offset", &Tensor::offset, "Where it begins in the query or answer, in bytes.")
       .def_prop_ro("bytes", &Tensor::bytes, "Bytes in one query or answer.")
       .def("__repr__", [](const Tensor& tensor) {
@@ -144,8 +145,9 @@ void bind_tensor(nb::module_& module) {
 }
 
 void bind_model(nb::module_& module) {
-  nb::class_<Model>(module, "Model",
-                    "An operator that clients of a server ask by name; headrace.wire.model() makes one of an engine.")
+  nb::class_<Model>(
+      module, "Model",
+      "An operator that clients of a server request by name; headrace.wire.model() makes one from an engine.")
       .def(
           "__init__",
           [](Model* self, std::shared_ptr<serve::Engine> engine, std::vector<Tensor> inputs,
@@ -165,11 +167,10 @@ void bind_model(nb::module_& module) {
           "engine"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a, "version"_a = Model{}.version,
           "batch_max"_a = Model{}.batch_max, "query_type"_a = "", "answer_type"_a = "",
           "`inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are "
-          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. "
-          "`query_type` and `answer_type` say how clients of shared memory show them, as Operator.answer_type does; "
-          "as the engine's operator says where they are empty. Raises "
-          "UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave "
-          "their query or answer.")
+          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` "
+          "and `answer_type` are the types for clients of shared memory, like Operator.answer_type; empty for those of "
+          "the engine's operator. Raises UsageError for an invalid name, for two tensors of one name, and for tensors "
+          "that overlap or leave their query or answer.")
       .def_ro("name", &Model::name)
       .def_ro("version", &Model::version)
       .def_ro("engine", &Model::engine)
@@ -183,9 +184,9 @@ void bind_model(nb::module_& module) {
 }
 
 void bind_model_request(nb::module_& module) {
-  nb::class_<ModelRequest>(module, "ModelRequest", "What a client asks to be done with a model of a server.")
+  nb::class_<ModelRequest>(module, "ModelRequest", "A client's request to load or unload a model of a server.")
       .def_ro("model", &ModelRequest::model, "A name that the server knows.")
-      .def_ro("load", &ModelRequest::load, "To be loaded, anew if it is already; otherwise to be unloaded.")
+      .def_ro("load", &ModelRequest::load, "True to load it, again if it is already loaded; False to unload it.")
       .def("__repr__", [](const ModelRequest& request) {
         return fmt::format("<headrace.wire.ModelRequest: {} {}>", request.load ? "load" : "unload", request.model);
       });
@@ -193,9 +194,9 @@ void bind_model_request(nb::module_& module) {
 
 void bind_request_trace(nb::module_& module) {
   const auto bytes_of = [](const auto& bytes) { return nb::bytes(bytes.data(), bytes.size()); };
-  nb::class_<RequestTrace>(module, "RequestTrace",
-                           "A request for inference that is part of a trace. Times are nanoseconds since 1970, and 0 "
-                           "where it has not come so far.")
+  nb::class_<RequestTrace>(
+      module, "RequestTrace",
+      "A traced request for inference. Times are nanoseconds since 1970, and 0 for stages that it did not reach.")
       .def_prop_ro("trace_id", [=](const RequestTrace& self) { return bytes_of(self.parent.trace); })
       .def_prop_ro(
           "parent_span_id", [=](const RequestTrace& self) { return bytes_of(self.parent.span); }, "The caller's span.")
@@ -203,13 +204,13 @@ void bind_request_trace(nb::module_& module) {
       .def_ro("version", &RequestTrace::version)
       .def_ro("protocol", &RequestTrace::protocol, "\"http\" or \"grpc\".")
       .def_ro("high", &RequestTrace::high, "Whether it had high priority.")
-      .def_ro("status", &RequestTrace::status, "HTTP's, whatever the protocol.")
+      .def_ro("status", &RequestTrace::status, "The HTTP status, for both protocols.")
       .def_ro("queries", &RequestTrace::queries)
-      .def_ro("arrived", &RequestTrace::arrived, "Its first byte.")
-      .def_ro("began", &RequestTrace::began, "It had been read and checked.")
-      .def_ro("submitted", &RequestTrace::submitted, "The last of its queries went to the engine.")
-      .def_ro("back", &RequestTrace::back, "The server had all answers.")
-      .def_ro("ended", &RequestTrace::ended, "The reply was ready to send.");
+      .def_ro("arrived", &RequestTrace::arrived, "When its first byte came.")
+      .def_ro("began", &RequestTrace::began, "When it had been read and checked.")
+      .def_ro("submitted", &RequestTrace::submitted, "When the last of its queries went to the engine.")
+      .def_ro("back", &RequestTrace::back, "When the server had all answers.")
+      .def_ro("ended", &RequestTrace::ended, "When the reply was ready to send.");
 }
 
 std::string text_of(const std::optional<std::filesystem::path>& file) { return file ? file->string() : std::string(); }
@@ -308,53 +309,53 @@ void bind_server(nb::module_& module) {
           "with Errc.not_supported for gRPC or TLS in a build without it.")
       .def_prop_ro(
           "http_port", [](const ServerHandle& self) { return self.server().http_port(); },
-          "The port that is listened to.")
+          "The port that it listens on.")
       .def_prop_ro(
           "grpc_port", [](const ServerHandle& self) { return self.server().grpc_port(); },
-          "The port for gRPC; None where it is not spoken.")
+          "The port for gRPC; None if gRPC is off.")
       .def_prop_ro(
           "shm",
           [](const ServerHandle& self) {
             const std::string& name = self.server().shm();
             return name.empty() ? std::nullopt : std::optional(name);
           },
-          "The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.")
+          "The name for clients of shared memory, in shm://NAME/MODEL; None if there are none.")
       .def(
           "statistics", [](const ServerHandle& self) { return self.server().statistics(); },
-          "What the server has done so far. Any thread may ask.")
+          "What the server has done so far. Callable from any thread.")
       .def(
           "model_statistics", [](const ServerHandle& self) { return self.server().model_statistics(); },
-          "One for each name, in the order in which they came, also where it is not loaded. Any thread may ask, after "
-          "stop() as well.")
+          "One for each name, in the order of their appearance, including unloaded ones. Callable from any thread, "
+          "also after stop().")
       .def("load", &ServerHandle::load, "model"_a,
-           "Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no "
-           "request that comes is answered by the former; those that it has begun are, see uses(). The counts of the "
-           "name go on. Any thread. Raises UsageError for a model that cannot be served or after stop(); then nothing "
-           "has changed.")
+           "Serves `model` from now on, in place of the model of the same name, if any. After it returns, the previous "
+           "model answers no new requests, but finishes those that it has begun; see uses(). The counts of the name "
+           "continue. Callable from any thread. Raises UsageError for a model that cannot be served or after stop(); "
+           "nothing changes then.")
       .def("unload", &ServerHandle::unload, "name"_a, "reason"_a = "unloaded",
-           "Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether "
-           "there was one. Those that it has begun are answered, see uses(). Any thread.")
+           "Stops serving the model of a name: requests for it are refused with `reason` (404, NOT_FOUND). Returns "
+           "whether there was one. Requests that it has begun are answered, see uses(). Callable from any thread.")
       .def("uses", &ServerHandle::uses, "engine"_a,
-           "Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for "
-           "an engine whose model was replaced or unloaded, the engine may be stopped.")
+           "Whether requests may still come to an engine of this server, or are not yet answered. Once it returns "
+           "False for an engine whose model was replaced or unloaded, the engine may be stopped.")
       .def("take_traces", &ServerHandle::take_traces, "most"_a, "seconds"_a,
-           "Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or "
-           "`seconds` have passed. After stop() what is left. With `traces_max`. Any thread.")
+           "Requests of traces that have ended, in that order: at most `most`, once there is one or `seconds` have "
+           "passed. After stop() returns the rest. Needs `traces_max`. Callable from any thread.")
       .def("reload_credentials", &ServerHandle::reload_credentials,
-           "Reads the files of certificates and tokens again: connections that come use the new ones, and so do "
-           "requests on all connections. Those that are open stay. Any thread. Raises as the constructor does, and "
-           "UsageError where there are none or after stop(); then the former ones go on.")
+           "Reads the files of certificates and tokens again. New connections use the new certificates, and requests "
+           "on all connections the new tokens. Open connections stay. Callable from any thread. Raises as the "
+           "constructor does, and UsageError if there are none or after stop(); the previous ones stay in use then.")
       .def("next_model_request", &ServerHandle::next_model_request, "seconds"_a,
-           "What a client asks to be loaded or unloaded, once one does; None after `seconds`, and after stop(). "
-           "Requests come one after the other, and each is to be ended. With `model_control`. Any thread.")
+           "The next request of a client to load or unload a model; None after `seconds`, and after stop(). Requests "
+           "come one after the other, and each must be ended. Needs `model_control`. Callable from any thread.")
       .def("end_model_request", &ServerHandle::end_model_request, "request"_a, "failure"_a = nb::none(),
-           "Tells the client that its request is done, or why it has failed; a name that has no model is listed with "
-           "that.")
+           "Tells the client that its request is done, or why it has failed; a name without a model is listed with "
+           "that reason.")
       .def("drain", &ServerHandle::drain, "seconds"_a,
-           "Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every "
-           "request that has begun is answered, or `seconds` have passed; whether all were answered.")
+           "Reports that it is not ready, accepts no more connections, closes idle ones, and waits until every request "
+           "that has begun is answered, or `seconds` have passed; returns whether all were answered.")
       .def("stop", &ServerHandle::stop,
-           "Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.")
+           "Closes all connections and ends the threads. It waits for queries in flight, and drops their answers.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Server"))
       .def(

@@ -96,7 +96,7 @@ void bind_endpoint(nb::module_& module) {
                                 .patience = to_duration("patience", patience)};
           },
           nb::kw_only(), "grpc"_a, "address"_a, "port"_a, "authority"_a, "model"_a, "patience"_a = 10.0,
-          "`address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long "
+          "`address` is a numerical one, `authority` the host and port as requests write them. `patience` is how long "
           "the server may take to accept connections, to come back after it has closed them, and to send anything "
           "while it has requests, in seconds.")
       .def(
@@ -112,9 +112,9 @@ void bind_endpoint(nb::module_& module) {
           },
           nb::kw_only(), "tls"_a, "certificate"_a = "", "key"_a = "", "authorities"_a = "", "server_name"_a = "",
           "token_file"_a = "",
-          "Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's "
-          "certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose "
-          "content will not do.");
+          "Reads PEM files and the token file; an empty name means none. `server_name` is the name that the server's "
+          "certificate must be for. Raises SystemError for a file that cannot be read, and UsageError for one with "
+          "invalid content.");
   nb::class_<ModelInput>(module, "ModelInput", "An input of a model, as its server describes it.")
       .def_ro("name", &ModelInput::name)
       .def_ro("datatype", &ModelInput::datatype)
@@ -142,7 +142,7 @@ void bind_endpoint(nb::module_& module) {
 
 void bind_wire_client(nb::module_& module) {
   bind_endpoint(module);
-  nb::class_<PriorityLoad>(module, "PriorityLoad", "What became of the requests of one priority, over the whole run.")
+  nb::class_<PriorityLoad>(module, "PriorityLoad", "The outcomes of the requests of one priority, over the whole run.")
       .def_prop_ro("answered", [](const PriorityLoad& self) { return self.count(measure::Outcome::right); })
       .def_prop_ro("refused", [](const PriorityLoad& self) { return self.count(measure::Outcome::refused); })
       .def_prop_ro("late", [](const PriorityLoad& self) { return self.count(measure::Outcome::late); })
@@ -150,34 +150,34 @@ void bind_wire_client(nb::module_& module) {
       .def_prop_ro("lost", [](const PriorityLoad& self) { return self.count(measure::Outcome::lost); })
       .def_prop_ro("unsent", [](const PriorityLoad& self) { return self.count(measure::Outcome::unsent); })
       .def_ro("latency", &PriorityLoad::latency, "Answered requests, from their scheduled arrival.");
-  nb::class_<PriorityLoads>(module, "PriorityLoads", "A load some of whose requests had high priority.")
+  nb::class_<PriorityLoads>(module, "PriorityLoads", "A load in which some requests had high priority.")
       .def_ro("high", &PriorityLoads::high)
       .def_ro("normal", &PriorityLoads::normal);
-  nb::class_<ServerLoad>(module, "ServerLoad", "What a load on a server did; each arrival is a request.")
+  nb::class_<ServerLoad>(module, "ServerLoad", "The results of a load on a server; each arrival is a request.")
       .def_ro("load", &ServerLoad::load)
       .def_ro("connections_lost", &ServerLoad::connections_lost)
-      .def_ro("failure", &ServerLoad::failure, "What the server said of the first request that failed.")
-      .def_ro("refusal", &ServerLoad::refusal, "What the server said of the first request that it refused.")
-      .def_ro("priorities", &ServerLoad::priorities, "None where no request had high priority.");
+      .def_ro("failure", &ServerLoad::failure, "The server's message for the first request that failed.")
+      .def_ro("refusal", &ServerLoad::refusal, "The server's message for the first request that it refused.")
+      .def_ro("priorities", &ServerLoad::priorities, "None if no request had high priority.");
   module.def("describe_model", &describe_model, "endpoint"_a,
-             "The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it "
-             "cannot be reached or does not answer.");
-  module.def(
-      "load_server", &load_server, "endpoint"_a, "requests"_a, nb::kw_only(), "connections"_a = 4, "streams"_a = 64,
-      "deadline"_a = nb::none(), "high_share"_a = 0.0, "generators"_a = 1, "rate"_a = nb::none(),
-      "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1,
-      "windows_max"_a = 12, "stable_windows"_a = 3, "stable_within"_a = 0.05, "progress"_a = nb::none(),
-      "Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each "
-      "request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. Raises "
-      "SystemError where the server cannot be reached, "
-      "goes away, or goes silent for longer than the endpoint's patience.");
+             "The inputs of a model. Raises UsageError for a model that the server does not have, and SystemError if "
+             "the server cannot be reached or does not answer.");
+  module.def("load_server", &load_server, "endpoint"_a, "requests"_a, nb::kw_only(), "connections"_a = 4,
+             "streams"_a = 64, "deadline"_a = nb::none(), "high_share"_a = 0.0, "generators"_a = 1,
+             "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{},
+             "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12, "stable_windows"_a = 3,
+             "stable_within"_a = 0.05, "progress"_a = nb::none(),
+             "Puts one load of `rate` requests/s on a model, with `requests` in turn, like load() on an engine. Each "
+             "request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. "
+             "Raises SystemError if the server cannot be reached, disconnects, or is silent for longer than the "
+             "endpoint's patience.");
   nb::class_<wire::client::RingDescription>(module, "RingDescription",
                                             "A model behind shared memory, as its server describes it.")
       .def_ro("model", &wire::client::RingDescription::model)
       .def_ro("query_bytes", &wire::client::RingDescription::query_bytes)
       .def_ro("inputs", &wire::client::RingDescription::inputs);
   module.def("describe_ring", &describe_ring, "url"_a,
-             "What a server says of the model at shm://NAME/MODEL. Raises as Client does.");
+             "A server's description of the model at shm://NAME/MODEL. Raises as Client does.");
   module.def("load_rings", &load_rings, "url"_a, "queries"_a, nb::kw_only(), "slots"_a = 256, "deadline"_a = nb::none(),
              "patience"_a = 10.0, "generators"_a = 1, "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
              "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,

@@ -101,25 +101,22 @@ void bind_server_statistics(nb::module_& module) {
       .def_ro("connections", &ServerStatistics::connections, "Accepted.")
       .def_ro("connections_open", &ServerStatistics::connections_open, "Open now.")
       .def_ro("connections_refused", &ServerStatistics::connections_refused,
-              "Closed since `connections_max` were open: those whose clients had been silent for longest, or else new "
-              "ones.")
-      .def_ro("requests", &ServerStatistics::requests,
-              "Answered, with whatever status; of a stream of gRPC, each message.")
+              "Connections closed because `connections_max` were open: those whose clients had been silent for "
+              "longest, or else new ones.")
+      .def_ro("requests", &ServerStatistics::requests, "Answered with any status; for a gRPC stream, each message.")
       .def_ro("failed", &ServerStatistics::failed, "Those among them with an error.")
-      .def_ro("refused", &ServerStatistics::refused,
-              "Those among them for which there was no room (429, 503; in gRPC, too).")
+      .def_ro("refused", &ServerStatistics::refused, "Those rejected for lack of room (429, 503; in gRPC, too).")
       .def_ro("http", &ServerStatistics::http, "Those over HTTP, by outcome.")
       .def_ro("grpc", &ServerStatistics::grpc, "Those over gRPC, by outcome.")
       .def_ro("shm", &ServerStatistics::shm, "Those through shared memory, by outcome.")
-      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.")
+      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Memory of requests and replies now.")
       .def_ro("memory_limit_bytes", &ServerStatistics::memory_limit_bytes, "The server's `memory_max`.")
       .def_ro("unauthorized", &ServerStatistics::unauthorized,
-              "Requests without a token that the server takes (401, UNAUTHENTICATED).")
-      .def_ro("handshakes", &ServerStatistics::handshakes, "TLS handshakes that were done.")
+              "Requests without an accepted token (401, UNAUTHENTICATED).")
+      .def_ro("handshakes", &ServerStatistics::handshakes, "Completed TLS handshakes.")
       .def_ro("handshakes_failed", &ServerStatistics::handshakes_failed,
-              "Others: no or a wrong certificate, no TLS at all, or not in time.")
-      .def_ro("handshake_failure", &ServerStatistics::handshake_failure,
-              "Why the last one failed; empty where none has.")
+              "Failed handshakes: no certificate or a wrong one, no TLS at all, or too slow.")
+      .def_ro("handshake_failure", &ServerStatistics::handshake_failure, "Why the last one failed; empty if none has.")
       .def_ro("traces_dropped", &ServerStatistics::traces_dropped,
               "Requests of traces that were not kept, see `traces_max`.")
       .def_ro("certificate_ends", &ServerStatistics::certificate_ends,

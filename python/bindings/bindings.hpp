@@ -2,7 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
-/// One function for each bind_<module>.cpp; module.cpp calls them all, in order of dependence.
+/// One function for each bind_<module>.cpp. module.cpp calls them all, in order of dependence.
 namespace headrace::python {
 
 void bind_errors(nanobind::module_& module);

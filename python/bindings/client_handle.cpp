@@ -18,10 +18,10 @@ namespace headrace::python {
 
 namespace {
 
-/// How long to wait between looks for Ctrl-C.
+/// Interval between checks for Ctrl-C.
 constexpr Duration kLook = std::chrono::milliseconds(50);
 
-/// How long to wait between looks for a free slot.
+/// Interval between checks for a free slot.
 constexpr Duration kFullNap = std::chrono::microseconds(50);
 
 constexpr const char* kQueries = "queries";
@@ -29,13 +29,13 @@ constexpr const char* kQuery = "query";
 
 }  // namespace
 
-/// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
+/// Claims the client for one call. Throws UsageError if it is closed or another thread is using it.
 class ClientHandle::Use {
  public:
   explicit Use(ClientHandle& handle) : busy_(handle.busy_) {
-    if (handle.client_) handle.client_->require_own_process();  // another thread of the parent may have been using it
+    if (handle.client_) handle.client_->require_own_process();  // in the parent, another thread may have been using it
     if (busy_.exchange(true, std::memory_order_acquire)) {
-      throw UsageError("this client is in use by another thread: give each thread a client of its own");
+      throw UsageError("this client is in use by another thread; give each thread a client of its own");
     }
     if (handle.client_) return;
     busy_.store(false, std::memory_order_release);
@@ -49,7 +49,7 @@ class ClientHandle::Use {
   std::atomic<bool>& busy_;
 };
 
-/// An array of queries on its way through the engine.
+/// An array of queries that passes through the engine.
 struct ClientHandle::Batch {
   std::span<const std::byte> queries;
   std::size_t count;
@@ -57,11 +57,11 @@ struct ClientHandle::Batch {
   std::uint8_t* answers;
   std::uint8_t* status;
   serve::SubmitOptions options;
-  serve::Ticket first;  ///< The ticket of the first query; the others' follow.
+  serve::Ticket first;  ///< The ticket of the first query; those of the others follow.
   std::size_t submitted = 0;
   std::size_t back = 0;
-  bool give_up = false;  ///< Submit no more.
-  bool late = false;     ///< Because the deadline has passed.
+  bool give_up = false;  ///< Whether to submit no more.
+  bool late = false;     ///< Whether that is because the deadline has passed.
 
   [[nodiscard]] bool ended() const noexcept { return back == submitted && (give_up || submitted == count); }
 };
@@ -129,7 +129,7 @@ bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
       const Duration left = std::min(until - SteadyClock::now(), kLook);
       Result<bool> is_back = client_->wait(ticket, std::max(left, Duration::zero()));
       if (!is_back && is_back.error().code == Errc::invalid_argument) {
-        throw UsageError(fmt::format("ticket {} is not one of a query of this client", ticket));
+        throw UsageError(fmt::format("ticket {} does not belong to a query of this client", ticket));
       }
       if (std::move(is_back).or_throw("waiting for a query")) return true;
     }
@@ -154,7 +154,7 @@ void ClientHandle::take(Batch& batch) {
       batch.submitted - batch.back);
 }
 
-/// Submits as long as there is room, and takes in what comes back; returns when `kLook` has passed or all is back.
+/// Submits queries as long as there is room, and receives answers. Returns after `kLook`, or once all are back.
 void ClientHandle::run(Batch& batch) {
   const Time until = SteadyClock::now() + kLook;
   while (!batch.ended()) {
@@ -163,7 +163,7 @@ void ClientHandle::run(Batch& batch) {
       batch.submitted += admitted ? *admitted : 0;
       batch.give_up = !admitted;  // failed or stopped: the rest will never be admitted
       if (client_->in_flight() == 0 && !batch.give_up) {
-        // Every slot is that of a late query which is still worked on.
+        // All slots belong to late queries that are still being answered.
         batch.give_up = batch.late = SteadyClock::now() > batch.options.deadline;
         std::this_thread::sleep_for(kFullNap);
       }
@@ -196,7 +196,7 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
                            std::uint8_t* status) {
   const Use use(*this);
   if (client_->in_flight() != 0) {
-    throw UsageError(fmt::format("{} queries of this client are in flight: poll them first", client_->in_flight()));
+    throw UsageError(fmt::format("{} queries of this client are in flight; poll them first", client_->in_flight()));
   }
   const BytesView queries(object, kQueries);
   Batch batch{.queries = queries.bytes(),
@@ -217,7 +217,7 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
     batch.give_up = true;
   }
   if (interrupted) throw nb::python_error(std::move(*interrupted));
-  // What was never admitted: the engine has failed or been stopped, or it is too late.
+  // Queries that were never admitted, because the engine failed or stopped or the deadline passed.
   const Errc refusal = client_->refusal();
   const bool is_late = batch.late && refusal == Errc::stopped;
   std::fill(status + batch.back, status + batch.count, status_byte(is_late ? Errc::deadline_exceeded : refusal));

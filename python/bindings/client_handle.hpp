@@ -13,7 +13,7 @@
 
 namespace headrace::python {
 
-/// Queries that have come back, in the order of Client::poll(), as arrays with one entry or row each.
+/// Queries that have come back, in the order of Client::poll(), as arrays with one entry or row for each.
 struct Completions {
   std::size_t count = 0;
   nanobind::object tickets;
@@ -22,7 +22,7 @@ struct Completions {
   nanobind::object answers;
 };
 
-/// A Client as Python has it: it can be closed, takes arrays, and notices when two threads use it at once.
+/// The Python form of a Client: it can be closed, takes arrays, and detects use by two threads at once.
 class ClientHandle {
  public:
   explicit ClientHandle(AnyClient client);
@@ -36,10 +36,10 @@ class ClientHandle {
   void cancel(std::uint64_t ticket);
   [[nodiscard]] std::size_t in_flight();
   [[nodiscard]] std::uint64_t oldest();
-  /// The types of a query and of an answer, in NumPy's terms.
+  /// The NumPy types of a query and of an answer.
   [[nodiscard]] nanobind::object query_dtype();
   [[nodiscard]] nanobind::object answer_dtype();
-  /// Waits for what is in flight, drops it, and gives the lane back.
+  /// Waits for queries in flight, drops them, and releases the lane.
   void close();
 
  private:
@@ -47,7 +47,7 @@ class ClientHandle {
   struct Batch;
   void run(Batch& batch);
   void take(Batch& batch);
-  /// Asks all of `queries` and waits; room for each answer and status.
+  /// Asks all of `queries` and waits. The caller provides room for each answer and status.
   void ask_all(nanobind::handle queries, std::optional<double> deadline, std::uint8_t* answers, std::uint8_t* status);
 
   std::optional<AnyClient> client_;

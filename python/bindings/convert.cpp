@@ -6,7 +6,7 @@ namespace headrace::python {
 
 Duration to_duration(const char* name, double seconds) {
   constexpr double kMost = 1e9;
-  const bool in_range = seconds >= 0 && seconds <= kMost;  // not so for NaN
+  const bool in_range = seconds >= 0 && seconds <= kMost;  // false for NaN
   if (!in_range) {
     throw UsageError(fmt::format("{} must be 0 to {:.0e} seconds, not {}", name, kMost, seconds));
   }

@@ -14,7 +14,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/device.hpp"
 
-/// Values that are written differently in Python: durations are seconds (float), a device may be its name.
+/// Converts values that Python writes differently: durations are seconds (float), and a device may be given by name.
 namespace headrace::python {
 
 [[nodiscard]] inline double to_seconds(Duration duration) noexcept {
@@ -24,15 +24,15 @@ namespace headrace::python {
 /// Throws UsageError "<name> must be seconds ..., not <value>" unless 0 <= seconds <= 10^9.
 [[nodiscard]] Duration to_duration(const char* name, double seconds);
 
-/// The time so many seconds from now; the end of time where there is none.
+/// The time `seconds` from now, or the end of time without a value.
 [[nodiscard]] Time to_deadline(std::optional<double> seconds);
 
 using DeviceOrName = std::variant<Device, std::string>;
 
-/// The exception of Python that an exception of Headrace or of starting a thread becomes. Throws any other again.
+/// The Python exception for an exception of Headrace or of starting a thread. Rethrows any other.
 [[nodiscard]] nanobind::object error_object(const std::exception_ptr& thrown);
 
-/// Throws UsageError for a name that no device has.
+/// Throws UsageError if no device has this name.
 [[nodiscard]] Device to_device(const DeviceOrName& device);
 
 }  // namespace headrace::python

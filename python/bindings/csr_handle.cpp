@@ -25,24 +25,24 @@ std::string type_name(const AnyArray& array) {
   return fmt::format("{}{}", kind, array.dtype().bits);
 }
 
-/// The values of an array of one dimension that lie side by side. Throws UsageError otherwise.
+/// The contiguous values of a one-dimensional array. Throws UsageError for other arrays.
 template <class T>
 std::span<const T> values_of(const AnyArray& array, const char* what) {
   if (array.ndim() != 1) throw UsageError(fmt::format("{} must have one dimension, not {}", what, array.ndim()));
   if (array.dtype() != nb::dtype<T>()) {
-    throw UsageError(fmt::format("{} is {}, and must be {}: convert it with .astype()", what, type_name(array),
+    throw UsageError(fmt::format("{} is {}, but must be {}; convert it with .astype()", what, type_name(array),
                                  std::is_same_v<T, float>    ? "float32"
                                  : std::is_same_v<T, double> ? "float64"
                                                              : "int32 or int64"));
   }
   if (array.shape(0) > 1 && array.stride(0) != 1) {
     throw UsageError(
-        fmt::format("{} must lie in memory in one piece; pass numpy.ascontiguousarray({}) to copy", what, what));
+        fmt::format("{} must be contiguous in memory; pass numpy.ascontiguousarray({}) to copy it", what, what));
   }
   return {static_cast<const T*>(array.data()), array.shape(0)};
 }
 
-/// Row pointers as 64 bits; they are few beside the entries.
+/// Row pointers as 64-bit numbers; there are few of them compared with the entries.
 std::vector<std::int64_t> row_starts(const AnyArray& indptr) {
   if (indptr.dtype() == nb::dtype<std::int32_t>()) {
     const auto given = values_of<std::int32_t>(indptr, "indptr");
@@ -81,7 +81,7 @@ CsrHandle::CsrHandle(std::vector<Device> devices, const CsrArrays& arrays, opera
     : typed_([&]() -> decltype(typed_) {
         if (arrays.data.dtype() == nb::dtype<float>()) return make<float>(std::move(devices), arrays, reads);
         if (arrays.data.dtype() == nb::dtype<double>()) return make<double>(std::move(devices), arrays, reads);
-        throw UsageError(fmt::format("data is {}, and must be float32 or float64: convert it with .astype()",
+        throw UsageError(fmt::format("data is {}, but must be float32 or float64; convert it with .astype()",
                                      type_name(arrays.data)));
       }()) {}
 
@@ -116,7 +116,7 @@ nb::object CsrHandle::multiply(const AnyArray& x, std::uint64_t times) {
         const auto given = values_of<Value>(x, "x");
         if (given.size() != typed.matrix.column_count()) {
           throw UsageError(
-              fmt::format("x has {} values, and the matrix {} columns", given.size(), typed.matrix.column_count()));
+              fmt::format("x has {} values, but the matrix has {} columns", given.size(), typed.matrix.column_count()));
         }
         const auto rows = static_cast<std::size_t>(typed.matrix.row_count());
         auto result = make_values<Value>(rows);
@@ -153,7 +153,7 @@ std::vector<double> CsrHandle::time(std::uint32_t samples, std::uint32_t repeats
           }
           typed.matrix.wait().or_throw("multiplying");
           const double taken = std::chrono::duration<double>(SteadyClock::now() - start).count();
-          if (sample > 0) seconds.push_back(taken / repeats);  // the first one warms up
+          if (sample > 0) seconds.push_back(taken / repeats);  // the first one is a warm-up
         }
         return seconds;
       },

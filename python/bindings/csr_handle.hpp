@@ -10,7 +10,7 @@
 
 #include "headrace/operators/csr_matrix.hpp"
 
-/// A sparse matrix as Python sees it: of either type of value, with vectors of its own on the devices.
+/// The Python form of a sparse matrix: with either type of values, and its own vectors on the devices.
 namespace headrace::python {
 
 using AnyArray = nanobind::ndarray<nanobind::ro, nanobind::device::cpu>;
@@ -25,7 +25,7 @@ struct CsrArrays {
 
 class CsrHandle {
  public:
-  /// Throws UsageError for arrays of other types, as CsrMatrix does, and what Span does. Called with the GIL.
+  /// Throws UsageError for arrays of other types, and as CsrMatrix and Span do. Called with the GIL.
   CsrHandle(std::vector<Device> devices, const CsrArrays& arrays, operators::VectorReads reads);
 
   [[nodiscard]] const char* dtype() const noexcept;
@@ -34,9 +34,10 @@ class CsrHandle {
   [[nodiscard]] std::uint64_t entry_count() const noexcept;
   [[nodiscard]] const std::vector<operators::CsrPartUse>& parts() const noexcept;
 
-  /// A^times x as a new array. `times` above 1 needs as many rows as columns.
+  /// A^times x as a new array. If `times` is above 1, the matrix must be square.
   [[nodiscard]] nanobind::object multiply(const AnyArray& x, std::uint64_t times);
-  /// Seconds of one y = A x, `samples` times measured over `repeats` in a row; x is what was multiplied last, else 0.
+  /// Seconds of one y = A x, measured `samples` times over `repeats` in a row. x is the vector that was multiplied
+  /// last, or 0.
   [[nodiscard]] std::vector<double> time(std::uint32_t samples, std::uint32_t repeats);
 
  private:
@@ -45,7 +46,7 @@ class CsrHandle {
     operators::CsrMatrix<Value> matrix;
     Span x;
     Span y;
-    bool loaded = false;  ///< Whether x has been given values.
+    bool loaded = false;  ///< Whether x has values.
   };
 
   template <class Value>

@@ -22,7 +22,7 @@ nb::object checked(PyObject* result) {
   return nb::steal(result);
 }
 
-/// A descriptor of the same file; null for -1.
+/// A duplicate of a descriptor; null for -1.
 std::shared_ptr<const FileDescriptor> copy_of(int descriptor) {
   if (descriptor < 0) return nullptr;
   auto copy = std::make_shared<const FileDescriptor>(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
@@ -48,7 +48,7 @@ void EventLoop::bind(nb::object loop, int also, const std::function<void(bool)>&
   unbind();
   auto descriptor = std::make_shared<const EventDescriptor>();
   const auto other = copy_of(also);
-  // What the loop calls keeps the descriptor, so that the number is not another file's while the loop watches it.
+  // The loop's callback keeps the descriptor open, so that its number is not reused while the loop watches it.
   nb::object call = nb::cpp_function([woken, descriptor, other] { woken(false); });
   loop.attr("add_reader")(descriptor->get(), call);
   if (other) loop.attr("add_reader")(other->get(), call);
@@ -77,15 +77,15 @@ void EventLoop::unbind() noexcept {
         }
       }
     }
-  } catch (nb::python_error& error) {  // the loop was closed meanwhile
-    error.discard_as_unraisable("letting go of an event loop");
+  } catch (nb::python_error& error) {  // the loop has been closed
+    error.discard_as_unraisable("unbinding an event loop");
   }
   abandon();
 }
 
 void EventLoop::abandon() noexcept {
   timer_at_ = Time::max();
-  // Each may run what others wrote, which finds this one unbound.
+  // Each may run user code, which must find this object unbound.
   nb::object loop = std::move(loop_);
   nb::object timer = std::move(timer_);
   nb::object create_future = std::move(create_future_);
@@ -117,10 +117,10 @@ void EventLoop::wake_soon() const {
 
 void EventLoop::wake_at(Time time) {
   const Time now = SteadyClock::now();
-  if (timer_at_ <= now) timer_at_ = Time::max();  // it has called, or is about to
+  if (timer_at_ <= now) timer_at_ = Time::max();  // the timer has fired, or is about to
   if (time >= timer_at_) return;
   if (timer_.is_valid()) timer_.attr("cancel")();
-  // Not a tick too early: poll() gives up what is late, and asks for no second call.
+  // Not a tick too early: poll() drops late queries, and does not request a second call.
   const Duration left = std::max(time - now, Duration::zero()) + std::chrono::microseconds(1);
   timer_ = loop_.attr("call_later")(to_seconds(left), woken_);
   timer_at_ = time;

@@ -15,19 +15,19 @@ class FileDescriptor;
 
 namespace headrace::python {
 
-/// The event loop of asyncio that one object works in: futures of it, and a call back whenever an eventfd is written or
-/// a time has come.
+/// The asyncio event loop of an object. It makes futures, and calls back whenever an eventfd is written or a time has
+/// come.
 class EventLoop {
  public:
-  /// The loop that runs in this thread; None where none does.
+  /// The loop that runs in this thread, or None.
   [[nodiscard]] nanobind::object running() const;
 
-  /// From now on `woken(false)` is called in `loop` after signals of descriptor(), which is new, and as long as `also`,
-  /// which may be -1, is readable. Throws SystemError where the process has no descriptor left.
+  /// Makes `loop` call `woken(false)` after signals of descriptor(), which is new, and while `also`, unless it is -1,
+  /// is readable. Throws SystemError if the process has no descriptor left.
   void bind(nanobind::object loop, int also, const std::function<void(bool)>& woken);
-  /// Lets go of the loop, in any thread. Does not throw.
+  /// Detaches from the loop. Callable from any thread; does not throw.
   void unbind() noexcept;
-  /// As unbind(), in a forked child, whose loop shares what it watches with the parent's.
+  /// The same in a forked child, whose loop shares its watched descriptors with the parent.
   void abandon() noexcept;
 
   [[nodiscard]] bool bound() const noexcept { return loop_.is_valid(); }
@@ -42,9 +42,9 @@ class EventLoop {
   void set_result(nanobind::handle future, nanobind::handle result) const;
   void set_exception(nanobind::handle future, nanobind::handle error) const;
 
-  /// `woken(true)` is called once, after what the loop has to do now.
+  /// Schedules one call of `woken(true)` after the loop's current work.
   void wake_soon() const;
-  /// `woken(false)` is called at `time` as well, or earlier where that was asked for before.
+  /// Schedules a call of `woken(false)` at `time`, or earlier if that was requested before.
   void wake_at(Time time);
 
   /// For the garbage collector.
@@ -55,15 +55,15 @@ class EventLoop {
   nanobind::object done_ = nanobind::steal(PyUnicode_InternFromString("done"));
   nanobind::object set_result_ = nanobind::steal(PyUnicode_InternFromString("set_result"));
   nanobind::object set_exception_ = nanobind::steal(PyUnicode_InternFromString("set_exception"));
-  nanobind::object loop_;  ///< This and the next five are not valid until bind().
+  nanobind::object loop_;  ///< This and the next five members are invalid until bind().
   nanobind::object create_future_;
   nanobind::object call_soon_;
   nanobind::object woken_;
   nanobind::object woken_soon_;
   nanobind::object timer_;
   Time timer_at_ = Time::max();
-  std::shared_ptr<const EventDescriptor> descriptor_;  ///< Kept open by what the loop calls, too.
-  std::shared_ptr<const FileDescriptor> also_;         ///< Likewise: a copy of the one that bind() was given, or null.
+  std::shared_ptr<const EventDescriptor> descriptor_;  ///< Also kept open by the loop's callback.
+  std::shared_ptr<const FileDescriptor> also_;         ///< Likewise: a duplicate of the one given to bind(), or null.
   std::thread::id thread_;
 };
 

@@ -11,7 +11,7 @@ namespace headrace::python {
 
 namespace {
 
-/// The type of an item, as NumPy writes it.
+/// NumPy's name of an item type.
 const char* type_string(fetch::Type type) {
   switch (type) {
     case fetch::Type::int8: return "|i1";
@@ -61,7 +61,7 @@ nb::object as_array(const ChunkArray& array, int device, int ordinal) {
   auto kept = std::make_unique<std::shared_ptr<FetchHandle>>(array.fetch);
   const nb::capsule owner(kept.get(),
                           [](void* held) noexcept { delete static_cast<std::shared_ptr<FetchHandle>*>(held); });
-  [[maybe_unused]] const auto* const given = kept.release();  // the capsule's now
+  [[maybe_unused]] const auto* const given = kept.release();  // owned by the capsule from here on
   const std::size_t shape[2] = {array.pairs ? array.items / 2 : array.items, 2};
   const nb::ndarray<Framework, nb::ro> made(array.data, array.pairs ? 2 : 1, shape, owner, nullptr,
                                             item_type(array.type), device, ordinal);
@@ -75,7 +75,7 @@ nb::object chunk_dlpack(const ChunkArray& array, const nb::kwargs& options) {
 }
 
 nb::object chunk_numpy(const ChunkArray& array) {
-  if (!on_host(array)) throw UsageError("the chunk is on the device: use __dlpack__, or copy it with to_arrow()");
+  if (!on_host(array)) throw UsageError("the chunk is on the device; use __dlpack__, or copy it with to_arrow()");
   return as_array<nb::numpy>(array, nb::device::cpu::value, 0);
 }
 
@@ -95,16 +95,16 @@ nb::dict cuda_array_interface(const ChunkArray& array) {
 
 void bind_chunk_array(nb::module_& module) {
   nb::class_<ChunkArray>(module, "ChunkArray",
-                         "Values or validity of a chunk where they lie, not copied, read-only. Keeps the fetch alive.")
+                         "Values or validity of a chunk in place, not copied, read-only. Keeps the fetch alive.")
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
-          "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "As NumPy writes it.")
+          "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "In NumPy's notation.")
       .def("numpy", &chunk_numpy, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-           "Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
+           "Only if the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
       .def("__dlpack__", &chunk_dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
-                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "Only on CUDA devices.");
 }
 
 }  // namespace headrace::python

@@ -26,7 +26,7 @@ template <class Struct>
 Struct* in_capsule(nb::handle capsule, const char* name) {
   auto* held = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (held == nullptr) throw nb::python_error();
-  if (held->release == nullptr) throw DataError(fmt::format("an {} that has been taken already", name));
+  if (held->release == nullptr) throw DataError(fmt::format("the {} has already been taken", name));
   return held;
 }
 
@@ -35,7 +35,7 @@ fetch::OwnedSchema take_schema(nb::handle schema) {
   return fetch::OwnedSchema(*in_capsule<ArrowSchema>(capsule, "arrow_schema"));
 }
 
-/// The code of one of Headrace's own exceptions. Called with Python's lock.
+/// The code of one of Headrace's own exceptions. Called with the GIL.
 Errc code_of(const nb::python_error& error) {
   const std::string name = nb::str(error.value().attr("code").attr("value")).c_str();
   for (int i = 0; i <= static_cast<int>(Errc::hung); ++i) {
@@ -44,7 +44,7 @@ Errc code_of(const nb::python_error& error) {
   return Errc::system;
 }
 
-/// What a Python exception is in C++: Headrace's own keep their kind and code. Called with Python's lock.
+/// Throws a Python exception as a C++ exception. Headrace's own keep their type and code. Called with the GIL.
 [[noreturn]] void rethrow(const nb::python_error& error) {
   const nb::module_ errors = nb::module_::import_("headrace.errors");
   const std::string text = nb::str(error.value()).c_str();
@@ -63,18 +63,18 @@ std::vector<fetch::FileRange> to_ranges(const nb::list& ranges) {
   return made;
 }
 
-/// The columns of a schema, by the source that reads record batches.
+/// The columns of a schema, read by the record-batch source.
 std::vector<fetch::Column> columns_of(nb::handle schema) {
   const auto taken = take_schema(schema);
   return fetch::ArrowSource(*taken, {}).columns();
 }
 
-/// A Python function that may be called, and let go of, by any thread.
+/// A Python function that any thread may call and release.
 using SharedFunction = std::shared_ptr<nb::object>;
 
 SharedFunction share(nb::object function) {
   return {new nb::object(std::move(function)), [](nb::object* held) {
-            // The interpreter is gone or goes, and the object with it.
+            // The interpreter has ended or is ending, and takes the object with it.
             if (!nb::is_alive() || python_ends_elsewhere()) return;
             try {
               const GilAcquire acquired;
@@ -84,19 +84,19 @@ SharedFunction share(nb::object function) {
           }};
 }
 
-/// The columns of a record batch that has nothing else, as the C data interface lets them be moved out of it.
+/// Takes the columns out of a record batch, as the C data interface allows. The batch must contain nothing else.
 std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::OwnedArray batch,
                                             const std::vector<fetch::DataType>& types) {
   const auto count = static_cast<std::int64_t>(types.size());
   if (schema.format == nullptr || schema.format != std::string_view("+s") || schema.n_children != count ||
       batch->n_children != count || batch->offset != 0 || batch->null_count > 0) {
-    throw DataError("a reader gives a record batch of the columns that it is asked for");
+    throw DataError("a reader must return a record batch of exactly the columns that it is asked for");
   }
   std::vector<fetch::OwnedArray> columns;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto given = fetch::type_of(*schema.children[i]);
     if (given != types[i]) {
-      throw DataError(fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown",
+      throw DataError(fmt::format("it has type {}, but {} is expected", given ? to_string(*given) : "unknown",
                                   to_string(types[i])));
     }
     columns.emplace_back(*batch->children[i]);
@@ -125,7 +125,7 @@ std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragme
 
 void add_places(const ParquetHandle& parquet, const std::vector<fetch::Column>& columns,
                 std::vector<fetch::ReaderSource::ChunkPlace>& to) {
-  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file has a place for every column");
+  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file needs a place for every column");
   std::vector<fetch::ParquetColumn> typed = parquet.columns;
   for (std::size_t c = 0; c < typed.size(); ++c) typed[c].type = columns[c].type;
   auto places = fetch::places_of(parquet.file, parquet.groups, typed);
@@ -196,7 +196,7 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
 std::vector<std::pair<std::string, std::string>> stream_formats(nb::handle capsule) {
   auto* const stream = in_capsule<ArrowArrayStream>(capsule, "arrow_array_stream");
   fetch::OwnedSchema schema;
-  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream without a schema");
+  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream has no schema");
   const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
   std::vector<std::pair<std::string, std::string>> formats;
   for (std::int64_t i = 0; schema->children != nullptr && i < schema->n_children; ++i) {
@@ -241,7 +241,8 @@ fetch::ScanReport FetchHandle::look() const {
   wait();
   const GilRelease released;
   const fetch::FetchRequest& request = fetch_->request();
-  if (request.to != fetch::Level::device) throw UsageError("columns in host memory are looked at by no kernel");
+  if (request.to != fetch::Level::device)
+    throw UsageError("look() needs columns on a device, but these are in host memory");
   fetch::TableView table;
   for (const std::uint32_t number : request.columns) {
     const fetch::Column& column = fetch_->source()->column_of(number);

@@ -34,41 +34,42 @@ fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fet
   return query;
 }
 
-/// Looks for Ctrl-C and tells a Python function, if there is one. Called without Python's lock.
+/// Checks for Ctrl-C, and calls a Python function if there is one. Called without the GIL.
 fetch::Watch make_watch(const nb::object& watch) {
   return [&watch](const fetch::FetchProgress& progress) {
     const GilAcquire acquired;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (!watch.is_none() && progress.chunks > 0) watch(progress);  // of none while it waits for others
+    if (!watch.is_none() && progress.chunks > 0) watch(progress);  // chunks is 0 while it waits for others
   };
 }
 
 void bind_table_report(nb::module_& module) {
   using fetch::TableReport;
-  nb::class_<TableReport>(module, "TableReport", "How a table answered a query.")
+  nb::class_<TableReport>(module, "TableReport", "The figures of a query on a table.")
       .def_prop_ro("groups", [](const TableReport& report) { return report.scan.groups; })
       .def_prop_ro(
           "read_bytes", [](const TableReport& report) { return report.scan.read_bytes; },
-          "Of the columns that the query names.")
+          "Bytes of the columns that the query names.")
       .def_prop_ro(
           "seconds", [](const TableReport& report) { return report.scan.seconds; },
-          "Of the kernels, each from its launch until it has ended.")
+          "Seconds of the kernels, each from its launch until its end.")
       .def_prop_ro(
           "order_seconds", [](const TableReport& report) { return report.scan.order_seconds; },
-          "Of ordering rows: on the device, and of merging windows.")
-      .def_ro("windows", &TableReport::windows, "In how many pieces the columns went through the device.")
+          "Time to order rows, on the device, and to merge windows.")
+      .def_ro("windows", &TableReport::windows, "The number of pieces in which the columns went through the device.")
       .def_ro("pruned", &TableReport::pruned,
-              "Fragments that were left out: by their statistics no row of them passes the filter.")
+              "Fragments that were skipped, because by their statistics none of their rows passes the filter.")
       .def_ro("streamed", &TableReport::streamed,
-              "Why there were windows; empty where the columns lay on the device together.")
+              "Why there were windows; empty if the columns were on the device together.")
       .def_prop_ro("disk", [](const TableReport& report) { return report.levels[0]; })
       .def_prop_ro("cpu", [](const TableReport& report) { return report.levels[1]; })
       .def_prop_ro("device", [](const TableReport& report) { return report.levels[2]; })
       .def_prop_ro(
           "fetch_seconds", [](const TableReport& report) { return to_seconds(report.fetching); },
-          "Of the fetches; what scans hid of them is part of it.")
+          "Time of the fetches, including what scans hid.")
       .def_prop_ro(
-          "waited_seconds", [](const TableReport& report) { return to_seconds(report.waited); }, "For columns.");
+          "waited_seconds", [](const TableReport& report) { return to_seconds(report.waited); },
+          "Time waited for columns.");
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void bind_fetch_table(nb::module_& module) {
       .def(nb::init<fetch::Levels, std::shared_ptr<fetch::Source>, fetch::FetchOptions>(), "levels"_a, "source"_a,
            "options"_a = fetch::FetchOptions{})
       .def("close", &fetch::Table::close, nb::call_guard<GilRelease>(),
-           "Gives back what its chunks and dictionaries take; nothing can be asked of it any more.")
+           "Releases the memory of its chunks and dictionaries; it cannot be queried any more.")
       .def_prop_ro("levels", &fetch::Table::levels)
       .def_prop_ro("options", &fetch::Table::options)
       .def(
@@ -104,7 +105,7 @@ void bind_fetch_table(nb::module_& module) {
                   "None, watch: typing.Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], "
                   "TableReport]"),
           "Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` "
-          "alone. `watch` is told how far a fetch is. Ctrl-C ends it.")
+          "only. `watch` gets the progress of a fetch. Ctrl-C ends it.")
       .def(
           "explain",
           [](fetch::Table& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
@@ -112,12 +113,13 @@ void bind_fetch_table(nb::module_& module) {
              std::optional<std::int64_t> limit) {
             const fetch::Query query =
                 make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
-            const nb::none nobody;  // counted under the GIL, as every object of Python
+            const nb::none nobody;  // reference-counted under the GIL, like every Python object
             const GilRelease released;
             return self.explain(query, make_watch(nobody));
           },
           "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(),
-          "What is fetched for a query and how it runs. Columns that fit the device are brought there.")
+          "What is fetched for a query, and how it runs, as lines of text. Columns that fit the device are fetched for "
+          "this.")
       .def("windows", &fetch::Table::windows, "columns"_a,
            "The fragments of the windows in which columns would go through the device.");
 }

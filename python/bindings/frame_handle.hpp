@@ -6,7 +6,7 @@
 
 #include "headrace/ingest/detail/held_frame.hpp"
 
-/// Frames as Python has them: whoever looks at one keeps its buffer from being filled anew.
+/// The Python form of frames. A reference to a frame keeps its buffer from being refilled.
 namespace headrace::python {
 
 using ingest::HeldFrame;
@@ -15,12 +15,12 @@ using ingest::HeldFrame;
 struct FrameHandle {
   std::shared_ptr<HeldFrame> held;  ///< Null once released.
   std::uint32_t stream = 0;
-  std::string peer{};  ///< Empty: not known.
+  std::string peer{};  ///< Empty if unknown.
 
   [[nodiscard]] const FrameHandle& as_frame() const noexcept { return *this; }
 };
 
-/// headrace.FramePart: bytes of a frame that is not full.
+/// headrace.FramePart: bytes of an incomplete frame.
 struct PartHandle {
   FrameHandle frame;
 

@@ -3,17 +3,18 @@
 #include <nanobind/nanobind.h>
 
 #if defined(Py_LIMITED_API)
-// Every CPython exports it, but the headers of the stable ABI leave it out, and offer no other way to ask.
+// Every CPython exports it, but the headers of the stable ABI omit it and offer no alternative.
 extern "C" int PyGILState_Check(void);
 #endif
 
-/// The GIL, given up and taken, by threads that the interpreter's end may overtake. From then on CPython ends every
-/// other thread that asks for the GIL, by pthread_exit(), which unwinds the thread's stack: through C++ functions that
-/// promise not to throw, where that ends the process. So a thread of Python that comes back from C++ too late sleeps
-/// until the process is gone instead of asking, and a thread of C++ that wants to call Python gets an exception.
+/// Releases and takes the GIL in threads that may outlive the interpreter. Once the interpreter has begun to end,
+/// CPython ends every other thread that requests the GIL with pthread_exit(), which unwinds the thread's stack. In a
+/// C++ function that promises not to throw, that ends the process. So a Python thread that returns from C++ too late
+/// sleeps until the process is gone instead of requesting the GIL, and a C++ thread that wants to call Python gets an
+/// exception.
 namespace headrace::python {
 
-/// Gives up the GIL for its scope. Instead of nanobind::gil_scoped_release.
+/// Releases the GIL for its scope. Use it instead of nanobind::gil_scoped_release.
 class GilRelease {
  public:
   GilRelease() noexcept : state_(PyEval_SaveThread()) {}
@@ -25,7 +26,7 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-/// Takes the GIL for its scope, in any thread. Instead of nanobind::gil_scoped_acquire.
+/// Takes the GIL for its scope, in any thread. Use it instead of nanobind::gil_scoped_acquire.
 class GilAcquire {
  public:
   /// Throws Exception (Errc::stopped) once the interpreter has begun to end, unless this is the thread that ends it.
@@ -38,7 +39,7 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
-/// Whether the interpreter has begun to end, in another thread.
+/// Whether another thread has begun to end the interpreter.
 [[nodiscard]] bool python_ends_elsewhere() noexcept;
 
 }  // namespace headrace::python

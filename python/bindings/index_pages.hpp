@@ -7,7 +7,7 @@
 
 namespace headrace::python {
 
-/// A page of what matches.
+/// A page of the matches.
 struct Hits {
   std::uint32_t hits = 0;
   std::vector<std::uint32_t> ids;
@@ -18,7 +18,7 @@ struct Hits {
 /// The documents that an operator's answer lists.
 [[nodiscard]] Hits hits_of(const operators::RetrievalAnswer& answer);
 
-/// A page of what matches, the most relevant documents first.
+/// A page of the matches, the most relevant documents first.
 struct Ranking {
   std::uint32_t hits = 0;
   std::vector<operators::RankedDocument> documents;

@@ -14,19 +14,19 @@
 
 namespace headrace::python {
 
-/// Called without the GIL, after a signal has interrupted a system call: raises what its handler in Python raised.
+/// Called without the GIL after a signal has interrupted a system call. Throws what the signal's Python handler raised.
 inline void raise_signals() {
   const GilAcquire acquired;
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
 }
 
-/// Runs long work beside the calling thread, which meanwhile keeps Python alive: it gives up the GIL, and looks for
-/// signals. Ctrl-C asks the work to stop, and run() then returns what the work has.
+/// Runs long work in another thread. The calling thread meanwhile keeps Python responsive: it releases the GIL and
+/// checks for signals. Ctrl-C asks the work to stop, and run() then returns its result so far.
 class Interruptible {
  public:
   [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
 
-  /// A Python callback as one that a C++ thread may call: an exception in it stops the work, and run() raises it.
+  /// Wraps a Python callback for a C++ thread. An exception in it stops the work, and run() raises it.
   template <class... Args>
   [[nodiscard]] std::function<void(Args...)> guard(const std::function<void(Args...)>& callback) {
     if (!callback) return {};
@@ -42,11 +42,11 @@ class Interruptible {
     };
   }
 
-  /// Returns what `work` returns, throws what it throws. Called with the GIL; `work` runs without.
+  /// Returns what `work` returns, and throws what it throws. Called with the GIL; `work` runs without it.
   template <class Work>
   auto run(Work work) {
     std::future<decltype(work())> result;
-    start_each("threads that a call works in", 1,
+    start_each("worker threads of a call", 1,
                [&](std::size_t) { result = std::async(std::launch::async, std::move(work)); });
     std::exception_ptr raised;
     while (!ready(result)) {
@@ -71,7 +71,7 @@ class Interruptible {
   }
 
   std::stop_source source_;
-  std::exception_ptr failure_;  ///< Written by the work's thread; read after it has ended.
+  std::exception_ptr failure_;  ///< Written by the work's thread, read after that has ended.
 };
 
 }  // namespace headrace::python

@@ -6,7 +6,8 @@
 
 namespace headrace::python {
 
-/// An object that C++ keeps, whichever thread lets go of it last. It stays where the interpreter has ended by then.
+/// Keeps an object for C++, whichever thread releases it last. If the interpreter has ended by then, the object is
+/// leaked.
 [[nodiscard]] std::shared_ptr<const void> keep(nanobind::object object);
 
 }  // namespace headrace::python

@@ -16,7 +16,7 @@ namespace headrace::python {
 /// Called after each window with its number, answers per second and p99 in seconds.
 using WindowCallback = std::function<void(int, double, double)>;
 
-/// What Python gives every load, with times in seconds.
+/// The options of every load from Python, with times in seconds.
 inline measure::LoadOptions load_options(std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
                                          const std::vector<double>& trace, double warm_up, double window,
                                          int windows_max, int stable_windows, double stable_within,
@@ -36,7 +36,7 @@ inline measure::LoadOptions load_options(std::optional<double> rate, std::string
   return options;
 }
 
-/// Ends the load where `interruptible` says so, and calls `to`, which outlives it, after each window.
+/// Ends the load when `interruptible` is stopped, and calls `to`, which must outlive it, after each window.
 inline void report_to(measure::LoadOptions& options, const Interruptible& interruptible, const WindowCallback& to) {
   options.stop = interruptible.token();
   if (!to) return;

@@ -4,8 +4,8 @@
 
 namespace {
 
-/// Whether nanobind tells of objects that are alive when Python ends: of use to those who change bindings. To users it
-/// says that threads, caches or other packages still had one.
+/// Whether nanobind reports objects that are alive when Python ends. The report helps to develop bindings; users would
+/// only learn that threads, caches or other packages still held an object.
 #ifdef NDEBUG
 constexpr bool kLeakWarnings = false;
 #else

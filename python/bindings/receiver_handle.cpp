@@ -11,7 +11,7 @@ namespace headrace::python {
 
 namespace {
 
-/// Slots that hold what a kernel has merged: mostly empty where packets are not.
+/// Slots for packets that a kernel has merged, which are mostly empty if packets are not merged.
 constexpr std::size_t kWideSlot = 65535;
 constexpr std::size_t kSlotsMin = 64;
 
@@ -24,7 +24,7 @@ Ring ReceiverHandle::make_ring(const FrameTarget& target, const SlotShape& slots
 
 ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, const SlotShape& slots) {
   ingest::ReceiverOptions options = target.options;
-  // Whole slots would carry what lies between packets over the link, too.
+  // Whole slots would also carry the gaps between packets over the link.
   if (slots.bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic &&
       options.control == ingest::Control::host) {
     options.builder.ring_access = ingest::RingAccess::direct;

@@ -11,15 +11,15 @@
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/faulty_source.hpp"
 
-/// Receivers as Python has them: each owns its ring and its source.
+/// The Python form of receivers. Each owns its ring and its source.
 namespace headrace::python {
 
-/// Where frames lie, and how they get there.
+/// The memory of frames, and how they get there.
 struct FrameTarget {
   Device device;
   ingest::ReceiverOptions options{};
   std::size_t ring_bytes = std::size_t{64} << 20;
-  std::optional<ingest::Faults> faults{};  ///< Put between the source and the receiver.
+  std::optional<ingest::Faults> faults{};  ///< Inserted between the source and the receiver.
 };
 
 /// As a Ring takes them.
@@ -31,7 +31,7 @@ struct SlotShape {
 /// headrace.Receiver.
 class ReceiverHandle {
  public:
-  /// Follows TCP connections in what the source brings: `slots` are for its packets.
+  /// Follows TCP connections in the packets of the source; `slots` are for these packets.
   template <class Open>
   ReceiverHandle(const FrameTarget& target, const SlotShape& slots, const Open& open,
                  const ingest::FollowOptions& follow, const ingest::FollowReception& reception)
@@ -50,8 +50,8 @@ class ReceiverHandle {
     receiver_->start();
   }
 
-  /// @param slots  of the ring.
-  /// @param open  makes the source over a ring.
+  /// @param slots  of the ring
+  /// @param open  makes the source over a ring
   template <class Open, class Reception>
   ReceiverHandle(const FrameTarget& target, const SlotShape& slots, const Open& open, const Reception& reception)
       : ring_(make_ring(target, slots)) {
@@ -66,7 +66,7 @@ class ReceiverHandle {
   }
 
   [[nodiscard]] ingest::Receiver& receiver() noexcept { return *receiver_; }
-  /// Ends the receiver, and gives its socket or network device back; frames and counters stay.
+  /// Ends the receiver, and releases its socket or network device. Frames and counters remain.
   void stop() noexcept {
     receiver_->stop();
     source_->close();
@@ -78,25 +78,25 @@ class ReceiverHandle {
   [[nodiscard]] static Ring make_ring(const FrameTarget& target, const SlotShape& slots);
   [[nodiscard]] static ingest::ReceiverOptions options_for(const FrameTarget& target, const SlotShape& slots);
 
-  /// What a slot holds of a stream that is followed.
+  /// Bytes of a slot for a followed stream.
   static constexpr std::size_t kFollowedBytes = 65536;
   static constexpr std::size_t kFollowedSlots = 64;
 
   std::string address_;
   std::string interface_;
   Ring ring_;
-  std::unique_ptr<Ring> before_;   ///< Where there are faults and TCP is followed: what the source fills.
-  std::unique_ptr<Ring> between_;  ///< Where there are faults, or TCP is followed: what comes before.
+  std::unique_ptr<Ring> before_;   ///< With faults and followed TCP: the ring that the source fills.
+  std::unique_ptr<Ring> between_;  ///< With faults or followed TCP: the ring before the receiver's.
   std::unique_ptr<ingest::Source> source_;
   std::optional<ingest::Receiver> receiver_;
 };
 
-/// Counters by the part that counts, and by name.
+/// Counters, keyed by the component that counts and by name.
 [[nodiscard]] nanobind::dict counters_of(ReceiverHandle& handle);
 
-/// "10.0.0.1:40000", "[fe80::1]:40000"; empty for a flow that is not known.
+/// "10.0.0.1:40000", "[fe80::1]:40000"; empty for an unknown flow.
 [[nodiscard]] std::string peer_of(const ingest::Flow& flow);
-/// The other end, in the same form.
+/// The destination, in the same form.
 [[nodiscard]] std::string destination_of(const ingest::Flow& flow);
 
 }  // namespace headrace::python

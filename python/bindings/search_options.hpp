@@ -10,7 +10,7 @@
 
 namespace headrace::python {
 
-/// What Python gives every search for a rate, with times in seconds.
+/// The options of every rate search from Python, with times in seconds.
 inline void set_search(serve::RateSearchOptions& options, double bound, std::string_view arrivals, std::uint64_t seed,
                        std::uint32_t generators, double window, double rank_tolerance, std::stop_token stop) {
   options.bound = to_duration("bound", bound);

@@ -14,7 +14,7 @@ namespace headrace::python {
 
 namespace {
 
-/// What an array owns of the span that it looks at: the Python object is kept, and the view counted.
+/// What an array owns of its span: a reference to the Python object, and a place in its count of views.
 struct View {
   PyObject* span;
   SpanHandle* handle;
@@ -28,7 +28,7 @@ nb::capsule make_view(nb::handle_t<SpanHandle> self, SpanHandle& handle, bool by
     ended->by_host ? ended->handle->host_view_ends() : ended->handle->device_view_ends();
     Py_DECREF(ended->span);
   });
-  const View* const view = made.release();  // the capsule's now
+  const View* const view = made.release();  // owned by the capsule from here on
   Py_INCREF(view->span);
   by_host ? handle.host_view_starts() : handle.device_view_starts();
   return owner;
@@ -139,20 +139,20 @@ PyType_Slot* span_buffer_slots() noexcept {
 
 void bind_span_arrays(nb::class_<SpanHandle>& span) {
   span.def("numpy", &span_numpy, nb::sig("def numpy(self) -> NDArray[numpy.uint8]"),
-           "The bytes as an array, not copied, read-only where the host may only read. Raises UsageError when the host "
-           "may not read a page, which on CUDA is so for pages on a device.")
+           "The bytes as an array, without a copy, read-only if the host may only read. Raises UsageError if the host "
+           "may not read a page, such as a page on a device with CUDA.")
       .def("array", &array_of, "dtype"_a, "shape"_a = nb::none(), "offset"_a = 0,
            nb::sig(
                "def array(self, dtype: typing.Any, shape: int | collections.abc.Sequence[int] | None = None, offset: "
                "int = 0) -> NDArray[typing.Any]"),
-           "The same as items of a type, from byte `offset`; as many as there are where `shape` is None.")
+           "The same as items of a type, from byte `offset` on; as many as there are if `shape` is None.")
       .def("__dlpack__", &span_dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"),
-           "The bytes for torch.from_dlpack() and its like, not copied. Raises UsageError when the device may not read "
-           "a page.")
+           "The bytes for torch.from_dlpack() and similar functions, without a copy. Raises UsageError if the device "
+           "may not read a page.")
       .def("__dlpack_device__", &span_dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &span_cuda_array,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
-                   "For CuPy, Numba and PyTorch; on CUDA devices alone.");
+                   "For CuPy, Numba and PyTorch; only on CUDA devices.");
 }
 
 }  // namespace headrace::python

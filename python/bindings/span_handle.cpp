@@ -9,7 +9,7 @@ namespace headrace::python {
 
 namespace {
 
-/// Whether all rights are to write. Throws UsageError where one is not even to read.
+/// Whether all rights include writing. Throws UsageError if one does not even include reading.
 template <class RightOf>
 bool require_readable(const Span& span, const std::string& who, RightOf right_of) {
   if (span.data() == nullptr) throw UsageError("the span was released");
@@ -19,7 +19,7 @@ bool require_readable(const Span& span, const std::string& who, RightOf right_of
     writable = writable && right == Right::read_write;
     if (right != Right::none) continue;
     throw UsageError(
-        fmt::format("{} may not read page {} of the span, which lies on {}", who, page, span.place(page).name()));
+        fmt::format("{} cannot read page {} of the span, which lies on {}", who, page, span.place(page).name()));
   }
   return writable;
 }
@@ -39,13 +39,13 @@ Stream& SpanHandle::stream() {
 
 void SpanHandle::require_no_view_lost() const {
   if (host_views_ == 0 || span_.data() == nullptr || span_.device().properties().host_memory) return;
-  throw UsageError(
-      fmt::format("{} arrays of the host look at the span: pages that moved could leave its reach", host_views_));
+  throw UsageError(fmt::format(
+      "{} host arrays use the span, and pages that move could leave the host's reach; delete them first", host_views_));
 }
 
 void SpanHandle::allow_host(Right right, std::optional<PageRange> pages) {
   if (host_views_ > 0 && right != Right::read_write) {
-    throw UsageError(fmt::format("{} arrays of the host look at the span; delete them first", host_views_));
+    throw UsageError(fmt::format("{} host arrays use the span; delete them first", host_views_));
   }
   span_.allow_host(right, pages);
 }
@@ -66,7 +66,7 @@ void SpanHandle::move(PageRange pages, Place to) {
 
 void SpanHandle::release() {
   if (const int views = host_views_ + device_views_; views > 0) {
-    throw UsageError(fmt::format("{} arrays or operators look at the span; delete them first", views));
+    throw UsageError(fmt::format("{} arrays or operators use the span; delete them first", views));
   }
   span_.release();
 }

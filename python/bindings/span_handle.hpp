@@ -9,7 +9,7 @@
 #include "headrace/device/span.hpp"
 #include "headrace/device/stream.hpp"
 
-/// A span as Python has it: with the arrays that look at its memory counted, so that it is not taken from under them.
+/// The Python form of a span. It counts the arrays over its memory, so that the memory is not freed while they exist.
 namespace headrace::python {
 
 class SpanHandle {
@@ -19,17 +19,17 @@ class SpanHandle {
   [[nodiscard]] Span& span() noexcept { return span_; }
   [[nodiscard]] const Span& span() const noexcept { return span_; }
 
-  /// Throws UsageError while the host looks at it and could then do less than now.
+  /// Throws UsageError while arrays of the host exist and the change would reduce its rights.
   void allow_host(Right right, std::optional<PageRange> pages);
-  /// Moves on a stream of its own. Throws UsageError while the host looks at pages that could leave its reach.
+  /// Moves on its own stream. Throws UsageError while arrays of the host exist over pages that could leave its reach.
   void move(const Placement& placement);
   void move(PageRange pages, Place to);
-  /// Throws UsageError while any array looks at it.
+  /// Throws UsageError while any array over it exists.
   void release();
 
-  /// Whether the host may write all of it. Throws UsageError, naming the first page, when it may not even read.
+  /// Whether the host may write all of it. Throws UsageError, naming the first page, if it may not even read.
   [[nodiscard]] bool require_host_readable() const;
-  /// Whether the span's device may write all of it; the same.
+  /// The same for the span's device.
   [[nodiscard]] bool require_device_readable() const;
 
   void host_view_starts() noexcept { ++host_views_; }
@@ -43,17 +43,17 @@ class SpanHandle {
 
   Span span_;
   std::optional<Stream> stream_;
-  int host_views_ = 0;  ///< Under Python's lock, as the other.
+  int host_views_ = 0;  ///< Guarded by the GIL, like the other count.
   int device_views_ = 0;
 };
 
-/// A place, the device that it is on, or the name of either.
+/// A place, its device, or the name of either.
 using PlaceOrName = std::variant<Place, Device, std::string>;
 
-/// Throws UsageError for a name that no place has.
+/// Throws UsageError if no place has this name.
 [[nodiscard]] Place to_place(const PlaceOrName& place);
 
-/// Adds what gives arrays over the memory of a span: __dlpack__, __cuda_array_interface__, numpy(), array().
+/// Adds the protocols and methods that make arrays over a span: __dlpack__, __cuda_array_interface__, numpy(), array().
 void bind_span_arrays(nanobind::class_<SpanHandle>& span);
 
 /// The slots of the buffer protocol.

@@ -27,7 +27,7 @@ built_with_xdp: bool = ...
 
 class OutputFile:
     """
-    A file that gets its name, or its new content, at commit(): whole or not at all. Symbolic links are followed, and what is not a regular file gets the bytes written into it.
+    A file that gets its name, or its new content, at commit(): completely or not at all. Symbolic links are followed. If the path is not a regular file, the bytes are written into it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None: ...
@@ -40,11 +40,11 @@ class OutputFile:
         """Gives the file its new content, durably."""
 
 class DeviceProperties:
-    """What a device is and can do; None where the machine does not say."""
+    """The properties of a device; None if the machine does not report one."""
 
     @property
     def name(self) -> str:
-        """As the vendor writes it."""
+        """The vendor's name for it."""
 
     @property
     def driver(self) -> str:
@@ -52,7 +52,7 @@ class DeviceProperties:
 
     @property
     def runtime(self) -> str:
-        """CUDA version that the driver speaks, empty on a CPU device."""
+        """CUDA version that the driver supports, empty on a CPU device."""
 
     @property
     def memory_bytes(self) -> int: ...
@@ -110,7 +110,7 @@ class DeviceProperties:
     def pageable_memory_access(self) -> bool: ...
 
 class MemoryInfo:
-    """Memory of a device or of the host at one moment."""
+    """Free and total memory of a device or of the host at one moment."""
 
     @property
     def free_bytes(self) -> int: ...
@@ -120,11 +120,11 @@ class MemoryInfo:
 
 def host_memory() -> MemoryInfo:
     """
-    The host's memory that this process may use: the least of what the machine and each control group above the process allow and have left. Swap does not count.
+    The host memory that this process may use: the least of what the machine and each control group above the process allow and have left. Swap does not count.
     """
 
 class DeviceKind(enum.Enum):
-    """What drives a device."""
+    """The kind of driver behind a device."""
 
     cpu = 0
 
@@ -140,12 +140,12 @@ class Device:
     @staticmethod
     def parse(name: str) -> Device:
         """
-        The device of that name; "best" is the first of list(). Raises UsageError when there is none.
+        The device of that name; "best" is the first of list(). Raises UsageError if there is none.
         """
 
     @staticmethod
     def cuda_absence() -> str:
-        """Why there are no CUDA devices; empty when there are."""
+        """Why there are no CUDA devices; empty if there are some."""
 
     @property
     def kind(self) -> DeviceKind: ...
@@ -155,7 +155,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """"cuda:0"; parse() takes it back."""
+        """The device's name, such as "cuda:0"; parse() accepts it."""
 
     @property
     def properties(self) -> DeviceProperties: ...
@@ -171,7 +171,7 @@ class Device:
 
 def parse_bytes(text: str) -> int:
     """
-    The bytes that "64KiB", "1.5 GiB", "128MB" or "4096" stand for (KiB is 1024, KB is 1000). Raises UsageError when it is none of these.
+    The number of bytes in "64KiB", "1.5 GiB", "128MB" or "4096" (KiB is 1024, KB is 1000). Raises UsageError for other text.
     """
 
 class LatencySummary:
@@ -181,7 +181,7 @@ class LatencySummary:
 
     @property
     def count(self) -> int:
-        """How many latencies these are."""
+        """The number of latencies."""
 
     @property
     def mean(self) -> float: ...
@@ -204,17 +204,15 @@ class LatencySummary:
     def __repr__(self) -> str: ...
 
 class MachineActivity:
-    """
-    What the processors of this process did apart from it, as shares of their time.
-    """
+    """What else the processors of this process did, as shares of their time."""
 
     @property
     def others(self) -> float:
-        """Other processes ran."""
+        """Time in which other processes ran."""
 
     @property
     def steal(self) -> float:
-        """The hypervisor ran something else."""
+        """Time in which the hypervisor ran something else."""
 
     @property
     def waiting(self) -> float:
@@ -226,24 +224,24 @@ class MachineActivity:
 
     @property
     def over(self) -> float:
-        """Seconds looked at."""
+        """Seconds observed."""
 
     @property
     def disturbed(self) -> str:
-        """Why the machine was not quiet; empty when it was."""
+        """Why the machine was not quiet; empty if it was."""
 
     def __repr__(self) -> str: ...
 
 class MachineWatch:
-    """Looks at what else the machine does, from one lap to the next."""
+    """Observes what else the machine does, from one lap to the next."""
 
     def __init__(self) -> None: ...
 
     def lap(self) -> MachineActivity:
-        """Since construction or the lap before."""
+        """The activity since construction or the previous lap."""
 
 class LoadResult:
-    """What a load did, over the windows that count."""
+    """The results of a load, over the windows that count."""
 
     @property
     def incoming_per_second(self) -> float:
@@ -251,23 +249,23 @@ class LoadResult:
 
     @property
     def measured_per_second(self) -> float:
-        """Right answers."""
+        """Correct answers."""
 
     @property
     def latency(self) -> LatencySummary:
         """
-        From the scheduled arrival to when the client saw the answer, of queries that were admitted.
+        From the scheduled arrival until the client saw the answer, for admitted queries.
         """
 
     @property
     def lateness_p99(self) -> float:
         """
-        Seconds from the scheduled arrival to when the generator offered the query.
+        Seconds from the scheduled arrival until the generator offered the query.
         """
 
     @property
     def measured_for(self) -> float:
-        """Seconds that the windows that count are long."""
+        """Total length of the windows that count, in seconds."""
 
     @property
     def lateness_max(self) -> float: ...
@@ -275,20 +273,22 @@ class LoadResult:
     @property
     def refused(self) -> int:
         """
-        Offered and not admitted. Over the whole run, as are the counts that follow.
+        Offered but not admitted. Over the whole run, like the counts that follow.
         """
 
     @property
     def late(self) -> int:
-        """Their deadline passed before the answer; of loads on a server."""
+        """
+        Queries whose deadline passed before the answer; for loads on a server.
+        """
 
     @property
     def lost(self) -> int:
-        """Sent, and not heard of again; of loads on a server."""
+        """Sent, with no response; for loads on a server."""
 
     @property
     def unsent(self) -> int:
-        """Not sent before the load ended; of loads on a server."""
+        """Not sent before the load ended; for loads on a server."""
 
     @property
     def failed(self) -> int:
@@ -296,23 +296,23 @@ class LoadResult:
 
     @property
     def wrong(self) -> int:
-        """Answered, but not with the answer expected."""
+        """Answered, but not with the expected answer."""
 
     @property
     def answered(self) -> int:
-        """All that came back with an answer, right or not."""
+        """All that came back with an answer, correct or not."""
 
     @property
     def windows(self) -> int:
-        """Windows run."""
+        """The number of windows."""
 
     @property
     def stable(self) -> bool:
-        """The windows' rates agree, and nothing was refused."""
+        """Whether the windows' rates agree and nothing was refused."""
 
     @property
     def complete(self) -> bool:
-        """Everything scheduled in the windows was offered and answered."""
+        """Whether everything scheduled in the windows was offered and answered."""
 
     @property
     def machine(self) -> MachineActivity:
@@ -320,130 +320,132 @@ class LoadResult:
 
     @property
     def disturbed(self) -> str:
-        """
-        Why the figures may not be this machine's own; empty when it was quiet.
-        """
+        """Why the figures may not be this machine's own; empty if it was quiet."""
 
     @property
     def refused_counted(self) -> int:
-        """Refused, of the arrivals in the windows that count."""
+        """Refused arrivals in the windows that count."""
 
     @property
     def unanswered_counted(self) -> int:
         """
-        Got no answer for any reason, of the same arrivals; the refused as well.
+        Arrivals in the same windows that got no answer for any reason, including refused ones.
         """
 
     @property
     def p99_offered(self) -> float:
         """
-        p99 with each query that got no answer later than any answer; inf where it falls among these.
+        p99 with each unanswered query counted as later than any answer; inf if it falls among these.
         """
 
     @property
     def gave_up(self) -> bool:
-        """Hopeless, and ended early: the figures are of a part of a window."""
+        """
+        Whether it ended early as hopeless; the figures then cover part of a window.
+        """
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C ended it early."""
+        """Whether Ctrl-C ended it early."""
 
     def __repr__(self) -> str: ...
 
 def sustains(result: LoadResult, bound: float) -> bool:
     """
-    Whether the system kept up (99% of what came in), nothing failed, and p99 is within `bound` seconds.
+    Whether the system kept up (99% of arrivals), nothing failed, and p99 is within `bound` seconds.
     """
 
 def samples_needed(fraction: float, tolerance: float = ...) -> int:
     """
-    How many samples a percentile needs so that, with 95% confidence, its true rank is within `tolerance`.
+    The number of samples that a percentile needs so that, with 95% confidence, its true rank is within `tolerance`.
     """
 
 def read_trace(path: str) -> list[float]:
     """
-    The arrival times of a file, in seconds: one a line, ascending; empty lines and lines that start with # are skipped. Raises SystemError when it cannot be read, DataError naming the line that is no such number.
+    The arrival times in a file, in seconds: one on each line, ascending; empty lines and lines that start with # are skipped. Raises SystemError if the file cannot be read, and DataError that names the line with an invalid time.
     """
 
 class MemoryRoofs:
-    """What a device's memory system can do, in bytes per second."""
+    """The bandwidths of a device's memory system, in bytes per second."""
 
     @property
     def to_device(self) -> float:
-        """Pinned host memory to the device."""
+        """From pinned host memory to the device."""
 
     @property
     def from_device(self) -> float:
-        """The device to pinned host memory."""
+        """From the device to pinned host memory."""
 
     @property
     def on_device(self) -> float:
         """Within the device; bytes read plus bytes written."""
 
 def memory_roofs(device: Device | str = ...) -> MemoryRoofs:
-    """Measures them, in some tenths of a second."""
+    """Measures these rates, in a few tenths of a second."""
 
 def memory_copies(devices: Sequence[Device | str], bytes: int, runs: int = ...) -> list[float]:
     """
-    Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of each at the same time: one figure a run.
+    Bytes read plus bytes written per second, of all devices together, for copies of `bytes` within the memory of each at the same time: one figure for each run.
     """
 
 class CopyRuns:
-    """What a case of copies took, run by run."""
+    """The results of a copy benchmark, run by run."""
 
     @property
     def seconds(self) -> list[float]:
-        """Of each run, from the first add to the end of the wait."""
+        """Seconds of each run, from the first add to the end of the wait."""
 
     @property
     def bytes(self) -> int:
-        """That each run moves."""
+        """Bytes that each run moves."""
 
     @property
     def supported(self) -> bool:
-        """False: the route cannot do it on this device."""
+        """False if the route is not available on this device."""
 
     @property
     def verified(self) -> bool:
-        """Every run's target held the bytes of its sources."""
+        """Whether the target of every run held the bytes of its sources."""
 
     def __repr__(self) -> str: ...
 
 class HostWayCost:
-    """What a way of host memory to a device costs, in seconds."""
+    """The cost of one way to move host memory to a device, in seconds."""
 
     @property
     def way(self) -> str: ...
 
     @property
     def supported(self) -> bool:
-        """False: this device or system cannot do it."""
+        """False if this device or system does not support it."""
 
     @property
     def bytes(self) -> int:
-        """Of each pass."""
+        """Bytes of each pass."""
 
     @property
     def once(self) -> float:
-        """Before the first pass."""
+        """Seconds before the first pass."""
 
     @property
     def back(self) -> float:
-        """After the last."""
+        """Seconds after the last pass."""
 
     @property
     def fill(self) -> list[float]:
-        """Of one thread of the host, each pass."""
+        """Seconds of one host thread in each pass."""
 
     @property
     def transfer(self) -> list[float]:
-        """Each pass."""
+        """Seconds of transfer in each pass."""
 
     @property
     def verified(self) -> bool: ...
 
 class CopyRoofs:
-    """What the link gives at best, in bytes per second, one figure a run."""
+    """
+    The best rates of the link, in bytes per second, one figure for each run.
+    """
 
     @property
     def engine(self) -> list[float]:
@@ -461,11 +463,11 @@ def copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int 
     """
 
 def copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
-    """The roofs beside which copies are shown."""
+    """Measures the roofs that copies are compared with."""
 
 def host_ways(device: Device | str = ..., bytes: int = ..., passes: int = ...) -> list[HostWayCost]:
     """
-    What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.
+    Measures what each way from ordinary host memory to the device costs: pageable, staged, pool, registered, read.
     """
 
 class Hits:
@@ -473,7 +475,7 @@ class Hits:
 
     @property
     def hits(self) -> int:
-        """How many documents match, listed or not."""
+        """The number of matching documents, listed or not."""
 
     @property
     def ids(self) -> list[int]:
@@ -481,7 +483,7 @@ class Hits:
 
     @property
     def offset(self) -> int:
-        """The number of the first of them among all that match, from 0."""
+        """The position of the first of them among all matches, from 0."""
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -494,7 +496,7 @@ class Ranking:
 
     @property
     def hits(self) -> int:
-        """How many documents match, listed or not."""
+        """The number of matching documents, listed or not."""
 
     @property
     def ids(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
@@ -503,66 +505,66 @@ class Ranking:
     @property
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """
-        Their scores by BM25, descending. Documents of equal score come in the order of their ids.
+        Their BM25 scores, descending. Documents of equal score are in the order of their ids.
         """
 
     def __repr__(self) -> str: ...
 
 class Index:
     """
-    Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().
+    Records which documents have which terms. Immutable; made by build(), IndexBuilder or load().
     """
 
     @staticmethod
     def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False, frequencies: bool = False, stem: str | None = None) -> Index:
         """
-        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often words come, for rank(). With `stem`, one of stem_languages(), words become their stems by Snowball, in documents and in queries. Raises DataError when there is no document, or for one that is not UTF-8, UsageError for a language that is not there.
+        Builds the index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it stores how often words occur, for rank(). With `stem`, one of stem_languages(), words are reduced to stems by Snowball, in documents and in queries. Raises DataError if there is no document or one is not UTF-8, and UsageError for an unknown language.
         """
 
     @staticmethod
     def stem_languages() -> list[str]:
         """
-        What `stem` may be: the names of the algorithms of libstemmer; none where Headrace was built without.
+        The values of `stem`: the names of the algorithms of libstemmer; empty if Headrace was built without it.
         """
 
     @staticmethod
     def synthetic(*, documents: int, terms: int, length: float = ..., exponent: float = ..., seed: int = ..., threads: int = ..., progress: Callable[[float], None] | None = ...) -> Index:
         """
-        The index of a made-up corpus whose words are independent and follow Zipf's law; word k, counted from 1 in order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.
+        Builds the index of a synthetic corpus whose words are independent and follow Zipf's law; word k, counted from 1 in order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The result is the same for any number of threads (0: all). Raises UsageError for a value out of range, and SystemError if there is not enough memory: 4 bytes a posting, about 36 a term and 4 a term and thread.
         """
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Index:
         """
-        Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
+        Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError if it cannot be read, and DataError that names the defect.
         """
 
     def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None:
         """
-        Writes the file whole or not at all. With `packed` it is about a third as large, and load() unpacks it into memory instead of mapping it.
+        Writes the file completely or not at all. With `packed` it is about a third as large, and load() unpacks it into memory instead of mapping it.
         """
 
     def compile(self, text: str) -> NDArray[numpy.uint8]:
         """
-        The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; "quoted" ones, which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most 32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.
+        Compiles a query into the 240 bytes that retrieval(index) takes. Words are split like documents; "quoted" ones are never operators; AND, OR, NOT in any case; parentheses; adjacent words mean AND. At most 32 terms and 64 levels of parentheses. Raises UsageError with the position of the error.
         """
 
     def compile_many(self, texts: Sequence[str]) -> NDArray[numpy.uint8]:
-        """The same for many queries, one row each, by as many threads as pay."""
+        """The same for many queries, one row each, with as many threads as pay."""
 
     def query(self, text: str, *, device: Device | str = 'best', offset: int = 0, limit: int = 15) -> Hits:
         """
-        How many documents match, and the ids of a page of them: from number `offset` on, at most `limit`. The first 15 are found with an engine of its own on the device; every other page is found on the host. For many queries, keep an Engine.
+        The number of matching documents, and the ids of a page of them: at most `limit`, from number `offset` on. The first 15 are found by a separate engine on the device; every other page is found on the host. For many queries, keep an Engine.
         """
 
     def rank(self, text: str, *, offset: int = 0, limit: int = 15, k1: float = 1.2, b: float = 0.75) -> Ranking:
         """
-        The documents that match, the most relevant first by BM25, found on the host. Terms that are not negated count. Raises UsageError where the index has no frequencies.
+        The matching documents, the most relevant first by BM25, found on the host. Terms that are not negated count. Raises UsageError if the index has no frequencies.
         """
 
     def matches(self, text: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
         """
-        The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only counts. Raises UsageError as compile() does.
+        The ids of all documents that satisfy a query, ascending, found on the host; an answer of the operator only counts them. Raises UsageError as compile() does.
         """
 
     def postings(self, term: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
@@ -573,20 +575,20 @@ class Index:
     @property
     def words(self) -> str:
         """
-        How text is split into words: unicode, or ascii in an index of a file of version 1.
+        How text is split into words: unicode, or ascii in an index from a file of version 1.
         """
 
     @property
     def fold_diacritics(self) -> bool:
-        """Whether accents are taken off."""
+        """Whether accents are removed."""
 
     @property
     def stem(self) -> str | None:
-        """The language by whose rules words are stemmed, or None."""
+        """The language whose rules stem words, or None."""
 
     @property
     def frequencies(self) -> bool:
-        """Whether it keeps how often words come, for rank()."""
+        """Whether it stores how often words occur, for rank()."""
 
     @property
     def document_count(self) -> int: ...
@@ -600,13 +602,13 @@ class Index:
     def __repr__(self) -> str: ...
 
 class IndexBuilder:
-    """Makes an index of documents given one after the other."""
+    """Builds an index from documents given one after the other."""
 
     def __init__(self, *, fold_diacritics: bool = ..., frequencies: bool = ..., stem: str | None = ...) -> None: ...
 
     def add(self, document: str | bytes) -> int:
         """
-        Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added nothing.
+        Adds a document and returns its id. Raises DataError that names the byte that is not UTF-8, and adds nothing then.
         """
 
     def add_many(self, documents: Iterable[str | bytes]) -> None:
@@ -617,19 +619,19 @@ class IndexBuilder:
 
     def build(self) -> Index:
         """
-        The index of all documents added; the builder is then empty. Raises DataError when there is none.
+        Builds the index of all documents added, and empties the builder. Raises DataError if there is none.
         """
 
 class BruteForce:
     """
-    Answers Boolean queries the slow and plain way, by looking at every document: what an engine's answers are checked against.
+    Answers Boolean queries in the slow, obvious way, by looking at every document, to verify an engine's answers.
     """
 
     def __init__(self, documents: Sequence[str], *, fold_diacritics: bool = ..., stem: str | None = ...) -> None:
-        """Raises DataError when a document is not UTF-8."""
+        """Raises DataError if a document is not UTF-8."""
 
     def answer(self, text: str) -> Hits:
-        """Raises UsageError where Index.compile() would."""
+        """Raises UsageError if Index.compile() would."""
 
 class RetrievalSampler:
     """
@@ -639,11 +641,11 @@ class RetrievalSampler:
     def __init__(self, index: Index) -> None: ...
 
     def text(self, number: int) -> str:
-        """Query `number` as a person would write it."""
+        """The text of query `number`, as a person would write it."""
 
 class Operator:
     """
-    What is done with a query. Made by light(), reference(), retrieval(), of a function of Python by operator(), or of a shared object by load_library().
+    The computation that answers a query. Made by light(), reference(), retrieval(), from a Python function by operator(), or from a shared object by load_library().
     """
 
     @property
@@ -657,15 +659,15 @@ class Operator:
 
     @property
     def answer_type(self) -> str:
-        """How clients show answers; see headrace.dtypes. Empty: as bytes."""
+        """The type of answers for clients; see headrace.dtypes. Empty for bytes."""
 
     @property
     def query_type(self) -> str:
-        """The same of queries. Empty where C++ does not know it."""
+        """The type of queries. Empty if C++ does not know it."""
 
     @property
     def answers_inline(self) -> bool:
-        """Whether it takes Plan.answer_inline."""
+        """Whether it supports Plan.answer_inline."""
 
     def sample(self, count: int, first: int = ...) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """
@@ -674,39 +676,39 @@ class Operator:
 
     def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[Any]:
         """
-        The answers that the host gives, one after the other, as clients show them: what an engine's are checked against. Loads the operator's state each time.
+        Answers queries on the host, one after the other, in the form that clients return, to verify an engine's answers. Loads the operator's state each time.
         """
 
     def __repr__(self) -> str: ...
 
 def light(*, query_bytes: int = ..., threads: int = ..., steps: int = ...) -> Operator:
     """
-    A query so small that feeding it costs more than answering it: one block sums it and runs two chains of `steps` multiply-adds a thread; the answer has 64 bytes. Raises UsageError naming the option that is out of range.
+    A query so small that delivering it costs more than answering it: one block sums it and runs two chains of `steps` multiply-adds a thread; the answer has 64 bytes. Raises UsageError that names the option out of range.
     """
 
 def reference(*, query_bytes: int = ..., answer_bytes: int = ..., blocks: int = ..., threads: int = ..., steps: int = ...) -> Operator:
     """
-    A query whose main work is on the device: two chains of `steps` multiply-adds in each of `blocks` * `threads` threads. Raises UsageError naming the option that is out of range.
+    A query whose main work is on the device: two chains of `steps` multiply-adds in each of `blocks` * `threads` threads. Raises UsageError that names the option out of range.
     """
 
 def retrieval(index: Index, *, threads: int = ..., sample: bool = ...) -> Operator:
     """
-    Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, which costs 4 bytes of host memory a posting.
+    Boolean queries over an index, which the operator keeps; Index.compile() makes queries. Load tests need `sample`, which costs 4 bytes of host memory a posting.
     """
 
 def load_library(path: str | os.PathLike[str]) -> Operator:
     """
-    The operator in a shared object that headrace_add_operator() of CMake built; see docs/operator-libraries.md. Loading runs code of the file, which stays loaded as long as the program runs. Raises MissingFileError, DataError for what is no whole shared object for this machine, and UsageError where it has no operator or was built for another version of Headrace, which the message names.
+    The operator in a shared object built by CMake's headrace_add_operator(); see docs/operator-libraries.md. Loading runs code of the file, which stays loaded until the program ends. Raises MissingFileError, DataError if it is not a complete shared object for this machine, and UsageError if it has no operator or was built for another version of Headrace, which the message names.
     """
 
 def function_operator(name: str, query_bytes: int, answer_bytes: int, function: Callable[[], int] | None, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str, arrays: list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: Callable[[Device, list[str]], bytes] | None = None, blocks: int = 1, threads: int = 32) -> Operator:
     """
-    The operator that calls a C function on CPU devices, whose address `function` gives whenever it is loaded there; see operators/function.hpp. `owner` keeps the function and what lies at `state`. `sample` gives query number i, of query_bytes bytes. `code` gives a cubin with the kernels of these names for a CUDA device, which are given `arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.
+    The operator that calls a C function on CPU devices. `function` returns its address whenever it is loaded there; see operators/function.hpp. `owner` keeps the function and the memory at `state` alive. `sample` returns query number i, of query_bytes bytes. `code` returns a cubin with the kernels of these names for a CUDA device. They get `arrays`: name, address, bytes, shape, and the number of the CUDA device that holds it, or None.
     """
 
 def function_kernels(compute_capability: int) -> bytes:
     """
-    The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for 9.0. Raises DeviceError in a build without CUDA and for GPUs older than those it was built for.
+    The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for 9.0. Raises DeviceError in a build without CUDA, and for GPUs older than those of the build.
     """
 
 def mlp_operator(layers: list[tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32] | None]], activation: str, dtype: str, threads: int) -> Operator:
@@ -719,7 +721,7 @@ def topk_operator(matrix: numpy.typing.NDArray[numpy.float32] | numpy.typing.NDA
 
 class Plan:
     """
-    Every choice that an engine makes. Choices are names; UsageError lists them for one that is none. What cannot work on a device is refused by Engine.
+    All choices of an engine. A choice is a name; UsageError for an unknown name lists the known ones. Engine rejects what does not work on a device.
     """
 
     def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., share: float = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
@@ -749,7 +751,7 @@ class Plan:
     @property
     def streams_per_thread(self) -> int:
         """
-        Batches that a thread has in flight, each on a stream of its own; "persistent": kernels that it feeds.
+        Batches that a thread has in flight, each on its own stream; "persistent": kernels that it feeds.
         """
 
     @streams_per_thread.setter
@@ -771,7 +773,7 @@ class Plan:
 
     @property
     def host_memory(self) -> str:
-        """Of the slots: "pageable", "pinned", "mapped" or "managed"."""
+        """Memory of the slots: "pageable", "pinned", "mapped" or "managed"."""
 
     @host_memory.setter
     def host_memory(self, arg: str, /) -> None: ...
@@ -792,21 +794,21 @@ class Plan:
 
     @property
     def batch_max(self) -> int:
-        """A batch closes at so many queries ..."""
+        """A batch closes at this many queries ..."""
 
     @batch_max.setter
     def batch_max(self, arg: int, /) -> None: ...
 
     @property
     def batch_age(self) -> float:
-        """... or when its first query has been held for so many seconds."""
+        """... or when its first query has been held for this many seconds."""
 
     @batch_age.setter
     def batch_age(self, arg: float, /) -> None: ...
 
     @property
     def doorbell(self) -> str:
-        """Of persistent kernels: "words" or "barrier"."""
+        """The doorbell of persistent kernels: "words" or "barrier"."""
 
     @doorbell.setter
     def doorbell(self, arg: str, /) -> None: ...
@@ -820,7 +822,7 @@ class Plan:
 
     @property
     def block_threads(self) -> int:
-        """Threads of each; 0 leaves it to the operator."""
+        """Threads of each block; 0 leaves it to the operator."""
 
     @block_threads.setter
     def block_threads(self, arg: int, /) -> None: ...
@@ -835,7 +837,7 @@ class Plan:
     @property
     def share(self) -> float:
         """
-        "dispatched": the part of the device that resident blocks take, above 0 and 1 at most, so that engines can be on it together.
+        "dispatched": the part of the device that resident blocks take, above 0 and at most 1, so that engines can share it.
         """
 
     @share.setter
@@ -844,7 +846,7 @@ class Plan:
     @property
     def answer_inline(self) -> bool:
         """
-        "dispatched": a query that comes alone is answered by the block that hands queries out.
+        "dispatched": the block that dispatches queries answers a query that comes alone.
         """
 
     @answer_inline.setter
@@ -861,7 +863,7 @@ class Plan:
 
     @property
     def clients_max(self) -> int:
-        """Clients that can be connected at once."""
+        """The most connected clients."""
 
     @clients_max.setter
     def clients_max(self, arg: int, /) -> None: ...
@@ -882,7 +884,7 @@ class Plan:
 
     @property
     def sample_stages_every(self) -> int:
-        """Stage times are taken of one query in so many; 0 takes none."""
+        """Stage times are recorded for one query in this many; 0 records none."""
 
     @sample_stages_every.setter
     def sample_stages_every(self, arg: int, /) -> None: ...
@@ -894,7 +896,7 @@ class Plan:
         """
 
     def copy(self) -> Plan:
-        """A plan that can be changed without changing this one."""
+        """A separate copy of the plan."""
 
     def __repr__(self) -> str: ...
 
@@ -903,18 +905,18 @@ class Plan:
     __hash__: None  # type: ignore[assignment]
 
     def to_json(self) -> str:
-        """Every choice as a JSON object; durations in microseconds."""
+        """All choices as a JSON object; durations in microseconds."""
 
     @staticmethod
     def from_json(text: str) -> Plan:
         """
-        The plan that to_json() wrote. Raises UsageError naming what is no choice, DataError for no JSON.
+        The plan that to_json() wrote. Raises UsageError that names an invalid choice, and DataError for invalid JSON.
         """
 
     @staticmethod
     def tuned(device: Device | str, operator: Operator, bound: float = ...) -> Plan:
         """
-        The plan of the highest rate with p99 within `bound` seconds: searched for, or taken from the cache of earlier searches; up to a minute. Raises Error when no plan keeps the bound. tune() gives figures and more choice.
+        The plan with the highest rate at p99 within `bound` seconds: searched for, which takes up to a minute, or taken from the cache of earlier searches. Raises Error if no plan keeps the bound. tune() gives figures and more choice.
         """
 
 class Rung:
@@ -931,7 +933,7 @@ class Rung:
 
     @property
     def removes(self) -> str:
-        """What costs the rung before it time, and this one does not."""
+        """The cost of the previous rung that this one avoids."""
 
     @property
     def plan(self) -> Plan:
@@ -943,11 +945,11 @@ class Rung:
 
     @property
     def many_streams(self) -> bool:
-        """Whether streams_per_thread is."""
+        """Whether streams_per_thread is searched for."""
 
     @property
     def many_batches(self) -> bool:
-        """Whether batch_max is."""
+        """Whether batch_max is searched for."""
 
     def __repr__(self) -> str: ...
 
@@ -959,40 +961,40 @@ def find_rung(text: str) -> Rung:
 
 def same_as(rung: Rung, device: Device | str) -> str:
     """
-    Where a rung is no other work than an earlier one on that device: why; else empty.
+    Why a rung does the same work as an earlier one on that device; empty if it does not.
     """
 
 class AsyncClient:
     """
-    A coroutine's way into an engine: made by Engine.connect_async(), or of the URL shm://NAME/MODEL for one that another process of this machine and user serves, as Client is. All coroutines of one event loop may share it; the first call says which loop it belongs to. Answers have the operator's type. A call that is cancelled, as asyncio.timeout() does, is not told of its answer, and does not go on waiting in line.
+    A client of an engine for coroutines: made by Engine.connect_async(), or from the URL shm://NAME/MODEL for an engine that another process of this machine and user serves, like Client. All coroutines of one event loop may share it; the first call determines the loop. Answers have the operator's type. A cancelled call, as by asyncio.timeout(), does not get its answer and leaves the line of waiting calls.
     """
 
     def __init__(self, url: str, *, slots: int = ..., waiting_max: int = ...) -> None:
         """
-        Connects to a server's model, as Client does, and with the same errors. `waiting_max` calls may wait for free slots. Once the server has ended, what it has not answered comes back as stopped.
+        Connects to a server's model, like Client and with the same errors. `waiting_max` calls may wait for free slots. Once the server has ended, unanswered queries come back as stopped.
         """
 
     def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[Any]:
         """
-        Submits one query at once, without being awaited, and gives the future of its answer. Where Plan.slots queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code that the query came back with. The call itself raises UsageError for a query that does not fit and where no event loop or another one runs, and Error with the code full when the line is.
+        Submits one query immediately, without being awaited, and returns the future of its answer. If Plan.slots queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code of a query that failed. The call itself raises UsageError for a query of the wrong size and if no event loop or another one is running, and Error with the code full if the line is full.
         """
 
     def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[tuple[numpy.typing.NDArray[Any], numpy.typing.NDArray[numpy.uint8]]]:
         """
-        As ask(), with all queries of an array, which stays unchanged until the future is done: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). In line it counts as one call.
+        Like ask(), with all queries of an array, which must stay unchanged until the future is done: (answers, status), with a row and an entry each. A status is 0 for an answer; see Errc.of_status(). In line it counts as one call.
         """
 
     @property
     def query_dtype(self) -> object:
-        """As Client has it."""
+        """Same as for Client."""
 
     @property
     def answer_dtype(self) -> object:
-        """As Client has it."""
+        """Same as for Client."""
 
     @property
     def in_flight(self) -> int:
-        """Queries submitted that have not come back."""
+        """Submitted queries that have not come back."""
 
     @property
     def waiting(self) -> int:
@@ -1000,7 +1002,7 @@ class AsyncClient:
 
     def close(self) -> asyncio.Future[None]:
         """
-        Refuses new queries. The future is done when all are back; then another client may connect.
+        Rejects new queries. The future is done once all queries are back; then another client may connect.
         """
 
     def __aenter__(self) -> asyncio.Future[AsyncClient]: ...
@@ -1009,7 +1011,7 @@ class AsyncClient:
 
 class StageTimes:
     """
-    Mean seconds of the sampled queries in each stage; 0 for a stage that a plan lacks.
+    Mean seconds of the sampled queries in each stage; 0 for a stage that a plan does not have.
     """
 
     @property
@@ -1017,11 +1019,11 @@ class StageTimes:
 
     @property
     def queue(self) -> float:
-        """Submitted to taken up by a worker."""
+        """From submission until a worker takes it up."""
 
     @property
     def copy_in(self) -> float:
-        """On the device's own clock, as are the next two."""
+        """On the device's own clock, like the next two."""
 
     @property
     def kernel(self) -> float:
@@ -1029,34 +1031,34 @@ class StageTimes:
 
     @property
     def copy_out(self) -> float:
-        """The answer back to the host."""
+        """The copy of the answer to the host."""
 
     @property
     def host(self) -> float:
-        """Taken up to answered, less the three above."""
+        """From being taken up until answered, less the three stages above."""
 
     @property
     def notify(self) -> float:
-        """Answered to seen by the client."""
+        """From the answer until the client sees it."""
 
 class StageSample:
-    """The way of one sampled query; seconds."""
+    """The stages of one sampled query, in seconds."""
 
     @property
     def submitted(self) -> float:
-        """On a steady clock: good for differences alone."""
+        """On a steady clock: only differences are meaningful."""
 
     @property
     def queue(self) -> float:
-        """Submitted to taken up."""
+        """From submission until taken up."""
 
     @property
     def host(self) -> float:
-        """Taken up to answered, less the next three."""
+        """From being taken up until answered, less the next three."""
 
     @property
     def copy_in(self) -> float:
-        """On the device's own clock, as are the next two."""
+        """On the device's own clock, like the next two."""
 
     @property
     def kernel(self) -> float:
@@ -1064,11 +1066,11 @@ class StageSample:
 
     @property
     def copy_out(self) -> float:
-        """The answer back to the host."""
+        """The copy of the answer to the host."""
 
     @property
     def whole(self) -> float:
-        """Submitted to answered."""
+        """From submission until answered."""
 
 class EngineStatistics:
     """What an engine has done since it started."""
@@ -1078,22 +1080,22 @@ class EngineStatistics:
 
     @property
     def answered(self) -> int:
-        """With an answer."""
+        """Queries answered."""
 
     @property
     def failed(self) -> int:
-        """With an error other than the next two."""
+        """Queries with an error other than the next two."""
 
     @property
     def cancelled(self) -> int: ...
 
     @property
     def expired(self) -> int:
-        """Past their deadline."""
+        """Queries past their deadline."""
 
     @property
     def refused(self) -> int:
-        """Not admitted."""
+        """Queries not admitted."""
 
     @property
     def stages(self) -> StageTimes: ...
@@ -1124,77 +1126,75 @@ class Completions:
     @property
     def answers(self) -> numpy.typing.NDArray[Any]:
         """
-        Of the operator's type, or rows of bytes. Zeros where there is no answer.
+        In the operator's type, or rows of bytes. Zeros for queries without an answer.
         """
 
 class Client:
     """
-    A thread's own way into an engine: made by Engine.connect(), or of the URL shm://NAME/MODEL for one that another process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). It is used by one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are seconds from now.
+    A thread's client of an engine: made by Engine.connect(), or from the URL shm://NAME/MODEL for an engine that another process of this machine and user serves (`headrace serve --shm NAME`, or wire.Server with `shm`). Only one thread at a time may use it, otherwise it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes if they differ. Deadlines and timeouts are seconds from now.
     """
 
     def __init__(self, url: str, *, slots: int = ...) -> None:
         """
-        Connects to a server's model: shm://NAME/MODEL, or shm://NAME where the server has one model. `slots` queries may be in flight, a power of two; 0 is 256, or as many as the server allows where that is less. Once the server has ended, is about to stop or has another model under the name, what it has not answered comes back as stopped. Raises UsageError for another URL and for a model that the server does not have, SystemError where there is no such server, it does not answer for 10 s, or it has no room.
+        Connects to a server's model: shm://NAME/MODEL, or shm://NAME if the server has one model. `slots` queries may be in flight, a power of two; 0 is 256, or as many as the server allows if that is less. Once the server has ended, is about to stop or has another model under the name, unanswered queries come back as stopped. Raises UsageError for another URL and for a model that the server does not have, and SystemError if there is no such server, it does not answer for 10 s, or it has no room.
         """
 
     def submit(self, query: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
-        Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in flight, not yet polled, or late and still worked on, stopped after Engine.stop().
+        Offers one query and returns its ticket. Raises Error with the code full if Plan.slots queries are in flight, not yet polled, or late and still being answered, and with the code stopped after Engine.stop().
         """
 
     def submit_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
-        Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.
+        Offers consecutive queries; returns how many were admitted, from the front. Query i has tag + i.
         """
 
     def poll(self, most: int = ...) -> Completions:
         """
-        Takes in what has come back, at most `most`, in order of submission; a query whose deadline has passed does not wait for those before it. Never waits.
+        Returns queries that have come back, at most `most`, in order of submission; a query whose deadline has passed does not wait for those before it. Never waits.
         """
 
     def wait(self, ticket: int, timeout: float | None = ...) -> bool:
         """
-        Waits until that query has come back, at its deadline at the latest; it is still to be polled. False when only `timeout` has passed.
+        Waits until that query has come back, at its deadline at the latest; it must still be polled. False if only `timeout` has passed.
         """
 
     def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> Any:
         """
-        Submits one query and waits for its answer, which has the operator's type; an array of bytes where it has none. Only while nothing else of this client is in flight. Raises Error with the code that the query came back with.
+        Submits one query and waits for its answer, in the operator's type, or as an array of bytes without one. Only while nothing else of this client is in flight. Raises Error with the code of a query that failed.
         """
 
     def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> tuple[numpy.typing.NDArray[Any], numpy.typing.NDArray[numpy.uint8]]:
         """
-        Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.
+        Submits all queries, as many at once as there are slots, and waits: (answers, status), with a row and an entry each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains the queries in flight and raises.
         """
 
     def cancel(self, ticket: int) -> None:
         """
-        Asks for a query not to be answered; if not yet started it comes back with the status cancelled.
+        Requests that a query not be answered; if it has not started, it comes back with the status cancelled.
         """
 
     @property
     def in_flight(self) -> int:
-        """Queries submitted and not yet polled."""
+        """Submitted queries not yet polled."""
 
     @property
     def oldest(self) -> int:
         """
-        The ticket of the oldest query not yet polled; with none in flight, the next one's.
+        The ticket of the oldest query not yet polled; with none in flight, that of the next one.
         """
 
     @property
     def query_dtype(self) -> object:
-        """
-        The type of a query as the operator has it; bytes for one whose queries have none.
-        """
+        """The type of a query, from the operator; bytes if it has none."""
 
     @property
     def answer_dtype(self) -> object:
-        """The type of an answer; bytes for an operator whose answers have none."""
+        """The type of an answer; bytes if the operator has none."""
 
     def close(self) -> None:
         """
-        Waits for what is in flight, drops it, and lets another client connect. A client of another process drops it at once.
+        Waits for queries in flight, drops them, and lets another client connect. A client of another process drops them at once.
         """
 
     def __enter__(self) -> Client: ...
@@ -1203,45 +1203,45 @@ class Client:
 
 class Engine:
     """
-    Serves one operator on one device by one plan: takes all memory and starts all threads when it is made, and ends them in stop(), or at the end of a with block.
+    Serves one operator on one device by one plan. It takes all memory and starts all threads when it is made, and ends them in stop(), or at the end of a with block.
     """
 
     def __init__(self, device: Device | str, operator: Operator, plan: Plan = ...) -> None:
         """
-        Raises UsageError for a plan that cannot work there, DeviceError when the device has no room.
+        Raises UsageError for a plan that cannot work there, and DeviceError if the device has no room.
         """
 
     def connect(self) -> Client:
         """
-        A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.
+        A client for the caller. Raises UsageError if Plan.clients_max clients are connected.
         """
 
     def connect_async(self, *, waiting_max: int = ...) -> AsyncClient:
         """
-        A client for the coroutines of one event loop of asyncio, in which `waiting_max` calls may wait for free slots. Raises UsageError when all Plan.clients_max are taken.
+        A client for the coroutines of one asyncio event loop, in which `waiting_max` calls may wait for free slots. Raises UsageError if Plan.clients_max clients are connected.
         """
 
     def drain(self, timeout: float | None = ...) -> bool:
         """
-        Waits until everything submitted so far has been answered, or `timeout` seconds have passed; whether it has been.
+        Waits until everything submitted so far has been answered, or `timeout` seconds have passed; returns whether it has been.
         """
 
     def stop(self) -> None:
         """
-        Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients may still poll.
+        Rejects new queries, returns those not yet started with the status stopped, and ends the threads. Clients may still poll.
         """
 
     @property
     def share(self) -> float:
         """
-        The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, and with the code full if the device has no room for it; the engine keeps its old share then.
+        The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, and, with the code full, if the device has no room for it; the engine keeps its old share then.
         """
 
     @share.setter
     def share(self, arg: float, /) -> None: ...
 
     def statistics(self) -> EngineStatistics:
-        """What the engine has done so far. Any thread may ask."""
+        """What the engine has done so far. Callable from any thread."""
 
     @property
     def plan(self) -> Plan: ...
@@ -1269,11 +1269,13 @@ class Roofs:
 
     @property
     def link_out(self) -> float:
-        """Answers copied back likewise."""
+        """Answers copied back in the same way."""
 
     @property
     def compute(self) -> float:
-        """Queries that lie on the device, one saturating launch after the other."""
+        """
+        Queries that are already on the device, one saturating launch after the other.
+        """
 
     @property
     def generator(self) -> float:
@@ -1284,17 +1286,17 @@ class Roofs:
 
     @property
     def lowest(self) -> float:
-        """The least of them, with all generator threads counted."""
+        """The lowest of them, with all generator threads counted."""
 
     @property
     def lowest_name(self) -> str:
-        """Which one: "link to device", "link to host", "compute" or "generator"."""
+        """Its name: "link to device", "link to host", "compute" or "generator"."""
 
 def roofs(device: Device | str, operator: Operator, generators: int = ...) -> Roofs:
     """Measures all roofs, in about half a second."""
 
 class LadderProgress:
-    """What a climb is doing."""
+    """The progress of a climb."""
 
     @property
     def rung(self) -> int:
@@ -1315,10 +1317,10 @@ class LadderProgress:
 
     @property
     def best_per_second(self) -> float:
-        """Of this rung so far."""
+        """Best rate of this rung so far."""
 
 class Capacity:
-    """Queries per second of so many threads when nothing bounds latency."""
+    """Queries per second with this many threads when nothing bounds latency."""
 
     @property
     def threads(self) -> int:
@@ -1352,7 +1354,7 @@ class RungResult:
 
     @property
     def tried(self) -> list[LoadResult]:
-        """Every load put on `plan`, by incoming rate."""
+        """All loads on `plan`, by incoming rate."""
 
     @property
     def stages(self) -> StageTimes: ...
@@ -1363,17 +1365,19 @@ class RungResult:
 
     @property
     def capacities(self) -> list[Capacity]:
-        """Of every thread count tried."""
+        """For every thread count tried."""
 
     @property
     def note(self) -> str: ...
 
 class LadderResult:
-    """What a climb found of each rung, and the roofs beside them."""
+    """
+    The results of a climb for each rung, and the roofs to compare them with.
+    """
 
     @property
     def roofs(self) -> Roofs:
-        """Measured before and after the climb: the higher ones."""
+        """The higher ones of two measurements, before and after the climb."""
 
     @property
     def roofs_disturbed(self) -> str:
@@ -1384,7 +1388,7 @@ class LadderResult:
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C ended it early."""
+        """Whether Ctrl-C ended it early."""
 
 class PlanSearch:
     """
@@ -1404,11 +1408,13 @@ class PlanSearch:
 
     @property
     def confirmed(self) -> list[LoadResult]:
-        """At the highest rate at which all of them were sustained."""
+        """The loads at the highest rate at which all of them were sustained."""
 
     @property
     def loads(self) -> int:
-        """That it took to confirm that rate, those not sustained as well."""
+        """
+        Loads that it took to confirm that rate, including those not sustained.
+        """
 
     @property
     def tried(self) -> list[LoadResult]:
@@ -1418,7 +1424,7 @@ class PlanSearch:
     def note(self) -> str: ...
 
 class PlanLoad:
-    """What one plan did under one load."""
+    """The results of one plan under one load."""
 
     @property
     def load(self) -> LoadResult: ...
@@ -1428,7 +1434,7 @@ class PlanLoad:
 
     @property
     def roofs(self) -> Roofs:
-        """Measured before and after the load: the higher ones."""
+        """The higher ones of two measurements, before and after the load."""
 
     @property
     def roofs_disturbed(self) -> str:
@@ -1450,15 +1456,13 @@ def load(device: Device | str, operator: Operator, plan: Plan = ..., *, rate: fl
     """
 
 class LoadSession:
-    """
-    An engine that one load after the other is put on, every answer verified.
-    """
+    """An engine for consecutive loads, every answer verified."""
 
     def __init__(self, device: Device | str, operator: Operator, plan: Plan = ..., *, generators: int = ..., seed: int = ...) -> None: ...
 
     def run(self, *, rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., samples: int = ..., progress: Callable[[int, float, float], None] | None = ...) -> LoadResult:
         """
-        One load, as load() does it; everything of it has been answered when this returns.
+        Runs one load, like load(); everything of it has been answered when this returns.
         """
 
     def statistics(self) -> EngineStatistics:
@@ -1468,7 +1472,7 @@ class LoadSession:
         """Ends the engine's threads."""
 
 class GpuLimits:
-    """What a GPU has, as far as it decides how many blocks it holds."""
+    """The limits of a GPU that determine how many blocks it holds."""
 
     @property
     def name(self) -> str: ...
@@ -1482,7 +1486,7 @@ class GpuLimits:
 
     @property
     def threads(self) -> int:
-        """Of each multiprocessor, as are the next three."""
+        """For each multiprocessor, like the next three."""
 
     @property
     def blocks(self) -> int: ...
@@ -1499,26 +1503,26 @@ class GpuLimits:
     def __repr__(self) -> str: ...
 
 class KernelResources:
-    """What a kernel takes of a multiprocessor."""
+    """The resources of a multiprocessor that a kernel takes."""
 
     @property
     def registers(self) -> int:
-        """Of each thread."""
+        """For each thread."""
 
     @property
     def shared_bytes(self) -> int:
-        """Of each block, static."""
+        """For each block, static."""
 
     @property
     def local_bytes(self) -> int:
-        """Of each thread; spilled registers are here."""
+        """For each thread, including spilled registers."""
 
     @property
     def threads_max(self) -> int:
         """Most threads of a block."""
 
 class Occupancy:
-    """How many blocks a multiprocessor holds, and what ends it."""
+    """How many blocks a multiprocessor holds, and what limits them."""
 
     @property
     def blocks(self) -> int:
@@ -1541,7 +1545,7 @@ class Occupancy:
         """"threads", "blocks", "registers" or "shared memory"."""
 
 def known_gpus() -> list[GpuLimits]:
-    """The GPUs whose limits are known, by name."""
+    """The GPUs with known limits, by name."""
 
 def find_gpu(name: str) -> GpuLimits:
     """
@@ -1568,16 +1572,16 @@ def combinations(parallelism: int, threads_max: int = ...) -> list[tuple[int, in
 
 def kernel_resources(device: Device | str, operator: Operator) -> KernelResources:
     """
-    What the operator's kernel takes of that device; zeros on a CPU device.
+    The resources that the operator's kernel takes on that device; zeros on a CPU device.
     """
 
 def resident_blocks_max(device: Device | str, operator: Operator, block_threads: int = ...) -> int:
     """
-    Blocks of the operator's kernel that can be resident at once, as the device itself says.
+    Blocks of the operator's kernel that can be resident at once, as the device itself reports.
     """
 
 class CsrPart:
-    """What one device has of a sparse matrix."""
+    """The part of a sparse matrix on one device."""
 
     @property
     def device(self) -> Device: ...
@@ -1593,29 +1597,29 @@ class CsrPart:
 
     @property
     def bytes(self) -> int:
-        """Read by each multiplication, beside the vectors."""
+        """Bytes that each multiplication reads besides the vectors."""
 
     @property
     def remote_read_count(self) -> int:
-        """Entries whose element of x lies on a page of another device."""
+        """Entries whose element of x is on a page of another device."""
 
     @property
     def remote_bytes(self) -> int:
         """
-        What its blocks read over links where x is read in place: 32 bytes for each sector, once a block.
+        Bytes that its blocks read over links if x is read in place: 32 for each sector, once a block.
         """
 
     @property
     def copied_count(self) -> int:
         """
-        Elements of x that are copied to the device in every multiplication; 0 where x is read in place.
+        Elements of x that every multiplication copies to the device; 0 if x is read in place.
         """
 
     def __repr__(self) -> str: ...
 
 def gather(reader: Device | str, owner: Device | str) -> float:
     """
-    Bytes per second at which a kernel on `reader` copies to its own memory what lies on pages of `owner`.
+    Bytes per second at which a kernel on `reader` copies data on pages of `owner` to its own memory.
     """
 
 class CsrMatrix:
@@ -1625,13 +1629,13 @@ class CsrMatrix:
 
     def __init__(self, devices: Device | str | Sequence[Device | str], indptr: numpy.typing.NDArray[Any], indices: numpy.typing.NDArray[Any], data: numpy.typing.NDArray[Any], shape: tuple[int, int], *, reads: str = ...) -> None:
         """
-        Copies a matrix to its devices, rows cut by equal numbers of entries. `indptr` and `indices` are int32 or int64, `data` is float32 or float64. What of x lies on other devices is read "in-place" or "copied" first; "automatic" takes the one that moves less. Raises UsageError that names the first row or entry that is wrong.
+        Copies a matrix to its devices, with rows cut by equal numbers of entries. `indptr` and `indices` are int32 or int64, `data` is float32 or float64. The part of x on other devices is read "in-place" or "copied" first; "automatic" takes the one that moves less. Raises UsageError that names the first wrong row or entry.
         """
 
     @staticmethod
     def from_scipy(devices: Device | str | Sequence[Device | str], matrix: object, *, reads: str = ...) -> CsrMatrix:
         """
-        The same from a sparse matrix or array of SciPy; forms other than CSR are converted by it.
+        The same from a sparse matrix or array of SciPy, which converts formats other than CSR.
         """
 
     @property
@@ -1639,7 +1643,7 @@ class CsrMatrix:
 
     @property
     def nnz(self) -> int:
-        """Entries, whether zero or not."""
+        """Number of entries, whether zero or not."""
 
     @property
     def dtype(self) -> str:
@@ -1647,11 +1651,11 @@ class CsrMatrix:
 
     @property
     def parts(self) -> list[CsrPart]:
-        """What each device has."""
+        """The part of each device."""
 
     def multiply(self, x: numpy.typing.NDArray[Any], times: int = ...) -> numpy.typing.NDArray[Any]:
         """
-        A x, or A^times x for a square matrix, as a new array; x stays on the devices between.
+        A x, or A^times x for a square matrix, as a new array; x stays on the devices in between.
         """
 
     def __matmul__(self, x: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]: ...
@@ -1668,7 +1672,7 @@ class Processor:
 
     @property
     def os_index(self) -> int:
-        """As the operating system numbers it."""
+        """Its number in the operating system."""
 
     @property
     def core(self) -> int: ...
@@ -1685,7 +1689,7 @@ class Processor:
     def __repr__(self) -> str: ...
 
 class Topology:
-    """Processors and caches, as hwloc sees them."""
+    """Processors and caches, as reported by hwloc."""
 
     @staticmethod
     def machine() -> Topology:
@@ -1693,7 +1697,7 @@ class Topology:
 
     @staticmethod
     def synthetic(description: str) -> Topology:
-        """A machine by hwloc's description, such as "numa:2 l3:4 core:4 pu:2"."""
+        """A machine in hwloc's description, such as "numa:2 l3:4 core:4 pu:2"."""
 
     @property
     def processors(self) -> list[Processor]: ...
@@ -1710,13 +1714,13 @@ class Topology:
         """
 
     def describe(self) -> str:
-        """A line a cache: which cores share it."""
+        """One line for each cache: which cores share it."""
 
     def reordering(self) -> str:
         """Whether the order of cores can matter here, and why."""
 
 class CoreRoundTrip:
-    """How long a word takes from one processor to another and back."""
+    """The time of a word from one processor to another and back."""
 
     @property
     def a(self) -> Processor: ...
@@ -1738,37 +1742,37 @@ def core_round_trips(each: int = ...) -> list[CoreRoundTrip]:
 
 class DeviceHealth:
     """
-    What the management library says of a device at this moment; None where it does not say.
+    What the management library reports for a device at this moment; None for what it does not report.
     """
 
     @property
     def absence(self) -> str:
-        """Why it says nothing at all; empty when it does."""
+        """Why it reports nothing at all; empty if it does."""
 
     @property
     def persistence(self) -> bool | None: ...
 
     @property
     def bar1_bytes(self) -> int | None:
-        """Window through which PCIe peers and the host see its memory."""
+        """The window through which PCIe peers and the host see its memory."""
 
     @property
     def link_generation(self) -> int | None:
-        """PCIe, now: an idle device may sleep at a lower rate."""
+        """Current PCIe generation; an idle device may run at a lower rate."""
 
     @property
     def link_width(self) -> int | None: ...
 
     @property
     def link_generation_max(self) -> int | None:
-        """That device and machine agree on."""
+        """The generation that device and machine agree on."""
 
     @property
     def link_width_max(self) -> int | None: ...
 
     @property
     def device_generation_max(self) -> int | None:
-        """That the device has, anywhere."""
+        """The highest generation of the device in any machine."""
 
     @property
     def nvlink_count(self) -> int:
@@ -1779,7 +1783,7 @@ class DeviceHealth:
 
 def read_health(device: Device | str) -> DeviceHealth:
     """
-    What the management library says of a device at the moment; nothing of a CPU device.
+    Reads what the management library reports for a device at the moment; nothing for a CPU device.
     """
 
 class PeerConnection:
@@ -1790,7 +1794,7 @@ class PeerConnection:
 
     @property
     def access(self) -> bool:
-        """Kernels of the first can be let into the memory of the second."""
+        """Whether kernels of the first can access the memory of the second."""
 
     @property
     def native_atomics(self) -> bool: ...
@@ -1799,11 +1803,11 @@ def peer_connection(from_device: Device | str, to_device: Device | str) -> PeerC
     """How one device reaches the memory of another."""
 
 class LinkRoute:
-    """Which way bytes go, from or to which memory, by what."""
+    """A route of bytes: from which memory to which, and by what means."""
 
     @property
     def device(self) -> Device:
-        """Does the work."""
+        """The device that does the work."""
 
     @property
     def path(self) -> str:
@@ -1833,11 +1837,11 @@ def link_routes(device: Device | str, peer: Device | str | None = ...) -> list[L
 
 def why_not(route: LinkRoute) -> str:
     """
-    Why a route cannot be measured; empty when it can be tried. Raises UsageError for one that says nothing.
+    Why a route cannot be measured; empty if it can be tried. Raises UsageError for an invalid route.
     """
 
 class LinkPoint:
-    """A link at one size of transfer."""
+    """The rate of a link at one size of transfer."""
 
     @property
     def bytes(self) -> int: ...
@@ -1863,7 +1867,7 @@ class LinkPoint:
     def verified(self) -> bool: ...
 
 class LinkCurve:
-    """A route against the size of a transfer."""
+    """The rate of a route by size of transfer."""
 
     @property
     def route(self) -> LinkRoute: ...
@@ -1874,12 +1878,12 @@ class LinkCurve:
     @property
     def gated(self) -> bool:
         """
-        Timed by the device from behind a gate, so that enqueueing counts for nothing.
+        Whether the device timed it from behind a gate, which excludes the time to enqueue.
         """
 
     @property
     def note(self) -> str:
-        """Why there are no points, or what is to be said of them."""
+        """Why there are no points, or a remark on them."""
 
     def saturation_bytes(self, share: float = ...) -> int:
         """
@@ -1888,24 +1892,24 @@ class LinkCurve:
 
 def links_at_once(routes: Sequence[LinkRoute], sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> list[LinkCurve]:
     """
-    Measures several routes while all of them are busy: a curve for each. Raises as link does.
+    Measures several routes while all of them are busy: a curve for each. Raises as link() does.
     """
 
 def link(route: LinkRoute, sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> LinkCurve:
     """
-    Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.
+    Measures one route. Raises UsageError for sizes that do not ascend or are not multiples of 16.
     """
 
 def link_sizes(least: int, most: int, factor: int) -> list[int]:
-    """Sizes from `least` to `most`, each `factor` times the one before."""
+    """Sizes from `least` to `most`, each `factor` times the previous one."""
 
 def pcie_rate(generation: int | None, width: int | None) -> float | None:
     """
-    What such a PCIe link carries one way, in bytes per second; None when either is unknown.
+    The one-way rate of such a PCIe link, in bytes per second; None if either is unknown.
     """
 
 class ChaseResult:
-    """What one load takes that waits for the one before."""
+    """The latency of a load that depends on the previous one."""
 
     @property
     def nanoseconds(self) -> float: ...
@@ -1918,7 +1922,7 @@ class ChaseResult:
 
     @property
     def cycles(self) -> float | None:
-        """Of the multiprocessor's clock; None on a CPU device."""
+        """Cycles of the multiprocessor's clock; None on a CPU device."""
 
     @property
     def verified(self) -> bool: ...
@@ -1932,7 +1936,9 @@ def chase(device: Device | str, memory: str = ..., peer: Device | str | None = .
     """
 
 class OwnerCache:
-    """Whose L2 keeps what is read over a link; nanoseconds a step."""
+    """
+    Which device's L2 caches data that is read over a link; nanoseconds a step.
+    """
 
     @property
     def swept(self) -> float: ...
@@ -1968,18 +1974,16 @@ class AtomicsResult:
 
     @property
     def verified(self) -> bool:
-        """Every word is what was added to it."""
+        """Whether every word is the sum of what was added to it."""
 
     @property
     def note(self) -> str: ...
 
 def peer_atomics(owner: Device | str, other: Device | str, samples: int = ...) -> AtomicsResult:
-    """Words on `owner`, added to by both."""
+    """Both devices add to words on `owner`."""
 
 def host_atomics(device: Device | str, samples: int = ...) -> AtomicsResult:
-    """
-    Words in host memory, added to by device and host; "local" is the host.
-    """
+    """Device and host add to words in host memory; "local" is the host."""
 
 class HidingPoint:
     """Nanoseconds of a far load with work before its use."""
@@ -1998,10 +2002,10 @@ class HidingPoint:
 
     @property
     def hidden(self) -> float:
-        """The part of the shorter that the longer hid."""
+        """The part of the shorter one that the longer one hid."""
 
 class HidingCurve:
-    """How much work hides under a far load."""
+    """How much work hides behind a far load."""
 
     @property
     def points(self) -> list[HidingPoint]: ...
@@ -2028,7 +2032,7 @@ class BatchedSend:
 
     @property
     def each(self) -> float:
-        """One call a piece."""
+        """One call for each piece."""
 
     @property
     def whole(self) -> float:
@@ -2051,7 +2055,7 @@ def batched_send(device: Device | str, pieces: int = ..., piece_bytes: int = ...
 
 class PeerCosts:
     """
-    What reaching another device's memory costs; seconds, bytes per second.
+    The costs of access to another device's memory; seconds, bytes per second.
     """
 
     @property
@@ -2093,7 +2097,7 @@ def peer_costs(device: Device | str, peer: Device | str, samples: int = ...) -> 
     """
 
 class CounterCheck:
-    """What NVLink's counters say of bytes that are known."""
+    """NVLink's counters after a known transfer."""
 
     @property
     def note(self) -> str: ...
@@ -2112,11 +2116,11 @@ class CounterCheck:
 
 def counters(device: Device | str, peer: Device | str, bytes: int = ...) -> CounterCheck:
     """
-    Copies so many bytes in pieces of 64 MiB over NVLink while its counters are watched.
+    Copies this many bytes in pieces of 64 MiB over NVLink and compares its counters.
     """
 
 class TunerProgress:
-    """What a tuner is doing."""
+    """The progress of a tuner."""
 
     @property
     def phase(self) -> str:
@@ -2124,21 +2128,21 @@ class TunerProgress:
 
     @property
     def done(self) -> int:
-        """Plans of this phase."""
+        """Plans of this phase that are done."""
 
     @property
     def of(self) -> int:
-        """0 where it is not known."""
+        """0 if unknown."""
 
     @property
     def plan(self) -> Plan:
-        """Being tried."""
+        """The plan being tried."""
 
     @property
     def best_per_second(self) -> float: ...
 
 class TunedPlan:
-    """A plan that was found, and what it does."""
+    """A plan that was found, and its results."""
 
     @property
     def plan(self) -> Plan: ...
@@ -2148,14 +2152,14 @@ class TunedPlan:
 
     @property
     def per_second(self) -> float:
-        """Sustained with p99 within the bound; 0 when none was found."""
+        """Sustained with p99 within the bound; 0 if no plan was found."""
 
     @property
     def p99(self) -> float: ...
 
     @property
     def load(self) -> LoadResult | None:
-        """None when the plan comes from the cache and was not measured."""
+        """None if the plan comes from the cache and was not measured."""
 
     @property
     def stages(self) -> StageTimes: ...
@@ -2166,7 +2170,7 @@ class TunedPlan:
 
     @property
     def space(self) -> int:
-        """Plans that there were to choose from."""
+        """Number of plans to choose from."""
 
     @property
     def looked_at(self) -> int:
@@ -2181,7 +2185,7 @@ class TunedPlan:
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C ended it early."""
+        """Whether Ctrl-C ended it early."""
 
     @property
     def note(self) -> str:
@@ -2193,12 +2197,10 @@ def tune(device: Device | str, operator: Operator, *, bound: float = ..., budget
     """
 
 def plan_cache_file() -> str:
-    """
-    Where the plans that were found are kept; empty where no folder is known.
-    """
+    """The file that stores the plans found; empty if no folder is known."""
 
 class Place:
-    """Where a page of a span lies: on a device, or on the host."""
+    """Where a page of a span is: on a device, or on the host."""
 
     @staticmethod
     def parse(name: str) -> Place:
@@ -2229,7 +2231,7 @@ class Place:
     def __repr__(self) -> str: ...
 
 class Placement:
-    """The rule by which the pages of a span are placed; it holds no memory."""
+    """A rule that places the pages of a span; it holds no memory."""
 
     @staticmethod
     def all(place: Place | Device | str) -> Placement:
@@ -2238,12 +2240,12 @@ class Placement:
     @staticmethod
     def interleaved(shares: Sequence[tuple[Place | Device | str, int]]) -> Placement:
         """
-        Pages dealt to (place, weight) in proportion to the weights, as evenly as whole pages allow.
+        Pages distributed over (place, weight) in proportion to the weights, as evenly as whole pages allow.
         """
 
     @staticmethod
     def blocked(places: Sequence[Place | Device | str]) -> Placement:
-        """Consecutive pages, as even a number as possible for each place."""
+        """Consecutive pages, as evenly as possible for each place."""
 
     @staticmethod
     def map(pages: Sequence[Place | Device | str]) -> Placement:
@@ -2252,11 +2254,11 @@ class Placement:
     @staticmethod
     def budget(device: Device | str, device_bytes: int, heat: Sequence[int] | None = ...) -> Placement:
         """
-        At most `device_bytes` on the device, the rest on the host: spread evenly, or the hottest pages on the device where `heat` has a count of accesses for each page.
+        At most `device_bytes` on the device, the rest on the host: spread evenly, or with the hottest pages on the device if `heat` has a count of accesses for each page.
         """
 
     def pages(self, page_count: int, page_bytes: int = ...) -> list[Place]:
-        """Where each page of a span of so many pages goes."""
+        """The place of each page of a span of this many pages."""
 
 class Right(enum.Enum):
     """What a device, or the host, may do with a page."""
@@ -2280,7 +2282,7 @@ class SpanUse:
     def bytes(self) -> int: ...
 
 class SpanStatistics:
-    """What a span has where, and what was moved."""
+    """The pages of a span in each place, and what was moved."""
 
     @property
     def places(self) -> list[SpanUse]:
@@ -2298,7 +2300,7 @@ class SpanStatistics:
 
 class SharedPages:
     """
-    Device pages of a span as file descriptors, for another process. The descriptors are the caller's to close.
+    Device pages of a span as file descriptors, for another process. The caller must close the descriptors.
     """
 
     def __init__(self, bytes: int, device: Device | str, descriptors: Sequence[int], page_bytes: int = ...) -> None: ...
@@ -2311,7 +2313,7 @@ class SharedPages:
 
     @property
     def descriptors(self) -> list[int]:
-        """One a page."""
+        """One for each page."""
 
     @property
     def page_bytes(self) -> int: ...
@@ -2322,12 +2324,12 @@ SPARE_PAGES: int = ...
 
 class Span:
     """
-    One range of addresses whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and may be moved while it lives.
+    One range of addresses whose pages, of 2 MiB or more, are on devices and on the host as a Placement says, and can be moved later.
     """
 
     def __init__(self, device: Device | str, bytes: int, placement: Placement, *, accessed_by: Sequence[Device | str] = ..., numa_node: int | None = ..., shareable: bool = ..., page_bytes: int = ...) -> None:
         """
-        Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory management or not memory enough.
+        The contents are undefined. The size of a page is a power of two, at least PAGE_BYTES; large ones move with fewer calls of the driver. Raises UsageError for invalid arguments, and DeviceError if there is no virtual memory management or not enough memory.
         """
 
     @property
@@ -2335,18 +2337,18 @@ class Span:
 
     @property
     def address(self) -> int:
-        """Of the first byte; 0 once released."""
+        """Address of the first byte; 0 once released."""
 
     @property
     def bytes(self) -> int:
-        """As asked for."""
+        """The requested size."""
 
     @property
     def page_count(self) -> int: ...
 
     @property
     def page_bytes(self) -> int:
-        """Of each page; 0 once released."""
+        """Size of a page; 0 once released."""
 
     def __len__(self) -> int: ...
 
@@ -2355,7 +2357,7 @@ class Span:
         """The place of each page."""
 
     def statistics(self) -> SpanStatistics:
-        """Where the pages lie, and what moves have cost so far."""
+        """Where the pages are, and what moves have cost so far."""
 
     def __repr__(self) -> str: ...
 
@@ -2380,7 +2382,7 @@ class Span:
     @overload
     def move(self, to: Placement) -> None:
         """
-        Moves every page that lies elsewhere than the placement says, and waits for it. Work in flight on the span must be done. After a failure every page is whole, in its old place or its new one.
+        Moves every page that is not where the placement says, and waits for it. Work in flight on the span must be done. After a failure every page is intact, in its old place or its new one.
         """
 
     @overload
@@ -2389,48 +2391,48 @@ class Span:
 
     def keep_spare_pages(self, count_per_place: int) -> None:
         """
-        Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.
+        Keeps at most this many of the pages that moves leave in a place, in each place, for later moves to it (SPARE_PAGES unless called; 0: none), and releases any more at once.
         """
 
     def trim(self) -> None:
-        """Gives back the pages kept from moves; later moves keep pages again."""
+        """Releases the pages kept from moves; later moves keep pages again."""
 
     def release(self) -> None:
         """
-        Gives everything back now. Raises UsageError while arrays or operators look at the span.
+        Releases all memory now. Raises UsageError while arrays or operators use the span.
         """
 
     def share(self) -> SharedPages:
         """
-        The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError when the span was not made shareable, or has pages on the host or on two devices.
+        The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError if the span was not made shareable, or has pages on the host or on two devices.
         """
 
     @staticmethod
     def from_shared(pages: SharedPages) -> Span:
         """
-        Maps what share() gave in another process. The descriptors may be closed afterwards.
+        Maps the result of share() in another process. The descriptors may be closed afterwards.
         """
 
     def numpy(self) -> NDArray[numpy.uint8]:
         """
-        The bytes as an array, not copied, read-only where the host may only read. Raises UsageError when the host may not read a page, which on CUDA is so for pages on a device.
+        The bytes as an array, without a copy, read-only if the host may only read. Raises UsageError if the host may not read a page, such as a page on a device with CUDA.
         """
 
     def array(self, dtype: Any, shape: int | Sequence[int] | None = None, offset: int = 0) -> NDArray[Any]:
         """
-        The same as items of a type, from byte `offset`; as many as there are where `shape` is None.
+        The same as items of a type, from byte `offset` on; as many as there are if `shape` is None.
         """
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """
-        The bytes for torch.from_dlpack() and its like, not copied. Raises UsageError when the device may not read a page.
+        The bytes for torch.from_dlpack() and similar functions, without a copy. Raises UsageError if the device may not read a page.
         """
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """For CuPy, Numba and PyTorch; on CUDA devices alone."""
+        """For CuPy, Numba and PyTorch; only on CUDA devices."""
 
     @staticmethod
     def advised(device: Device | str, profile: AccessProfile, rates: MemoryRates | None = ...) -> Span:
@@ -2445,18 +2447,18 @@ def lookup_operator(table: numpy.typing.NDArray[numpy.float32] | numpy.typing.ND
 
 def lookup_operator_of_span(span: Span, rows: int, columns: int, most: int, pooling: str, weighted: bool, dtype: str, exponent: float | None, threads: int) -> Operator:
     """
-    Pooled rows that lie in a span, which the operator keeps. See operators.lookup().
+    Pooled rows in a span, which the operator keeps. See operators.lookup().
     """
 
 class OversubscriptionCell:
-    """One thing that `oversubscribe` measures."""
+    """One measurement of `oversubscribe`."""
 
     @property
     def pattern(self) -> str: ...
 
     @property
     def rows(self) -> str:
-        """Of zipf-rows alone."""
+        """For zipf-rows only."""
 
     @property
     def operation(self) -> str: ...
@@ -2470,15 +2472,17 @@ class OversubscriptionCell:
 
     @property
     def page_bytes(self) -> int:
-        """Of random-warp, the page that is drawn; of prefetched, what is split."""
+        """
+        For random-warp, the page that is drawn; for prefetched, the pages that data is split into.
+        """
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
 
     @property
     def synchronised(self) -> bool:
-        """Threads of a block meet after every turn of the loop."""
+        """Whether the threads of a block meet after every iteration of the loop."""
 
     def __repr__(self) -> str: ...
 
@@ -2499,7 +2503,7 @@ class AccessRoofs:
         """Mapped host memory."""
 
 class OversubscriptionResult:
-    """What a cell did."""
+    """The results of a cell."""
 
     @property
     def cell(self) -> OversubscriptionCell: ...
@@ -2509,26 +2513,26 @@ class OversubscriptionResult:
 
     @property
     def touched_bytes(self) -> int:
-        """By one run, a byte as often as it is touched."""
+        """Bytes that one run touches, counted as often as they are touched."""
 
     @property
     def device_bytes(self) -> int:
-        """Of these, such as lie on the device."""
+        """Those on the device."""
 
     @property
     def host_bytes(self) -> int:
         """
-        Of these, such as lie on the host. Of on-demand all cross the link and lie on both.
+        Those on the host. With on-demand all cross the link and count for both.
         """
 
     @property
     def blocks(self) -> int:
-        """Of the launch."""
+        """Blocks of the launch."""
 
     @property
     def times(self) -> list[float]:
         """
-        Seconds of each timed run, on the device's clock; none when it was not run.
+        Seconds of each timed run, on the device's clock; empty if it was not run.
         """
 
     @property
@@ -2538,7 +2542,7 @@ class OversubscriptionResult:
     @property
     def roof(self) -> float:
         """
-        Bytes touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may beat it where rows are touched again and again.
+        Bytes touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may exceed it if rows are touched repeatedly.
         """
 
     @property
@@ -2556,12 +2560,12 @@ class OversubscriptionReport:
 
     @property
     def roofs(self) -> list[AccessRoofs]:
-        """One an operation."""
+        """One for each operation."""
 
     @property
     def copy_to_device(self) -> float:
         """
-        Bytes per second of the copy engine, which migrates pages; 0 where not needed.
+        Bytes per second of the copy engine, which migrates pages; 0 if not needed.
         """
 
     @property
@@ -2569,14 +2573,14 @@ class OversubscriptionReport:
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C ended it early."""
+        """Whether Ctrl-C ended it early."""
 
 class OversubscriptionProgress:
-    """What is being measured."""
+    """The current measurement."""
 
     @property
     def done(self) -> int:
-        """Cells."""
+        """Cells that are done."""
 
     @property
     def of(self) -> int:
@@ -2589,23 +2593,23 @@ def access_patterns() -> list[str]:
     """The names of access patterns."""
 
 def access_operations() -> list[str]:
-    """The names of what is done with data."""
+    """The names of operations on data."""
 
 def access_strategies() -> list[str]:
     """The names of the ways to keep data larger than a device."""
 
 def oversubscribe(device: Device | str = ..., *, patterns: Sequence[str] | None = ..., rows: Sequence[str] | None = ..., operations: Sequence[str] | None = ..., strategies: Sequence[str] | None = ..., factors: Sequence[float] | None = ..., page_bytes: Sequence[int] | None = ..., threads: Sequence[int] = ..., synchronised: Sequence[bool] = ..., budget_bytes: int = ..., blocks_per_multiprocessor: int = ..., runs: int = ..., progress: Callable[[OversubscriptionProgress], None] | None = ...) -> OversubscriptionReport:
     """
-    Bandwidth of every access pattern, operation, strategy and factor, verified, beside its roof. Data is `factor` times `budget_bytes` (0: oversubscription_budget()), which stands in for the device's memory. What is not given is all of it, but operations (read) and page sizes (2 MiB). A cell that cannot be run has a `note` that says why. `progress` is called from another thread. Ctrl-C ends it with the cells so far. Raises UsageError naming the option that is out of range.
+    Bandwidth of every access pattern, operation, strategy and factor, verified, next to its roof. Data is `factor` times `budget_bytes` (0: oversubscription_budget()), which stands for the device's memory. Arguments that are not given mean all values, except for operations (read) and page sizes (2 MiB). A cell that cannot be run has a `note` that says why. `progress` is called from another thread. Ctrl-C ends it with the cells so far. Raises UsageError that names the option out of range.
     """
 
 def oversubscription_budget(device: Device | str = ...) -> int:
     """
-    An eighth of the device's free memory in whole pages, but no more than a thirty-second of the host's.
+    An eighth of the device's free memory in whole pages, but at most a thirty-second of the host's.
     """
 
 class OperationRates:
-    """Bytes of data gone through per second, each counted once."""
+    """Bytes of data processed per second, each counted once."""
 
     def __init__(self, read: float = ..., write: float = ..., read_modify_write: float = ...) -> None: ...
 
@@ -2628,7 +2632,7 @@ class OperationRates:
     def read_modify_write(self, arg: float, /) -> None: ...
 
 class FaultRates:
-    """What page faults bring to the device per second, by pattern."""
+    """The rate at which page faults bring data to the device, by pattern."""
 
     def __init__(self, grid_stride: float = ..., block_stride: float = ..., random: float = ...) -> None: ...
 
@@ -2652,7 +2656,7 @@ class FaultRates:
 
 class MemoryRates:
     """
-    What the memory of a device and of its host can do for a kernel; bytes per second and seconds.
+    The memory rates of a device and of its host for a kernel; bytes per second and seconds.
     """
 
     @overload
@@ -2676,7 +2680,7 @@ class MemoryRates:
 
     @property
     def device_random(self) -> OperationRates:
-        """One that takes 128 bytes at random places, a warp each."""
+        """A kernel that reads 128 bytes at random places with each warp."""
 
     @device_random.setter
     def device_random(self, arg: OperationRates, /) -> None: ...
@@ -2697,14 +2701,14 @@ class MemoryRates:
 
     @property
     def link_reach_bytes(self) -> float:
-        """Of host memory that address translation holds."""
+        """Host memory that address translation covers, in bytes."""
 
     @link_reach_bytes.setter
     def link_reach_bytes(self, arg: float, /) -> None: ...
 
     @property
     def link_beyond_reach(self) -> float:
-        """Share of the rate beyond that."""
+        """Fraction of the rate beyond that reach."""
 
     @link_beyond_reach.setter
     def link_beyond_reach(self, arg: float, /) -> None: ...
@@ -2725,14 +2729,14 @@ class MemoryRates:
 
     @property
     def host_copy(self) -> float:
-        """One host thread filling host memory from host memory."""
+        """One host thread that copies within host memory."""
 
     @host_copy.setter
     def host_copy(self, arg: float, /) -> None: ...
 
     @property
     def device_page(self) -> float:
-        """Seconds to take and map a page of 2 MiB on the device."""
+        """Seconds to allocate and map a page of 2 MiB on the device."""
 
     @device_page.setter
     def device_page(self, arg: float, /) -> None: ...
@@ -2765,7 +2769,7 @@ class MemoryRates:
 
     @property
     def in_flight_bytes(self) -> float:
-        """Of random accesses that a full device has on their way."""
+        """Bytes of random accesses that a full device has in flight."""
 
     @in_flight_bytes.setter
     def in_flight_bytes(self, arg: float, /) -> None: ...
@@ -2778,21 +2782,21 @@ class MemoryRates:
 
     @property
     def cache(self) -> float:
-        """Bytes per second out of the cache."""
+        """Bytes per second from the cache."""
 
     @cache.setter
     def cache(self, arg: float, /) -> None: ...
 
     @property
     def one_memory(self) -> bool:
-        """The device's memory is the host's."""
+        """Whether the device's memory is the host's."""
 
     @one_memory.setter
     def one_memory(self, arg: bool, /) -> None: ...
 
     @property
     def memory_bytes(self) -> int:
-        """Of the device; free ones, where it is here."""
+        """Memory of the device; free memory if the device is present."""
 
     @memory_bytes.setter
     def memory_bytes(self, arg: int, /) -> None: ...
@@ -2806,7 +2810,7 @@ class MemoryRates:
 
     @property
     def managed_bytes(self) -> int | None:
-        """Most managed memory that may be taken; None when not known."""
+        """Most managed memory that may be allocated; None if unknown."""
 
     @managed_bytes.setter
     def managed_bytes(self, arg: int | None, /) -> None: ...
@@ -2818,25 +2822,25 @@ def known_memory_rates() -> list[MemoryRates]:
 
 def find_memory_rates(name: str) -> MemoryRates:
     """
-    The rates of a machine of the table, such as "H100". Raises UsageError that lists them.
+    The rates of a machine in the table, such as "H100". Raises UsageError that lists them.
     """
 
 def memory_rates_of(device: Device | str) -> MemoryRates:
     """
-    Rates of a device that is here without measuring: those of the table for such a device.
+    The rates of a present device without a measurement: those in the table for such a device.
     """
 
 def memory_rates(device: Device | str = ...) -> MemoryRates:
-    """Measures them, in some tenths of a second."""
+    """Measures these rates, in a few tenths of a second."""
 
 class AccessProfile:
     """
-    What a kernel does with its data, as far as it decides where the data should lie.
+    How a kernel uses its data, as far as it determines where the data should be.
     """
 
     def __init__(self, bytes: int, budget_bytes: int, pattern: str = ..., operation: str = ..., *, reuse: float = ..., exponent: float = ..., row_bytes: int = ..., order: str = ..., hot_sweeps: float = ..., heat: Sequence[int] = ..., pinned_already: bool = ...) -> None:
         """
-        `bytes` of data and `budget_bytes` of device memory for it; how many times the data is gone through (`reuse`, infinity leaves preparation out); zipf-rows: `exponent`, `row_bytes`, `order` (ordered or scattered); `heat`: counted accesses to each page of 2 MiB.
+        `bytes` of data and `budget_bytes` of device memory for it; the number of passes over the data (`reuse`, where infinity ignores preparation); zipf-rows: `exponent`, `row_bytes`, `order` (ordered or scattered); `heat`: counted accesses to each page of 2 MiB.
         """
 
     @property
@@ -2880,7 +2884,7 @@ class AccessProfile:
     def page_count(self) -> int: ...
 
 class AdviceConstants:
-    """What the model assumes beside the rates; see bench/advice_grid.py."""
+    """The model's assumptions besides the rates; see bench/advice_grid.py."""
 
     @overload
     def __init__(self) -> None: ...
@@ -2949,39 +2953,39 @@ class AdviceConstants:
     def simpler(self, arg: float, /) -> None: ...
 
 class StrategyForecast:
-    """What one strategy is predicted to do."""
+    """The prediction for one strategy."""
 
     @property
     def strategy(self) -> str: ...
 
     @property
     def refused(self) -> str:
-        """Why it cannot be used here; empty when it can."""
+        """Why it cannot be used here; empty if it can."""
 
     @property
     def pass_seconds(self) -> float:
-        """Once through the data."""
+        """Seconds of one pass over the data."""
 
     @property
     def prepare_seconds(self) -> float:
-        """Before the first pass."""
+        """Seconds before the first pass."""
 
     @property
     def host_share(self) -> float:
-        """Of the bytes touched, those that cross the link."""
+        """The fraction of the bytes touched that cross the link."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Touched, over all passes, preparation included."""
+        """Bytes touched per second, over all passes, including preparation."""
 
     @property
     def roof_per_second(self) -> float:
-        """What memory and link would allow, in order."""
+        """What memory and link would allow for sequential access."""
 
     def __repr__(self) -> str: ...
 
 class Advice:
-    """What to do with data, and why."""
+    """A recommendation for data, with reasons."""
 
     @property
     def strategy(self) -> str:
@@ -2989,15 +2993,17 @@ class Advice:
 
     @property
     def forecasts(self) -> list[StrategyForecast]:
-        """Of every strategy: the choice, then the best first, refused ones last."""
+        """
+        For every strategy: the choice first, then from best to worst, with unusable ones last.
+        """
 
     @property
     def because(self) -> str:
-        """In words."""
+        """The reasons in words."""
 
     @property
     def placement(self) -> Placement:
-        """For a Span; where the strategy is none, the nearest to it."""
+        """For a Span; if the strategy has none, the nearest to it."""
 
     @property
     def cpp(self) -> str:
@@ -3009,7 +3015,7 @@ class Advice:
 
 def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Device | str = ..., constants: AdviceConstants = ...) -> Advice:
     """
-    Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; headrace.measure.memory_rates() gives better ones.
+    Chooses strategy and placement for data that is used as `profile` says. Without `rates`, uses those in the table for the device; headrace.measure.memory_rates() gives better ones.
     """
 
 class Ranks:
@@ -3017,42 +3023,46 @@ class Ranks:
 
     @property
     def rank(self) -> int:
-        """Of this process, from 0."""
+        """The rank of this process, from 0."""
 
     @property
     def count(self) -> int: ...
 
     @property
     def rank_on_machine(self) -> int:
-        """Of this process among those on the same machine."""
+        """The rank of this process among those on the same machine."""
 
     @property
     def takes_device_memory(self) -> bool:
         """
-        Whether borders go from the memory of one CUDA device to another's, not through the host's.
+        Whether borders go directly between the memories of CUDA devices instead of through the host's.
         """
 
     @property
     def failure(self) -> str | None:
-        """Which rank failed, and why; None while all is well."""
+        """Which rank failed, and why; None if none has."""
 
     def fail(self, why: str) -> None:
-        """Tells all ranks that this one cannot go on."""
+        """Tells all ranks that this one cannot continue."""
 
     def agree(self, numbers: Sequence[int]) -> list[int]:
-        """The numbers of rank 0, on all; all call it, with as many."""
+        """
+        The numbers of rank 0, on all ranks. All ranks call it, with the same count.
+        """
 
     def gather(self, text: str) -> list[str]:
-        """What each rank gives, by rank, on all; of at most 255 bytes."""
+        """
+        The bytes of each rank, in rank order, on all ranks; at most 255 bytes each.
+        """
 
 class FdtdOptions:
-    """What an FdtdCore is made of; cells have three indices."""
+    """The settings of an FdtdCore; cells have three indices."""
 
     def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ..., device_memory: int = ..., visit_steps: int = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
-        Cuts slabs along the last axis, as thick as these numbers say, one a part.
+        Cuts slabs along the last axis, with thickness in proportion to these numbers, one for each part.
         """
 
     def measure_speeds(self, steps: int) -> list[float]:
@@ -3060,13 +3070,13 @@ class FdtdOptions:
 
     def tune(self, redundant: int | None, push: str | None, steps: int) -> list[tuple[int, str, float | None, str]]:
         """
-        Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice tried: layers, push, seconds a step, and why it cannot be.
+        Applies the redundant layers and the push with the shortest step, unless they are given. Returns for each choice tried: layers, push, seconds a step, and why it is not possible.
         """
 
     @property
     def grading(self) -> list[float]:
         """
-        How the absorbing layers are graded: order, sigma, kappa, kappa_order, alpha and alpha_order.
+        The grading of the absorbing layers: order, sigma, kappa, kappa_order, alpha and alpha_order.
         """
 
     @property
@@ -3077,14 +3087,14 @@ class FdtdOptions:
 
 class FdtdCore:
     """
-    What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
+    The core of headrace.grid.Fdtd: arrays are flat, x fastest, cells have three indices.
     """
 
     def __init__(self, options: FdtdOptions) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
-        Looks for values that are not finite every so many steps, where that is not 0.
+        `check_every` is the number of steps between checks for values that are not finite; 0 for none.
         """
 
     def check_finite(self) -> None: ...
@@ -3103,7 +3113,7 @@ class FdtdCore:
 
     def timeline(self) -> list[tuple[int, int, str, float, float]]:
         """
-        Of each piece of work its part, cycle and name, and when it began and ended, in s.
+        For each piece of work: its part, cycle and name, and when it began and ended, in s.
         """
 
     @property
@@ -3140,7 +3150,7 @@ class FdtdCore:
     @property
     def slabs(self) -> tuple[int, int, int, int, int, int, int] | None:
         """
-        Where the domain is in slabs: rows of each, their number, steps of a visit, bytes that one copies in and out, bytes on the device and on the host.
+        For a domain in slabs: rows of each, their number, steps of a visit, bytes that a visit copies in and out, and bytes on the device and on the host.
         """
 
     @property
@@ -3149,11 +3159,11 @@ class FdtdCore:
 
     def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]], media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
-        Of one value, or of one a cell, x fastest; edges along each axis: cells, permittivity, conductivity, medium; dispersive media, and the number of each cell's, 0 for none.
+        One value, or one for each cell, x fastest; edges along each axis: cells, permittivity, conductivity, medium; dispersive media, and the number of each cell's medium, 0 for none.
         """
 
     def set_component_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hx: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability_hy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Of one value, or of one a cell, x fastest."""
+        """One value, or one for each cell, x fastest."""
 
     def add_source(self, field: str, cell: Sequence[int], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -3169,7 +3179,7 @@ class FdtdCore:
 
 def pole_values_needed(dimensions: int, shape: Sequence[int], averaging: bool, media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> int:
     """
-    FdtdOptions.pole_values of such media, of cells (one number, or one a cell) and of edges.
+    The FdtdOptions.pole_values that these media need, in cells (one number, or one for each cell) and in edges.
     """
 
 class FdtdMedium:
@@ -3185,14 +3195,14 @@ class FdtdMedium:
 
     @property
     def conductivity(self) -> float:
-        """S/m, that of Drude poles at frequency 0."""
+        """S/m, of Drude poles at frequency 0."""
 
     @property
     def pole_values(self) -> int:
-        """Values of memory that a component of E keeps for it."""
+        """Values of memory that each component of E keeps for it."""
 
     def problem(self, time_step: float) -> str:
-        """Why a run cannot have it; empty where it can."""
+        """Why a run cannot have it; empty if it can."""
 
     def permittivity_in_step(self, time_step: float) -> float:
         """What the poles add to the permittivity that a step divides by."""
@@ -3203,17 +3213,17 @@ class FdtdMedium:
         """
 
 class JacobiCore:
-    """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""
+    """The core of headrace.grid.Jacobi: arrays are flat, x fastest."""
 
     def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, pass_steps: int, precision: str) -> None: ...
 
     def step(self, count: int) -> None: ...
 
     def step_with_residuals(self, count: int) -> list[tuple[float, float]]:
-        """Of each step, as residual() gives it."""
+        """For each step, like residual()."""
 
     def residual(self) -> tuple[float, float]:
-        """Of the largest absolute value, and the root of the sum of squares."""
+        """The largest absolute value, and the square root of the sum of squares."""
 
     def get_solution(self) -> numpy.typing.NDArray[Any]: ...
 
@@ -3242,7 +3252,7 @@ class JacobiCore:
     def moved_bytes(self) -> int: ...
 
 class TypeId(enum.Enum):
-    """The types that scans take, as in Arrow."""
+    """The types that scans support, as in Arrow."""
 
     boolean = 0
 
@@ -3275,7 +3285,7 @@ class TypeId(enum.Enum):
     dictionary = 14
 
 class TimeUnit(enum.Enum):
-    """Of a timestamp."""
+    """The unit of a timestamp."""
 
     second = 0
 
@@ -3308,7 +3318,7 @@ class ColumnType:
     def __str__(self) -> str: ...
 
 class Operation(enum.Enum):
-    """What a scan computes of a row."""
+    """An operation that a scan applies to a row."""
 
     add = 3
 
@@ -3345,7 +3355,7 @@ class Operation(enum.Enum):
     year = 20
 
 class Aggregate(enum.Enum):
-    """What a group-by gathers."""
+    """An aggregate of a group-by."""
 
     count_rows = 0
 
@@ -3401,12 +3411,12 @@ class ResultColumn:
     @property
     def dictionary(self) -> StringDictionary | None:
         """
-        What its indices stand for, where it is a table's column of strings; None elsewhere.
+        The strings that its indices refer to, for a column of strings of a table; otherwise None.
         """
 
 def stream_bytes(seed: int, offset: int, count: int) -> bytes:
     """
-    Part of the endless stream that follows from a seed: what senders send.
+    A part of the endless stream that follows from a seed, which senders send.
     """
 
 class SendReport:
@@ -3414,25 +3424,27 @@ class SendReport:
 
     @property
     def bytes(self) -> int:
-        """Of the stream."""
+        """Bytes of the stream."""
 
     @property
     def units(self) -> int:
-        """Chunks whose wait is over (TCP), datagrams (UDP)."""
+        """
+        Chunks that are sent and, if waited for, acknowledged (TCP); datagrams (UDP).
+        """
 
     @property
     def seconds(self) -> float:
-        """From the first byte to the end, over TCP to the last acknowledgement."""
+        """From the first byte to the end; over TCP, to the last acknowledgement."""
 
     @property
     def round_trips(self) -> LatencySummary:
         """
-        TCP, where each chunk is waited for: from its first byte to the acknowledgement of its last.
+        TCP, if each chunk is waited for: from its first byte to the acknowledgement of its last.
         """
 
     @property
     def retransmitted(self) -> int:
-        """TCP segments."""
+        """Retransmitted TCP segments."""
 
     @property
     def kernel_round_trip(self) -> float:
@@ -3440,80 +3452,82 @@ class SendReport:
 
     @property
     def refused(self) -> int:
-        """UDP: that the receiver's machine said nobody takes."""
+        """UDP: datagrams that the receiver's machine refused by ICMP."""
 
     def __repr__(self) -> str: ...
 
 class TcpSender:
     """
-    Sends stream_bytes(seed) over a TCP connection of the kernel's, in parts and chunks.
+    Sends stream_bytes(seed) over a TCP connection of the kernel, in parts and chunks.
     """
 
     def __init__(self, address: str, port: int, *, seed: int = ..., segment_bytes: int = ..., kernel_buffer_bytes: int = ..., connect_timeout: float = ...) -> None:
         """
-        Connects to an IPv4 or IPv6 address, given as a number. `segment_bytes`: most payload in a segment; `kernel_buffer_bytes`: for what is not acknowledged yet; 0 leaves both to the kernel.
+        Connects to an IPv4 or IPv6 address, given as a number. `segment_bytes`: most payload in a segment; `kernel_buffer_bytes`: buffer for unacknowledged data; 0 leaves both to the kernel.
         """
 
     def begin(self, bytes: int, chunk_bytes: int, wait: bool = ...) -> None:
         """
-        The next part of the stream. With `wait`, a chunk is sent when the one before has been acknowledged.
+        Begins the next part of the stream. With `wait`, a chunk is sent once the previous one has been acknowledged.
         """
 
     def run(self, seconds: float) -> bool:
-        """Sends for about so long; True when the part is done and acknowledged."""
+        """
+        Sends for about this long; True once the part is sent and acknowledged.
+        """
 
     def report(self) -> SendReport:
         """The report of the current part, or the last."""
 
     def finish(self) -> None:
-        """Says that nothing follows."""
+        """Ends the stream."""
 
 class UdpSender:
     """
-    Sends numbered datagrams through the kernel, with stream_bytes(seed) behind their numbers.
+    Sends numbered datagrams through the kernel, with stream_bytes(seed) after their numbers.
     """
 
     def __init__(self, address: str, port: int, packets: int, *, seed: int = ..., payload_bytes: int = ..., packets_per_second: float = ..., number_offset: int | None = ..., number_width: int = ..., first_number: int = ...) -> None:
         """
-        `payload_bytes`: bytes of the stream in each datagram. `packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and `number_width` 4 or 8 bytes wide, lies at `number_offset` of the datagram, and the payload behind it; `number_offset` None: datagrams have no number.
+        `payload_bytes`: bytes of the stream in each datagram. `packets_per_second` 0: as fast as the kernel accepts them. The number, big-endian and `number_width` 4 or 8 bytes wide, is at `number_offset` of the datagram, and the payload follows it; `number_offset` None: datagrams have no number.
         """
 
     def run(self, seconds: float) -> bool:
-        """Sends for about so long; True when all datagrams are sent."""
+        """Sends for about this long; True once all datagrams are sent."""
 
     def report(self) -> SendReport:
         """What has been sent so far."""
 
 class BuildRuns:
-    """What placing packets into frames took, run by run."""
+    """The results of placing packets into frames, run by run."""
 
     @property
     def seconds(self) -> list[float]:
-        """Of each run."""
+        """For each run."""
 
     @property
     def plain_seconds(self) -> list[float]:
-        """Of a plain copy of as many bytes, in turns with the runs."""
+        """A plain copy of the same number of bytes, alternating with the runs."""
 
     @property
     def payload_bytes(self) -> int:
-        """That each run places."""
+        """Payload that each run places."""
 
     @property
     def packets(self) -> int:
-        """Of each run."""
+        """For each run."""
 
     @property
     def parts(self) -> int:
-        """Copies that packets were cut into."""
+        """Copies that packets were split into."""
 
     @property
     def supported(self) -> bool:
-        """False: the device has no such way."""
+        """False if the device does not support this."""
 
     @property
     def verified(self) -> bool:
-        """Every byte was where a plain copy puts it."""
+        """Whether every byte was where a plain copy puts it."""
 
     def __repr__(self) -> str: ...
 
@@ -3529,12 +3543,12 @@ def device_build(device: Device | str = ..., *, way: str = ..., payload_bytes: i
 
 def ring_build(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
     """
-    The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
+    The same from a ring in pinned host memory, traversed until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
     """
 
 def resident_build(device: Device | str = ..., *, payload_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
     """
-    The same with control resident on the device: packets of one TCP connection, which a kernel that stays there acknowledges and copies.
+    The same with resident control on the device: packets of one TCP connection, which a resident kernel acknowledges and copies.
     """
 
 def build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
@@ -3548,20 +3562,18 @@ class FrameLatencySample:
     @property
     def latency(self) -> LatencySummary:
         """
-        Of frames: from when the packet with the last byte came until the frame was READY and taken.
+        For frames: from the arrival of the packet with the last byte until the frame was READY and taken.
         """
 
     @property
     def waited(self) -> LatencySummary:
         """
-        Of bursts: from when the first packet came until it was taken from the ring. Part of `latency`.
+        For bursts: from the arrival of the first packet until it was taken from the ring. Part of `latency`.
         """
 
     @property
     def bytes_per_second(self) -> float:
-        """
-        Of payload that came through: below the schedule's where the builder fell behind.
-        """
+        """Payload received: below the scheduled rate if the builder fell behind."""
 
     def __repr__(self) -> str: ...
 
@@ -3579,29 +3591,29 @@ class FrameLatencies:
 
     @property
     def reached_per_second(self) -> float:
-        """Bytes of payload, when packets always wait."""
+        """Payload if packets always wait."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Of payload, that came by the schedule."""
+        """Scheduled rate of payload."""
 
     @property
     def burst_bytes(self) -> float:
-        """Of payload, submitted at once: the mean of the samples."""
+        """Payload submitted at once: the mean of the samples."""
 
     @property
     def supported(self) -> bool:
-        """False: the device has no such way."""
+        """False if the device does not support this."""
 
     @property
     def verified(self) -> bool:
-        """The last frames of every sample held what was sent."""
+        """Whether the last frames of every sample held what was sent."""
 
     def __repr__(self) -> str: ...
 
 def frame_latency(device: Device | str = ..., *, control: str = ..., way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
     """
-    How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. `frames` of each of the `samples`. With `control` 'resident' a kernel that stays on the device decides and builds, and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and `prompt_count` are not looked at. Ctrl-C ends it early.
+    How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or at `load` of what the same builder reaches if they always wait. `frames` in each of the `samples`. With `control` 'resident' a resident kernel on the device decides and builds, and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and `prompt_count` are ignored. Ctrl-C ends it early.
     """
 
 class SocketRun:
@@ -3609,7 +3621,7 @@ class SocketRun:
 
     @property
     def seconds(self) -> float:
-        """Until the last frame was looked at."""
+        """Until the last frame was checked."""
 
     @property
     def bytes(self) -> int: ...
@@ -3619,28 +3631,28 @@ class SocketRun:
 
     @property
     def right(self) -> bool:
-        """Frames held what was sent, as far as they were looked at."""
+        """Whether the checked parts of frames held what was sent."""
 
     def __repr__(self) -> str: ...
 
 class SocketReception:
     """
-    Frames on a device by the kernel's own receiver: recv() into pinned memory, and asynchronous copies from there. What a Receiver is measured beside.
+    Frames on a device through the kernel's own receiver: recv() into pinned memory, and asynchronous copies from there. A baseline for Receiver.
     """
 
     def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., chunk_bytes: int = ..., chunk_count: int = ..., seed: int = ...) -> None:
         """
-        A chunk is received and copied at once. `seed`: of stream_bytes(), which are what is sent.
+        A chunk is received and copied at once. `seed` is that of the stream_bytes() that are sent.
         """
 
     def receive(self, connection: int, *, whole: bool = ...) -> SocketRun:
         """
-        Reads the descriptor of a connected socket until its peer ends it. `whole`: every byte is compared with what was sent; else both ends of each frame.
+        Reads the descriptor of a connected socket until its peer ends it. With `whole`, compares every byte with what was sent; otherwise both ends of each frame.
         """
 
 class Frame:
     """
-    A cut of a stream, on a device. Its buffer is filled anew once it and every array over it are gone: work of a GPU on it must be done by then.
+    A section of a stream, on a device. Its buffer is refilled once it and every array over it are gone; GPU work on it must be done by then.
     """
 
     @property
@@ -3648,58 +3660,52 @@ class Frame:
 
     @property
     def stream_offset(self) -> int:
-        """Of its first byte."""
+        """Stream offset of its first byte."""
 
     @property
     def bytes(self) -> int:
-        """In the frame, converted where the stream is."""
+        """Bytes in the frame, after conversion if the stream is converted."""
 
     @property
     def missing_bytes(self) -> int:
-        """
-        Of the stream: bytes of packets that never came. They are zero in the frame.
-        """
+        """Stream bytes of packets that never came. They are zero in the frame."""
 
     @property
     def presence(self) -> list[int]:
-        """
-        Words with a bit for each packet that came; empty where none is missing.
-        """
+        """Words with a bit for each packet that came; empty if none is missing."""
 
     @property
     def missing(self) -> list[tuple[int, int]]:
         """
-        Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs of stream offsets, from the first to before the second.
+        For a followed TCP stream: where bytes are zeros because the capture lacks them, as pairs of stream offsets, from the first to before the second.
         """
 
     @property
     def lengths(self) -> list[int]:
         """
-        Bytes that each packet brought, 0 where it is missing; empty where all that came fill their places. What lies behind a short packet is zero in the frame.
+        Bytes that each packet brought, 0 if it is missing; empty if all that came fill their places. The bytes after a short packet are zero in the frame.
         """
 
     @property
     def stream(self) -> int:
-        """Of a receiver: its streams count from 0."""
+        """The stream's number: a receiver counts its streams from 0."""
 
     @property
     def peer(self) -> str | None:
-        """Who sent it, '10.0.0.1:40000'; None where that is not known."""
+        """The sender, '10.0.0.1:40000'; None if unknown."""
 
     def release(self) -> None:
-        """Lets go of it now; arrays over it stay valid, and keep the buffer."""
+        """Releases it now; arrays over it stay valid, and keep the buffer."""
 
     def __len__(self) -> int: ...
 
     def numpy(self) -> NDArray[Any]:
         """
-        As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it is not on a CPU device.
+        An array of uint8, or of float32 if it was converted to that; not copied. Raises UsageError if it is not on a CPU device.
         """
 
     def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
-        """
-        A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
-        """
+        """A copy, as uint8, of its bytes from `offset` on, from any device."""
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
 
@@ -3707,16 +3713,16 @@ class Frame:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """On CUDA devices alone."""
+        """Only on CUDA devices."""
 
 class FramePart:
     """
-    What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame comes as well, with the same bytes, and its buffer is not filled anew while this or an array over it is kept.
+    The bytes that have come so far of an incomplete frame, requested by Receiver.peek(). The frame follows later, with the same bytes, and its buffer is not refilled while this or an array over it is kept.
     """
 
     @property
     def stream_offset(self) -> int:
-        """Of its first byte."""
+        """Stream offset of its first byte."""
 
     @property
     def bytes(self) -> int: ...
@@ -3728,19 +3734,17 @@ class FramePart:
     def peer(self) -> str: ...
 
     def release(self) -> None:
-        """Lets go of it now; arrays over it stay valid, and keep the buffer."""
+        """Releases it now; arrays over it stay valid, and keep the buffer."""
 
     def __len__(self) -> int: ...
 
     def numpy(self) -> NDArray[Any]:
         """
-        As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it is not on a CPU device.
+        An array of uint8, or of float32 if it was converted to that; not copied. Raises UsageError if it is not on a CPU device.
         """
 
     def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
-        """
-        A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
-        """
+        """A copy, as uint8, of its bytes from `offset` on, from any device."""
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
 
@@ -3748,11 +3752,11 @@ class FramePart:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """On CUDA devices alone."""
+        """Only on CUDA devices."""
 
 class FrameBuilder:
     """
-    Builds frames on a device from pieces of a ring in host memory: for packets that Python code has received by itself. Iterating gives the frames that are READY, in order.
+    Builds frames on a device from pieces of a ring in host memory, for packets that Python code has received by itself. Iterating gives the frames that are READY, in order.
     """
 
     def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., ring_bytes: int = ..., way: str = ..., ring_access: str = ..., conversion: str = ...) -> None:
@@ -3762,17 +3766,17 @@ class FrameBuilder:
 
     @property
     def ring(self) -> NDArray[numpy.uint8]:
-        """Where packets are written, not copied."""
+        """Where packets are written, without a copy."""
 
     @property
     def reserved_end(self) -> int:
         """
-        There is space for bytes of the stream below this offset; grows as frames go back.
+        There is space for bytes of the stream below this offset; it grows as frames are released.
         """
 
     @property
     def copied(self) -> int:
-        """The greatest ring_end up to which the ring may be written anew."""
+        """The greatest ring_end up to which the ring may be overwritten."""
 
     def place(self, pieces: Sequence[tuple[int, int, int]], ring_end: int = ...) -> None:
         """
@@ -3780,32 +3784,32 @@ class FrameBuilder:
         """
 
     def finish(self, end: int) -> None:
-        """The stream has so many bytes; its last frame is cut there."""
+        """Sets the length of the stream, where its last frame is cut."""
 
     def close(self, frame: int, packet_bytes: int, presence: Sequence[int] = ..., lengths: Sequence[int] = ...) -> None:
         """
-        No more bytes will come to this frame, whose packets lie at multiples of `packet_bytes`. `presence`: words with a bit for each packet that was placed; `lengths`: the bytes of each, where some are shorter than that. What no packet wrote becomes zero.
+        Ends this frame, whose packets are at multiples of `packet_bytes`. `presence`: words with a bit for each packet that was placed; `lengths`: the bytes of each, if some are shorter than that. Bytes that no packet wrote become zero.
         """
 
     def __iter__(self) -> FrameBuilder: ...
 
     def __next__(self) -> Frame:
-        """Waits for the copies under way; ends when no frame is complete."""
+        """Waits for the copies in flight; stops when no frame is complete."""
 
 class Faults:
-    """What happens to packets on their way, each by its probability."""
+    """Faults of packets in transit, each with its probability."""
 
     def __init__(self, *, loss: float = ..., duplication: float = ..., corruption: float = ..., reordering: float = ..., reorder_distance: int = ..., loss_sent: float = ..., seed: int = ...) -> None:
         """
-        A packet that is reordered is held back until up to `reorder_distance` others have passed. A super-packet that the kernel has merged is one packet. `loss_sent` is of acknowledgements.
+        A reordered packet is held back until up to `reorder_distance` others have passed. A super-packet that the kernel has merged is one packet. `loss_sent` applies to acknowledgements.
         """
 
 class FrameTarget:
-    """Where the frames of a receiver lie, and how they get there."""
+    """Where the frames of a receiver are, and how they get there."""
 
     def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., prompt_count: int = ..., ring_bytes: int = ..., burst_packets: int = ..., faults: Faults | None = ...) -> None:
         """
-        As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied at once: frames are READY sooner.
+        As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, received data is copied at once: frames are READY sooner.
         """
 
 class DatagramLayout:
@@ -3813,7 +3817,7 @@ class DatagramLayout:
 
     def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ..., forward_packets: int = ..., backward_packets: int = ..., part_offset: int = ..., part_width: int = ..., group_bytes: int = ...) -> None:
         """
-        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to `payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to `forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames of video or heaps of SPEAD, and as many bytes at `part_offset` say at which byte of its group a payload belongs, a multiple of `payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to `payload_bytes` that do, at its number times that. An incomplete frame is delivered when its first datagram is `timeout` seconds old, and the next one continues from there. A jump forward by up to `forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames of video or heaps of SPEAD, and as many bytes at `part_offset` give the offset of a payload in its group, a multiple of `payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.
         """
 
     @property
@@ -3828,11 +3832,11 @@ class StreamOpened:
 
     @property
     def peer(self) -> str:
-        """Who sends: '10.0.0.1:40000'; empty where that is not known."""
+        """The sender, '10.0.0.1:40000'; empty if unknown."""
 
     @property
     def destination(self) -> str:
-        """Where it goes to: '10.0.0.2:80'; empty where that is not known."""
+        """The destination, '10.0.0.2:80'; empty if unknown."""
 
     def __repr__(self) -> str: ...
 
@@ -3848,68 +3852,68 @@ class StreamEnded:
     @property
     def reason(self) -> str:
         """
-        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped, or its source failed; restarted: a sender of datagrams has begun anew, and what follows is another stream; timed out, of datagrams: it was silent, and gave way.
+        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped, or its source failed; restarted: a sender of datagrams began again, and another stream follows; timed out, of datagrams: it was silent, and was replaced.
         """
 
     @property
     def bytes(self) -> int:
         """
-        Of the stream, up to the last that came. Where its last datagram is short and its frame was delivered before the end was known, that frame has zeros behind.
+        Bytes of the stream, up to the last that came. If its last datagram is short and its frame was delivered before the end was known, that frame is padded with zeros.
         """
 
     def __repr__(self) -> str: ...
 
 class Receiver:
     """
-    Receives on a thread of its own. Iterating waits for frames, of all streams, and ends with the source; next() gives what happens to streams as well. A context manager, which stops it, and gives its address back. Frames stay valid.
+    Receives on its own thread. Iterating waits for frames of all streams and ends with the source; next() also returns stream events. As a context manager, it stops and releases its address at the end. Frames stay valid.
     """
 
     @property
     def address(self) -> str:
-        """To send to, '198.18.0.2:9000'; else what is read."""
+        """The address to send to, '198.18.0.2:9000', or the name of the source."""
 
     @property
     def interface(self) -> str:
-        """The network device in use; empty where there is none."""
+        """The network device in use; empty if there is none."""
 
     def next(self, timeout: float | None = None) -> StreamOpened | Frame | FramePart | StreamEnded | None:
         """
-        What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.
+        The next event of any stream. None after `timeout` seconds, or once nothing will come: see ended.
         """
 
     @property
     def ended(self) -> bool:
-        """Nothing will come any more."""
+        """Whether nothing more will come."""
 
     def reset(self, stream: int) -> None:
-        """Resets the TCP connection of a stream that is not wanted any more."""
+        """Resets the TCP connection of a stream that is no longer wanted."""
 
     def send(self, stream: int, data: bytes) -> None:
         """
-        Says `data` on a stream's TCP connection, behind what was said before: short answers, some 1 KiB a round trip. Does nothing where the connection is no more. Raises DeviceError (Errc.full) while 1 MiB waits to be sent; UsageError, as close() and peek(), for datagrams and with resident control.
+        Sends `data` on a stream's TCP connection, after what was sent before: short answers, about 1 KiB a round trip. Does nothing if the connection is closed. Raises DeviceError (Errc.full) while 1 MiB waits to be sent, and UsageError, like close() and peek(), for datagrams and with resident control.
         """
 
     def close(self, stream: int) -> None:
         """
-        Nothing more will be said on the connection: FIN follows what waits. What its peer sends still comes.
+        Ends sending on the connection: FIN follows the data that waits. Data from its peer still comes.
         """
 
     def peek(self, stream: int, offset: int, end: int = ...) -> None:
         """
-        Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as soon as some have come in order, and all before `end`, unless their frame comes first. Raises UsageError for frames that are converted.
+        Requests bytes of a stream from `offset` on before their frame is full: next() returns a FramePart, once, as soon as some have come in order, and all before `end`, unless their frame comes first. Raises UsageError for frames that are converted.
         """
 
     @property
     def has_parts(self) -> bool:
-        """Whether peek() can be asked for parts of frames."""
+        """Whether peek() can request parts of frames."""
 
     def stop(self) -> None:
         """
-        Resets connections that are open, and gives the socket or network device back: the same address can be received on again. What is waiting may still be taken.
+        Resets open connections, and releases the socket or network device: the same address can be received on again. Waiting events can still be taken.
         """
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """What has been seen so far, 50 ms old at most: see docs/ingest.md."""
+        """Counters, at most 50 ms old: see docs/ingest.md."""
 
     def __iter__(self) -> Receiver: ...
 
@@ -3921,7 +3925,7 @@ class Receiver:
 
 def drop_capabilities() -> None:
     """
-    Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, for good. To be called once all receivers are open: none needs these rights any more; those that are opened later lack them. `headrace ingest` does it by itself. Threads are told by a real-time signal, the highest without a handler. Raises SystemError that names a thread which blocks it.
+    Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, permanently. Call it once all receivers are open: none needs these rights any more, and those opened later lack them. `headrace ingest` does it by itself. It notifies threads by a real-time signal, the highest without a handler. Raises SystemError that names a thread which blocks it.
     """
 
 def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ..., close_when_finished: bool = ..., trust_checksums: bool = ..., first_byte_seconds: float = ..., open_at_first_byte: bool = ..., backlog: int = ..., memory_bytes: int = ...) -> Receiver: ...
@@ -3937,43 +3941,43 @@ def follow_capture(target: FrameTarget, path: str, *, speed: float = ..., port: 
 def receive_synthetic(target: FrameTarget, layout: DatagramLayout, *, packets: int = ..., packets_per_second: float = ..., seed: int = ..., payloads_once: bool = ...) -> Receiver: ...
 
 class Message:
-    """A message of a stream. It keeps the frames that it lies in."""
+    """A message of a stream. It keeps its frames."""
 
     @property
     def stream(self) -> int: ...
 
     @property
     def peer(self) -> str:
-        """Who sent it; empty where that is not known."""
+        """The sender; empty if unknown."""
 
     @property
     def begin(self) -> int:
-        """Where its header begins in the stream."""
+        """Stream offset of its header."""
 
     @property
     def bytes(self) -> int:
-        """Of its body."""
+        """Size of its body."""
 
     @property
     def parts(self) -> list[tuple[Frame, int, int]]:
         """
-        (frame, offset in the frame, bytes) of its body, in order; not copied. Of a frame that was not full when the message came there is what had come.
+        (frame, offset in the frame, bytes) of its body, in order; not copied. For a frame that was incomplete when the message came, the part that had come.
         """
 
     def __repr__(self) -> str: ...
 
 class MessageReader:
-    """Cuts the frames of one stream into messages that say their length."""
+    """Splits the frames of one stream into messages that state their length."""
 
     def __init__(self, *, width: int = ..., offset: int = ..., header_bytes: int | None = ..., big_endian: bool = ..., counts_header: bool = ..., body_max: int = ...) -> None:
         """
-        A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many bytes follow, or with `counts_header` how many there are in all.
+        A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` state how many bytes follow or, with `counts_header`, how many there are in all.
         """
 
     @overload
     def add(self, frame: Frame) -> None:
         """
-        The stream's next frame, or a part of one: bytes that were added before are left out. Raises UsageError where bytes are missing between.
+        Adds the stream's next frame, or a part of one; bytes that were added before are skipped. Raises UsageError if bytes in between are missing.
         """
 
     @overload
@@ -3981,7 +3985,7 @@ class MessageReader:
 
     def next(self) -> Message | None:
         """
-        The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than all frames of the stream but one.
+        The next message, or None until all of it has come. Raises DataError for one longer than `body_max`, or than all frames of the stream but one.
         """
 
     @property
@@ -3990,15 +3994,17 @@ class MessageReader:
 
     @property
     def needs(self) -> int:
-        """How many of them next() wants before it gives or raises anything more."""
+        """
+        How many of them next() needs before it returns or raises anything more.
+        """
 
     @property
     def rest(self) -> int:
-        """Bytes at the end that are no whole message."""
+        """Bytes at the end that are not a complete message."""
 
 def http_chunks(text: bytes | bytearray | memoryview, offset: int) -> tuple[int, numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]:
     """
-    The chunks of an HTTP body that `text` begins with, from byte `offset` of its stream on: the bytes that they take, and where the data of each begins and ends. Up to the first that has not come whole, is empty, or has a head of anything but 1 to 4 digits.
+    The chunks at the start of an HTTP body `text`, which begins at byte `offset` of its stream: the bytes that they take, and where the data of each begins and ends. Stops at the first chunk that is incomplete, is empty, or has a head of anything but 1 to 4 digits.
     """
 
 class DataType(enum.Enum):
@@ -4052,7 +4058,7 @@ class Tensor:
 
     @property
     def shape(self) -> list[int]:
-        """Of one query; empty for a single element."""
+        """The shape of one query; empty for a single element."""
 
     @property
     def offset(self) -> int:
@@ -4066,12 +4072,12 @@ class Tensor:
 
 class Model:
     """
-    An operator that clients of a server ask by name; headrace.wire.model() makes one of an engine.
+    An operator that clients of a server request by name; headrace.wire.model() makes one from an engine.
     """
 
     def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ..., query_type: str = ..., answer_type: str = ...) -> None:
         """
-        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` and `answer_type` say how clients of shared memory show them, as Operator.answer_type does; as the engine's operator says where they are empty. Raises UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave their query or answer.
+        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` and `answer_type` are the types for clients of shared memory, like Operator.answer_type; empty for those of the engine's operator. Raises UsageError for an invalid name, for two tensors of one name, and for tensors that overlap or leave their query or answer.
         """
 
     @property
@@ -4099,7 +4105,7 @@ class Model:
 
 class RequestTrace:
     """
-    A request for inference that is part of a trace. Times are nanoseconds since 1970, and 0 where it has not come so far.
+    A traced request for inference. Times are nanoseconds since 1970, and 0 for stages that it did not reach.
     """
 
     @property
@@ -4125,33 +4131,33 @@ class RequestTrace:
 
     @property
     def status(self) -> int:
-        """HTTP's, whatever the protocol."""
+        """The HTTP status, for both protocols."""
 
     @property
     def queries(self) -> int: ...
 
     @property
     def arrived(self) -> int:
-        """Its first byte."""
+        """When its first byte came."""
 
     @property
     def began(self) -> int:
-        """It had been read and checked."""
+        """When it had been read and checked."""
 
     @property
     def submitted(self) -> int:
-        """The last of its queries went to the engine."""
+        """When the last of its queries went to the engine."""
 
     @property
     def back(self) -> int:
-        """The server had all answers."""
+        """When the server had all answers."""
 
     @property
     def ended(self) -> int:
-        """The reply was ready to send."""
+        """When the reply was ready to send."""
 
 class ModelRequest:
-    """What a client asks to be done with a model of a server."""
+    """A client's request to load or unload a model of a server."""
 
     @property
     def model(self) -> str:
@@ -4159,7 +4165,7 @@ class ModelRequest:
 
     @property
     def load(self) -> bool:
-        """To be loaded, anew if it is already; otherwise to be unloaded."""
+        """True to load it, again if it is already loaded; False to unload it."""
 
     def __repr__(self) -> str: ...
 
@@ -4337,12 +4343,12 @@ class ServerStatistics:
     @property
     def connections_refused(self) -> int:
         """
-        Closed since `connections_max` were open: those whose clients had been silent for longest, or else new ones.
+        Connections closed because `connections_max` were open: those whose clients had been silent for longest, or else new ones.
         """
 
     @property
     def requests(self) -> int:
-        """Answered, with whatever status; of a stream of gRPC, each message."""
+        """Answered with any status; for a gRPC stream, each message."""
 
     @property
     def failed(self) -> int:
@@ -4350,7 +4356,7 @@ class ServerStatistics:
 
     @property
     def refused(self) -> int:
-        """Those among them for which there was no room (429, 503; in gRPC, too)."""
+        """Those rejected for lack of room (429, 503; in gRPC, too)."""
 
     @property
     def http(self) -> Outcomes:
@@ -4366,7 +4372,7 @@ class ServerStatistics:
 
     @property
     def memory_bytes(self) -> int:
-        """Taken by requests and replies now."""
+        """Memory of requests and replies now."""
 
     @property
     def memory_limit_bytes(self) -> int:
@@ -4374,19 +4380,21 @@ class ServerStatistics:
 
     @property
     def unauthorized(self) -> int:
-        """Requests without a token that the server takes (401, UNAUTHENTICATED)."""
+        """Requests without an accepted token (401, UNAUTHENTICATED)."""
 
     @property
     def handshakes(self) -> int:
-        """TLS handshakes that were done."""
+        """Completed TLS handshakes."""
 
     @property
     def handshakes_failed(self) -> int:
-        """Others: no or a wrong certificate, no TLS at all, or not in time."""
+        """
+        Failed handshakes: no certificate or a wrong one, no TLS at all, or too slow.
+        """
 
     @property
     def handshake_failure(self) -> str:
-        """Why the last one failed; empty where none has."""
+        """Why the last one failed; empty if none has."""
 
     @property
     def traces_dropped(self) -> int:
@@ -4410,69 +4418,69 @@ class Server:
 
     @property
     def http_port(self) -> int:
-        """The port that is listened to."""
+        """The port that it listens on."""
 
     @property
     def grpc_port(self) -> int | None:
-        """The port for gRPC; None where it is not spoken."""
+        """The port for gRPC; None if gRPC is off."""
 
     @property
     def shm(self) -> str | None:
         """
-        The name for clients of shared memory, in shm://NAME/MODEL; None where there are none.
+        The name for clients of shared memory, in shm://NAME/MODEL; None if there are none.
         """
 
     def statistics(self) -> ServerStatistics:
-        """What the server has done so far. Any thread may ask."""
+        """What the server has done so far. Callable from any thread."""
 
     def model_statistics(self) -> list[ModelStatistics]:
         """
-        One for each name, in the order in which they came, also where it is not loaded. Any thread may ask, after stop() as well.
+        One for each name, in the order of their appearance, including unloaded ones. Callable from any thread, also after stop().
         """
 
     def load(self, model: Model) -> None:
         """
-        Serves `model` from then on, in the place of the model that has its name, if any. Once this returns, no request that comes is answered by the former; those that it has begun are, see uses(). The counts of the name go on. Any thread. Raises UsageError for a model that cannot be served or after stop(); then nothing has changed.
+        Serves `model` from now on, in place of the model of the same name, if any. After it returns, the previous model answers no new requests, but finishes those that it has begun; see uses(). The counts of the name continue. Callable from any thread. Raises UsageError for a model that cannot be served or after stop(); nothing changes then.
         """
 
     def unload(self, name: str, reason: str = ...) -> bool:
         """
-        Serves the model of a name no more: requests for it are refused with `reason` (404, NOT_FOUND). Whether there was one. Those that it has begun are answered, see uses(). Any thread.
+        Stops serving the model of a name: requests for it are refused with `reason` (404, NOT_FOUND). Returns whether there was one. Requests that it has begun are answered, see uses(). Callable from any thread.
         """
 
     def uses(self, engine: Engine) -> bool:
         """
-        Whether requests may still come to an engine of this server, or are not yet answered. Once it says no for an engine whose model was replaced or unloaded, the engine may be stopped.
+        Whether requests may still come to an engine of this server, or are not yet answered. Once it returns False for an engine whose model was replaced or unloaded, the engine may be stopped.
         """
 
     def take_traces(self, most: int, seconds: float) -> list[RequestTrace]:
         """
-        Requests that have ended and are part of a trace, in that order: `most` at most, once there is one or `seconds` have passed. After stop() what is left. With `traces_max`. Any thread.
+        Requests of traces that have ended, in that order: at most `most`, once there is one or `seconds` have passed. After stop() returns the rest. Needs `traces_max`. Callable from any thread.
         """
 
     def reload_credentials(self) -> None:
         """
-        Reads the files of certificates and tokens again: connections that come use the new ones, and so do requests on all connections. Those that are open stay. Any thread. Raises as the constructor does, and UsageError where there are none or after stop(); then the former ones go on.
+        Reads the files of certificates and tokens again. New connections use the new certificates, and requests on all connections the new tokens. Open connections stay. Callable from any thread. Raises as the constructor does, and UsageError if there are none or after stop(); the previous ones stay in use then.
         """
 
     def next_model_request(self, seconds: float) -> ModelRequest | None:
         """
-        What a client asks to be loaded or unloaded, once one does; None after `seconds`, and after stop(). Requests come one after the other, and each is to be ended. With `model_control`. Any thread.
+        The next request of a client to load or unload a model; None after `seconds`, and after stop(). Requests come one after the other, and each must be ended. Needs `model_control`. Callable from any thread.
         """
 
     def end_model_request(self, request: ModelRequest, failure: str | None = ...) -> None:
         """
-        Tells the client that its request is done, or why it has failed; a name that has no model is listed with that.
+        Tells the client that its request is done, or why it has failed; a name without a model is listed with that reason.
         """
 
     def drain(self, seconds: float) -> bool:
         """
-        Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request that has begun is answered, or `seconds` have passed; whether all were answered.
+        Reports that it is not ready, accepts no more connections, closes idle ones, and waits until every request that has begun is answered, or `seconds` have passed; returns whether all were answered.
         """
 
     def stop(self) -> None:
         """
-        Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.
+        Closes all connections and ends the threads. It waits for queries in flight, and drops their answers.
         """
 
     def __enter__(self) -> Server: ...
@@ -4486,12 +4494,12 @@ class ServerEndpoint:
 
     def __init__(self, *, grpc: bool, address: str, port: int, authority: str, model: str, patience: float = ...) -> None:
         """
-        `address` is one in numbers, `authority` the host and port as requests write them. `patience` is how long the server may take to accept connections, to come back after it has closed them, and to send anything while it has requests, in seconds.
+        `address` is a numerical one, `authority` the host and port as requests write them. `patience` is how long the server may take to accept connections, to come back after it has closed them, and to send anything while it has requests, in seconds.
         """
 
     def secure(self, *, tls: bool, certificate: str = ..., key: str = ..., authorities: str = ..., server_name: str = ..., token_file: str = ...) -> None:
         """
-        Reads PEM files and the file of a token; an empty name is none. `server_name` is what the server's certificate has to be for. Raises SystemError for a file that cannot be read, UsageError for one whose content will not do.
+        Reads PEM files and the token file; an empty name means none. `server_name` is the name that the server's certificate must be for. Raises SystemError for a file that cannot be read, and UsageError for one with invalid content.
         """
 
 class ModelInput:
@@ -4521,7 +4529,7 @@ class InputTensor:
     def content(self) -> bytes: ...
 
 class PriorityLoad:
-    """What became of the requests of one priority, over the whole run."""
+    """The outcomes of the requests of one priority, over the whole run."""
 
     @property
     def answered(self) -> int: ...
@@ -4546,7 +4554,7 @@ class PriorityLoad:
         """Answered requests, from their scheduled arrival."""
 
 class PriorityLoads:
-    """A load some of whose requests had high priority."""
+    """A load in which some requests had high priority."""
 
     @property
     def high(self) -> PriorityLoad: ...
@@ -4555,7 +4563,7 @@ class PriorityLoads:
     def normal(self) -> PriorityLoad: ...
 
 class ServerLoad:
-    """What a load on a server did; each arrival is a request."""
+    """The results of a load on a server; each arrival is a request."""
 
     @property
     def load(self) -> LoadResult: ...
@@ -4565,24 +4573,24 @@ class ServerLoad:
 
     @property
     def failure(self) -> str:
-        """What the server said of the first request that failed."""
+        """The server's message for the first request that failed."""
 
     @property
     def refusal(self) -> str:
-        """What the server said of the first request that it refused."""
+        """The server's message for the first request that it refused."""
 
     @property
     def priorities(self) -> PriorityLoads | None:
-        """None where no request had high priority."""
+        """None if no request had high priority."""
 
 def describe_model(endpoint: ServerEndpoint) -> list[ModelInput]:
     """
-    The inputs of a model. Raises UsageError for a model that the server does not have, SystemError where it cannot be reached or does not answer.
+    The inputs of a model. Raises UsageError for a model that the server does not have, and SystemError if the server cannot be reached or does not answer.
     """
 
 def load_server(endpoint: ServerEndpoint, requests: Sequence[Sequence[InputTensor]], *, connections: int = ..., streams: int = ..., deadline: float | None = ..., high_share: float = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
     """
-    Puts one load of `rate` requests/s on a model, with `requests` in turn, as load() does with an engine. Each request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. Raises SystemError where the server cannot be reached, goes away, or goes silent for longer than the endpoint's patience.
+    Puts one load of `rate` requests/s on a model, with `requests` in turn, like load() on an engine. Each request is a list of InputTensor; a random `high_share` of them has high priority. Ctrl-C ends it early. Raises SystemError if the server cannot be reached, disconnects, or is silent for longer than the endpoint's patience.
     """
 
 class RingDescription:
@@ -4599,7 +4607,7 @@ class RingDescription:
 
 def describe_ring(url: str) -> RingDescription:
     """
-    What a server says of the model at shm://NAME/MODEL. Raises as Client does.
+    A server's description of the model at shm://NAME/MODEL. Raises as Client does.
     """
 
 def load_rings(url: str, queries: Sequence[bytes], *, slots: int = ..., deadline: float | None = ..., patience: float = ..., generators: int = ..., rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., progress: Callable[[int, float, float], None] | None = ...) -> ServerLoad:
@@ -4608,11 +4616,11 @@ def load_rings(url: str, queries: Sequence[bytes], *, slots: int = ..., deadline
     """
 
 class StringDictionary:
-    """What the indices of a column of strings stand for."""
+    """The strings that the indices of a column refer to."""
 
     @property
     def size(self) -> int:
-        """Strings so far."""
+        """Number of strings so far."""
 
     @property
     def nbytes(self) -> int:
@@ -4620,33 +4628,31 @@ class StringDictionary:
 
     def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]:
         """
-        As many of the strings of these indices, from the first on, as have so many bytes, one at least: (offsets of 32 bits, bytes) as Arrow has them. An index that there is not stands for an empty string.
+        The strings of these indices, from the first on, as many as fit in that many bytes, but at least one: (offsets of 32 bits, bytes) as in Arrow. An invalid index stands for an empty string.
         """
 
 class ParquetStatistics:
-    """What a Parquet file says of the values of a column of a row group."""
+    """The statistics of a Parquet file for a column of a row group."""
 
     def __init__(self, physical_type: int, value: bytes | None, nulls: int) -> None:
         """
-        Of a column that is one value throughout, plain-encoded, or None where every value is missing. `physical_type` is the format's number.
+        For a column that is one value throughout, plain-encoded, or None if every value is missing. `physical_type` is the format's number.
         """
 
 class ParquetFooter:
-    """The row groups of a Parquet file, by its footer."""
+    """The row groups of a Parquet file, from its footer."""
 
     @property
     def rows(self) -> list[int]:
-        """Of each row group."""
+        """Rows of each row group."""
 
     @property
     def delta_strings(self) -> list[str]:
-        """
-        Columns of which a row group says that its strings may be delta-encoded.
-        """
+        """Columns whose strings may be delta-encoded, according to a row group."""
 
     def want(self, columns: Sequence[tuple[str, int, bool, bool]]) -> None:
         """
-        Says which columns a source reads, in its order: (name, bytes that a decoded value takes at most, whether it is text, whether statistics are of the very values that are read).
+        Sets the columns that a source reads, in its order: (name, most bytes of a decoded value, whether it is text, whether statistics are of exactly the values that are read).
         """
 
 class MappedFile:
@@ -4654,17 +4660,19 @@ class MappedFile:
 
     def __init__(self, path: bytes, name: str) -> None:
         """
-        The path as the system has it, and what errors call it. Raises UsageError for what is no file.
+        The path for the system, and its name in errors. Raises UsageError if it is not a file.
         """
 
     def require_unchanged(self) -> None:
         """
-        Raises DataError that names the file when it has changed since it was opened.
+        Raises DataError that names the file if it has changed since it was opened.
         """
 
     @property
     def descriptor(self) -> int:
-        """Of the open file; valid while this, or a source made with it, lives."""
+        """
+        Descriptor of the open file; valid while this, or a source made with it, lives.
+        """
 
     def parquet_footer(self) -> ParquetFooter:
         """Raises DataError that names the file."""
@@ -4677,11 +4685,13 @@ class MappedFile:
 
     @property
     def address(self) -> int:
-        """Of the first byte; valid while this, or a source made with it, lives."""
+        """
+        Address of the first byte; valid while this, or a source made with it, lives.
+        """
 
 def stream_formats(capsule: Any) -> list[tuple[str, str]]:
     """
-    The name and the Arrow format of each column that an Arrow stream promises.
+    The name and the Arrow format of each column that an Arrow stream declares.
     """
 
 class FetchSource:
@@ -4696,7 +4706,7 @@ class FetchSource:
     @staticmethod
     def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int] | ParquetFooter], read: Callable[[int, list[int]], Any], mapped: Sequence[MappedFile] = (), constants: Sequence[tuple[int, int, ParquetStatistics]] = ()) -> FetchSource:
         """
-        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment, or a footer for all chunks of its file. `mapped` is the file of each fragment, for a table of files: one that changes fails. `constants` are (fragment, column, what it says of itself) where a column is one value throughout a fragment.
+        Chunks that `read(fragment, columns)` returns as a record batch of these columns; any thread may call it. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment, or a footer for all chunks of its file. `mapped` is the file of each fragment, for a table of files; a file that changes causes an error. `constants` are (fragment, column, its statistics) for columns with one value throughout a fragment.
         """
 
     @property
@@ -4706,10 +4716,10 @@ class FetchSource:
     def id(self) -> int: ...
 
     def close(self) -> None:
-        """Lets go of the dictionaries: nothing can be fetched any more."""
+        """Releases the dictionaries: nothing can be fetched any more."""
 
 class LevelStatistics:
-    """What a level holds and has done."""
+    """The contents and the history of a level."""
 
     @property
     def budget_bytes(self) -> int: ...
@@ -4720,7 +4730,7 @@ class LevelStatistics:
 
     @property
     def most_bytes(self) -> int:
-        """The most that ever was."""
+        """The most so far."""
 
     @property
     def chunks(self) -> int: ...
@@ -4740,7 +4750,7 @@ class LevelStatistics:
 
 class Levels:
     """
-    The caches, one a level, through which chunks of any tables get to one device.
+    The caches, one for each level, through which chunks of any tables reach one device.
     """
 
     def __init__(self, device: Device | str = ..., *, disk_bytes: int = ..., cpu_bytes: int = ..., device_bytes: int = ..., host: str = ..., slab_bytes: int = ...) -> None:
@@ -4752,42 +4762,42 @@ class Levels:
     def device(self) -> Device: ...
 
     def statistics(self, level: str) -> LevelStatistics:
-        """Of disk, cpu or device."""
+        """For disk, cpu or device."""
 
     def clear(self, level: str) -> None:
         """
-        Empties a level of what is not in use. Its memory is kept for the next chunks.
+        Removes unused chunks from a level. Its memory is kept for the next chunks.
         """
 
     def trim(self) -> None:
-        """Gives memory that nothing lies in back to the driver."""
+        """Returns unused memory to the driver."""
 
     def forget(self, source: FetchSource) -> None:
-        """Empties every level of a table, and trims."""
+        """Removes a table from every level, and trims."""
 
 class LevelProgress:
-    """What came through one level."""
+    """The chunks that came through one level."""
 
     @property
     def bytes(self) -> int:
-        """Disk: of the files. CPU, device: of values and validity."""
+        """Disk: bytes of the files. CPU, device: bytes of values and validity."""
 
     @property
     def chunks(self) -> int:
-        """Made there."""
+        """Chunks made there."""
 
     @property
     def hits(self) -> int:
-        """Found there."""
+        """Chunks found there."""
 
     @property
     def busy(self) -> float:
         """
-        Seconds of all threads together; of the device, while copies were on their way.
+        Seconds of all threads together; for the device, while copies were in flight.
         """
 
 class FetchProgress:
-    """How far a fetch is."""
+    """The progress of a fetch."""
 
     @property
     def disk(self) -> LevelProgress: ...
@@ -4809,7 +4819,7 @@ class FetchProgress:
 
 class ChunkArray:
     """
-    Values or validity of a chunk where they lie, not copied, read-only. Keeps the fetch alive.
+    Values or validity of a chunk in place, not copied, read-only. Keeps the fetch alive.
     """
 
     @property
@@ -4817,11 +4827,11 @@ class ChunkArray:
 
     @property
     def typestr(self) -> str:
-        """As NumPy writes it."""
+        """In NumPy's notation."""
 
     def numpy(self) -> NDArray[Any]:
         """
-        Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.
+        Only if the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.
         """
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
@@ -4830,7 +4840,7 @@ class ChunkArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """On CUDA devices alone."""
+        """Only on CUDA devices."""
 
 class FetchedChunk:
     """A column of a fragment that has been fetched, in Arrow's layout."""
@@ -4846,27 +4856,29 @@ class FetchedChunk:
 
     @property
     def null_count(self) -> int:
-        """-1: not known."""
+        """-1 if unknown."""
 
     @property
     def values(self) -> ChunkArray:
         """
-        As they lie: bits of booleans as bytes, decimals as pairs of int64, strings as indices.
+        As stored: bits of booleans as bytes, decimals as pairs of int64, strings as indices.
         """
 
     @property
     def validity(self) -> ChunkArray | None:
-        """A bit a value, the least significant first; None: no value is missing."""
+        """
+        A bit for each value, the least significant first; None: no value is missing.
+        """
 
     def to_host(self) -> tuple[bytes, bytes | None]:
-        """Values and validity, copied."""
+        """Copies of values and validity."""
 
 class FetchOptions:
     """How columns are fetched."""
 
     def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ..., verify_checksums: bool = ...) -> None:
         """
-        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's timeline are kept. `verify_checksums` checks the pages of Parquet files that have checksums.
+        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one for each core, at most 16. Copies are submitted once `flush_bytes` are gathered. `timeline_spans` limits the recorded timeline. `verify_checksums` checks the pages of Parquet files that have checksums.
         """
 
     @property
@@ -4885,18 +4897,18 @@ class FetchOptions:
     def verify_checksums(self) -> bool: ...
 
 class ScanReport:
-    """What a scan did."""
+    """The figures of a scan."""
 
     @property
     def groups(self) -> str: ...
 
     @property
     def read_bytes(self) -> int:
-        """Of the columns that it read."""
+        """Bytes of the columns that it read."""
 
     @property
     def seconds(self) -> float:
-        """Of the kernels, each from its launch until it has ended."""
+        """Seconds of the kernels, each from its launch until its end."""
 
     @property
     def began(self) -> float:
@@ -4907,37 +4919,37 @@ class ScanReport:
         """When the last kernel had ended."""
 
 class TableReport:
-    """How a table answered a query."""
+    """The figures of a query on a table."""
 
     @property
     def groups(self) -> str: ...
 
     @property
     def read_bytes(self) -> int:
-        """Of the columns that the query names."""
+        """Bytes of the columns that the query names."""
 
     @property
     def seconds(self) -> float:
-        """Of the kernels, each from its launch until it has ended."""
+        """Seconds of the kernels, each from its launch until its end."""
 
     @property
     def order_seconds(self) -> float:
-        """Of ordering rows: on the device, and of merging windows."""
+        """Time to order rows, on the device, and to merge windows."""
 
     @property
     def windows(self) -> int:
-        """In how many pieces the columns went through the device."""
+        """The number of pieces in which the columns went through the device."""
 
     @property
     def pruned(self) -> int:
         """
-        Fragments that were left out: by their statistics no row of them passes the filter.
+        Fragments that were skipped, because by their statistics none of their rows passes the filter.
         """
 
     @property
     def streamed(self) -> str:
         """
-        Why there were windows; empty where the columns lay on the device together.
+        Why there were windows; empty if the columns were on the device together.
         """
 
     @property
@@ -4951,11 +4963,11 @@ class TableReport:
 
     @property
     def fetch_seconds(self) -> float:
-        """Of the fetches; what scans hid of them is part of it."""
+        """Time of the fetches, including what scans hid."""
 
     @property
     def waited_seconds(self) -> float:
-        """For columns."""
+        """Time waited for columns."""
 
 class FetchTable:
     """A table that is scanned on the device of its levels."""
@@ -4964,7 +4976,7 @@ class FetchTable:
 
     def close(self) -> None:
         """
-        Gives back what its chunks and dictionaries take; nothing can be asked of it any more.
+        Releases the memory of its chunks and dictionaries; it cannot be queried any more.
         """
 
     @property
@@ -4975,12 +4987,12 @@ class FetchTable:
 
     def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None, watch: Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]:
         """
-        Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` alone. `watch` is told how far a fetch is. Ctrl-C ends it.
+        Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` only. `watch` gets the progress of a fetch. Ctrl-C ends it.
         """
 
     def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> str:
         """
-        What is fetched for a query and how it runs. Columns that fit the device are brought there.
+        What is fetched for a query, and how it runs, as lines of text. Columns that fit the device are fetched for this.
         """
 
     def windows(self, columns: Sequence[int]) -> list[list[int]]:
@@ -4989,44 +5001,48 @@ class FetchTable:
         """
 
 class Fetch:
-    """A fetch of columns, in threads of its own. Pins what it brought."""
+    """
+    A fetch of columns, in its own threads. Pins the chunks that it brought.
+    """
 
     def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., options: FetchOptions = ...) -> None:
         """
-        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device.
+        Starts it. Columns and fragments by number; without fragments: all of them. `to` is cpu or device.
         """
 
     def wait(self) -> None:
         """
-        Until every chunk is there. Raises the first failure. Ctrl-C cancels it.
+        Waits until every chunk is there. Raises the first failure. Ctrl-C cancels it.
         """
 
     def cancel(self) -> None: ...
 
     def wait_for(self, seconds: float) -> bool:
-        """Waits for so long at most. Whether wait() would return at once."""
+        """
+        Waits for at most this long. Returns whether wait() would return at once.
+        """
 
     @property
     def progress(self) -> FetchProgress: ...
 
     def timeline(self) -> tuple[list[tuple[int, int, int, str, float, float]], int]:
         """
-        Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the source's numbers and seconds of time.monotonic(), and how many spans more there were than are kept.
+        Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the source's numbers and seconds of time.monotonic(), and how many more spans there were than are kept.
         """
 
     def look(self) -> ScanReport:
         """
-        Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each column. Waits for both.
+        Runs a kernel over everything that has arrived, as a one-pass query does: the least and the greatest of each column. Waits for both.
         """
 
     @property
     def device(self) -> Device: ...
 
     def dictionary(self, column: int) -> StringDictionary | None:
-        """By position in what was asked for; None for a column that has none."""
+        """By position in the request; None for a column that has none."""
 
     @property
     def threads(self) -> int: ...
 
     def chunk(self, column: int, fragment: int) -> FetchedChunk:
-        """By position in what was asked for. Waits for the fetch."""
+        """By position in the request. Waits for the fetch."""

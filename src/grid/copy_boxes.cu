@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kCopiesMax = 8;
 constexpr std::uint32_t kThreads = 256;
 
-/// As many as one launch takes, an item each.
+/// The copies of one launch. Each item handles one copy.
 struct BoxCopies {
   BoxCopy copies[kCopiesMax];
 };

@@ -8,7 +8,7 @@
 
 namespace headrace::grid {
 
-/// Enqueues copies of boxes by a kernel of the stream's device, which must reach all of them.
+/// Enqueues box copies as a kernel on the stream's device. That device must be able to access all of the boxes.
 [[nodiscard]] Status copy_boxes(StreamRef stream, std::span<const BoxCopy> copies, std::size_t value_bytes) noexcept;
 
 }  // namespace headrace::grid

@@ -20,38 +20,40 @@ void require_cells(const Extent& extent) {
   const Offsets along = extent.cells_along();
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (along[axis] < 1 || along[axis] > kCellsMax) {
-      throw UsageError(fmt::format("a domain of {} cells: along {} there must be 1 to {}", to_string(extent),
-                                   axis_name(axis), kCellsMax));
+      throw UsageError(fmt::format("a domain of {} cells is out of range: along {} it must have 1 to {} cells",
+                                   to_string(extent), axis_name(axis), kCellsMax));
     }
   }
 }
 
 void require_parts(const Extent& extent, std::size_t axis, std::size_t parts) {
-  if (axis > 2) throw UsageError(fmt::format("axes are 0 (x), 1 (y) and 2 (z), not {}", axis));
+  if (axis > 2) throw UsageError(fmt::format("an axis must be 0 (x), 1 (y) or 2 (z), not {}", axis));
   const std::int64_t cells = extent.cells_along()[axis];
-  if (parts < 1) throw UsageError(fmt::format("a domain is cut into at least one part along {}", axis_name(axis)));
+  if (parts < 1)
+    throw UsageError(fmt::format("a domain must be cut into at least one part along {}, not 0", axis_name(axis)));
   if (std::cmp_greater(parts, cells)) {
-    throw UsageError(fmt::format("{} parts along {}, where a domain of {} has {} cells: at most a part a cell", parts,
-                                 axis_name(axis), to_string(extent), cells));
+    throw UsageError(fmt::format(
+        "{} parts along {} are too many: the domain of {} has {} cells there, and each part needs at least one", parts,
+        axis_name(axis), to_string(extent), cells));
   }
 }
 
 [[nodiscard]] std::vector<std::int64_t> equal_cuts(std::int64_t cells, std::size_t parts) {
   std::vector<std::int64_t> cuts;
   const auto count = static_cast<std::int64_t>(parts);
-  // Not cells * part / count, which could overflow.
+  // cells * part / count could overflow.
   for (std::int64_t part = 0; part <= count; ++part) {
     cuts.push_back(cells / count * part + std::min(part, cells % count));
   }
   return cuts;
 }
 
-/// A row of cells lies in memory as a row; each cell of a column, in a line of 64 bytes of its own, which is read and
-/// written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9%
+/// A row of halo cells is contiguous in memory. Each cell of a halo column occupies its own 64-byte line, which is read
+/// and written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9%
 /// with halves of 16000 columns.
 constexpr double kColumnCells = 16;
 
-/// Cells of the faces between parts, those of columns counted as what they cost.
+/// Number of cells on the faces between parts, with cells of columns weighted by their cost.
 [[nodiscard]] double faces(const Extent& extent, const std::array<std::size_t, 3>& along) {
   const Offsets cells = extent.cells_along();
   const double all = static_cast<double>(cells[0]) * static_cast<double>(cells[1]) * static_cast<double>(cells[2]);
@@ -96,11 +98,11 @@ Decomposition Decomposition::slabs(const Extent& extent, std::size_t parts, std:
 
 Decomposition Decomposition::best(const Extent& extent, std::size_t parts) {
   require_cells(extent);
-  if (parts < 1) throw UsageError("a domain is cut into at least one part");
+  if (parts < 1) throw UsageError("a domain must be cut into at least one part, not 0");
   const Offsets cells = extent.cells_along();
   std::array<std::size_t, 3> found{};
   double fewest = std::numeric_limits<double>::infinity();
-  // From the most parts along z, and then along y, so that of equals the first is the one to keep.
+  // Starts with the most parts along z, then along y, so that the first of several equal cuts is the preferred one.
   for (std::size_t z = parts; z > 0; --z) {
     if (parts % z != 0 || std::cmp_greater(z, cells[2])) continue;
     for (std::size_t y = parts / z; y > 0; --y) {
@@ -122,7 +124,8 @@ Decomposition Decomposition::weighted(const Extent& extent, std::size_t axis, st
   require_cells(extent);
   require_parts(extent, axis, speeds.size());
   for (const double speed : speeds) {
-    if (!(speed > 0) || !std::isfinite(speed)) throw UsageError(fmt::format("a speed must be above 0, not {}", speed));
+    if (!(speed > 0) || !std::isfinite(speed))
+      throw UsageError(fmt::format("a speed must be finite and above 0, not {}", speed));
   }
   const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
   Cuts cuts{equal_cuts(extent.nx, 1), equal_cuts(extent.ny, 1), equal_cuts(extent.nz, 1)};
@@ -164,8 +167,8 @@ void Decomposition::require_room_for(const Layers& ghosts) const {
       if (cells >= width) continue;
       const std::int64_t most = std::max<std::int64_t>(1, cuts.back() / width);
       throw UsageError(
-          fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour: at "
-                      "most {} equal part{} along {}, or fewer redundant layers",
+          fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour; use at most "
+                      "{} equal part{} along {}, or fewer redundant layers",
                       cells, axis_name(axis), width, most, most == 1 ? "" : "s", axis_name(axis)));
     }
   }

@@ -12,8 +12,8 @@
 
 namespace headrace::grid {
 
-/// A number that differs where what was added differs, so that ranks can compare what they were given: they trust each
-/// other, and it is no protection against values that were chosen to collide. Steps are those of SplitMix64.
+/// Hashes what was added, so that ranks can compare their inputs. The steps are those of SplitMix64. Ranks trust each
+/// other: the hash does not protect against values chosen to collide.
 class Digest {
  public:
   void add(std::integral auto value) noexcept {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kStagingBytes = 8 << 20;
 
-/// The rows of a part as they lie in memory, through a page-locked buffer of many: so that copies are few, and large.
+/// Copies the rows of a part through a page-locked buffer of many rows, so that copies are few and large.
 class Rows {
  public:
   Rows(Part& part, int field, const Extent& extent) noexcept
@@ -57,14 +57,14 @@ class Rows {
     for (std::size_t at = 0; at < bytes; at += each) std::memcpy(to + at, value, each);
   }
 
-  /// Cells of a row, in bytes from where it begins and from where the array does.
+  /// Cells of a row, with byte offsets from the start of the row and of the array.
   struct Cells {
     std::int64_t in_row = 0;
     std::int64_t in_array = 0;
     std::size_t bytes = 0;
   };
 
-  /// Those of a row that are in `box`.
+  /// The cells of a row that lie in `box`.
   [[nodiscard]] Cells cells_of(std::int64_t row, const Box& box) const noexcept {
     const std::int64_t rows_per_plane = layout_.plane / layout_.pitch;
     const std::int64_t y = row % rows_per_plane - layout_.pads.low[1] + layout_.own.low[1];
@@ -97,7 +97,7 @@ class Rows {
   const PartLayout& layout_;
   StreamRef stream_;
   Extent extent_;
-  std::byte* data_ = nullptr;  ///< The first row, ghosts and zeros included.
+  std::byte* data_ = nullptr;  ///< The first row, including ghosts and zeros.
   std::int64_t row_bytes_ = 0;
   std::int64_t count_ = 0;
   std::int64_t at_once_ = 0;

@@ -6,11 +6,11 @@
 
 namespace headrace::grid {
 
-/// Copies what a part has of a field, ghosts included, from a whole array of the domain in host memory, or from one
-/// value for all cells, and waits.
+/// Fills a field of a part, ghosts included, from a host array of the whole domain or with one value for all cells, and
+/// waits.
 [[nodiscard]] Status upload_field(Part& part, int field, const Extent& extent, const std::byte* from,
                                   bool one_for_all) noexcept;
-/// Copies what a part owns of a field to a whole array, and waits.
+/// Copies a part's owned cells of a field to an array of the whole domain, and waits.
 [[nodiscard]] Status download_field(Part& part, int field, const Extent& extent, std::byte* to) noexcept;
 
 }  // namespace headrace::grid

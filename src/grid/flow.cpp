@@ -8,7 +8,8 @@ namespace {
 
 using Needs = std::array<Layers, kFieldsMax>;
 
-/// What a phase must update for what is needed after it, and, in `needs`, what is then needed before it.
+/// Returns the layers that a phase must update for what later phases need, and turns `needs` into what they need before
+/// it.
 [[nodiscard]] Layers before_phase(const Phase& phase, int field_count, Needs& needs) {
   Layers beyond;
   for (int field = 0; field < field_count; ++field) {
@@ -20,14 +21,14 @@ using Needs = std::array<Layers, kFieldsMax>;
     if (phase.reads.contains(field)) {
       need = wider(need, beyond);
     } else if (phase.writes.contains(field)) {
-      need = {};  // set everywhere: what was there before is not needed
+      need = {};  // set everywhere, so its earlier values are not needed
     }
     if (phase.neighbours.contains(field)) need = wider(need, at_neighbours);
   }
   return beyond;
 }
 
-/// Backwards through the steps: at the end only what is owned is needed.
+/// Walks the steps backwards from the end, where only the owned cells are needed.
 [[nodiscard]] Cycle cycle_of(const StencilProgram& program, int steps, Needs& needs) {
   needs = {};
   Cycle cycle;
@@ -46,7 +47,7 @@ using Needs = std::array<Layers, kFieldsMax>;
   return cycle;
 }
 
-/// The fields that are not what they were at the start.
+/// The fields that any step changes.
 [[nodiscard]] FieldSet changing(const StencilProgram& program) {
   FieldSet found;
   for (const Phase& phase : program.phases) found = found | phase.writes;

@@ -12,7 +12,7 @@ namespace {
 constexpr int kGatherTag = 0;
 constexpr std::int64_t kMessageBytes = 32 << 20;
 
-/// Rows of a box, in an array of the domain and one behind the other in a message.
+/// The rows of a box, in an array of the domain and packed in a message.
 class BoxRows {
  public:
   BoxRows(const Extent& extent, const Box& box, std::size_t value_bytes, std::byte* array) noexcept
@@ -33,7 +33,7 @@ class BoxRows {
   std::byte* array_;
 };
 
-/// From a rank to rank 0, some rows at a time.
+/// Sends a box from a rank to rank 0, some rows at a time.
 [[nodiscard]] Status move_box(Ranks& ranks, int from, const BoxRows& rows) noexcept {
   const std::int64_t at_once = std::clamp<std::int64_t>(kMessageBytes / rows.row_bytes(), 1, rows.count());
   const auto row_bytes = static_cast<std::size_t>(rows.row_bytes());

@@ -11,13 +11,13 @@ constexpr std::uint32_t kPhaseThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
-constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
+constexpr std::int64_t kVectorCellsMin = 32;  // of a row: in a narrower one threads would idle
 
 [[nodiscard]] bool is_in(const std::vector<int>& phases, std::size_t phase) {
   return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
 }
 
-/// So many at a time of those that have cells.
+/// Passes the boxes that have cells to `take`, at most `most` at a time.
 template <class Take>
 void in_groups(std::vector<Box> boxes, std::size_t most, const Take& take) {
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
@@ -45,8 +45,7 @@ std::uint32_t Launcher::blocks_at_once(const Kernel& kernel) const {
   return std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
 }
 
-/// As many neighbouring threads in a row as fit the widest box; a block for each so many of them that the largest
-/// needs.
+/// A row takes as many neighbouring threads as fit the widest box. The number of blocks follows the largest box.
 PhaseLaunch Launcher::launch_of(std::size_t phase, std::span<const Box> boxes) const {
   PhaseLaunch made{.phase = phase, .region = layout_.region(extent_), .shape = {}};
   std::int64_t widest = 0;
@@ -57,7 +56,7 @@ PhaseLaunch Launcher::launch_of(std::size_t phase, std::span<const Box> boxes) c
   const bool vectors = widest >= kVectorCellsMin && is_in(program_.vectored, phase);
   made.region.vectors = vectors ? 1 : 0;
   const auto unit = vectors ? kVectorBytes / static_cast<std::int64_t>(program_.value_bytes) : 1;
-  // At most: where a box begins within a vector it has one more.
+  // An upper bound: a box that begins within a vector has one more.
   const auto units = [unit](std::int64_t cells) { return (cells + 2 * (unit - 1)) / unit; };
   std::uint32_t lanes_log2 = 0;
   while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < units(widest)) ++lanes_log2;

@@ -13,7 +13,7 @@
 #include "headrace/grid/detail/sweep_chain.hpp"
 #include "headrace/grid/stencil.hpp"
 
-/// How boxes of a part become launches of kernels.
+/// Turns boxes of a part into kernel launches.
 namespace headrace::grid {
 
 /// A phase over some boxes of a part.
@@ -23,30 +23,30 @@ struct PhaseLaunch {
   LaunchShape shape;
 };
 
-/// Many steps of the swept phases over some boxes of a part: how many tasks a device does at once is another number for
-/// either kernel.
+/// Several steps of the swept phases over boxes of a part. The two kernels are cut separately, because the device may
+/// hold a different number of their tasks at once.
 struct SweepLaunch {
   SweepCut plain;
-  SweepCut watched;  ///< Where changes are added up.
+  SweepCut watched;  ///< The cut of the kernel that adds up changes.
 };
 
-/// Launches that belong together: a pass over memory, and the phases after it, which read its results.
+/// Launches that belong together: a pass over memory, then the phases that read its results.
 struct Launches {
   std::vector<SweepLaunch> sweeps;
   std::vector<PhaseLaunch> phases;
 };
 
-/// Makes launches for a part whose cells lie in memory as `layout` says. Refers to what it is made of.
+/// Makes launches for a part with this layout. Keeps references to its arguments.
 class Launcher {
  public:
   Launcher(const PartLayout& layout, const StencilProgram& program, Device device, const Extent& extent);
 
-  /// Adds launches of a phase over these boxes, in groups that a launch takes; empty boxes are left out.
+  /// Adds launches of a phase over these boxes, split by the number of boxes that a launch takes. Skips empty boxes.
   void add_phase(Launches& to, std::size_t phase, std::vector<Box> boxes) const;
-  /// The same for a pass. `beside` is launched at the same time, and takes some of the device.
+  /// The same for a pass. `beside` runs at the same time and occupies part of the device.
   void add_pass(Launches& to, const SweepProgram& sweep, std::vector<Box> boxes, const Launches& beside = {}) const;
-  /// Blocks of kSweepThreads threads that the device holds. At least 1: a kernel of which it holds none is refused when
-  /// it is launched.
+  /// Blocks of kSweepThreads threads that the device can hold. At least 1: if it can hold none, the launch itself
+  /// fails.
   [[nodiscard]] std::uint32_t blocks_at_once(const Kernel& kernel) const;
 
  private:
@@ -62,10 +62,10 @@ class Launcher {
   Extent extent_;
 };
 
-/// Enqueues a phase of the step that comes after `step` others, on fields where `table` says that they lie.
+/// Enqueues a phase of the step that follows `step` others. `table` says where the fields are.
 [[nodiscard]] Status launch_phase(StreamRef stream, const StencilProgram& program, std::byte* stencil,
                                   const PhaseLaunch& launch, FieldTable table, std::uint64_t step) noexcept;
-/// Enqueues a pass whose first step comes after `step` others. Only a watched kernel takes `watch`.
+/// Enqueues a pass whose first step follows `step` others. Only a watched kernel takes `watch`.
 [[nodiscard]] Status launch_pass(StreamRef stream, const Kernel& kernel, std::byte* stencil, const SweepCut& cut,
                                  SweepPlaces places, std::uint64_t step, SweepChain chain = {},
                                  SweepWatch* watch = nullptr) noexcept;

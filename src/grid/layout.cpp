@@ -54,7 +54,8 @@ PartLayout lay_out(const Box& own, const Layers& neighbours, const Layers& ghost
   if (rows > std::numeric_limits<std::int32_t>::max() ||
       all.size(0) > std::numeric_limits<std::int32_t>::max() - line) {
     throw UsageError(
-        fmt::format("a part of {} has too many rows or too long ones: 2^31 at most; make more parts", to_string(own)));
+        fmt::format("a part of {} has too many rows, or rows that are too long: the limit is 2^31; use more parts",
+                    to_string(own)));
   }
   const std::int64_t before = layout.pads.low[0];
   layout.pitch = round_up(before + own.size(0) + layout.pads.high[0], line);

@@ -14,7 +14,7 @@ bool others_follow(const StencilProgram& program, const SweepProgram& sweep) {
 
 namespace {
 
-/// The longest pass that does no more steps than these; 0 where there is none.
+/// The longest available pass of at most this many steps, or 0 if there is none.
 [[nodiscard]] std::size_t longest_pass(const StencilProgram& program, std::size_t steps) {
   std::size_t longest = 0;
   for (const int phase : program.swept) {
@@ -31,7 +31,7 @@ namespace {
 
 std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call) {
   std::vector<std::size_t> legs;
-  // A pass of several steps leaves in a field that it overwrites what the field had before.
+  // A pass of several steps leaves an overwritten field's previous values in it, so the last step of a call runs alone.
   const bool several = longest_pass(program, std::numeric_limits<std::size_t>::max()) > 1;
   const std::size_t alone = last_of_call && several && !program.overwritten.empty() ? 1 : 0;
   for (std::size_t left = steps - alone; left > 0; left -= std::max<std::size_t>(legs.back(), 1)) {

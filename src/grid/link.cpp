@@ -167,7 +167,7 @@ Links make_links(const Decomposition& decomposition, const Share& share, const F
     }
     if (pieces.empty()) continue;
     made.exchanges.push_back(exchange);
-    // Only the cells of a part elsewhere matter; any device will do.
+    // Only the cells of a remote part matter here, so any device will do.
     const Link::End from{share.device(sends ? exchange.from : exchange.to), layouts[exchange.from]};
     const Link::End to{share.device(receives ? exchange.to : exchange.from), layouts[exchange.to]};
     if (sends && receives) {
@@ -189,9 +189,9 @@ Push choose_push(Push asked, const Decomposition& decomposition, const Share& sh
     if (from == to || peer_connection(from, to).access) continue;
     if (asked == Push::automatic) return Push::host;
     throw UsageError(
-        fmt::format("push 'store' needs peer access from {} to {}, which they have not: use 'copy', 'host' or "
-                    "'automatic'",
-                    from.name(), to.name()),
+        fmt::format(
+            "push 'store' needs peer access from {} to {}, which is not available; use 'copy', 'host' or 'automatic'",
+            from.name(), to.name()),
         Errc::not_supported);
   }
   return Push::store;

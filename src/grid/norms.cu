@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kBlocksMax = 512;
 
-/// What is summed: the cells that a part owns. The second field may be null.
+/// The values to reduce: the cells that a part owns. `second` may be null.
 struct NormWork {
   const std::byte* first;
   const std::byte* second;
@@ -23,10 +23,10 @@ struct NormWork {
   std::int32_t size[3];
   std::int32_t exponent;
   std::int32_t bits;
-  std::uint64_t* partials;  ///< One or two a block, for the host.
+  std::uint64_t* partials;  ///< One or two for each block, read by the host.
 };
 
-/// Calls `take(|value|)` for cells of the item, each by one thread.
+/// Calls `take(|value|)` for each cell of the item, from one thread for each cell.
 template <class Value, class Group, class Take>
 HEADRACE_HD void for_each_value(const Group& group, const NormWork& work, const Take& take) {
   const auto nx = static_cast<std::uint32_t>(work.size[0]);
@@ -80,7 +80,8 @@ struct SumSquares {
     std::uint64_t low = 0;
     for_each_value<Value>(group, work, [&](double value) {
       const double scaled = ldexp(value, -work.exponent);
-      // Where the units were guessed too small, or the value is NaN, the largest value tells, and this sum is not used.
+      // If the units were guessed too small or the value is NaN, the largest value reveals it, and this sum is not
+      // used.
       const double square = ldexp(scaled * scaled, work.bits);
       const std::uint64_t whole = square < kPast ? static_cast<std::uint64_t>(rint(square)) : 0;
       high += whole >> 32;
@@ -94,7 +95,7 @@ struct SumSquares {
   }
 };
 
-/// Runs a kernel over a part and gives what its blocks have left.
+/// Runs a kernel over a part and returns the partial results of its blocks.
 template <class Take>
 [[nodiscard]] Status reduce(Part& part, int field, int other, int exponent, int bits,
                             const TypedKernel<NormWork>& kernel, std::uint32_t words, const Take& take) noexcept {
@@ -102,7 +103,7 @@ template <class Take>
   const auto rows = static_cast<std::uint64_t>(layout.own.size(1) * layout.own.size(2));
   const LaunchShape shape{.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, kBlocksMax)),
                           .threads = kThreads};
-  // A CPU device runs one block, whatever the shape says.
+  // A CPU device runs one block regardless of the shape.
   auto partials = Buffer::allocate(part.device(), MemoryKind::mapped, shape.blocks * words * sizeof(std::uint64_t));
   if (!partials) return partials.error();
   std::ranges::fill(partials->host(), std::byte{0});

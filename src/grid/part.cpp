@@ -9,9 +9,9 @@ namespace headrace::grid {
 
 namespace {
 
-/// A thread that enqueues is at most twice so many cycles ahead of its device.
+/// An enqueueing thread is at most twice this many cycles ahead of its device.
 constexpr std::uint64_t kPaceCycles = 16;
-/// The sums of a turn.
+/// The number of sums in a turn.
 constexpr std::size_t kSums = kStepsWatched * ChangeSums::kSlots;
 constexpr std::size_t kSumBytes = kSums * sizeof(ChangeSums);
 
@@ -96,13 +96,12 @@ void Part::make_room_for_chains() {
   }
   if (most * sizeof(std::uint64_t) <= done_.bytes()) return;
   done_ = Buffer(device_, MemoryKind::device, most * sizeof(std::uint64_t));
-  compute_.fill(done_.data(), 0, done_.bytes())
-      .or_throw("clearing what tasks of a grid have done on " + device_.name());
+  compute_.fill(done_.data(), 0, done_.bytes()).or_throw("clearing the task counters of a grid on " + device_.name());
 }
 
 FieldTable Part::table_of(const Part& other) const noexcept {
   FieldTable table = table_;
-  table.base = other.table_.base;  // which, as stride_bytes, no thread changes
+  table.base = other.table_.base;  // neither it nor stride_bytes changes, so any thread may read them
   table.stride_bytes = other.table_.stride_bytes;
   return table;
 }
@@ -114,7 +113,7 @@ void Part::record(std::size_t cycles) {
 std::vector<WorkSpan> Part::recorded() const { return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>(); }
 
 void Part::advance(std::uint64_t steps) noexcept {
-  // Swaps come round to where they began; a stencil has few of them.
+  // Repeated swaps return to the starting order; a stencil has few of them.
   std::array<int, kFieldsMax> start{};
   std::iota(start.begin(), start.end(), 0);
   auto fields = start;
@@ -162,7 +161,7 @@ Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t
   return status ? keep_pace(cycle) : status;
 }
 
-/// The body on the compute stream; then the border on a stream of its own, beside the interior.
+/// The body runs on the compute stream. Then the border runs on its own stream, in parallel with the interior.
 Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
   Status status = mark(compute_, Recorder::begin);
   const Leg& last = plan.body.back();
@@ -193,7 +192,7 @@ Status Part::copy_gathered() noexcept {
   return copied;
 }
 
-/// A neighbour's ghosts are free once its own border is done: nothing else of its cycle reads them.
+/// A neighbour's ghosts are free once its border is done, because nothing else in its cycle reads them.
 Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
   for (const Neighbour& neighbour : neighbours_) {
     if (neighbour.to != nullptr) neighbour.to->append_packs(table_, copies_);
@@ -226,8 +225,8 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
   return status;
 }
 
-/// The next cycle on the compute stream waits for the ghosts, and for this part's own pushes, which read what it will
-/// write.
+/// The next cycle on the compute stream waits for the ghosts, and for this part's own pushes, which read what the cycle
+/// will overwrite.
 Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
   Status status;
   for (const Neighbour& neighbour : neighbours_) {
@@ -250,7 +249,7 @@ Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
   return status ? compute_.wait_for(filled_) : status;
 }
 
-/// To where messages lie, as soon as the border has been packed.
+/// Copies the border into the message buffers as soon as it has been packed.
 Status Part::send_to_ranks() noexcept {
   for (const Neighbour& neighbour : neighbours_) {
     if (neighbour.its != nullptr || neighbour.to == nullptr) continue;
@@ -261,15 +260,15 @@ Status Part::send_to_ranks() noexcept {
   return marked ? border_stream_.record(staged_) : marked;
 }
 
-/// This thread waits for the messages, while the device computes the interior. What was staged comes after what was
-/// fetched in the cycle before, so by then both kinds of message memory are free.
+/// This thread waits for the messages while the device computes the interior. Staging follows the previous cycle's
+/// fetch, so by then the message buffers of both directions are free.
 Status Part::exchange_with_ranks() noexcept {
   Status status = staged_.wait();
   if (status) status = ranks_->exchange(sends_, receives_);
   return status ? mark(border_stream_, Recorder::messages_end) : status;
 }
 
-/// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.
+/// Limits the queue: waits for work enqueued many cycles ago, while the device still has as much left to do.
 Status Part::keep_pace(std::uint64_t cycle) noexcept {
   if (cycle % kPaceCycles != 0) return {};
   const std::uint64_t turn = cycle / kPaceCycles;

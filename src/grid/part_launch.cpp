@@ -3,7 +3,7 @@
 
 #include "grid/part.hpp"
 
-/// What a part launches for a leg, and where that finds and leaves the fields.
+/// The launches of a leg, and where fields are before and after it.
 namespace headrace::grid {
 
 FieldTable Part::table_after(const Leg& leg) const noexcept {
@@ -14,7 +14,7 @@ FieldTable Part::table_after(const Leg& leg) const noexcept {
   return table;
 }
 
-/// As the phases of its last step see it, before they are swapped.
+/// The table that the phases of the leg's last step see, before its swaps.
 FieldTable Part::table_within(const Leg& leg) const noexcept {
   if (leg.sweep == nullptr) return table_;
   FieldTable table = table_after(leg);
@@ -27,7 +27,7 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
   const FieldTable after = table_after(leg);
   const FieldTable within = table_within(leg);
   for (const SweepLaunch& launch : launches.sweeps) {
-    if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
+    if (leg.sweep == nullptr) break;  // a leg without a pass has no sweeps
     const bool watches = watch_.sums != nullptr;
     const SweepCut& cut = watches ? launch.watched : launch.plain;
     const std::uint64_t first = step + 1 - leg.steps;

@@ -6,15 +6,15 @@ namespace headrace::grid {
 
 namespace {
 
-/// Each is some launches more, and the strips between them are short.
+/// Each patch costs additional launches, and the strips between patches are short.
 constexpr std::size_t kPatchesMax = 16;
-/// Before they are told apart: that takes the square of their number.
+/// Limit before removing overlaps, which takes quadratic time.
 constexpr std::size_t kBoxesMax = 256;
 
 void subtract(const Box& box, const Box& hole, std::vector<Box>& to) {
   const Box common = box.intersect(hole);
   if (common.empty()) return to.push_back(box);
-  // Along the slowest axis first, so that the largest pieces have whole rows.
+  // Cuts along the slowest axis first, so that the largest pieces have whole rows.
   Box rest = box;
   for (std::size_t axis = 3; axis-- > 0;) {
     Box low = rest;
@@ -32,7 +32,8 @@ void subtract(const Box& box, const Box& hole, std::vector<Box>& to) {
   return !program.only[phase] || !program.only[phase]->empty();
 }
 
-/// Phases about a patch work where the pass will store; so must all that they write and it reads.
+/// Phases around a patch write where the pass will store, so every field that they write and the pass uses must be
+/// stored.
 [[nodiscard]] bool can_patch(const StencilProgram& program, const SweepProgram& sweep) {
   if (!program.swaps.empty() || !program.overwritten.empty()) return false;
   FieldSet touched;
@@ -92,7 +93,7 @@ std::optional<std::vector<Box>> patches_of(const StencilProgram& program, const 
   for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
     if (is_swept(program, phase) || !has_cells(program, phase)) continue;
     for (const Box& box : *program.only[phase]) {
-      // What reads a cell is on its other side.
+      // The cells that read from a box lie on the opposite side.
       boxes.push_back(box.grow({.low = sweep.halo.high, .high = sweep.halo.low}).intersect(Box::whole(extent)));
     }
   }

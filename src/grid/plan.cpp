@@ -14,7 +14,7 @@ namespace headrace::grid {
 
 namespace {
 
-/// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
+/// The cells of an own box within `width` of a side with a neighbour, in boxes that do not overlap, and the rest.
 struct Split {
   std::vector<Box> border;
   Box interior;
@@ -23,7 +23,7 @@ struct Split {
 [[nodiscard]] Split split(const Box& own, const Layers& neighbours, const Layers& width) {
   Split made{.border = {}, .interior = own};
   Box& rest = made.interior;
-  // Along the slowest axis first, so that the largest pieces are contiguous.
+  // Cuts along the slowest axis first, so that the largest pieces are contiguous.
   for (std::size_t axis = 3; axis-- > 0;) {
     Box low = rest;
     low.high[axis] =
@@ -50,8 +50,8 @@ class Planner {
         extent_(decomposition.extent()),
         launcher_(layout, program, device, extent_) {
     neighbours_ = decomposition.neighbours(part);
-    // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
-    // reach ghosts, for they are written while it is computed.
+    // A neighbour's ghosts on its high side lie at this part's low side. The interior must not read ghosts, because
+    // they are written while it is computed.
     const Layers sent{.low = flow.ghosts.high, .high = flow.ghosts.low};
     split_ = split(layout.own, neighbours_, wider(sent, flow.tail_reach));
   }
@@ -72,7 +72,8 @@ class Planner {
   }
 
  private:
-  /// Where a part without neighbours does a cycle in passes of one sort, each over all of it at once.
+  /// Chains the passes of a part without neighbours if all of a cycle's passes are of one kind and cover all of the
+  /// part.
   void chain(CyclePlan& cycle) const {
     const SweepProgram* const sweep = cycle.body.front().sweep;
     const bool alone = cycle.border.sweeps.empty() && cycle.border.phases.empty();
@@ -92,7 +93,7 @@ class Planner {
     }
   }
 
-  /// A leg whose last step is the `step`th of the cycle.
+  /// Adds the leg whose last step has index `step` in the cycle.
   void add_leg(CyclePlan& made, Leg& leg, const Cycle& cycle, std::size_t step) const {
     const bool last = step + 1 == cycle.beyond.size();
     const bool patched = leg.sweep != nullptr && !others_follow(program_, *leg.sweep);
@@ -105,7 +106,7 @@ class Planner {
       const Box all = reached(cycle.kept[step]);
       launcher_.add_pass(leg.launches, *leg.sweep, outside(std::span(&all, 1), patches));
     }
-    // A pass reads nothing that it writes, so all of it is tail.
+    // A pass reads nothing that it writes, so all of its phases are in the tail.
     const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
     for (std::size_t phase = 0; phase < program_.phases.size(); ++phase) {
       if (patched || (leg.sweep != nullptr && is_swept(program_, phase))) continue;
@@ -118,7 +119,8 @@ class Planner {
     }
   }
 
-  /// The steps of a leg that ends with the `step`th of the cycle, in all patches and as far beyond as they read.
+  /// Adds the steps of a leg whose last step has index `step` in the cycle, in all patches and as far beyond as they
+  /// read.
   void add_patches(Leg& leg, std::span<const Box> patches, const Cycle& cycle, std::size_t step) const {
     const Flow flow = flow_of(program_, static_cast<int>(leg.steps));
     const auto grown = [&](const Layers& by, const Box& within) {
@@ -186,16 +188,16 @@ void require_restriction(const StencilProgram& program, int phase, const std::ve
   }
   const Phase& its = program.phases[static_cast<std::size_t>(phase)];
   if (!its.writes.within(its.reads)) {
-    throw UsageError(
-        fmt::format("phase {} of stencil {} cannot be restricted: it writes a field that it does not "
-                    "declare to read, so what it leaves as it was would not be kept right; add the field to "
-                    "the phase's reads",
-                    phase, program.name));
+    throw UsageError(fmt::format(
+        "phase {} of stencil {} cannot be restricted: it writes a field that it does not declare as read, so the cells "
+        "it leaves unchanged would not keep correct values; add the field to the phase's reads",
+        phase, program.name));
   }
   for (std::size_t b = 0; b < boxes.size(); ++b) {
     if (boxes[b].empty() || !Box::whole(extent).contains(boxes[b])) {
-      throw UsageError(fmt::format("phase {} cannot be restricted to {}: it must have cells, all in the domain of {}",
-                                   phase, to_string(boxes[b]), to_string(extent)));
+      throw UsageError(
+          fmt::format("phase {} cannot be restricted to {}: a box must not be empty and must lie in the domain of {}",
+                      phase, to_string(boxes[b]), to_string(extent)));
     }
     for (std::size_t other = 0; other < b; ++other) {
       if (boxes[b].intersect(boxes[other]).empty()) continue;

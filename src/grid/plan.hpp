@@ -12,27 +12,28 @@
 
 namespace headrace::grid {
 
-/// One step, or several that are done in a pass.
+/// One step, or several steps that one pass does.
 struct Leg {
   std::size_t steps = 1;
-  const SweepProgram* sweep = nullptr;  ///< Null where phases do it alone.
-  /// What a pass leaves to phases, which do it before it, where it will store: they work on copies of these boxes, and
+  const SweepProgram* sweep = nullptr;  ///< Null if phases do the leg alone.
+  /// The phases do the cells that the pass leaves out. They run before it, where it will store, on copies of these
+  /// boxes.
   std::vector<Box> copied;
-  std::vector<Launches> patches;  ///< each step's are launched one after the other.
-  Launches launches;              ///< The last leg has only what is not in its tail.
+  std::vector<Launches> patches;  ///< The launches of each step in the patches, in order.
+  Launches launches;              ///< In the last leg, without the tail.
 };
 
-/// All that a part launches between two exchanges.
+/// Everything that a part launches between two exchanges.
 struct CyclePlan {
   std::vector<Leg> body;
-  Launches border;    ///< The tail of the last leg, where neighbours need it,
-  Launches interior;  ///< and elsewhere.
+  Launches border;    ///< The tail of the last leg in cells that neighbours need.
+  Launches interior;  ///< The tail in the other cells.
 };
 
 /// The plans of one part for cycles of 1, 2, ... steps.
 struct PartPlans {
-  std::vector<CyclePlan> amid;  ///< More cycles come in the same call,
-  std::vector<CyclePlan> last;  ///< or none: then every field is left as phases alone leave it.
+  std::vector<CyclePlan> amid;  ///< For cycles that other cycles of the same call follow.
+  std::vector<CyclePlan> last;  ///< For the last cycle of a call, which leaves every field as phases alone leave it.
 };
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
@@ -40,7 +41,7 @@ using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
                                   const PartLayout& layout, const StencilProgram& program, Device device);
 
-/// Throws UsageError unless these boxes can restrict a phase.
+/// Throws UsageError if a phase cannot be restricted to these boxes.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);
 
 }  // namespace headrace::grid

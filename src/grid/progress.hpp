@@ -13,8 +13,9 @@
 
 namespace headrace::grid {
 
-/// What the host threads of the parts tell each other. A stream can wait only for an event that has been recorded, so
-/// each says how far it has recorded its own; the events themselves, not the threads, hold the devices back.
+/// Coordinates the host threads of the parts. A stream can wait only for an event that has been recorded, so each
+/// thread publishes how far it has recorded its own events. The events themselves, not the threads, hold the devices
+/// back.
 class Progress {
  public:
   enum class Mark : std::uint8_t { border, pushed };
@@ -25,18 +26,18 @@ class Progress {
 
   explicit Progress(std::size_t parts) : marks_(parts) {}
 
-  /// By the thread of `part`: its event of cycle `cycle` has been recorded.
+  /// Called by the thread of `part`: its event of cycle `cycle` has been recorded.
   void tell(std::size_t part, Mark mark, std::uint64_t cycle) noexcept {
     word(part, mark).store(cycle, std::memory_order_seq_cst);
     changed_.notify_all();
   }
 
-  /// Returns once `part` has told so; false when any part has failed.
+  /// Returns once `part` has recorded that event, or false once any part has failed.
   [[nodiscard]] bool await(std::size_t part, Mark mark, std::uint64_t cycle) noexcept {
     const auto ready = [&] {
       return word(part, mark).load(std::memory_order_seq_cst) >= cycle || failed_.load(std::memory_order_seq_cst);
     };
-    constexpr int kPolls = 2000;  // cycles are short: poll first, and then sleep
+    constexpr int kPolls = 2000;  // cycles are short, so poll before sleeping
     bool is_ready = ready();
     for (int poll = 1; poll < kPolls && !is_ready; ++poll) {
       if (poll % 64 == 0) std::this_thread::yield();
@@ -46,7 +47,7 @@ class Progress {
     return !failed();
   }
 
-  /// The first failure is kept, and ends every await().
+  /// Keeps the first failure, and ends every await().
   void fail(std::size_t part, Error error) noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -63,7 +64,7 @@ class Progress {
 
  private:
   struct alignas(64) Marks {
-    std::atomic<std::uint64_t> border{0};  ///< Written by the part's own thread, read by its neighbours'.
+    std::atomic<std::uint64_t> border{0};  ///< Written by the part's own thread, read by its neighbours' threads.
     std::atomic<std::uint64_t> pushed{0};
   };
   [[nodiscard]] std::atomic<std::uint64_t>& word(std::size_t part, Mark mark) noexcept {

@@ -15,7 +15,7 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr int kExchangeTag = 0;  // links between parts have those from 1 on
+constexpr int kExchangeTag = 0;  // links between parts use the tags from 1 on
 
 }  // namespace
 
@@ -53,8 +53,8 @@ std::vector<std::byte> gather_for(Ranks& ranks, std::string_view doing, std::spa
   for (auto its = all->begin(); its != all->end(); its += std::ssize(message)) {
     if (!std::equal(head.begin(), head.end(), its)) {
       const auto other = (its - all->begin()) / std::ssize(message);
-      ranks.fail(fmt::format("{}, while rank {} does something else: all ranks make the same calls in the same order",
-                             doing, other));
+      ranks.fail(fmt::format(
+          "{}, while rank {} does something else; all ranks must make the same calls in the same order", doing, other));
       throw_rank_failure(&ranks, doing);
     }
     found.insert(found.end(), its + std::ssize(head), its + std::ssize(message));

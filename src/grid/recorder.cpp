@@ -33,7 +33,7 @@ Status Recorder::mark(StreamRef stream, Moment moment) noexcept {
 }
 
 std::vector<WorkSpan> Recorder::spans(std::size_t part) const {
-  constexpr const char* kDoing = "reading when a part of a grid did what";
+  constexpr const char* kDoing = "reading the timeline of a grid";
   std::vector<WorkSpan> found;
   for (std::size_t cycle = 0; cycle < cycles_.size(); ++cycle) {
     for (const Between& between : kWork) {

@@ -10,10 +10,10 @@
 
 namespace headrace::grid {
 
-/// Notes on the streams of a part when it does what. Nobody waits for it: times are read once all is done.
+/// Records on the streams of a part when each kind of work begins and ends. It never waits: times are read at the end.
 class Recorder {
  public:
-  /// Points of a cycle. Work lies between two of them on one stream.
+  /// Points in a cycle. Work lies between two of them on one stream.
   enum Moment : std::uint8_t {
     begin,
     body_end,
@@ -28,13 +28,13 @@ class Recorder {
     receive_end,
   };
 
-  /// Throws DeviceError when the device has no more events.
+  /// Throws DeviceError if the device cannot create events.
   Recorder(Device device, std::size_t cycles);
 
-  /// From here on moments are of the next cycle. Those after the last are not noted.
+  /// Moves on to the next cycle. Moments after the last recorded cycle are ignored.
   void next_cycle() noexcept { ++cycle_; }
   [[nodiscard]] Status mark(StreamRef stream, Moment moment) noexcept;
-  /// Once all is done: what was noted of a part, in the order of time on each stream.
+  /// The recorded spans of a part, in time order on each stream. Call it once all work is done.
   [[nodiscard]] std::vector<WorkSpan> spans(std::size_t part) const;
 
  private:

@@ -15,20 +15,21 @@ namespace {
 
 constexpr std::uint32_t kResidentThreads = 256;
 
-/// Blocks of a CPU device are threads that spin while they wait: few, and at least two, so that they do meet.
+/// The blocks of a CPU device are threads that spin while they wait: use few, but at least two so that they do meet.
 [[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
   const std::uint32_t fitting = part.device().resident_blocks_max(program.resident, kResidentThreads);
   if (fitting == 0) {
-    throw UsageError(fmt::format("mode 'resident': no block of stencil {} can be resident on {}: use mode 'streams'",
-                                 program.name, part.device().name()),
-                     Errc::not_supported);
+    throw UsageError(
+        fmt::format("mode 'resident' is not possible: no block of stencil {} can be resident on {}; use mode 'streams'",
+                    program.name, part.device().name()),
+        Errc::not_supported);
   }
   if (!part.device().properties().host_cores) return fitting;
   const std::size_t processors = Topology::machine().processors().size() / part_count;
   return std::min(fitting, static_cast<std::uint32_t>(std::clamp<std::size_t>(processors, 2, 8)));
 }
 
-/// Adds launches of one step of a cycle. Those of one phase need not wait for each other.
+/// Adds the launches of one step of a cycle. Launches of the same phase need not wait for each other.
 void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_t step) {
   const std::vector<PhaseLaunch>& launches = made.phases;
   for (std::size_t l = 0; l < launches.size(); ++l) {
@@ -56,7 +57,7 @@ void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_
   return cycle;
 }
 
-/// As many blocks as the largest stage has use for.
+/// As many blocks as the largest stage can use.
 [[nodiscard]] std::uint32_t useful_blocks(const std::vector<CyclePlan>& plans) {
   std::uint32_t most = 1;
   const auto look = [&](const Launches& launches) {
@@ -70,13 +71,13 @@ void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_
   return most;
 }
 
-/// As if every field were the first in memory.
+/// The table as if every field were the first in memory.
 [[nodiscard]] FieldTable at_first_slot(FieldTable table) noexcept {
   std::fill(std::begin(table.slots), std::end(table.slots), std::uint8_t{0});
   return table;
 }
 
-/// Waits also where enqueueing has failed: memory that the stream may still write goes only then.
+/// Waits even if enqueueing has failed, because the stream may still write to memory that is freed afterwards.
 void wait_or_throw(Part& part, const Status& enqueued) {
   const Status waited = part.stream().wait();
   (enqueued ? waited : enqueued).or_throw("setting up the resident kernel of " + part.device().name());
@@ -165,13 +166,13 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   void* arguments[] = {part_.stencil(), &view};
   auto& words = *words_.as<ResidentWords>();
   std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
-  // On a stream of its own: all work on the part's own has been waited for.
+  // Runs on a separate stream: all work on the part's own stream has already been waited for.
   Status status = kernel_.run([&](StreamRef stream) {
     const Status cleared = stream.fill(counters_.data(), 0, counters_.bytes());
     const LaunchShape shape{.blocks = blocks_, .threads = kResidentThreads};
     return cleared ? stream.launch_resident(program_.resident, shape, arguments) : cleared;
   });
-  // A kernel that waits gives up by itself, and then knows for whom.
+  // A waiting kernel gives up by itself, and then reports for which part it waited.
   if (status) status = kernel_.wait_ended(words.beat, 2 * wait_limit_);
   if (status && ResidentKernel::heard(words.gave_up) != 0) status = Errc::hung;
   if (status) part_.advance(steps.count);
@@ -207,7 +208,7 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
   if (status) return stopped_.load(std::memory_order_acquire) ? Status(Errc::cancelled) : Status();
   stopped_.store(true, std::memory_order_release);
   for (const auto& other : parts_) other->stop();
-  // The kernel may have been started before something failed.
+  // The kernel may have started before the failure.
   static_cast<void>(parts_[part]->kernel().leave(ResidentKernel::kPatience));
   return status;
 }
@@ -223,36 +224,37 @@ void ResidentGrid::abandon(const std::shared_ptr<const void>& owner) noexcept {
 }
 
 std::string ResidentGrid::why_hung(std::size_t part) const {
-  // A part that was missed may itself have missed another; and one that did not begin has kept all waiting.
+  // A part that did not answer may itself have waited for another, and a part that did not start delays all others.
   std::size_t silent = part;
   for (std::size_t hop = 0; hop < parts_.size(); ++hop) silent = parts_[silent]->waits_for().value_or(silent);
   const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });
   if (idle != parts_.end()) silent = static_cast<std::size_t>(idle - parts_.begin());
   const ResidentPart& its = *parts_[silent];
-  const char* how = !its.has_begun()  ? "its kernel has not begun: is another resident kernel on the device?"
-                    : its.waits_for() ? "its blocks did not meet"
-                                      : "its kernel does not get on";
+  const char* how = !its.has_begun()  ? "its kernel has not started; check for another resident kernel on the device"
+                    : its.waits_for() ? "its blocks did not meet at their barrier"
+                                      : "its kernel makes no progress";
   return fmt::format("{}, which has part {} of {}, did not answer within {} s: {}", its.part().device().name(), silent,
                      parts_.size(), std::chrono::duration<double>(wait_limit_).count(), how);
 }
 
 void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push) {
   if (share.ranks() != nullptr) {
-    throw UsageError("mode 'resident' is of one process: over several ranks use mode 'streams'", Errc::not_supported);
+    throw UsageError("mode 'resident' works in one process only; over several ranks use mode 'streams'",
+                     Errc::not_supported);
   }
   const std::vector<Device>& devices = share.devices();
   if (push == Push::copy || push == Push::host) {
     throw UsageError(
-        fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not: use push "
-                    "'store' or 'automatic', or mode 'streams'",
+        fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not allow; use push 'store' "
+                    "or 'automatic', or mode 'streams'",
                     to_string(push)));
   }
   for (std::size_t part = 0; part < devices.size(); ++part) {
     const auto before = devices.begin() + static_cast<std::ptrdiff_t>(part);
     if (devices[part].properties().host_cores || std::find(devices.begin(), before, devices[part]) == before) continue;
     throw UsageError(
-        fmt::format("mode 'resident' has one part a device, because kernels that wait for each other may "
-                    "not be started at once on {}, which has several: use one part there, or mode 'streams'",
+        fmt::format("mode 'resident' allows one part per device, because kernels that wait for each other may not run "
+                    "at the same time on {}, which has several parts; use one part there, or mode 'streams'",
                     devices[part].name()),
         Errc::not_supported);
   }
@@ -260,10 +262,10 @@ void require_resident(const Decomposition& decomposition, const Share& share, co
     for (const auto& [from, to] : {std::pair{devices[exchange.from], devices[exchange.to]},
                                    std::pair{devices[exchange.to], devices[exchange.from]}}) {
       if (from == to || peer_connection(from, to).access) continue;
-      throw UsageError(fmt::format("mode 'resident' needs peer access from {} to {}, which they have not: use mode "
-                                   "'streams'",
-                                   from.name(), to.name()),
-                       Errc::not_supported);
+      throw UsageError(
+          fmt::format("mode 'resident' needs peer access from {} to {}, which is not available; use mode 'streams'",
+                      from.name(), to.name()),
+          Errc::not_supported);
     }
   }
 }

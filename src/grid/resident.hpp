@@ -19,7 +19,7 @@
 
 namespace headrace::grid {
 
-/// Steps that are to be done, and those before them.
+/// The steps to do, and those done before.
 struct ResidentSteps {
   std::uint64_t count = 0;
   std::uint64_t redundant = 1;
@@ -27,29 +27,29 @@ struct ResidentSteps {
   std::uint64_t cycles_done = 0;
 };
 
-/// What one part's resident kernel works on besides its fields.
+/// The state of one part's resident kernel besides the fields.
 class ResidentPart {
  public:
-  /// Throws as Buffer does, and UsageError when no block of the kernel fits the device.
+  /// Throws as Buffer does, and UsageError if no block of the kernel fits on the device.
   ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count, Duration wait_limit);
 
-  /// Where the kernel of the part `other` tells how far it is.
+  /// Where the kernel of the part `other` publishes its progress.
   [[nodiscard]] ResidentMarks* marks_of(std::size_t other) const noexcept;
-  /// Once all parts are there. Lets this part into the memory of its neighbours.
+  /// Called once all parts exist. Gives this part access to its neighbours' memory.
   void meet(const std::vector<std::unique_ptr<ResidentPart>>& all);
-  /// After the part has got other plans.
+  /// Called after the part's plans have changed.
   void take_plans();
 
-  /// Does these steps and waits for them, unless told to stop. Errc::hung where the kernel has given up a wait, and
-  /// where it neither begins nor gets on: it may then still run, now or later.
+  /// Does these steps and waits for them, unless stopped. Returns Errc::hung if the kernel gave up a wait, does not
+  /// start or makes no progress. In the last two cases it may still be running, or start later.
   [[nodiscard]] Status run(const ResidentSteps& steps) noexcept;
-  /// The kernel leaves where it waits, now or whenever it comes to wait. From any thread, and for good.
+  /// Makes the kernel exit at its current or next wait. Permanent; callable from any thread.
   void stop() const noexcept;
   [[nodiscard]] ResidentKernel& kernel() noexcept { return kernel_; }
   [[nodiscard]] Part& part() const noexcept { return part_; }
-  /// The part that its kernel was waiting for when it left, which may be itself; none where it did not leave so.
+  /// The part that the kernel was waiting for when it left a wait early, possibly its own; nothing if it left none.
   [[nodiscard]] std::optional<std::size_t> waits_for() const noexcept;
-  /// Whether the kernel of the last run() has begun.
+  /// Whether the kernel of the last run() has started.
   [[nodiscard]] bool has_begun() const noexcept;
 
  private:
@@ -63,7 +63,7 @@ class ResidentPart {
   std::uint32_t blocks_ = 1;
   std::vector<ResidentCycle> cycles_;  ///< The cycles of 1, 2, ... steps.
   std::vector<PeerAccess> access_;
-  Buffer words_;  ///< ResidentWords.
+  Buffer words_;  ///< Holds ResidentWords.
   Buffer counters_;
   Buffer marks_;  ///< The marks of each neighbour.
   Buffer stages_;
@@ -73,21 +73,21 @@ class ResidentPart {
   ResidentKernel kernel_;
 };
 
-/// The resident mode of a simulation: a kernel a part for each call of step().
+/// The resident mode of a simulation: one kernel for each part and call of step().
 class ResidentGrid {
  public:
-  /// Throws as ResidentPart does. Parts must have met.
+  /// Throws as ResidentPart does. The parts must have met.
   ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program, Duration wait_limit);
 
   void take_plans();
-  /// Tells all kernels to leave; whether they have, within their limits.
+  /// Stops all kernels. Returns whether all have exited within their limits.
   [[nodiscard]] bool leave() noexcept;
-  /// Those that have not left keep `owner`, which owns this, until they have.
+  /// Kernels that have not exited keep `owner`, which owns this object, alive until they have.
   void abandon(const std::shared_ptr<const void>& owner) noexcept;
-  /// In the thread of the part: does these steps and waits for them. Where a part fails, all others leave:
-  /// Errc::cancelled. Errc::hung as ResidentPart::run() has it.
+  /// Does these steps and waits for them, in the part's thread. If a part fails, the others stop with Errc::cancelled.
+  /// Returns Errc::hung as ResidentPart::run() does.
   [[nodiscard]] Status run(std::size_t part, const ResidentSteps& steps) noexcept;
-  /// Once run() has returned for all parts, and with Errc::hung for `part`: which part did not answer, for messages.
+  /// Describes which part did not answer, after run() has returned for all parts and with Errc::hung for `part`.
   [[nodiscard]] std::string why_hung(std::size_t part) const;
 
  private:
@@ -96,7 +96,7 @@ class ResidentGrid {
   std::atomic<bool> stopped_{false};
 };
 
-/// Throws UsageError, with the mode to use, unless resident kernels can exchange what these parts must.
+/// Throws UsageError, naming the mode to use instead, if resident kernels cannot do the exchanges of these parts.
 void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push);
 
 }  // namespace headrace::grid

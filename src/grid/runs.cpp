@@ -12,19 +12,19 @@ namespace headrace::grid {
 
 namespace {
 
-/// The rows of a run at least; it costs as many rows more as the pass reaches beyond it.
+/// Fewest rows in a run. A run costs as many additional rows as the pass reaches beyond it.
 constexpr std::int64_t kRowsMin = 8;
 constexpr std::int64_t kRowsMax = 128;
-/// Where a pass reaches far, runs may have so many times those rows.
+/// If a pass reaches far, a run may have up to this multiple of the rows that it reaches.
 constexpr std::int64_t kReaches = 32;
 
 constexpr std::int32_t kTeamThreads = 32;
 constexpr std::int64_t kTeams = kSweepThreads / kTeamThreads;  // of a block
-constexpr std::int32_t kUnitBytes = 16;                        // of a row, that a thread has
+constexpr std::int32_t kUnitBytes = 16;                        // of a row, for each thread
 
 [[nodiscard]] std::int64_t over(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
 
-/// The strips of all planes, as SweepKernel cuts them on CUDA.
+/// The number of strips in all planes, as SweepKernel cuts them on CUDA.
 [[nodiscard]] std::int64_t strips_of(const Box& box, const Layers& halo, const PartLayout& layout) {
   const std::int32_t unit = kUnitBytes / static_cast<std::int32_t>(layout.value_bytes);
   const LocalBox local = layout.local(box);
@@ -34,7 +34,7 @@ constexpr std::int32_t kUnitBytes = 16;                        // of a row, that
 
 struct Strips {
   std::int64_t count;
-  std::int64_t rows;  ///< The rows of each run.
+  std::int64_t rows;  ///< Rows of the box.
   [[nodiscard]] std::int64_t blocks(std::int64_t run) const { return over(count * over(rows, run), kTeams); }
 };
 
@@ -44,8 +44,8 @@ struct Strips {
   return blocks;
 }
 
-/// The rows of a run with which the device goes through the fewest: in every wave those of a run and what the pass
-/// reaches beyond them.
+/// The run length for which the device goes through the fewest rows. Each wave goes through the rows of a run and those
+/// that the pass reaches beyond it.
 [[nodiscard]] std::int64_t best_rows(std::span<const Strips> boxes, std::int64_t reach, std::int64_t at_once) {
   std::int64_t best = kRowsMin;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -58,10 +58,11 @@ struct Strips {
   return best;
 }
 
-/// The rows of a run of passes that are chained, in times of what the pass reaches.
+/// Length of the runs of chained passes, in multiples of the rows that one pass reaches.
 constexpr std::int64_t kChainedReachesMin = 6;
 constexpr std::int64_t kChainedReachesMax = 50;
-/// Tasks of a chained pass for each ten that the device does at once: with fewer, teams wait for those about them.
+/// Fewest tasks of a chained pass for each ten that the device does at once. With fewer, teams wait for their
+/// neighbours.
 constexpr std::int64_t kChainedTasksPerTen = 14;
 
 }  // namespace
@@ -97,7 +98,7 @@ void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const Par
   const Strips strips{.count = strips_of(box, halo, layout), .rows = box.size(1)};
   const auto tasks_of = [&](std::int64_t run) { return strips.count * over(strips.rows, run); };
   const std::int64_t reach = halo.low[1] + halo.high[1];
-  if (reach == 0) return;  // a stencil of one dimension: its rows are single ones
+  if (reach == 0) return;  // a stencil of one dimension has single rows
   const std::int64_t tasks_min = over(blocks_at_once * kTeams * kChainedTasksPerTen, 10);
   std::int64_t best = 0;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

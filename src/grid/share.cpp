@@ -15,20 +15,20 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr const char* kDoing = "asking the ranks of a grid what they run";
-constexpr const char* kAlike = "all ranks are given the same";
-constexpr std::size_t kPartsOfRankMax = 128;  // pairs of parts have a tag each
+constexpr const char* kDoing = "comparing what the ranks of a grid run";
+constexpr const char* kAlike = "give all ranks the same";
+constexpr std::size_t kPartsOfRankMax = 128;  // each pair of parts has its own tag
 
-/// What must be alike on every rank, but for the number of its parts.
+/// The settings that must be the same on every rank, except the number of its parts.
 struct Run {
   std::uint64_t own_parts = 0;
   Extent extent;
   std::array<std::size_t, 3> along{};
   std::uint64_t redundant = 0;
-  std::uint64_t parts = 0;  ///< Their boxes: weights may differ.
+  std::uint64_t parts = 0;  ///< Hash of the parts' boxes, because weights may differ.
 };
 
-/// A call as the user wrote it, and when.
+/// Describes a call as the user wrote it, and after which step.
 [[nodiscard]] std::string to_string(const Call& call) {
   const auto with_fields = [&](const char* name) {
     return call.second < 0 ? fmt::format("{}(field {})", name, call.first)
@@ -66,11 +66,12 @@ Share::Share(const Decomposition& decomposition, std::vector<Device> devices, co
     const Run& its = all[rank];
     if (!(its.extent == own.extent) || its.along != own.along || its.redundant != own.redundant ||
         its.parts != own.parts) {
-      throw UsageError(
-          fmt::format("rank {} has another domain, cut or number of redundant steps: all run the same", rank));
+      throw UsageError(fmt::format(
+          "rank {} has a different domain, cut or number of redundant steps; give all ranks the same", rank));
     }
     if (ranks_ && (its.own_parts < 1 || its.own_parts > kPartsOfRankMax)) {
-      throw UsageError(fmt::format("rank {} has {} devices: 1 to {}", rank, its.own_parts, kPartsOfRankMax));
+      throw UsageError(
+          fmt::format("rank {} has {} devices, but a rank must have 1 to {}", rank, its.own_parts, kPartsOfRankMax));
     }
     if (ranks_ && rank == static_cast<std::size_t>(ranks_->rank())) first_ = rank_of_.size();
     rank_parts_.push_back(its.own_parts);
@@ -81,9 +82,10 @@ Share::Share(const Decomposition& decomposition, std::vector<Device> devices, co
   }
   const std::size_t parts = decomposition.parts().size();
   if (rank_of_.size() == parts) return;
-  throw UsageError(fmt::format("{} parts need {} devices, one for each part (a device may be named again), not {}",
-                               parts, parts, rank_of_.size()) +
-                   (ranks_ ? fmt::format(" on {} ranks together", ranks_->count()) : ""));
+  throw UsageError(
+      fmt::format("{} parts need {} devices, one for each part (a device may be named more than once), not {}", parts,
+                  parts, rank_of_.size()) +
+      (ranks_ ? fmt::format(" on {} ranks together", ranks_->count()) : ""));
 }
 
 int Share::tag_of(std::size_t from, std::size_t to) const noexcept {
@@ -103,14 +105,15 @@ void Share::require_same(const Call& call, const Given& given, std::string_view 
   const auto calls_other = rank_where([&](const Asked& its) { return !(its.call == first.call); });
   if (calls_other < count) {
     throw UsageError(
-        fmt::format("rank 0 calls {}, but rank {} calls {}: all ranks make the same calls in the same order",
+        fmt::format("rank 0 calls {}, but rank {} calls {}; all ranks must make the same calls in the same order",
                     to_string(first.call), calls_other, to_string(all[static_cast<std::size_t>(calls_other)].call)));
   }
   const auto has_other = rank_where([&](const Asked& its) { return its.given.other != first.given.other; });
-  if (has_other < count) throw UsageError(fmt::format("rank {} has other {} than rank 0: {}", has_other, what, kAlike));
+  if (has_other < count)
+    throw UsageError(fmt::format("rank {} has different {} from rank 0; {}", has_other, what, kAlike));
   const auto restricts = rank_where([&](const Asked& its) { return its.given.boxes != first.given.boxes; });
   if (restricts == count) return;
-  throw UsageError(fmt::format("rank {} restricts phases to other boxes than rank 0: {}", restricts, kAlike));
+  throw UsageError(fmt::format("rank {} restricts phases to different boxes from rank 0; {}", restricts, kAlike));
 }
 
 void Share::require_same_program(const StencilProgram& program, const Layers& ghosts) const {
@@ -126,17 +129,17 @@ void Share::require_same_program(const StencilProgram& program, const Layers& gh
   const std::vector<std::uint64_t> all = of_all_ranks(ranks_.get(), kDoing, own.value());
   const auto other = std::ranges::find_if(all, [&](std::uint64_t its) { return its != all.front(); });
   if (other == all.end()) return;
-  throw UsageError(
-      fmt::format("rank {} runs another stencil than rank 0, or one of other values: {}", other - all.begin(), kAlike));
+  throw UsageError(fmt::format("rank {} runs a different stencil from rank 0, or one with different values; {}",
+                               other - all.begin(), kAlike));
 }
 
 void Share::require(std::size_t part) const {
   if (part >= rank_of_.size()) {
-    throw UsageError(fmt::format("there are parts 0 to {}, not {}", rank_of_.size() - 1, part));
+    throw UsageError(fmt::format("a part must be 0 to {}, not {}", rank_of_.size() - 1, part));
   }
   if (!has(part)) {
     throw UsageError(
-        fmt::format("part {} is on rank {}; this one has {} to {}", part, rank_of_[part], first_, end() - 1));
+        fmt::format("part {} is on rank {}; this rank has parts {} to {}", part, rank_of_[part], first_, end() - 1));
   }
 }
 

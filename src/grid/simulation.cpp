@@ -18,7 +18,7 @@ Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> d
                        const SimulationOptions& options) try
     : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
 } catch (const DeviceError& error) {
-  // What cannot be fails on all ranks; a device may fail on this one alone, while others go on and wait for it.
+  // A usage error occurs on all ranks. A device may fail on this rank alone, while others continue and wait for it.
   if (options.ranks) options.ranks->fail(error.what());
 }
 Simulation::Simulation(Simulation&&) noexcept = default;
@@ -71,7 +71,9 @@ void Simulation::record_timeline(std::size_t cycles) {
   state_->birth.require("recording the timeline of a grid");
   constexpr std::size_t kCyclesMax = 10000;
   state_->require_in_core("timeline");
-  if (cycles > kCyclesMax) throw UsageError(fmt::format("a timeline of {} cycles: at most {}", cycles, kCyclesMax));
+  if (cycles > kCyclesMax)
+    throw UsageError(
+        fmt::format("a timeline of {} cycles is too long: at most {} can be recorded", cycles, kCyclesMax));
   if (state_->resident) {
     throw UsageError("mode 'resident' has no timeline: its kernel does all steps of a call; use mode 'streams'",
                      Errc::not_supported);
@@ -81,7 +83,7 @@ void Simulation::record_timeline(std::size_t cycles) {
 }
 
 std::vector<WorkSpan> Simulation::timeline() const {
-  state_->birth.require("the timeline of a grid");
+  state_->birth.require("reading the timeline of a grid");
   if (state_->slabs) return {};
   std::vector<WorkSpan> all;
   for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) {
@@ -102,7 +104,7 @@ void Simulation::restrict(int phase, std::vector<Box> boxes) {
 void Simulation::set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::span<const std::byte> bytes) {
   state_->share.require(part);
   if (stencil_type != state_->program.stencil_type) {
-    throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));
+    throw UsageError(fmt::format("the simulation was made with a different type of stencil, {}", state_->program.name));
   }
   if (state_->slabs) return state_->slabs->take_stencil(bytes);
   state_->parts[part]->take_stencil(bytes);
@@ -130,7 +132,7 @@ const std::vector<Device>& Simulation::devices() const noexcept { return state_-
 std::size_t Simulation::first_part() const noexcept { return state_->share.first(); }
 int Simulation::rank_of(std::size_t part) const {
   if (part < state_->parts.size()) return state_->share.rank_of(part);
-  throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
+  throw UsageError(fmt::format("a part must be 0 to {}, not {}", state_->parts.size() - 1, part));
 }
 const SimulationOptions& Simulation::options() const noexcept { return state_->options; }
 const Layers& Simulation::ghosts() const noexcept { return state_->flow.ghosts; }

@@ -13,20 +13,20 @@
 #include "grid/simulation_state.hpp"
 #include "headrace/base/error.hpp"
 
-/// What a Simulation adds up over its cells, after steps and while they are done.
+/// Norms of a Simulation's fields, and of their changes during steps.
 namespace headrace::grid {
 
 namespace {
 
-/// The power of two by which changes may grow until the end of two groups,
+/// The power of two by which changes may grow until the end of two groups.
 constexpr int kGrowthLog2 = 6;
-/// and the smallest change that sets units: 2^-exponent must be a double.
+/// The smallest change that sets units: 2^-exponent must be a double.
 constexpr double kChangeMin = 1e-290;
 
-constexpr const char* kStepping = "a step of a grid";
-constexpr const char* kAddingUp = "the norms of what steps of a grid change";
+constexpr const char* kStepping = "stepping a grid";
+constexpr const char* kAddingUp = "computing the norms of changes in a grid";
 
-/// The exponent of the power of two above a value.
+/// The exponent of the next power of two above a value.
 [[nodiscard]] int exponent_of(double value) noexcept {
   int exponent = 0;
   static_cast<void>(std::frexp(value, &exponent));
@@ -37,11 +37,12 @@ constexpr const char* kAddingUp = "the norms of what steps of a grid change";
 
 void Simulation::State::require_summable() const {
   if (program.value_type == TypeKey::of<float>() || program.value_type == TypeKey::of<double>()) return;
-  throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
+  throw UsageError(
+      fmt::format("norms need float or double values, but stencil {} has values of another type", program.name));
 }
 
 Norms Simulation::State::norms(int field, int other) {
-  constexpr const char* kDoing = "a norm of a grid's field";
+  constexpr const char* kDoing = "computing a norm of a field of a grid";
   require_field(field);
   require_summable();
   require_in_core("norms");
@@ -83,7 +84,7 @@ bool Simulation::State::passes_alone(std::uint64_t count, bool last_of_call) con
 Simulation::State::GroupsInPasses Simulation::State::groups_in_passes(std::uint64_t count) const {
   GroupsInPasses all{.amid = passes_alone(kStepsWatched, false),
                      .last = passes_alone((count - 1) % kStepsWatched + 1, true)};
-  // With passes there are fewer exchanges, so that all ranks must do the same.
+  // Passes need fewer exchanges, so all ranks must agree to use them.
   for (const GroupsInPasses& its : of_all_ranks(share.ranks(), kAddingUp, all)) {
     all.amid = all.amid && its.amid;
     all.last = all.last && its.last;
@@ -107,7 +108,7 @@ void Simulation::State::begin(ChangeGroup& group) {
 StepChange Simulation::State::plain_step(int exponent) {
   step(1);
   std::vector<StepChange> changes(parts.size());
-  on_every_part("a norm of a grid's field", [&](std::size_t part) -> Status {
+  on_every_part("computing a norm of a field of a grid", [&](std::size_t part) -> Status {
     const auto largest = largest_bits(*parts[part], program.watched->first, program.watched->second);
     if (!largest) return largest.error();
     const auto squares =
@@ -143,19 +144,19 @@ void Simulation::State::finish(ChangeGroup& group, std::vector<Norms>& to) {
     }
     if (maximum >= std::ldexp(2.0, group.exponent)) {
       throw DataError(fmt::format(
-          "the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
-          "is not known: what is watched so must not grow {}-fold; use norms() after each step",
+          "the change of field {} of stencil {} grew from {} to {} within {} steps, so its norm is not known: a "
+          "watched change must not grow {}-fold; use norms() after each step",
           program.watched->first, program.name, group.before, maximum, 2 * kStepsWatched, 1 << kGrowthLog2));
     }
     to.push_back({.maximum = maximum, .two = root_of(change.squares, group.exponent, ChangeSums::kBits)});
   }
 }
 
-/// A group is enqueued before the one before it is finished, so that devices do not wait for the host. Its units are
-/// set by the last step that is known by then.
+/// A group is enqueued before the previous one is finished, so that devices do not wait for the host. The last step
+/// known by then sets its units.
 std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try {
   if (!program.watched) {
-    throw UsageError(fmt::format("stencil {} names no field whose changes are watched (kWatched)", program.name));
+    throw UsageError(fmt::format("stencil {} has no watched field; name one in kWatched", program.name));
   }
   require_summable();
   require_in_core("norms");

@@ -33,18 +33,19 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
                                  program.name, program.stencils.size(), parts));
   }
   if (options.redundant < 1 || options.redundant > kRedundantMax) {
-    throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
-                                 options.redundant));
+    throw UsageError(fmt::format("redundant layers must cover 1 to {} steps from one exchange to the next, not {}",
+                                 kRedundantMax, options.redundant));
   }
   if (options.pass_steps < 1 || options.pass_steps > kPassStepsMax) {
-    throw UsageError(fmt::format("steps of a pass over memory: 1 to {}, not {}", kPassStepsMax, options.pass_steps));
+    throw UsageError(
+        fmt::format("a pass over memory must do 1 to {} steps, not {}", kPassStepsMax, options.pass_steps));
   }
   if (options.visit_steps < 0 || options.visit_steps > kVisitStepsMax) {
-    throw UsageError(fmt::format("steps of a visit to a slab: 1 to {}, or 0 to choose, not {}", kVisitStepsMax,
-                                 options.visit_steps));
+    throw UsageError(fmt::format("a visit to a slab must do 1 to {} steps, or 0 to choose automatically, not {}",
+                                 kVisitStepsMax, options.visit_steps));
   }
   if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
-    throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
+    throw UsageError(fmt::format("the wait limit is {} s: it must be above 0 and at most a day",
                                  std::chrono::duration<double>(options.wait_limit).count()));
   }
   std::vector<Kernel> kernels = program.kernels;
@@ -98,7 +99,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   make_parts();
   replan();
-  on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
+  on_every_part("clearing the fields of a grid", [this](std::size_t part) { return parts[part]->clear(); });
 }
 
 void Simulation::State::make_parts() {
@@ -116,7 +117,7 @@ void Simulation::State::make_parts() {
 
 Simulation::State::~State() {
   team.reset();
-  // Pushes of one part write to memory of another, so all must be done before any goes.
+  // A part's pushes write to another part's memory, so all work must be done before any part is freed.
   for (const auto& part : parts) {
     if (part) static_cast<void>(part->wait());
   }
@@ -129,7 +130,7 @@ void Simulation::State::end(std::unique_ptr<State> state) noexcept {
   grid.abandon(std::shared_ptr<const State>(std::move(state)));
 }
 
-/// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
+/// Tells each part its neighbours. A part that only sends to another still waits for it, so it is a neighbour too.
 void Simulation::State::introduce() {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     std::vector<Part::Neighbour> neighbours(parts.size());
@@ -202,7 +203,7 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
 
 void Simulation::State::fail(std::size_t part, Error error) {
   progress.fail(part, error);
-  // Threads of this process may be waiting for other ranks, too.
+  // Threads of this process may also be waiting for other ranks.
   if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
 }
 
@@ -233,26 +234,27 @@ Status Simulation::State::enqueue_cycles(std::size_t part, std::uint64_t count, 
 
 void Simulation::State::require_same(Call call) const {
   if (share.ranks() == nullptr) return;
-  birth.require("a call of a grid");
-  throw_failure("a call of a grid");
+  birth.require("calling a grid");
+  throw_failure("calling a grid");
   call.steps_done = steps_done;
   share.require_same(call, given, given_what);
 }
 
 void Simulation::State::step(std::uint64_t count) {
-  require_usable("a step of a grid");
+  require_usable("stepping a grid");
   if (slabs) prepare_slabs(count);
-  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
+  on_every_part("stepping a grid", [&](std::size_t part) { return run_part(part, count); });
   advance(count);
 }
 
 void Simulation::State::prepare_slabs(std::uint64_t count) try {
   slabs->prepare(count);
 } catch (const DeviceError& error) {
-  // Without memory the run can go on, with fewer steps at a time or once there is some; after a fault it cannot.
+  // After running out of memory, the simulation can continue, with fewer steps at a time or once memory is free. After
+  // a fault it cannot.
   if (error.code() != Errc::device_fault) throw;
   fail(share.first(), {error.code(), error.native()});
-  throw_failure("a step of a grid");
+  throw_failure("stepping a grid");
 }
 
 void Simulation::State::advance(std::uint64_t count) noexcept {
@@ -268,22 +270,21 @@ void Simulation::State::require_field(int field) const {
 
 void Simulation::State::require_in_core(const char* what) const {
   if (!slabs) return;
-  throw UsageError(
-      fmt::format("a domain of {} that is larger than the memory of its device has no {} yet: it is in host "
-                  "memory, of which get() gives a field",
-                  to_string(decomposition.extent()), what),
-      Errc::not_supported);
+  throw UsageError(fmt::format("a domain of {} that is larger than the memory of its device has no {} yet: its fields "
+                               "are in host memory; read one with get()",
+                               to_string(decomposition.extent()), what),
+                   Errc::not_supported);
 }
 
 void Simulation::State::require_array(int field, TypeKey value_type, std::size_t count) const {
   require_field(field);
   if (value_type != program.value_type) {
-    throw UsageError(fmt::format("stencil {} has values of another type ({} bytes each) than the array", program.name,
-                                 program.value_bytes));
+    throw UsageError(fmt::format("stencil {} has values of a different type ({} bytes each) from the array",
+                                 program.name, program.value_bytes));
   }
   const auto cells = static_cast<std::size_t>(decomposition.extent().cells());
   if (count != cells) {
-    throw UsageError(fmt::format("an array of {} values for a domain of {}: it must have all {}", count,
+    throw UsageError(fmt::format("an array of {} values does not fit a domain of {}: it must have {}", count,
                                  to_string(decomposition.extent()), cells));
   }
 }

@@ -11,27 +11,26 @@ namespace headrace::grid::detail {
 namespace {
 
 void check(const StencilFacts& facts) {
-  if (facts.stencils.empty()) throw UsageError(fmt::format("stencil {}: none was given", facts.name));
+  if (facts.stencils.empty()) throw UsageError(fmt::format("no stencil {} was given", facts.name));
   if (facts.phases.empty()) throw UsageError(fmt::format("stencil {} has no phase", facts.name));
   for (std::size_t p = 0; p < facts.phases.size(); ++p) {
     const Phase& phase = facts.phases[p];
     if (!(phase.writes | phase.reads | phase.neighbours).within(fields_from(0, facts.field_count))) {
-      throw UsageError(fmt::format("phase {} of stencil {} names a field that is not among its {}", p, facts.name,
-                                   facts.field_count));
+      throw UsageError(fmt::format("phase {} of stencil {} names a field that is not among the stencil's {} fields", p,
+                                   facts.name, facts.field_count));
     }
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (phase.reach.low[axis] < 0 || phase.reach.high[axis] < 0) {
         throw UsageError(
-            fmt::format("phase {} of stencil {} has a negative reach along {}: say how many cells, on "
-                        "either side",
+            fmt::format("phase {} of stencil {} has a negative reach along {}; give the number of cells on either side",
                         p, facts.name, axis_name(axis)));
       }
     }
   }
   for (const Swap& swap : facts.swaps) {
     if (swap.first < 0 || swap.second < 0 || swap.first >= facts.field_count || swap.second >= facts.field_count) {
-      throw UsageError(fmt::format("stencil {} swaps fields {} and {} but has {}", facts.name, swap.first, swap.second,
-                                   facts.field_count));
+      throw UsageError(fmt::format("stencil {} swaps fields {} and {}, but has only {} fields", facts.name, swap.first,
+                                   swap.second, facts.field_count));
     }
   }
 }

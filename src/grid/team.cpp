@@ -9,7 +9,7 @@ Team::Team(const std::vector<Device>& devices) : count_(devices.size()) {
   if (count_ == 1) return;
   try {
     threads_.reserve(count_);
-    start_each("host threads of a grid, one a part,", count_, [&](std::size_t part) {
+    start_each("host threads of a grid, one per part,", count_, [&](std::size_t part) {
       threads_.push_back(start_thread_near(devices[part], part, [this, part] { work(part); }));
     });
   } catch (...) {

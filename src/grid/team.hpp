@@ -12,16 +12,17 @@
 
 namespace headrace::grid {
 
-/// A host thread for each part, near its device where the machine says where that is; none where there is one part.
+/// One host thread for each part, close to its device if the machine reports where that is. A single part has no
+/// thread.
 class Team {
  public:
-  /// Throws SystemError when a thread cannot be had.
+  /// Throws SystemError if a thread cannot be started.
   explicit Team(const std::vector<Device>& devices);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   ~Team();
 
-  /// Calls `job(part)` in the thread of each part, and returns when all have returned. It must not throw.
+  /// Calls `job(part)` in each part's thread, and returns when all calls have returned. The job must not throw.
   void run(const std::function<void(std::size_t)>& job) noexcept;
 
  private:
@@ -30,10 +31,11 @@ class Team {
 
   const std::size_t count_;
   const std::function<void(std::size_t)>* job_ = nullptr;  ///< Written before posted_, read after it.
-  alignas(64) std::atomic<std::uint64_t> posted_{0};       ///< Jobs; written by run(), read by the threads.
-  alignas(64) std::atomic<std::uint64_t> finished_{0};     ///< By each thread once a job; read by run().
+  alignas(64) std::atomic<std::uint64_t> posted_{0};       ///< Number of jobs; written by run(), read by the threads.
+  alignas(64) std::atomic<std::uint64_t> finished_{0};     ///< Incremented by each thread once for each job; read by
+                                                           ///< run().
   std::atomic<bool> stopping_{false};
-  Parking changed_;  ///< All three.
+  Parking changed_;  ///< Signals changes of all three.
   std::vector<std::thread> threads_;
 };
 

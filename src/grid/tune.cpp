@@ -54,7 +54,7 @@ Tuned try_all(const std::vector<SimulationOptions>& choices, const SimulationOpt
     try {
       trial.per_step = measure_step(make(options), steps, options.redundant);
     } catch (const Exception& error) {
-      // What has been lost to a fault is lost to every trial after it, too.
+      // After a device fault, every further trial would fail too.
       if (error.code() == Errc::device_fault) throw;
       trial.why_not = error.what();
       continue;
@@ -69,14 +69,14 @@ Tuned try_all(const std::vector<SimulationOptions>& choices, const SimulationOpt
 
 Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices, const StencilProgram& program,
            std::uint64_t steps, const std::vector<Mode>& modes) {
-  if (modes.empty()) throw UsageError("there is no mode to try");
+  if (modes.empty()) throw UsageError("tuning needs at least one mode to try");
   const bool alone = decomposition.parts().size() == 1;
   const auto choices =
       alone ? combinations({}, kUntried, kNoPush, modes) : combinations({}, kTriedRedundant, kTriedPushes, modes);
   return try_all(choices, {.mode = modes.front()}, steps, [&](const SimulationOptions& options) -> RunSteps {
     const auto simulation = std::make_shared<Simulation>(decomposition, devices, program, options);
     return [simulation](std::uint64_t count) {
-      simulation->set_steps_done(0);  // a table of what happens at each step may be no longer than this
+      simulation->set_steps_done(0);  // the stencil's tables of steps may end after these
       simulation->step(count);
     };
   });

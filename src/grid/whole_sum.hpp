@@ -5,7 +5,7 @@
 
 namespace headrace::grid {
 
-/// A sum of whole numbers, high * 2^32 + low with low < 2^32.
+/// A sum of integers, high * 2^32 + low with low < 2^32.
 struct WholeSum {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -16,10 +16,11 @@ struct WholeSum {
   }
 };
 
-/// Steps whose changes are added up in the same units. While they are done, those before them are read back.
+/// Number of steps whose changes are added up in the same units. While they run, the sums of earlier steps are read
+/// back.
 inline constexpr std::uint64_t kStepsWatched = 32;
 
-/// What a step has changed in a watched field: the bits of the largest absolute value, and the sum of squares.
+/// The change of a watched field in a step: the bits of the largest absolute value, and the sum of squares.
 struct StepChange {
   std::uint64_t largest = 0;
   WholeSum squares;

@@ -163,7 +163,7 @@ TEST(FunctionOperator, ReadsNoArrayOfAnotherDevice) {
     FAIL() << "an array of a GPU was taken";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::not_supported);
-    EXPECT_STREQ(error.what(), "operator mix: rows lies in the memory of cuda:3 and is not read on a CPU device");
+    EXPECT_STREQ(error.what(), "operator mix: rows lies in the memory of cuda:3 and cannot be read on a CPU device");
   }
 }
 
@@ -196,11 +196,11 @@ TEST(FunctionOperator, RefusesWhatCannotBe) {
     }
     return std::string();
   };
-  EXPECT_EQ(says({.name = "a", .query_bytes = 1, .answer_bytes = 1}), "operator a: there is no function");
+  EXPECT_EQ(says({.name = "a", .query_bytes = 1, .answer_bytes = 1}), "operator a has no function");
   EXPECT_EQ(says({.name = "a", .query_bytes = 0, .answer_bytes = 8, .function = &mix}),
             "operator a: a query has 0 bytes and an answer 8, but both have at least one");
   EXPECT_EQ(says({.name = "a", .query_bytes = 8, .answer_bytes = 8, .function = &mix, .threads = 1025}),
-            "operator a: 1 blocks of 1025 threads cannot be, but 1 or more of 1 to 1024");
+            "operator a: 1 blocks of 1025 threads are not possible: it needs at least 1 block of 1 to 1024 threads");
 }
 
 }  // namespace

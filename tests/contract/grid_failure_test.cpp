@@ -26,10 +26,11 @@ TEST_P(GridFailureTest, WhatDoesNotFitIsRefused) {
     return [=] { const Simulation refused(cut, devices(count), grid::heat<float>(2, 0.1F), options); };
   };
   EXPECT_THAT(with(3, {}), ThrowsMessage<UsageError>(HasSubstr("2 parts need 2 devices")));
-  EXPECT_THAT(with(2, {.redundant = 0}), ThrowsMessage<UsageError>(HasSubstr("redundant layers: 1 to 64")));
+  EXPECT_THAT(with(2, {.redundant = 0}),
+              ThrowsMessage<UsageError>(HasSubstr("redundant layers must cover 1 to 64 steps")));
   EXPECT_THAT(with(2, {.redundant = 65}), ThrowsMessage<UsageError>(HasSubstr("not 65")));
   EXPECT_THAT(with(2, {.pass_steps = 0}),
-              ThrowsMessage<UsageError>(HasSubstr("steps of a pass over memory: 1 to 4, not 0")));
+              ThrowsMessage<UsageError>(HasSubstr("a pass over memory must do 1 to 4 steps, not 0")));
   EXPECT_THAT(with(2, {.pass_steps = 5}), ThrowsMessage<UsageError>(HasSubstr("not 5")));
   EXPECT_THAT(with(2, {.redundant = 5}), ThrowsMessage<UsageError>(HasSubstr("at most 1 equal part along y")));
   const std::vector<Driven<float>> three(3);
@@ -74,7 +75,7 @@ TEST_P(GridFailureTest, RestrictionsThatCannotBe) {
   EXPECT_THROW(simulation.restrict(5, {}), UsageError);
   EXPECT_THROW(simulation.restrict(-1, {}), UsageError);
   EXPECT_THAT(([&] { simulation.restrict(3, {Box{{0, 0, 0}, {9, 1, 1}}}); }),
-              ThrowsMessage<UsageError>(HasSubstr("all in the domain of 8 x 8 x 8")));
+              ThrowsMessage<UsageError>(HasSubstr("must lie in the domain of 8 x 8 x 8")));
   EXPECT_THROW(simulation.restrict(3, {Box{{2, 2, 2}, {2, 3, 3}}}), UsageError);
   EXPECT_THAT(([&] { simulation.restrict(3, {Box{{0, 0, 0}, {3, 3, 3}}, Box{{2, 2, 2}, {4, 4, 4}}}); }),
               ThrowsMessage<UsageError>(HasSubstr("overlap")));

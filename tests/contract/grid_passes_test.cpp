@@ -231,7 +231,7 @@ TEST_P(GridPassesTest, ChangesThatCannotBeAddedUp) {
   }
   Simulation unwatched(Decomposition::slabs(extent, 1, 0), devices(1), coupled(0.3F));
   EXPECT_THAT([&] { static_cast<void>(unwatched.step_with_changes(1)); },
-              ThrowsMessage<UsageError>(HasSubstr("names no field whose changes are watched")));
+              ThrowsMessage<UsageError>(HasSubstr("has no watched field")));
 }
 
 TEST_P(GridPassesTest, APassMovesEachFieldOnce) {

@@ -47,12 +47,12 @@ void expect_options_refused(const std::function<void(FdtdOptions&)>& change, con
 }
 
 TEST_P(GridRanksAlikeTest, OtherSettingsAreRefusedOnAll) {
-  expect_options_refused([](FdtdOptions& options) { options.spacing = 2e-3; }, "a spacing in m: 0.002, not 0.001");
-  expect_options_refused([](FdtdOptions& options) { options.time_step = 1e-13; }, "a time step in s: 1e-13, not ");
+  expect_options_refused([](FdtdOptions& options) { options.spacing = 2e-3; }, "the spacing in m: 0.002, not 0.001");
+  expect_options_refused([](FdtdOptions& options) { options.time_step = 1e-13; }, "the time step in s: 1e-13, not ");
   expect_options_refused([](FdtdOptions& options) { options.precision = grid::Precision::fp64; },
-                         "bytes of precision: 8, not 4");
+                         "bytes per value (precision): 8, not 4");
   expect_options_refused([](FdtdOptions& options) { options.cpml.cells = 5; }, "cells of absorbing layers: 5, not 4");
-  expect_options_refused([](FdtdOptions& options) { options.cpml.order = 3; }, "an order of layers: 3, not 3.72");
+  expect_options_refused([](FdtdOptions& options) { options.cpml.order = 3; }, "the order of layers: 3, not 3.72");
   expect_options_refused([](FdtdOptions& options) { options.averaging = false; }, "averaging: 0, not 1");
   expect_options_refused([](FdtdOptions& options) { options.per_component = true; },
                          "materials per component: 1, not 0");
@@ -64,7 +64,7 @@ TEST_P(GridRanksAlikeTest, OtherWeightsAreRefusedOnAll) {
     const std::vector<double> weights = ranks->rank() == 1 ? std::vector<double>{1, 3} : std::vector<double>{3, 1};
     const auto cut = Decomposition::weighted({kAlong, kAlong}, 1, weights);
     EXPECT_THAT([&] { const Simulation never(cut, devices(1), skewed<float>(0.1F), {.ranks = ranks}); },
-                ThrowsMessage<UsageError>(HasSubstr("has another domain, cut or number of redundant steps")));
+                ThrowsMessage<UsageError>(HasSubstr("has a different domain, cut or number of redundant steps")));
   });
 }
 
@@ -75,8 +75,9 @@ TEST_P(GridRanksAlikeTest, OtherStencilsAreRefusedOnAll) {
       const Simulation never(cut, devices(1), ranks->rank() == 1 ? grid::jacobi<double>(2) : grid::jacobi<float>(2),
                              {.ranks = ranks});
     };
-    EXPECT_THAT(make, ThrowsMessage<UsageError>(HasSubstr("rank 1 runs another stencil than rank 0, or one of other "
-                                                          "values")));
+    EXPECT_THAT(
+        make, ThrowsMessage<UsageError>(HasSubstr("rank 1 runs a different stencil from rank 0, or one with different "
+                                                  "values")));
   });
 }
 
@@ -85,8 +86,8 @@ void expect_step_refused(const std::function<void(Fdtd&, bool)>& give, const std
   on_ranks(2, [&](const std::shared_ptr<Ranks>& ranks) {
     Fdtd fdtd(fdtd_options(ranks));
     give(fdtd, ranks->rank() == 1);
-    EXPECT_THAT([&] { fdtd.step(3); }, ThrowsMessage<UsageError>(HasSubstr("rank 1 has other sources, receivers or "
-                                                                           "materials than rank 0")));
+    EXPECT_THAT([&] { fdtd.step(3); }, ThrowsMessage<UsageError>(HasSubstr("rank 1 has different sources, receivers or "
+                                                                           "materials from rank 0")));
     EXPECT_EQ(fdtd.steps_done(), 0U);
     if (!mend) return;
     if (ranks->rank() == 1) mend(fdtd);
@@ -135,7 +136,7 @@ TEST_P(GridRanksAlikeTest, OtherBoxesOfPhasesAreRefusedOnAll) {
     const grid::Box other{{1, 1, 1}, {3, 3, 4}};
     simulation.restrict(3, {ranks->rank() == 1 ? other : box});
     EXPECT_THAT([&] { simulation.step(1); },
-                ThrowsMessage<UsageError>(HasSubstr("rank 1 restricts phases to other boxes than rank 0")));
+                ThrowsMessage<UsageError>(HasSubstr("rank 1 restricts phases to different boxes from rank 0")));
     simulation.restrict(3, {box});
     simulation.step(1);
     EXPECT_EQ(simulation.steps_done(), 1U);
@@ -147,7 +148,7 @@ TEST_P(GridRanksAlikeTest, WhatUsersNameIsCompared) {
     Simulation simulation(Decomposition::slabs({kAlong, kAlong}, 2, 1), devices(1), skewed<float>(0.1F),
                           {.ranks = ranks});
     simulation.require_alike("coefficients", ranks->rank() == 1 ? 5 : 4);
-    const auto refused = ThrowsMessage<UsageError>(HasSubstr("rank 1 has other coefficients than rank 0"));
+    const auto refused = ThrowsMessage<UsageError>(HasSubstr("rank 1 has different coefficients from rank 0"));
     EXPECT_THAT([&] { simulation.step(1); }, refused);
     EXPECT_THAT([&] { static_cast<void>(simulation.norms(0)); }, refused);
     simulation.require_alike("coefficients", 4);
@@ -163,7 +164,7 @@ TEST_P(GridRanksAlikeTest, OtherPurposesAreNamed) {
     const auto ask = [&] {
       static_cast<void>(grid::of_all_ranks(ranks.get(), other ? "counting sheep" : "counting goats", 7));
     };
-    EXPECT_THAT(ask, ThrowsMessage<SystemError>(HasSubstr("does something else: all ranks make the same calls")));
+    EXPECT_THAT(ask, ThrowsMessage<SystemError>(HasSubstr("does something else; all ranks must make the same calls")));
   });
 }
 

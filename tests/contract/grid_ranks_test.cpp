@@ -227,7 +227,7 @@ TEST_P(GridRanksTest, RanksThatDoNotFitAreRefusedOnAll) {
     });
   };
   refused(2, [](int) { return SimulationOptions{}; }, "not 2 on 2 ranks together");
-  refused(3, [](int rank) { return SimulationOptions{.redundant = rank == 2 ? 2 : 1}; }, "all run the same");
+  refused(3, [](int rank) { return SimulationOptions{.redundant = rank == 2 ? 2 : 1}; }, "give all ranks the same");
   refused(3, [](int) { return SimulationOptions{.mode = grid::Mode::resident}; }, "use mode 'streams'");
 }
 

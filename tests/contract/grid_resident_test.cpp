@@ -253,7 +253,7 @@ TEST(GridResidentCpuTest, APartThatDoesNotAnswerIsNamed) {
                           {.mode = Mode::resident, .wait_limit = std::chrono::milliseconds(300)});
     devices[silent].hold();
     const auto says =
-        fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
+        fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not started", silent);
     EXPECT_THAT([&] { simulation.step(20); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     EXPECT_THAT([&] { simulation.step(1); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     devices[silent].release();  // what it still has to do leaves at once
@@ -270,7 +270,7 @@ TEST(GridResidentCpuTest, AKernelThatNeverBeginsIsNamed) {
     ADD_FAILURE() << "the kernel has not begun";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::hung);
-    EXPECT_THAT(error.what(), HasSubstr("is another resident kernel on the device?"));
+    EXPECT_THAT(error.what(), HasSubstr("check for another resident kernel on the device"));
   }
   busy.release();
 }
@@ -319,10 +319,10 @@ TEST_P(GridResidentTest, WhatCannotBeIsRefused) {
                                {.push = push, .mode = Mode::resident});
     };
   };
-  EXPECT_THAT(with(Push::copy), ThrowsMessage<UsageError>(HasSubstr("push 'copy' does not")));
+  EXPECT_THAT(with(Push::copy), ThrowsMessage<UsageError>(HasSubstr("push 'copy' does not allow")));
   EXPECT_THAT(with(Push::host), ThrowsMessage<UsageError>(HasSubstr("or mode 'streams'")));
   if (!has_devices(2)) {
-    EXPECT_THAT(with(Push::store), ThrowsMessage<UsageError>(HasSubstr("one part a device")));
+    EXPECT_THAT(with(Push::store), ThrowsMessage<UsageError>(HasSubstr("one part per device")));
   }
   EXPECT_THAT([] { static_cast<void>(grid::parse_mode("eternal")); },
               ThrowsMessage<UsageError>("'eternal' is not a mode: streams, resident"));
@@ -332,7 +332,7 @@ TEST_P(GridResidentTest, WhatCannotBeIsRefused) {
                   const Simulation refused(Decomposition::slabs({8, 8}, 1, 0), devices(1), grid::heat<float>(2, 0.1F),
                                            {.mode = Mode::resident, .wait_limit = limit});
                 }),
-                ThrowsMessage<UsageError>(HasSubstr("s for waits: above 0 and at most a day")));
+                ThrowsMessage<UsageError>(HasSubstr("s: it must be above 0 and at most a day")));
   }
 }
 
@@ -345,7 +345,7 @@ TEST(GridResidentCpuTest, NeighboursWithoutPeerAccessAreRefused) {
                       {.mode = mode});
   };
   EXPECT_THAT([&] { make(Mode::resident); },
-              ThrowsMessage<UsageError>(HasSubstr("which they have not: use mode 'streams'")));
+              ThrowsMessage<UsageError>(HasSubstr("which is not available; use mode 'streams'")));
   EXPECT_EQ(make(Mode::streams).options().push, Push::host);
 }
 

@@ -116,28 +116,29 @@ TEST(LibraryOperator, OfAnotherAbiOrVersionIsNamedWithBoth) {
   const Refused abi = refused_altered<UsageError>("abi");
   EXPECT_EQ(abi.code, Errc::not_supported);
   EXPECT_EQ(abi.says, std::string("altered.so has an operator of ABI 77, built with Headrace ") + kVersion +
-                          " (abc1234) by a compiler, and this Headrace (" + kVersion + ") has ABI " +
+                          " (abc1234) by a compiler, but this Headrace (" + kVersion + ") has ABI " +
                           std::to_string(operators::kOperatorAbi) +
                           ": build it again with the headers of the Headrace that loads it");
   const Refused version = refused_altered<UsageError>("version");
   EXPECT_EQ(version.code, Errc::not_supported);
-  EXPECT_THAT(version.says, HasSubstr(std::string("built with Headrace 0.0.1 (abc1234) by a compiler, and this is "
+  EXPECT_THAT(version.says, HasSubstr(std::string("built with Headrace 0.0.1 (abc1234) by a compiler, but this is "
                                                   "Headrace ") +
                                       kVersion + ": build it again"));
   EXPECT_THAT(refused_altered<UsageError>("no version").says, HasSubstr("this is Headrace"));
   EXPECT_THAT(refused_altered<UsageError>("bytes").says, HasSubstr("describes its operator in "));
   EXPECT_THAT(refused_altered<UsageError>("layout").says,
               HasSubstr("its DispatchView has " + std::to_string(sizeof(serve::DispatchView) + 16) + " bytes"));
-  EXPECT_THAT(refused_altered<UsageError>("layouts").says, HasSubstr("tells 0 layouts, not 10"));
+  EXPECT_THAT(refused_altered<UsageError>("layouts").says, HasSubstr("it describes 0 layouts, not 10"));
 }
 
 TEST(LibraryOperator, ThatCannotBeIsRefused) {
   for (const auto& [how, says] :
        {std::pair{"null", "describes no operator"}, std::pair{"name", "its operator has no name"},
-        std::pair{"query", "its query or answer has no bytes"}, std::pair{"state", "its State has not 1 to 256 bytes"},
-        std::pair{"threads", "1 blocks of 1025 threads cannot be"},
+        std::pair{"query", "its query or answer has no bytes"},
+        std::pair{"state", "its State must have 1 to 256 bytes"},
+        std::pair{"threads", "1 blocks of 1025 threads are not possible"},
         std::pair{"kernel", "one of its kernels is missing"},
-        std::pair{"field", "field '' of its answer is no number or array of numbers"},
+        std::pair{"field", "field '' of its answer is not a number or an array of numbers"},
         std::pair{"huge field", "field '' of its answer"}, std::pair{"dimensions", "field '' of its answer"},
         std::pair{"field name", "field 'a'' of its answer"}}) {
     const Refused error = refused_altered<DataError>(how);
@@ -160,7 +161,7 @@ TEST(LibraryOperator, WhatItsFunctionsThrowIsTheEnginesError) {
   const auto start = [&] { const serve::Engine engine(Device::parse("cpu:0"), op, serve::Plan{}); };
   EXPECT_EQ(says("state throws", start), "operator same: its state() failed: there is no table");
   EXPECT_EQ(says("state throws a number", start),
-            "operator same: its state() failed: it threw something that is no std::exception");
+            "operator same: its state() failed: it threw something other than a std::exception");
   const auto sample = [&] { static_cast<void>(query_of(op, 1)); };
   EXPECT_THAT(says("sample throws", sample), MatchesRegex("operator same: its sample\\(\\) failed: x+"));
   // Nothing of this stays.
@@ -174,19 +175,19 @@ TEST(LibraryOperator, IsNotWhatIsNoSharedObject) {
   const fs::path& at = folder.path();
   EXPECT_EQ(refused<SystemError>(at / "none.so").code, Errc::not_found);
   EXPECT_THAT(refused<SystemError>(at / "none.so").says, HasSubstr("none.so"));
-  EXPECT_THAT(refused<DataError>(at).says, HasSubstr("is no shared object, and no file either"));
-  EXPECT_THAT(refused<DataError>(written(at / "empty.so", {})).says, HasSubstr("is no shared object"));
+  EXPECT_THAT(refused<DataError>(at).says, HasSubstr("is not a shared object: it is not a regular file"));
+  EXPECT_THAT(refused<DataError>(written(at / "empty.so", {})).says, HasSubstr("is not a shared object"));
   EXPECT_THAT(refused<DataError>(written(at / "text.so", std::vector<char>(500, 'x'))).says,
-              HasSubstr("text.so is no shared object: it does not begin as an ELF file does"));
+              HasSubstr("text.so is not a shared object: it does not begin with an ELF header"));
   std::vector<char> elsewhere = bytes_of(built("sums"));
   elsewhere[18] = 8;  // e_machine: MIPS
   EXPECT_THAT(refused<DataError>(written(at / "mips.so", elsewhere)).says,
               HasSubstr("mips.so was built for another kind of machine"));
   elsewhere = bytes_of(built("sums"));
   elsewhere[16] = 1;  // e_type: an object file
-  EXPECT_THAT(refused<DataError>(written(at / "object.so", elsewhere)).says, HasSubstr("but no shared object"));
+  EXPECT_THAT(refused<DataError>(written(at / "object.so", elsewhere)).says, HasSubstr("but not a shared object"));
   const Refused none = refused<UsageError>(built("no_operator"));
-  EXPECT_THAT(none.says, HasSubstr("exports no operator: write HEADRACE_OPERATOR(TheStruct)"));
+  EXPECT_THAT(none.says, HasSubstr("exports no operator; write HEADRACE_OPERATOR(TheStruct)"));
   EXPECT_EQ(none.code, Errc::not_found);
 }
 

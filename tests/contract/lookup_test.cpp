@@ -306,15 +306,15 @@ TEST(Lookup, NamesWhatIsWrong) {
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.most = 1025}), "lookup: most must be 1 to 1024, not 1025");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.threads = 0}), "lookup: threads must be 1 to 1024, not 0");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.pooling = Pooling::mean, .weighted = true}),
-            "lookup: weights are for pooling by sum");
+            "lookup: weights are possible only with sum pooling");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = counts}),
-            "lookup: there are 3 counts, and the table has 2 rows");
+            "lookup: there are 3 counts, but the table has 2 rows");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = zeros}), "lookup: counts are all 0");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.counts = huge}), "lookup: counts add up to 2^64 or more");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.exponent = -1}),
-            "lookup: an exponent of Zipf's law is 0 or more, not -1");
+            "lookup: the exponent of Zipf's law must be finite and 0 or more, not -1");
   EXPECT_EQ(lookup_refusal(table_of(values, 2), {.exponent = std::nan("")}),
-            "lookup: an exponent of Zipf's law is 0 or more, not nan");
+            "lookup: the exponent of Zipf's law must be finite and 0 or more, not nan");
   values[3] = 70000;
   EXPECT_EQ(lookup_refusal(table_of(values, 2)),
             "lookup: element (1, 1) of the table is 70000, which is not finite as float16");
@@ -354,14 +354,14 @@ TEST(Lookup, NamesWhatIsWrongWithASpan) {
     return "";
   };
   EXPECT_EQ(message(nullptr, 1, 8), "lookup: there is no span, or it was released");
-  EXPECT_EQ(message(span, 1, 12), "lookup: rows of a span have a multiple of 8 columns, not 12");
+  EXPECT_EQ(message(span, 1, 12), "lookup: rows of a span must have a multiple of 8 columns, not 12");
   EXPECT_EQ(message(span, 1, 8, {.device_bytes = 0}),
-            "lookup: rows of a span are placed already: leave out the bytes on the device and the counts");
+            "lookup: the rows of a span are already placed; leave out the bytes on the device and the counts");
   EXPECT_EQ(message(span, 131073, 8),
-            "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, and the span has 2097152");
+            "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, but the span has 2097152");
   EXPECT_EQ(message(span, 131072, 8), "");
   EXPECT_EQ(message(span, (std::uint64_t{1} << 32) - 1, 4096),
-            "lookup: 4294967295 rows of 4096 columns as float16 take 35184372080640 bytes, and the span has 2097152");
+            "lookup: 4294967295 rows of 4096 columns as float16 take 35184372080640 bytes, but the span has 2097152");
   const Operator op = lookup(span, 131072, 8);
   span->allow(cpu, Right::none);
   span->allow_host(Right::none);

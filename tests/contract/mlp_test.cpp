@@ -170,11 +170,11 @@ TEST(Mlp, NamesTheLayerThatIsWrong) {
   EXPECT_EQ(message_of({}), "mlp: the number of layers must be 1 to 8, not 0");
   EXPECT_EQ(message_of({{.inputs = 0, .outputs = 1}}), "mlp: inputs of layer 0 must be 1 to 1024, not 0");
   EXPECT_EQ(message_of({{.inputs = 1, .outputs = 1025}}), "mlp: outputs of layer 0 must be 1 to 1024, not 1025");
-  EXPECT_EQ(message_of({good, good}), "mlp: layer 1 has 2 inputs, and layer 0 before it has 1 outputs");
+  EXPECT_EQ(message_of({good, good}), "mlp: layer 1 has 2 inputs, but layer 0 before it has 1 outputs");
   EXPECT_EQ(message_of({{.inputs = 2, .outputs = 2, .weights = {1, 2, 3}}}), "mlp: layer 0 has 3 weights, not 2 x 2");
   MlpLayer wrong = good;
   wrong.biases = {1, 2};
-  EXPECT_EQ(message_of({wrong}), "mlp: layer 0 has 2 biases and 1 outputs");
+  EXPECT_EQ(message_of({wrong}), "mlp: layer 0 has 2 biases, but 1 outputs");
   wrong.biases = {std::numeric_limits<float>::infinity()};
   EXPECT_EQ(message_of({wrong}), "mlp: bias 0 of layer 0 is inf, which is not finite");
   wrong = good;

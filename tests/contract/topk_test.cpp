@@ -192,7 +192,7 @@ TEST(Topk, NamesWhatIsWrong) {
   EXPECT_EQ(topk_refusal({.data = values.data(), .row_count = 1, .column_count = 4097}),
             "topk: columns of the matrix must be 1 to 4096, not 4097");
   EXPECT_EQ(topk_refusal({.row_count = 1, .column_count = 1}), "topk: a matrix is needed");
-  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 3}), "topk: k is 3, and the matrix has 2 rows");
+  EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 3}), "topk: k is 3, but the matrix has only 2 rows");
   EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 257}), "topk: k must be 1 to 256, not 257");
   EXPECT_EQ(topk_refusal(matrix_of(values, 2), {.k = 1, .threads = 0}), "topk: threads must be 1 to 1024, not 0");
   values[3] = 70000;

@@ -54,7 +54,7 @@ def test_no_queries(operator: headrace.Operator):
 @pytest.mark.parametrize(
     ("queries", "says"),
     [
-        (np.zeros(100, np.uint8), "100 bytes are no whole number of items of 64 bytes"),
+        (np.zeros(100, np.uint8), "100 bytes are not a whole number of items of 64 bytes"),
         (np.zeros((4, 128), np.uint8)[:, ::2], "numpy.ascontiguousarray"),
         (np.zeros((128, 4), np.uint8).T, "numpy.ascontiguousarray"),
     ],
@@ -291,7 +291,7 @@ def test_waiting_for_a_ticket_that_never_was_names_it(operator: headrace.Operato
     with (
         Engine("cpu", operator) as engine,
         engine.connect() as client,
-        pytest.raises(headrace.UsageError, match="ticket 12345 is not one of a query"),
+        pytest.raises(headrace.UsageError, match="ticket 12345 does not belong to a query"),
     ):
         client.wait(12345)
 

@@ -72,10 +72,10 @@ def test_check_compares_every_plan_with_numpy(network: Path, tmp_path: Path) -> 
         (["check", "lookup", "--matrix", "rows.npy"], "operator lookup has no --matrix"),
         (["check", "lookup", "--counts", "nothing.npy"], "there is no file nothing.npy"),
         (["check", "lookup", "--most", "5000"], "lookup: most must be 1 to 1024, not 5000"),
-        (["check", "lookup", "--pooling", "mean", "--weighted"], "lookup: weights are for pooling by sum"),
+        (["check", "lookup", "--pooling", "mean", "--weighted"], "lookup: weights are possible only with sum pooling"),
         (["check", "topk", "--matrix", "nothing.npy"], "there is no file nothing.npy"),
         (["check", "topk", "--k", "300"], "topk: k must be 1 to 256, not 300"),
-        (["check", "mlp", "--activation", "tanh"], "an activation is relu or identity, not 'tanh'"),
+        (["check", "mlp", "--activation", "tanh"], "an activation must be relu or identity, not 'tanh'"),
     ],
 )
 def test_options_that_an_operator_does_not_have(words: list[str], message: str) -> None:

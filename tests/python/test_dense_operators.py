@@ -143,7 +143,7 @@ def test_a_matrix_is_copied() -> None:
         ({"weights": [np.ones(3)]}, "mlp: weights of layer 0 have 1 dimensions, not 2"),
         ({"weights": [[["a"]]]}, "mlp: weights of layer 0 have type <U1, which is not numeric"),
         ({"weights": [[[1, 2], [3]]]}, "mlp: weights of layer 0 are not an array: "),
-        ({"weights": [[[1]]], "biases": [[1, 2]]}, "mlp: layer 0 has 2 biases and 1 outputs"),
+        ({"weights": [[[1]]], "biases": [[1, 2]]}, "mlp: layer 0 has 2 biases, but 1 outputs"),
         ({"weights": [[[1e300]]]}, "mlp: weight (0, 0) of layer 0 is inf, which is not finite as float16"),
         ({"weights": [[[1]]], "sizes": [1, 1]}, "mlp: sizes are for random weights: leave them out"),
         ({"biases": [[1]]}, "mlp: biases need weights, but none are given"),
@@ -151,7 +151,7 @@ def test_a_matrix_is_copied() -> None:
         ({"sizes": [4, 2000]}, "mlp: outputs of layer 0 must be 1 to 1024, not 2000"),
         ({"dtype": "int8"}, "mlp: dtype is float16 or float32, not int8"),
         ({"dtype": "nothing"}, "mlp: dtype is float16 or float32, not nothing"),
-        ({"activation": "tanh"}, "an activation is relu or identity, not 'tanh'"),
+        ({"activation": "tanh"}, "an activation must be relu or identity, not 'tanh'"),
         ({"threads": 0}, "mlp: threads must be 1 to 1024, not 0"),
     ],
 )
@@ -164,14 +164,14 @@ def test_what_a_network_cannot_be(given: dict[str, object], message: str) -> Non
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"matrix": [[1, 2]], "k": 2}, "topk: k is 2, and the matrix has 1 rows"),
+        ({"matrix": [[1, 2]], "k": 2}, "topk: k is 2, but the matrix has only 1 rows"),
         ({"matrix": np.zeros((0, 3))}, "topk: rows of the matrix must be 1 to 4294967264, not 0"),
         ({"matrix": [1, 2]}, "topk: elements of the matrix have 1 dimensions, not 2"),
         ({"matrix": [[np.nan]], "k": 1}, "topk: element (0, 0) of the matrix is nan, which is not finite as float16"),
         ({"matrix": [[1]], "shape": (1, 1)}, "topk: shape is for a random matrix: leave it out"),
         ({"shape": (0, 1)}, "topk: shape is rows and columns, 1 or more of each, not (0, 1)"),
         ({"k": 0}, "topk: k must be 1 to 256, not 0"),
-        ({"metric": "cosine"}, "a metric is dot or l2, not 'cosine'"),
+        ({"metric": "cosine"}, "a metric must be dot or l2, not 'cosine'"),
     ],
 )
 def test_what_a_search_cannot_be(given: dict[str, object], message: str) -> None:

@@ -139,9 +139,9 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
         ({"dt": 1e-11}, "not stable: it must be above 0 and at most 2.358"),
         ({"dt": float("nan")}, "not stable"),
         ({"spacing": -1.0}, "spacing"),
-        ({"cpml": 15}, "take at most 14"),
-        ({"cpml": -1}, "-1 cells"),
-        ({"cpml": Cpml(cells=15)}, "take at most 14"),
+        ({"cpml": 15}, "use at most 14 cells"),
+        ({"cpml": -1}, "cannot have -1 cells"),
+        ({"cpml": Cpml(cells=15)}, "use at most 14 cells"),
         ({"cpml": Cpml(order=0.5)}, "the order of an absorbing layer is 0.5: it must be finite and at least 1"),
         ({"cpml": Cpml(sigma=-1)}, r"\(sigma\) of an absorbing layer is -1"),
         ({"cpml": Cpml(sigma=1e308)}, "out of range"),
@@ -154,12 +154,12 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
         ({"mode": "eternal"}, "streams, resident"),
         ({"mode": "resident", "push": "copy"}, "push 'store' or 'automatic'"),
         ({"cut": "worst"}, "worst"),
-        ({"cut": (2, 1)}, "1 devices for 2 parts"),
+        ({"cut": (2, 1)}, "1 devices were given for 2 parts"),
         ({"cut": (0, 1)}, r"\(0, 1\)"),
         ({"devices": ["cuda:99"]}, "cuda:99"),
         ({"devices": []}, "at least one"),
         ({"redundant": 0}, "redundant"),
-        ({"pass_steps": 0}, "steps of a pass over memory: 1 to 4, not 0"),
+        ({"pass_steps": 0}, "a pass over memory must do 1 to 4 steps, not 0"),
     ],
 )
 def test_refuses_what_cannot_be(options: dict[str, Any], message: str):
@@ -177,11 +177,11 @@ def test_refuses_values_that_cannot_be():
         run.set_materials(permeability=wrong)
     with pytest.raises(UsageError, match=r"at most 1\.17"):
         run.set_materials(permittivity=0.25)
-    with pytest.raises(UsageError, match="lies outside a domain of 30 x 20"):
+    with pytest.raises(UsageError, match="lies outside the domain of 30 x 20"):
         run.add_source("ez", (30, 3), [1.0])
     with pytest.raises(UsageError, match="3 indices"):
         run.add_receiver("ez", (3, 3, 3))
-    with pytest.raises(UsageError, match="they are ez, hx, hy"):
+    with pytest.raises(UsageError, match="the fields are ez, hx, hy"):
         run.field("ex")
     with pytest.raises(UsageError, match="one dimension"):
         run.add_source("ez", (3, 3), [[1.0]])
@@ -330,8 +330,8 @@ def test_weights_make_slabs_and_no_other_values():
         ({"redundant": "often"}, 'redundant is "measured" or a number'),
         ({"weights": [1, 1], "cut": (2, 1)}, "leave the cut out"),
         ({"weights": [1, 1], "cut": "measured"}, "leave the cut out"),
-        ({"weights": [1, 0]}, "a speed must be above 0"),
-        ({"weights": [1, 1, 1]}, "2 devices for 3 parts"),
+        ({"weights": [1, 0]}, "a speed must be finite and above 0"),
+        ({"weights": [1, 1, 1]}, "2 devices were given for 3 parts"),
         ({"push": "measured", "dt": 1.0}, "stable"),
         ({"wait_limit": 0.0}, "above 0 and at most a day"),
         ({"wait_limit": -1.0}, "wait_limit must be 0 to"),

@@ -216,13 +216,13 @@ def test_a_run_without_dispersive_media_has_what_it_had() -> None:
 @pytest.mark.parametrize(
     ("poles", "message"),
     [
-        ([Debye(1.0, -1e-12)], "relaxation time of -1e-12"),
+        ([Debye(1.0, -1e-12)], "the relaxation time of a Debye pole is -1e-12"),
         ([Debye(1.0, 1e-13)], "below the time step"),
-        ([Lorentz(-1.0, 20e9, 5e9)], "give away energy"),
-        ([Lorentz(1.0, 20e9, -5e9)], "damping of -5e"),
+        ([Lorentz(-1.0, 20e9, 5e9)], "generate energy"),
+        ([Lorentz(1.0, 20e9, -5e9)], "the damping of a Lorentz pole is -5e"),
         ([Lorentz(1.0, 400e9, 1e9)], "more than a quarter of a turn"),
-        ([Drude(0.0, 1e9)], "frequency of 0"),
-        ([Debye(np.nan, 1e-11)], "difference of permittivity of nan"),
+        ([Drude(0.0, 1e9)], "the frequency of a Drude pole is 0"),
+        ([Debye(np.nan, 1e-11)], "the permittivity difference of a Debye pole is nan"),
         ([Drude(60e9, 1e9)], "not stable"),
         ([Debye(1.0, 1e-11)] * 4, "need 4 values of memory"),
     ],
@@ -235,13 +235,13 @@ def test_media_that_cannot_be_are_refused(poles: list[Pole], message: str) -> No
 
 def test_numbers_that_cannot_be_are_refused() -> None:
     run = Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=1)
-    with pytest.raises(UsageError, match="a dispersive medium of number 2, and there are 1"):
+    with pytest.raises(UsageError, match="a cell has dispersive medium 2, but there are only 1"):
         run.set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=2)
     with pytest.raises(UsageError, match="medium has the shape"):
         run.set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=np.ones((3, 4)))
     with pytest.raises(UsageError, match="set up for their poles"):
         Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"]).set_materials(3.0, media=[[Debye(1.0, 1e-11)]], medium=1)
-    with pytest.raises(UsageError, match="there may be 0 to 14"):
+    with pytest.raises(UsageError, match="it must be 0 to 14"):
         Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=15)
     with pytest.raises(UsageError, match="cannot be dispersive"):
         Fdtd((20, 20), SPACING, cpml=0, devices=["cpu:0"], pole_values=1, per_component=True)

@@ -128,7 +128,7 @@ def test_jacobi_solves_poissons_equation():
 def test_jacobi_refuses_what_cannot_be():
     with pytest.raises(UsageError, match="1 or 2 or 3 numbers, not 4"):
         Jacobi((4, 4, 4, 4))
-    with pytest.raises(UsageError, match="steps of a pass over memory: 1 to 4, not 5"):
+    with pytest.raises(UsageError, match="a pass over memory must do 1 to 4 steps, not 5"):
         Jacobi((16,), pass_steps=5)
     run = Jacobi((16,))
     with pytest.raises(UsageError, match=r"the source has the shape \(3,\)"):

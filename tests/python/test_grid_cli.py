@@ -83,7 +83,7 @@ def test_fdtd_hands_on_the_limit_of_waits(call: Call):
     assert call(*resident, "20s")[0] == 0
     status, _, error = call(*resident, "1500min")
     assert status == 2
-    assert "a limit of 90000 s for waits: above 0 and at most a day" in error
+    assert "the wait limit is 90000 s: it must be above 0 and at most a day" in error
 
 
 def test_a_scan_in_parts_is_the_scan(call: Call):

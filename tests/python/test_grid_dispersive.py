@@ -61,7 +61,7 @@ def scene_of(given: str = f"poles = [{WATER}]", **options: str) -> Scene:
     [
         ('poles = [{ type = "debye", difference = 1, relaxation_time = -1e-12 }]', "-1e-12 is not above 0"),
         ('poles = [{ type = "debye", difference = 1, relaxation_time = 1e-13 }]', "below the time step"),
-        ('poles = [{ type = "lorentz", difference = -1, frequency = 9e9, damping = 1e9 }]', "give away energy"),
+        ('poles = [{ type = "lorentz", difference = -1, frequency = 9e9, damping = 1e9 }]', "generate energy"),
         ('poles = [{ type = "lorentz", difference = 1, frequency = 9e11, damping = 1e9 }]', "quarter of a turn"),
         ('poles = [{ type = "lorentz", difference = 1, frequency = 9e9, damping = -1 }]', "-1 is below 0"),
         ('poles = [{ type = "drude", frequency = 9e9, rate = 0 }]', "0 is not above 0"),

@@ -71,7 +71,10 @@ def test_absorbing_layers_absorb():
 @pytest.mark.parametrize(
     ("layout", "says"),
     [
-        (Layout(devices=("cpu:0",) * 41, cut=(41, 1)), "41 parts along x, where a domain of 40 x 30 x 1 has 40 cells"),
+        (
+            Layout(devices=("cpu:0",) * 41, cut=(41, 1)),
+            "41 parts along x are too many: the domain of 40 x 30 x 1 has 40 cells",
+        ),
         (
             Layout(devices=("cpu:0",) * 8, cut=(1, 8), redundant=8),
             "is thinner than the 8 ghost layers of its neighbour",

@@ -40,7 +40,7 @@ SPACE = (
     ("step = [0.05, 0.0]", "step = [0.01, 0.0, 0.0]"),
 )
 LONG = (("size = [0.4, 0.3]", "size = [4.0, 3.0]"), ("steps = 150", "steps = 2000000"))
-SILENT = "rank 1 of 3 has not been heard of for 5 s"
+SILENT = "rank 1 of 3 has not been heard from for 5 s"
 END_SECONDS = 30  # they do within 10, and never would if nothing told them
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     Path("scene.toml").write_text(changed(), encoding="utf-8")
     for words, says in (
         (("--cut", "3x1"), "--cut 3x1 makes 3 parts, but there are 2 ranks with one device each"),
-        (("--mode", "resident"), "mode 'resident' is of one process"),
+        (("--mode", "resident"), "mode 'resident' works in one process only"),
         (("--traces", "nowhere/t.h5"), "nowhere"),
     ):
         done = over(2, "scene.toml", "--device", "cpu:0", *words)
@@ -278,8 +278,8 @@ except (Error, OSError) as error:
     sys.exit(1)
 """
 LEFT = "rank 1 of {count} has left while rank"
-OTHER_CALLS = "rank 0 calls {}, but rank 1 calls {}: all ranks make the same calls in the same order"
-ANOTHER = "has another domain, cut or number of redundant steps"
+OTHER_CALLS = "rank 0 calls {}, but rank 1 calls {}; all ranks must make the same calls in the same order"
+ANOTHER = "has a different domain, cut or number of redundant steps"
 
 
 @pytest.mark.parametrize("mpi4py", [False, True])

@@ -56,13 +56,13 @@ def test_fields_and_traces_are_those_of_device_memory(shape: tuple[int, ...], sh
 def test_sizes_in_words_and_what_cannot_be():
     assert started((60, 400), "400KiB").slabs is not None
     assert started((60, 400), "1GiB").slabs is None
-    with pytest.raises(UsageError, match="not even one of a single row"):
+    with pytest.raises(UsageError, match="not even a single row"):
         started((60, 400), "4KiB")
     with pytest.raises(UsageError, match="1 to 256"):
         started((60, 400), "400KiB", 300)
-    with pytest.raises(UsageError, match="cannot be in several parts"):
+    with pytest.raises(UsageError, match="cannot run in several parts"):
         Fdtd((60, 400), 1e-3, devices=["cpu:0", "cpu:1"], device_memory="100KiB")
-    with pytest.raises(UsageError, match="cannot be in mode 'resident'"):
+    with pytest.raises(UsageError, match="cannot run in mode 'resident'"):
         Fdtd((60, 400), 1e-3, devices=["cpu:0"], mode="resident", device_memory="100KiB")
     with pytest.raises(UsageError, match="has no timeline"):
         started((60, 400), "400KiB").record_timeline(2)

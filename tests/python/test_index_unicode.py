@@ -148,8 +148,8 @@ def test_words_that_are_operators_are_found_in_quotes():
     ("query", "says"),
     [
         ('"open', "query, position 1: this quote is not closed"),
-        ("salt — pepper", "query, position 6: '—' has no letter or digit to look for"),
-        ('""', "has no letter or digit to look for"),
+        ("salt — pepper", "query, position 6: '—' has no letter or digit to search for"),
+        ('""', "has no letter or digit to search for"),
         ("\ud800", "query: it has a lone surrogate"),
     ],
 )

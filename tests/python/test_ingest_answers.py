@@ -500,7 +500,7 @@ def test_parts_are_arrays_as_frames_are():
 def test_more_answers_than_may_wait_are_refused():
     with receiver(open_at_first_byte=False) as source, connect(source):
         assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
-        with pytest.raises(headrace.DeviceError, match="more than 1 MiB would wait") as refused:
+        with pytest.raises(headrace.DeviceError, match="more than 1 MiB of answers would be waiting") as refused:
             source.send(0, bytes((1 << 20) + 1))
         assert refused.value.code == Errc.full
 

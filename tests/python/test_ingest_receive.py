@@ -402,7 +402,7 @@ def test_options_that_cannot_be() -> None:
         ingest.tcp(":9000", to="cpu", control="moon")
     with pytest.raises(TypeError):
         ingest.udp(":9000", to="cpu", control="resident")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="way to packets"):
+    with pytest.raises(UsageError, match="way to receive packets"):
         ingest.udp(":9000", to="cpu", via="pigeon", interface="lo")
     with pytest.raises(TypeError):
         ingest.tcp(":9000", to="cpu", colour="red")  # type: ignore[call-arg]

@@ -144,11 +144,11 @@ def test_rows_of_a_span_are_read_in_place_and_keep_it() -> None:
     assert in_place.answer_on_host(queries).tobytes() == copied.answer_on_host(queries).tobytes()
     span.numpy().view(np.float32)[:16] = 7
     np.testing.assert_array_equal(in_place.answer_on_host(queries_for(in_place, [[0, 0]])), [[14] * 16])
-    with pytest.raises(UsageError, match="1 arrays or operators look at the span"):
+    with pytest.raises(UsageError, match="1 arrays or operators use the span"):
         span.release()
     engine = headrace.Engine("cpu", in_place)
     del in_place
-    with pytest.raises(UsageError, match="1 arrays or operators look at the span"):
+    with pytest.raises(UsageError, match="1 arrays or operators use the span"):
         span.release()
     engine.stop()
     del engine
@@ -187,12 +187,12 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"shape": (0, 1)}, "lookup: shape is rows and columns, 1 or more of each, not (0, 1)"),
         ({"most": 0}, "lookup: most must be 1 to 1024, not 0"),
         ({"most": 1025}, "lookup: most must be 1 to 1024, not 1025"),
-        ({"pooling": "median"}, "a pooling is sum, mean or max, not 'median'"),
-        ({"pooling": "mean", "weighted": True}, "lookup: weights are for pooling by sum"),
+        ({"pooling": "median"}, "a pooling must be sum, mean or max, not 'median'"),
+        ({"pooling": "mean", "weighted": True}, "lookup: weights are possible only with sum pooling"),
         ({"dtype": "int8"}, "lookup: dtype is float16 or float32, not int8"),
         ({"threads": 2000}, "lookup: threads must be 1 to 1024, not 2000"),
-        ({"exponent": -1.0}, "lookup: an exponent of Zipf's law is 0 or more, not -1"),
-        ({"counts": [1, 2, 3]}, "lookup: there are 3 counts, and the table has 2 rows"),
+        ({"exponent": -1.0}, "lookup: the exponent of Zipf's law must be finite and 0 or more, not -1"),
+        ({"counts": [1, 2, 3]}, "lookup: there are 3 counts, but the table has 2 rows"),
         ({"counts": [1, -2]}, "lookup: counts are 0 or more, not -2"),
         ({"counts": [0, 0]}, "lookup: counts are all 0"),
         ({"counts": [0.5, 1]}, "lookup: counts are whole numbers, one per row, not 1 dimensions of float64"),
@@ -212,7 +212,7 @@ def test_what_a_table_cannot_be(given: dict[str, Any], message: str) -> None:
     [
         ({}, "lookup: a span needs shape, its rows and columns, 1 or more of each, not None"),
         ({"shape": (0, 8)}, "lookup: a span needs shape, its rows and columns, 1 or more of each, not (0, 8)"),
-        ({"shape": (1, 12)}, "lookup: rows of a span have a multiple of 8 columns, not 12"),
+        ({"shape": (1, 12)}, "lookup: rows of a span must have a multiple of 8 columns, not 12"),
         ({"shape": (131073, 8)}, "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, and the span has"),
         ({"shape": (2**32 - 1, 4096)}, "lookup: 4294967295 rows of 4096 columns as float16 take 35184372080640 bytes"),
         ({"shape": (2**32, 8)}, "lookup: rows of the table must be 1 to 4294967295, not 4294967296"),

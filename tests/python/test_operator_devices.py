@@ -134,7 +134,7 @@ def test_what_source_refuses_is_never_an_answer(device):
     refused[0] = 100
     with headrace.Engine(device, products_in_source()(rows=TABLE)) as engine, engine.connect() as client:
         assert client.ask(queries_of(3))["best"] == (TABLE @ queries_of(3)).max()
-        with pytest.raises(headrace.DeviceError, match="operator products could not answer it"):
+        with pytest.raises(headrace.DeviceError, match="operator products could not answer this query"):
             client.ask(refused)
 
 
@@ -157,7 +157,7 @@ def test_fractions_have_the_bits_that_they_have_on_the_host(device):
 def test_what_raised_is_never_an_answer(device, rung):
     with headrace.Engine(device, picky(), rung.plan) as engine, engine.connect() as client:
         assert client.ask(np.array([21])) == 42
-        with pytest.raises(headrace.DeviceError, match="operator picky could not answer it"):
+        with pytest.raises(headrace.DeviceError, match="operator picky could not answer this query"):
             client.ask(np.array([7]))
         answers, status = client.ask_many(np.arange(3))
         assert {str(headrace.Errc.of_status(int(one))) for one in status} == {"device fault"}
@@ -350,7 +350,7 @@ def test_arrays_of_a_gpu_are_used_where_they_lie(device):
             assert client.ask(query)["best"] == 2 * (TABLE @ query).max()
         with pytest.raises(headrace.UsageError, match="not contiguous"):
             products(rows=cupy.asarray(TABLE)[:, ::2])
-    with pytest.raises(headrace.DeviceError, match=f"rows lies in the memory of {device} and is not read on a CPU"):
+    with pytest.raises(headrace.DeviceError, match=f"rows lies in the memory of {device} and cannot be read on a CPU"):
         headrace.Engine("cpu", made)
 
 

@@ -109,7 +109,7 @@ def test_another_abi_is_named_with_both_numbers(built: Path, run: Run):
     assert caught.value.code == headrace.errors.Errc.not_supported
     said = str(caught.value)
     assert "liblater.so has an operator of ABI 9, built with Headrace 7.3.0 (fedcba9) by GCC 19.1.0" in said
-    assert f"and this Headrace ({headrace.__version__}) has ABI 4: build it again" in said
+    assert f"but this Headrace ({headrace.__version__}) has ABI 4: build it again" in said
     done = run("check", built / "liblater.so")
     assert done.returncode == 2
     assert done.stderr == f"headrace: error: {said}\n"
@@ -121,9 +121,9 @@ def test_files_that_are_no_operators_are_one_line(built: Path, tmp_path: Path, r
     (tmp_path / "text.so").write_text("no shared object")
     with pytest.raises(MissingFileError):
         operators.load_library(tmp_path / "none.so")
-    with pytest.raises(DataError, match="is damaged, or not whole"):
+    with pytest.raises(DataError, match="is damaged or incomplete"):
         operators.load_library(tmp_path / "part.so")
-    with pytest.raises(DataError, match="does not begin as an ELF file"):
+    with pytest.raises(DataError, match="does not begin with an ELF header"):
         operators.load_library(tmp_path / "text.so")
     for file in ("none.so", "part.so", "text.so"):
         for arguments in (("check",), ("serve",), ("load", "--rate", 100, "--operator")):

@@ -145,7 +145,7 @@ def test_division_by_zero_is_what_it_is_on_a_gpu():
 def test_what_raised_is_never_an_answer(rung):
     with headrace.Engine("cpu", picky(), rung.plan) as engine, engine.connect() as client:
         assert client.ask(np.array([21])) == 42
-        with pytest.raises(headrace.DeviceError, match="operator picky could not answer it"):
+        with pytest.raises(headrace.DeviceError, match="operator picky could not answer this query"):
             client.ask(np.array([7]))
         answers, status = client.ask_many(np.arange(3))
         assert {str(headrace.Errc.of_status(int(one))) for one in status} == {"device fault"}

@@ -128,9 +128,9 @@ def test_what_could_not_answer_is_never_an_answer(refusal):
     made = from_source(source.replace("REFUSE", refusal), "picky", query="i8", answer="i8")
     with headrace.Engine("cpu", made()) as engine, engine.connect() as client:
         assert client.ask(np.int64(3)) == 3
-        with pytest.raises(headrace.DeviceError, match="operator picky could not answer it"):
+        with pytest.raises(headrace.DeviceError, match="operator picky could not answer this query"):
             client.ask(np.int64(7))
-        with pytest.raises(headrace.DeviceError, match="operator picky could not answer it"):
+        with pytest.raises(headrace.DeviceError, match="operator picky could not answer this query"):
             client.ask(np.int64(3))
 
 

@@ -116,17 +116,17 @@ GOOD = {
         ({"indptr": np.array([0, 2, 1])}, "row 1: row pointers"),
         ({"indptr": np.array([0, 1, 2])}, "end with 2, but there are 3"),
         ({"indptr": np.array([0, 3])}, "3 row pointers"),
-        ({"indptr": np.array([0.0, 1.0, 3.0])}, "indptr is float64, and must be int32 or int64"),
+        ({"indptr": np.array([0.0, 1.0, 3.0])}, "indptr is float64, but must be int32 or int64"),
         ({"indices": np.array([0, 1, 3], np.int32)}, "column 3"),
         ({"indices": np.array([0, -1, 2])}, "column -1"),
-        ({"indices": np.array([0, 1, 2], np.uint32)}, "indices is uint32, and must be int32 or int64"),
+        ({"indices": np.array([0, 1, 2], np.uint32)}, "indices is uint32, but must be int32 or int64"),
         ({"indices": np.array([[0, 1, 2]], np.int32)}, "one dimension, not 2"),
-        ({"data": np.array([1, 2, 3])}, "data is int64, and must be float32 or float64"),
-        ({"data": np.arange(6.0)[::2]}, "in one piece"),
+        ({"data": np.array([1, 2, 3])}, "data is int64, but must be float32 or float64"),
+        ({"data": np.arange(6.0)[::2]}, "must be contiguous in memory"),
         ({"data": np.arange(2.0)}, "3 columns .* and 2 values"),
         ({"shape": (3, 3)}, "4 row pointers"),
         ({"shape": (2, 2**33)}, "more than"),
-        ({"devices": []}, "needs a device"),
+        ({"devices": []}, "needs at least one device"),
         ({"devices": ["cpu", "cpu:0"]}, "named twice"),
         ({"devices": "gpu"}, "gpu"),
     ],
@@ -141,9 +141,9 @@ def test_bad_vectors():
     matrix = CsrMatrix("cpu", **GOOD)
     np.testing.assert_array_equal(matrix @ np.array([1.0, 10.0, 100.0]), [1.0, 320.0])
     for x, says in [
-        (np.zeros(2), "x has 2 values, and the matrix 3 columns"),
-        (np.zeros(3, np.float32), "x is float32, and must be float64"),
-        (np.zeros(6)[::2], "in one piece"),
+        (np.zeros(2), "x has 2 values, but the matrix has 3 columns"),
+        (np.zeros(3, np.float32), "x is float32, but must be float64"),
+        (np.zeros(6)[::2], "must be contiguous in memory"),
     ]:
         with pytest.raises(UsageError, match=says):
             matrix.multiply(x)

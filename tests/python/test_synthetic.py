@@ -62,7 +62,7 @@ def test_out_of_range(values: dict[str, float], says: str):
 
 
 def test_more_than_memory_holds():
-    with pytest.raises(headrace.SystemError, match=r"takes .* GiB of memory, of which .* are available"):
+    with pytest.raises(headrace.SystemError, match=r"takes .* GiB of memory, but only .* are available"):
         Index.synthetic(documents=4_000_000_000, terms=1_000, length=500)
 
 

@@ -96,7 +96,7 @@ TEST(DecompositionTest, SaysWhatIsWrongAndWhatWouldDo) {
   EXPECT_THAT(([] { static_cast<void>(Decomposition::slabs({4, 100}, 5, 0)); }),
               ThrowsMessage<UsageError>(HasSubstr("5 parts along x")));
   EXPECT_THAT(([] { static_cast<void>(Decomposition::slabs({4, 0}, 1, 0)); }),
-              ThrowsMessage<UsageError>(HasSubstr("along y there must be 1 to 2147483647")));
+              ThrowsMessage<UsageError>(HasSubstr("along y it must have 1 to 2147483647 cells")));
   EXPECT_THROW(static_cast<void>(Decomposition::slabs({2147483648}, 1, 0)), UsageError);
   EXPECT_THROW(static_cast<void>(Decomposition::slabs({4, 4}, 0, 1)), UsageError);
   EXPECT_THROW(static_cast<void>(Decomposition::slabs({4, 4}, 1, 3)), UsageError);
@@ -109,8 +109,8 @@ TEST(DecompositionTest, SaysWhatIsWrongAndWhatWouldDo) {
   EXPECT_THROW(static_cast<void>(Decomposition::weighted({4}, 0, {})), UsageError);
   EXPECT_THAT(
       ([] { Decomposition::slabs({9, 9}, 3, 1).require_room_for(layers(4)); }),
-      ThrowsMessage<UsageError>(HasSubstr("3 cells along y is thinner than the 4 ghost layers of its neighbour: "
-                                          "at most 2 equal parts along y")));
+      ThrowsMessage<UsageError>(HasSubstr("3 cells along y is thinner than the 4 ghost layers of its neighbour; "
+                                          "use at most 2 equal parts along y")));
   Decomposition::slabs({9, 9}, 3, 1).require_room_for({.low = {99, 3, 99}, .high = {99, 3, 99}});
 }
 

@@ -117,9 +117,9 @@ TEST_F(RetrievalHostilePacked, PartsThatLie) {
   EXPECT_THAT(with(4, 3), HasSubstr("a term has impossible bounds")) << "shares more than there is";
   EXPECT_THAT(with(1, 100), HasSubstr("a term has impossible bounds")) << "more than the pool";
   EXPECT_THAT(with(7, 5), HasSubstr("a list has impossible bounds"));
-  EXPECT_THAT(with(7, 2), HasSubstr("its lists are fewer than its postings"));
+  EXPECT_THAT(with(7, 2), HasSubstr("its lists hold fewer postings than it claims"));
   EXPECT_THAT(with(12, 4), HasSubstr("some.idx: ")) << "a document that is not there";
-  EXPECT_THAT(with(20, 0x80), HasSubstr("a part ends too early"));
+  EXPECT_THAT(with(20, 0x80), HasSubstr("a part ends too soon"));
   EXPECT_THAT(with(2, 'c'), HasSubstr("checksum"));
 }
 
@@ -144,7 +144,7 @@ TEST_F(RetrievalHostilePacked, NumbersThatAreNone) {
 }
 
 TEST_F(RetrievalHostilePacked, ClaimsOfMoreThanItHas) {
-  const auto says = HasSubstr("it claims more than it has bytes for");
+  const auto says = HasSubstr("it claims more contents than its bytes can hold");
   EXPECT_THAT(with_header([](auto& header) { header.term_count = 0xFFFFFFFF; }), says);
   EXPECT_THAT(with_header([](auto& header) { header.posting_count = ~std::uint64_t{0}; }), says);
   EXPECT_THAT(with_header([](auto& header) { header.posting_count = 20; }), says);
@@ -153,7 +153,7 @@ TEST_F(RetrievalHostilePacked, ClaimsOfMoreThanItHas) {
   EXPECT_THAT(with_header([](auto& header) { header.section(kPool).bytes = 257; }), says);
   EXPECT_THAT(with_header([](auto& header) { header.contents = 2; }), HasSubstr("some.idx: "));
   for (const std::uint32_t version : {0U, 1U, 2U, 4U, 5U, 6U}) {
-    EXPECT_THAT(with_header([&](auto& header) { header.version = version; }), HasSubstr("corrupt: packed, and"));
+    EXPECT_THAT(with_header([&](auto& header) { header.version = version; }), HasSubstr("corrupt: packed, but"));
   }
 }
 

@@ -76,18 +76,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"(a OR b", "query, position 8: expected ')' for the '(' at position 1 but found the end"},
         Case{"a (b OR (c)", "query, position 12: expected ')' for the '(' at position 3 but found the end"},
         Case{"a OR b) c", "query, position 7: ')' closes nothing; expected a term, AND, OR or the end"},
-        Case{"cat - like", "query, position 5: '-' has no letter or digit to look for"},
+        Case{"cat - like", "query, position 5: '-' has no letter or digit to search for"},
         Case{"\xC3\xA9t\xC3\xA9 )", "query, position 5: ')' closes nothing; expected a term, AND, OR or the end"},
         Case{"\xE6\x97\xA5\xE6\x9C\xAC AND \"b", "query, position 8: this quote is not closed"},
         Case{"a \"b", "query, position 3: this quote is not closed"},
-        Case{"a \"\"", "query, position 3: '' has no letter or digit to look for"},
+        Case{"a \"\"", "query, position 3: '' has no letter or digit to search for"},
         Case{"caf\xC3", "query, position 4: this byte is not UTF-8"}));
 
 TEST(RetrievalLimits, NestingIsBounded) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "a" + std::string(depth, ')'); };
   EXPECT_EQ(parsed(nested(kQueryDepthMax)), "a");
   EXPECT_EQ(error_of<UsageError>([&] { static_cast<void>(parse_query(nested(kQueryDepthMax + 1))); }),
-            "query, position 65: more than 64 parentheses inside each other");
+            "query, position 65: more than 64 nested parentheses");
   EXPECT_THAT(error_of<UsageError>([&] { static_cast<void>(parse_query(std::string(1'000'000, '('))); }),
               HasSubstr("more than 64"));
 }
@@ -104,7 +104,7 @@ TEST(RetrievalLimits, TermsAreBounded) {
   for (const int distinct : {33, 4}) {
     EXPECT_EQ(
         error_of<UsageError>([&] { static_cast<void>(parse_query(words(distinct, 33))); }),
-        fmt::format("query, position {}: with '{}' the query has more than 32 terms; look for fewer or shorter words",
+        fmt::format("query, position {}: with '{}' the query has more than 32 terms; search for fewer or shorter words",
                     distinct == 4 ? 97 : 119, distinct == 4 ? "t0" : "t32"));
   }
   EXPECT_THAT(error_of<UsageError>([] { static_cast<void>(parse_query(words(50'000, 50'000))); }),
@@ -127,7 +127,7 @@ TEST(RetrievalLimits, LongWordsWithoutSpacesAreTakenAndNamedWhereTheyAreTooLong)
   EXPECT_EQ(parse_query(laughter).terms.size(), 1U) << "a pair that is repeated is one term";
   EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query("a OR " + letters(0x4E00, 50))); }),
             fmt::format("query, position 6: with '{}...', which is split into 49 terms, the query has more than 32 "
-                        "terms; look for fewer or shorter words",
+                        "terms; search for fewer or shorter words",
                         letters(0x4E00, 40)));
 }
 

@@ -121,7 +121,7 @@ TEST_F(RetrievalStemming, LanguagesHaveFingerprintsOfTheirOwn) {
 
 TEST_F(RetrievalStemming, UnknownLanguagesAreNamedBesideThoseKnown) {
   const auto error = test::error_of<UsageError>([] { const IndexBuilder builder({.stem = "klingon"}); });
-  EXPECT_THAT(error, HasSubstr("stemming: there is no language 'klingon'; known are arabic, "));
+  EXPECT_THAT(error, HasSubstr("stemming: there is no language 'klingon'; the languages are arabic, "));
   EXPECT_THAT(error, HasSubstr(", english, "));
   EXPECT_THROW((void)stem_of("dogs", "en"), UsageError) << "which libstemmer takes for english";
 }
@@ -162,29 +162,30 @@ TEST_F(RetrievalHostileStems, AreReadAsTheyWereWritten) { EXPECT_EQ(complaint(),
 
 TEST_F(RetrievalHostileStems, OfAnotherLibstemmer) {
   header_.stem_fingerprint ^= 1;
-  EXPECT_EQ(complaint(),
-            "some.idx: its words are stemmed (english), and the libstemmer here gives other stems than that of the "
-            "index: build it again");
+  EXPECT_EQ(
+      complaint(),
+      "some.idx: its words are stemmed (english), but the libstemmer here gives different stems from the one that "
+      "built the index; build the index again");
 }
 
 TEST_F(RetrievalHostileStems, OfALanguageThatIsNotHere) {
   name("klingon");
-  EXPECT_EQ(complaint(), "some.idx: its words are stemmed (klingon), and the libstemmer here has no such language");
+  EXPECT_EQ(complaint(), "some.idx: its words are stemmed (klingon), but the libstemmer here has no such language");
   name("abcdefghijklmnop");
-  EXPECT_THAT(complaint(), HasSubstr("(abcdefghijklmnop), and")) << "as long as there is room for";
+  EXPECT_THAT(complaint(), HasSubstr("(abcdefghijklmnop), but")) << "as long as there is room for";
 }
 
 TEST_F(RetrievalHostileStems, NamesThatAreNone) {
   using std::string_view_literals::operator""sv;
   for (const std::string_view text : {""sv, "eng\033[2J"sv, "English"sv, "english\0\0x"sv, "\0english"sv, "en-us"sv}) {
     name(text);
-    EXPECT_EQ(complaint(), "some.idx: corrupt: rules for words that do not exist");
+    EXPECT_EQ(complaint(), "some.idx: corrupt: unknown rules for words");
   }
 }
 
 TEST_F(RetrievalHostileStems, VersionsThatHaveNone) {
   header_.version = 3;
-  EXPECT_THAT(complaint(), HasSubstr("version 3 with a header of 168 bytes does not exist"));
+  EXPECT_THAT(complaint(), HasSubstr("there is no version 3 with a header of 168 bytes"));
   header_.header_bytes = header_bytes_of(3);
   EXPECT_THAT(complaint(), HasSubstr("corrupt"));
 }
@@ -220,7 +221,7 @@ TEST(RetrievalStemmingAbsent, SaysSo) {
   }
   seal_index(bytes);
   EXPECT_EQ(test::error_of<DataError>([&] { (void)Index::from_bytes(bytes, "some.idx"); }),
-            "some.idx: its words are stemmed (english), and Headrace was built without libstemmer");
+            "some.idx: its words are stemmed (english), but Headrace was built without libstemmer");
 }
 
 }  // namespace

@@ -119,14 +119,14 @@ std::string complaint(std::uint64_t rows, const std::vector<std::int64_t>& start
 TEST(SpmvCheck, NamesWhatIsWrong) {
   EXPECT_EQ(complaint(2, {0, 1, 3}, {0, 1, 2}, 3), "");
   EXPECT_EQ(complaint(0, {0}, {}, 0), "");
-  EXPECT_THAT(complaint(2, {0, 3}, {0, 1, 2}, 3), HasSubstr("2 rows has 3 row pointers (indptr), not 2"));
-  EXPECT_THAT(complaint(0, {}, {}, 0), HasSubstr("0 rows has 1 row pointers (indptr), not 0"));
-  EXPECT_THAT(complaint(2, {1, 1, 3}, {0, 1, 2}, 3), HasSubstr("start with 1, not 0"));
+  EXPECT_THAT(complaint(2, {0, 3}, {0, 1, 2}, 3), HasSubstr("2 rows needs 3 row pointers (indptr), not 2"));
+  EXPECT_THAT(complaint(0, {}, {}, 0), HasSubstr("0 rows needs 1 row pointers (indptr), not 0"));
+  EXPECT_THAT(complaint(2, {1, 1, 3}, {0, 1, 2}, 3), HasSubstr("must start with 0, not 1"));
   EXPECT_THAT(complaint(3, {0, 2, 1, 3}, {0, 1, 2}, 3), HasSubstr("row 1: row pointers (indptr) fall from 2 to 1"));
   EXPECT_THAT(complaint(2, {0, 1, 2}, {0, 1, 2}, 3), HasSubstr("end with 2, but there are 3 entries"));
   EXPECT_THAT(complaint(2, {0, 1, 3}, {0, 1, 2}, 2), HasSubstr("3 columns (indices) and 2 values (data)"));
   EXPECT_THAT(complaint(3, {0, 1, 1, 3}, {0, 3, 2}, 3),
-              HasSubstr("entry 1 (row 2): column 3 is none of the 3 columns"));
+              HasSubstr("entry 1 (row 2): column 3 is outside the 3 columns"));
   EXPECT_THAT(complaint(3, {0, 1, 1, 3}, {-1, 1, 9}, 3), HasSubstr("entry 0 (row 0): column -1"));
 }
 

@@ -49,7 +49,7 @@ enum class Push : std::uint8_t {
 /// How steps get onto devices.
 enum class Mode : std::uint8_t {
   streams,   ///< A launch for each phase of a step, in the order of streams.
-  resident,  ///< A kernel a device stays for all steps of a call: for grids so small that launches dominate.
+  resident,  ///< One kernel on each device stays for all steps of a call: for grids so small that launches dominate.
 };
 
 /// "streams", "resident".
@@ -92,7 +92,7 @@ struct SimulationOptions {
   /// The most device memory that the fields may take, in bytes; 0 for what the device has free. A domain of one part
   /// that needs more stays in page-locked host memory, and the device visits it slab by slab; see docs/grid.md.
   std::size_t device_memory_bytes = 0;
-  /// Steps that the device does of a slab before it goes back to the host; 0 chooses. Without slabs it means nothing.
+  /// Steps that the device does of a slab before it goes back to the host; 0 chooses. Ignored without slabs.
   int visit_steps = 0;
   /// The processes that share the domain; null for this one alone. Borders go to other ranks in messages, whatever the
   /// push.
@@ -115,9 +115,9 @@ struct FieldView {
 struct SlabFacts {
   std::int64_t rows = 0;         ///< Rows of a slab in a plane, planes in space.
   std::int64_t count = 0;        ///< Slabs of the domain.
-  std::uint64_t steps = 0;       ///< Steps of a visit: from a slab's way in to its way out.
-  std::uint64_t bytes_in = 0;    ///< Bytes that a visit of all slabs copies to the device,
-  std::uint64_t bytes_out = 0;   ///< and back.
+  std::uint64_t steps = 0;       ///< Steps of a visit, from a slab's copy in to its copy out.
+  std::uint64_t bytes_in = 0;    ///< Bytes that a visit of all slabs copies to the device.
+  std::uint64_t bytes_out = 0;   ///< Bytes that it copies back to the host.
   std::size_t device_bytes = 0;  ///< Device memory of the fields.
   std::size_t host_bytes = 0;    ///< Page-locked host memory of the fields.
 };
@@ -243,7 +243,7 @@ class Simulation {
   /// field that it writes, once, at the cells to which it is restricted. For phases that are done in passes, the loads
   /// and stores of a pass, divided by its steps. Work on ghosts is not counted.
   [[nodiscard]] std::uint64_t moved_bytes() const noexcept;
-  /// How the domain is cut into slabs; nothing where the device holds all of it.
+  /// How the domain is cut into slabs; nothing if the device holds all of it.
   [[nodiscard]] std::optional<SlabFacts> slabs() const;
   /// A field of a part of this process, in its current memory: after another step the field may be elsewhere. Throws
   /// UsageError for a domain in slabs, which lies on no device.

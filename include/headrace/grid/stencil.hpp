@@ -66,10 +66,10 @@ struct StencilProgram {
   std::vector<Swap> swaps;                   ///< Fields that swap after each step.
   /// The boxes that each phase is restricted to, see Simulation::restrict(); without a value the phase runs everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
-  std::vector<Kernel> kernels;                 ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  std::vector<Kernel> kernels;                 ///< One for each phase; arguments: the stencil, a FieldTable, a Region.
   Kernel resident;                             ///< Many steps of a part; arguments: the stencil, a ResidentView.
   std::vector<int> vectored;                   ///< The phases whose kernels take Region::vectors.
-  std::vector<int> swept;                      ///< The phases that passes do; none where there are no passes.
+  std::vector<int> swept;                      ///< The phases that passes do; empty without passes.
   std::vector<SweepProgram> sweeps;            ///< The sweeps of 1, 2, ... steps.
   FieldSet overwritten;                        ///< Fields in which passes leave values of an earlier step.
   int spare_fields = 0;                        ///< Memory that passes need, in fields.
@@ -81,7 +81,7 @@ struct StencilProgram {
 
 namespace detail {
 
-/// What a stencil says of itself, and one or several of it, one after the other.
+/// The declarations of a stencil, and the bytes of one or several stencils in sequence.
 struct StencilFacts {
   const char* name;
   TypeKey value_type;
@@ -101,7 +101,7 @@ struct StencilFacts {
   std::size_t stencil_bytes;
 };
 
-/// Throws UsageError where there is no stencil, or a phase or swap names a field that there is not.
+/// Throws UsageError if there is no stencil, or if a phase or swap names a field that does not exist.
 [[nodiscard]] StencilProgram make_program(const StencilFacts& facts);
 
 template <class Stencil>
@@ -159,7 +159,7 @@ template <class Stencil>
   return std::nullopt;
 }
 
-/// More steps than four take more registers than a thread has.
+/// More than four steps take more registers than a thread has.
 template <class Stencil>
 static void add_sweeps(StencilFacts& facts) {
   if constexpr (sweepable<Stencil>()) {
@@ -207,7 +207,7 @@ template <class Stencil>
 ///       static constexpr int kFields = 2;  // how many those are
 ///       static constexpr std::array kPhases{
 ///           Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
-///       static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
+///       static constexpr std::array kSwaps{Swap{now, next}};  // optional
 ///       T share;  // whatever else it needs, trivially copyable
 ///       template <int PhaseNumber, class Cell> HEADRACE_HD void update(Cell cell) const {
 ///         cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));

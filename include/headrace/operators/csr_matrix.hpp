@@ -55,8 +55,8 @@ struct CsrPartUse {
   std::uint64_t entry_count = 0;        ///< The entries of those rows.
   std::size_t bytes = 0;                ///< Read by each multiplication, beside the vectors.
   std::uint64_t remote_read_count = 0;  ///< Entries whose element of x lies on a page of another device.
-  std::uint64_t remote_bytes = 0;       ///< Bytes its blocks read over links for them: 32 a sector, once per block.
-  std::uint64_t copied_count = 0;       ///< Elements of x that are copied to it first; 0 where x is read in place.
+  std::uint64_t remote_bytes = 0;       ///< Bytes its blocks read over links for these: 32 a sector, once per block.
+  std::uint64_t copied_count = 0;       ///< Elements of x that are copied to it first; 0 if x is read in place.
 };
 
 /// A sparse matrix over one or several devices of one kind. Rows are divided so that every device has the same sum of

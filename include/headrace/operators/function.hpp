@@ -44,12 +44,12 @@ struct FunctionArray {
   std::size_t bytes = 0;       ///< Its size.
   /// Elements along each dimension.
   std::vector<std::uint64_t> shape = {};
-  /// The number of the CUDA device in whose memory it lies and is used in place. Empty: it lies in host memory, and
-  /// each device gets a copy.
+  /// The number of the CUDA device that holds the array, which is used in place. Empty if the array is in host memory,
+  /// and each device gets a copy.
   std::optional<int> cuda = {};
 };
 
-/// A function, and what an operator needs to know of it.
+/// A function, and what an operator needs to know about it.
 struct FunctionOptions {
   std::string name = {};              ///< The name of the operator.
   std::size_t query_bytes = 0;        ///< Size of a query; above 0.

@@ -1,7 +1,7 @@
 #pragma once
 
-// An Index says which documents hold which terms. An IndexBuilder makes one of texts; files keep it, and the retrieval
-// operator searches it on devices.
+// An Index records which documents have which terms. An IndexBuilder makes one from texts. Files store it, and the
+// retrieval operator searches it on devices.
 //
 //     headrace::operators::IndexBuilder builder;
 //     builder.add("the quick brown fox");
@@ -29,14 +29,14 @@ namespace headrace::operators {
 
 class TermSlots;
 
-/// The form of an index's file.
+/// The format of an index file.
 enum class IndexFile : std::uint8_t {
-  mapped,  ///< The bytes as in memory: load() maps them at once, and processes share them.
-  packed,  ///< About a third of the size, in variable bytes; load() takes memory and time to unpack them.
+  mapped,  ///< The same bytes as in memory: load() maps them at once, and processes share them.
+  packed,  ///< About a third of the size, with variable-length numbers; load() takes memory and time to unpack them.
 };
 
-/// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
-/// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
+/// Records which documents have which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its
+/// file: one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
  public:
   /// The newest version of the file format that load() reads. save() writes it for packed files, version 4 if words are
@@ -104,13 +104,13 @@ class Index {
   }
   /// The number of terms of each document, including repetitions. Needs has_frequencies().
   [[nodiscard]] std::span<const std::uint32_t> lengths() const noexcept { return {lengths_, document_count_}; }
-  /// The mean of lengths(); 0 where there are no terms.
+  /// The mean of lengths(); 0 if there are no terms.
   [[nodiscard]] double mean_length() const noexcept { return mean_length_; }
 
   /// The documents that satisfy a query, most relevant first, found on the host. The score is the sum of
   ///   ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / mean length))
   /// over the query's terms that are not negated, each once: the document has the term f times, and n of N documents
-  /// have it. Throws as compile() does, and UsageError where the index has no frequencies or a parameter is out of
+  /// have it. Throws as compile() does, and UsageError if the index has no frequencies or a parameter is out of
   /// range.
   [[nodiscard]] RankedPage rank(std::string_view text, PageRange range = {}, const Bm25& bm25 = {}) const;
 
@@ -147,7 +147,7 @@ enum class IndexContents : std::uint8_t {
 /// Makes an index of documents given one after the other.
 class IndexBuilder {
  public:
-  /// Throws UsageError where the rules name a language that is not one of stem_languages().
+  /// Throws UsageError if the rules name a language that is not one of stem_languages().
   explicit IndexBuilder(const TextRules& rules = {}, IndexContents contents = IndexContents::documents);
   ~IndexBuilder();
   IndexBuilder(IndexBuilder&&) noexcept;
@@ -155,7 +155,7 @@ class IndexBuilder {
 
   /// Adds a document and returns its id; ids count from 0. Terms follow the rules; longer ones are cut to 128 bytes, or
   /// to the last whole character before that, and then stemmed. Throws DataError, without adding anything, that names
-  /// the document and the byte where it is not UTF-8.
+  /// the document and the byte that is not UTF-8.
   std::uint32_t add(std::string_view document);
 
   /// Documents added since the last build().

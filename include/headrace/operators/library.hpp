@@ -30,10 +30,11 @@
 
 /// Besides what make_operator() asks for, the struct of an operator in a shared object may have
 ///
-/// - `static constexpr std::uint32_t kThreads, kBlocks`: answer a query on a CUDA device, 32 and 1 by default;
+/// - `static constexpr std::uint32_t kThreads, kBlocks`: threads of a block, and blocks, that answer a query on a CUDA
+///   device; 32 and 1 by default;
 /// - `static constexpr Field kQueryFields[], kAnswerFields[]`: the members of Query and Answer, by HEADRACE_FIELD, for
-///   Python and the server. Not needed where these are a number or a std::array of numbers; without, they are bytes;
-/// - `static State state()`: called when an engine starts, else the state is `State{}`. An exception is the engine's;
+///   Python and the server. Not needed if these are a number or a std::array of numbers; without, they are bytes;
+/// - `static State state()`: called when an engine starts, which passes on its exceptions; by default `State{}`;
 /// - `static Query sample(std::uint64_t index)`: query number `index`, for load tests and `headrace check`.
 ///
 /// A query is one Query and an answer one Answer. The shared object needs nothing of libheadrace.a.
@@ -97,10 +98,10 @@ template <class Type>
 [[nodiscard]] consteval Field field(const char* name, std::size_t offset) {
   using Item = typename detail::ArrayShape<Type>::Item;
   static_assert(std::is_arithmetic_v<Item> && sizeof(Item) <= 8,
-                "a field is a number of up to 8 bytes, or an array of numbers: leave out what is neither");
+                "a field must be a number of up to 8 bytes, or an array of numbers; leave out other members");
   Field made{name, detail::kind_of<Item>(), static_cast<std::uint32_t>(sizeof(Item)), offset, 0, {}};
   detail::ArrayShape<Type>::write(made);
-  if (made.dimensions > Field::kDimensionsMax) throw "a field has at most four dimensions";  // does not compile
+  if (made.dimensions > Field::kDimensionsMax) throw "a field has at most four dimensions";  // fails to compile
   return made;
 }
 
@@ -111,7 +112,7 @@ struct Fields {
   std::uint32_t count;
 };
 
-/// The only field of what is a number or an array of them.
+/// The only field of a type that is a number or an array of numbers.
 template <class Type>
 inline constexpr Field kWhole = field<Type>("", 0);
 
@@ -137,7 +138,7 @@ template <class Op>
   }
 }
 
-/// Calls `make`, and writes what it throws: no exception leaves the shared object here.
+/// Calls `make`, and writes the text of what it throws: no exception may leave the shared object.
 template <class Make>
 [[nodiscard]] int guarded(const Make& make, char* message, std::size_t message_bytes) noexcept {
   const auto write = [&](const char* text) {
@@ -151,7 +152,7 @@ template <class Make>
   } catch (const std::exception& error) {
     write(error.what());
   } catch (...) {
-    write("it threw something that is no std::exception");
+    write("it threw something other than a std::exception");
   }
   return 1;
 }
@@ -202,7 +203,7 @@ static void add_library_kernels(OperatorLibrary& made) {
   for (std::size_t i = 0; i < kLibraryKernels; ++i) made.kernels[i] = kernels[i];
 }
 
-/// `static`, as make_kernel() is.
+/// `static` for the same reason as make_kernel().
 template <class Op>
 [[nodiscard]] static OperatorLibrary describe(const char* commit) {
   OperatorLibrary made{};

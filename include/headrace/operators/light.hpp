@@ -1,6 +1,6 @@
 #pragma once
 
-// light() is an operator whose queries cost more to feed to a device than to answer: with it, an engine is measured.
+// light() is an operator whose queries cost more to deliver to a device than to answer, for measuring an engine.
 //
 //     headrace::serve::Operator light = headrace::operators::light({.query_bytes = 256, .steps = 32});
 //     std::vector<std::byte> query(light.query_bytes), answer(light.answer_bytes);
@@ -24,7 +24,7 @@ struct LightOptions {
   std::uint32_t steps = 64;          ///< Multiply-adds per chain; each lane has two chains.
 };
 
-/// A query so small that feeding it costs more than answering it: one block sums the query, runs two short chains of
+/// A query so small that delivering it costs more than answering it: one block sums the query, runs two short chains of
 /// fused multiply-adds a thread, and answers with 64 bytes that depend on all of it.
 struct Light {
   static constexpr const char* kName = "light";     ///< For make_operator().
@@ -32,7 +32,7 @@ struct Light {
   static constexpr std::uint32_t kAnswerWords = 8;  ///< Words of an answer.
 
   using Query = std::uint32_t;  ///< query_bytes / 4 of them.
-  /// What a query is answered with.
+  /// The answer to a query.
   struct Answer {
     std::uint64_t words[kAnswerWords];  ///< Each depends on the whole query and all chains.
   };

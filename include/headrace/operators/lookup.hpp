@@ -1,7 +1,7 @@
 #pragma once
 
 // lookup() is an operator that pools rows of a table, such as the embeddings of what a user has clicked on. The table
-// may be larger than a GPU's memory: rows that are asked for often lie on the device, all others on the host.
+// may be larger than a GPU's memory: frequently used rows are on the device, all others on the host.
 //
 //     const float rows[] = {1, 2, 3, 4, 5, 6};
 //     headrace::operators::LookupTable table{.data = rows, .row_count = 3, .column_count = 2};
@@ -26,56 +26,56 @@
 
 namespace headrace::operators {
 
-/// What becomes of the rows of a query, in each column by itself.
+/// How the rows of a query are combined, in each column separately.
 enum class Pooling : std::uint8_t {
-  sum,   ///< Their sum, each times its weight where there are weights.
-  mean,  ///< Their sum over their number.
+  sum,   ///< Their sum, each row multiplied by its weight if there are weights.
+  mean,  ///< Their sum divided by their number.
   max,   ///< The largest of them; a NaN is skipped.
 };
 
 /// The pooling of that name: "sum", "mean" or "max". Throws UsageError that lists the names if there is none.
 [[nodiscard]] Pooling parse_pooling(std::string_view text);
 
-/// The most rows that a query may ask for.
+/// The most rows that a query may request.
 inline constexpr std::uint32_t kLookupMost = 1024;
 /// The most columns of a table.
 inline constexpr std::uint32_t kLookupColumnsMost = 4096;
-/// Row i of a query belongs to part i % kLookupParts, and each part is pooled by itself, so that a query with few
-/// columns has work for more threads, whose loads are all on the way at once.
+/// Row i of a query belongs to part i % kLookupParts, and each part is pooled separately, so that a query with few
+/// columns occupies more threads, whose loads are all in flight at once.
 inline constexpr std::uint32_t kLookupParts = 8;
 
-/// What a kernel knows of the table and the queries.
+/// The table and the format of queries, for kernels.
 struct LookupState {
-  const std::byte* rows;        ///< One after the other, each padded by zeros to whole units.
-  const std::uint32_t* places;  ///< Where each row is stored, counted in rows. Null: in the order of their numbers.
+  const std::byte* rows;        ///< Consecutive rows, each padded with zeros to whole units.
+  const std::uint32_t* places;  ///< The storage position of each row, in rows. Null: in numerical order.
   std::uint64_t row_count;      ///< Rows of the table.
   std::uint32_t columns;        ///< Columns of the table, and numbers of an answer.
   std::uint32_t units;          ///< Units of eight elements in a row as it is stored.
-  std::uint32_t most;           ///< The most rows that a query may ask for.
+  std::uint32_t most;           ///< The most rows that a query may request.
   ElementType element;          ///< The type of the stored elements.
   Pooling pooling;              ///< How the rows of a query are combined.
-  bool weighted;                ///< Queries have a weight for each row.
+  bool weighted;                ///< Whether queries have a weight for each row.
 };
 
 /// The sum, mean or maximum over some rows of a table. A query is a number of rows (std::uint32_t), then room for
-/// `most` numbers of rows (std::uint32_t), then, where the operator is weighted, for as many weights (float). Rows may
-/// come in any order and more than once. What lies behind those that the number says does not matter. An answer is a
-/// float for each column; zeros for no rows.
+/// `most` row numbers (std::uint32_t) and, if the operator is weighted, for as many weights (float). Rows may come in
+/// any order and more than once. Whatever follows the given number of rows is ignored. An answer is a float for each
+/// column; zeros for no rows.
 ///
-/// A query that asks for more than `most` rows, or for a row that the table does not have, is answered by a quiet NaN
-/// in every column, and nothing outside the table is read. An operator has no other way to refuse one query alone.
+/// A query that requests more than `most` rows, or a row that the table does not have, is answered by a quiet NaN in
+/// every column, and nothing outside the table is read. An operator has no other way to reject a single query.
 ///
-/// A sum is float32, each step of it one fused multiply-add (of 1 without weights), in an order that the number of rows
-/// alone decides: row i is added to part i % 8 in the order of i, and the eight parts by sum_of_unit(). Answers are
-/// bit-equal on every device, under every schedule, for any number of threads and wherever rows lie, except for the
-/// bits of a NaN.
+/// A sum is float32, and each step of it is one fused multiply-add (of 1 without weights), in an order that depends
+/// only on the number of rows: row i is added to part i % 8 in the order of i, and the eight parts by sum_of_unit().
+/// Answers are bit-equal on every device, under every schedule, for any number of threads and any placement of rows,
+/// except for the bits of a NaN.
 struct Lookup {
   static constexpr const char* kName = "lookup";  ///< The operator's name.
   static constexpr bool kAnswersInline = true;    ///< It supports Plan::answer_inline.
 
   using Query = std::uint32_t;  ///< A word of a query.
   using Answer = float;         ///< A number of an answer.
-  using State = LookupState;    ///< What kernels are given.
+  using State = LookupState;    ///< The argument of kernels.
 
   /// Answers one query; every thread of the group calls it.
   template <class Group>
@@ -94,11 +94,11 @@ struct Lookup {
   }
 
  private:
-  /// Units of a row that the threads of a block take at once. The parts of more would take memory from the cache that
-  /// holds popular rows.
+  /// Units of a row that the threads of a block take at once. The partial sums of more units would take memory from the
+  /// cache that holds popular rows.
   static constexpr std::uint32_t kUnitsAtOnce = 16;
   static constexpr std::size_t kLineBytes = 64;
-  static constexpr std::size_t kPrefetchedBytes = 512;  ///< The beginning of a row; processors follow on their own.
+  static constexpr std::size_t kPrefetchedBytes = 512;  ///< The beginning of a row; processors prefetch the rest.
 
   struct Memory {
     alignas(16) float parts[kLookupParts][kUnitsAtOnce * kUnit];
@@ -113,13 +113,13 @@ struct Lookup {
     return value;
   }
 
-  /// Finds where the calling thread's share of the rows is stored; false where the query is not valid. What is found
-  /// may be used behind a barrier.
+  /// Finds where the calling thread's share of the rows is stored. Returns false if the query is not valid. The results
+  /// may be used after a barrier.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool read_query(Group group, const State& state, const Query* query,
                                                    std::uint32_t count, Memory& memory) {
     const Query* const rows = query + 1;
-    std::uint32_t row = group.rank() < state.most ? rows[group.rank()] : 0;  // on its way together with the count
+    std::uint32_t row = group.rank() < state.most ? rows[group.rank()] : 0;  // in flight together with the count
     if (count > state.most) return false;
     for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
       if (row >= state.row_count) return false;
@@ -166,7 +166,7 @@ struct Lookup {
     }
   }
 
-  /// One unit of the rows of one part. A GPU's thread has several loads on the way before it needs the first.
+  /// One unit of the rows of one part. A GPU's thread has several loads in flight before it needs the first.
   template <ElementType Type, bool Max, class Group>
   HEADRACE_HD static void pool_part(const State& state, std::uint32_t part, std::uint32_t unit, std::uint32_t count,
                                     const Memory& memory, float (&pooled)[kUnit]) {
@@ -206,7 +206,7 @@ struct Lookup {
   }
 };
 
-/// A table in host memory, row after row, which lookup() copies. Its elements are finite, also as they are stored.
+/// A table in host memory, row after row, which lookup() copies. Its elements must be finite, also as stored.
 struct LookupTable {
   const void* data = nullptr;                  ///< The first element.
   ElementType element = ElementType::float32;  ///< The type of the elements at `data`.
@@ -214,42 +214,40 @@ struct LookupTable {
   std::uint32_t column_count = 0;              ///< 1 to kLookupColumnsMost.
 };
 
-/// What queries ask of a table, and where its rows lie.
+/// What queries request from a table, and where its rows are stored.
 struct LookupOptions {
-  std::uint32_t most = 32;         ///< Rows that a query may ask for: 1 to kLookupMost.
+  std::uint32_t most = 32;         ///< Most rows that a query may request: 1 to kLookupMost.
   Pooling pooling = Pooling::sum;  ///< How the rows of a query are combined.
-  bool weighted = false;           ///< Queries have a weight for each row. For Pooling::sum only.
-  /// How rows are stored; float16 rounds each element to the nearest. In a span: how they are stored already.
+  bool weighted = false;           ///< Whether queries have a weight for each row. For Pooling::sum only.
+  /// How rows are stored; float16 rounds each element to the nearest. For a span, how they are already stored.
   ElementType element = ElementType::float16;
-  /// The most bytes of rows in the memory of each GPU, in whole pages of kPageBytes. Where the table is larger, the
-  /// rows that do not fit lie in page-locked host memory, and kernels read them over the link; 0 puts all rows there.
-  /// Empty: all rows go to the GPU. A CPU device has one memory, and reads the operator's own rows whatever this says.
+  /// The most bytes of rows in the memory of each GPU, in whole pages of kPageBytes. If the table is larger, the
+  /// remaining rows are in page-locked host memory, which kernels read over the link; 0 puts all rows there. Empty: all
+  /// rows go to the GPU. A CPU device has only one memory, and reads the operator's own rows regardless.
   std::optional<std::size_t> device_bytes = {};
-  /// How often each row is asked for, such as yesterday: the most popular go to the device, among equals those of lower
-  /// numbers. Empty: the first rows of the table do. Read by lookup() alone.
+  /// How often each row has been requested, for example yesterday: the most popular rows go to the device, among equals
+  /// those with lower numbers. Empty: the first rows of the table do. Only read during lookup() itself.
   std::span<const std::uint64_t> counts = {};
-  /// Exponent of Zipf's law by which samples draw rows, of popularities that are scattered over the table and do not
-  /// depend on `counts`. Empty: in proportion to `counts`; 1.05 without.
+  /// Exponent of Zipf's law, by which samples draw rows. Popular rows are scattered over the table, independently of
+  /// `counts`. Empty: in proportion to `counts`, or 1.05 without counts.
   std::optional<double> exponent = {};
-  std::uint32_t threads = 128;  ///< The one block that answers a query has 1 to 1024.
+  std::uint32_t threads = 128;  ///< Threads of the one block that answers a query: 1 to 1024.
 };
 
-/// The operator that pools rows of `table`. It keeps the table in host memory as it is stored, with columns padded to a
-/// multiple of 8. Each engine on a GPU takes memory there for the rows within LookupOptions::device_bytes, and
-/// page-locked memory of the host for the others; and 4 bytes a row on the GPU where `counts` change the order.
-/// Samples ask for `most` rows, every eighth for fewer.
-/// Throws UsageError that names what is out of range or the first element that is not finite, SystemError
-/// (Errc::out_of_memory) that says how many bytes are needed. On a GPU whose memory or whose host's does not hold the
-/// rows, engines throw DeviceError.
+/// The operator that pools rows of `table`. It keeps the table in host memory as stored, with columns padded to a
+/// multiple of 8. Each engine on a GPU takes memory there for the rows within LookupOptions::device_bytes, page-locked
+/// host memory for the others, and 4 bytes a row on the GPU if `counts` change the order. Samples request `most` rows,
+/// and every eighth requests fewer. Throws UsageError that names the option out of range or the first element that is
+/// not finite, and SystemError (Errc::out_of_memory) with the bytes needed. Engines on a GPU throw DeviceError if its
+/// memory, or the host's, does not hold the rows.
 [[nodiscard]] serve::Operator lookup(const LookupTable& table, const LookupOptions& options = {});
 
-/// The same for rows that lie in a span, one after the other from its first byte on, and are read in place: nothing is
-/// copied, and the span's placement says which rows are near. Columns are a multiple of 8. Nobody may write to the rows
-/// or move pages while an engine with this operator runs. Engines throw UsageError on a device that may not read every
-/// page. A CPU device that cannot reach a GPU's pages copies the rows whenever the operator is loaded there, which
-/// checks of answers do.
-/// Throws UsageError where the span is smaller than the rows, and for `device_bytes` and `counts`, which are for tables
-/// that lookup() places itself.
+/// The same for rows in a span, consecutive from its first byte on, which are read in place: nothing is copied, and the
+/// span's placement determines which rows are near. The number of columns must be a multiple of 8. The rows must not be
+/// written to, nor pages moved, while an engine with this operator runs. Engines throw UsageError on a device that may
+/// not read every page. A CPU device that cannot access a GPU's pages copies the rows whenever the operator is loaded
+/// there, as checks of answers do. Throws UsageError if the span is smaller than the rows, and for `device_bytes` and
+/// `counts`, which apply only to tables that lookup() places itself.
 [[nodiscard]] serve::Operator lookup(std::shared_ptr<const Span> rows, std::uint64_t row_count,
                                      std::uint32_t column_count, const LookupOptions& options = {});
 

@@ -35,8 +35,8 @@ enum class Activation : std::uint8_t {
 struct MlpLayer {
   std::uint32_t inputs = 0;         ///< 1 to kMlpWidthMost.
   std::uint32_t outputs = 0;        ///< 1 to kMlpWidthMost.
-  std::vector<float> weights = {};  ///< `outputs` rows of `inputs`, as PyTorch's Linear has them. Finite.
-  std::vector<float> biases = {};   ///< One an output, finite; or none at all.
+  std::vector<float> weights = {};  ///< `outputs` rows of `inputs`, as in PyTorch's Linear. Finite.
+  std::vector<float> biases = {};   ///< One for each output, finite; or none at all.
 };
 
 /// How mlp() stores and runs a network.
@@ -51,8 +51,8 @@ struct MlpOptions {
 inline constexpr std::uint32_t kMlpWidthMost = 1024;
 /// Most layers.
 inline constexpr std::uint32_t kMlpLayersMost = 8;
-/// Parts of a sum over the inputs: unit u belongs to part u % kMlpParts, so that a layer with few outputs has work for
-/// more threads.
+/// Parts of a sum over the inputs: unit u belongs to part u % kMlpParts, so that a layer with few outputs occupies more
+/// threads.
 inline constexpr std::uint32_t kMlpParts = 4;
 
 /// A layer in a device's memory. Weights are stored unit by unit: unit u of row r is number u * row_count() + r, so
@@ -120,7 +120,7 @@ struct Mlp {
           answer[row] = value;
         } else {
           const bool none = row >= layer.outputs || (state.activation == Activation::relu && value < 0.0F);
-          memory.values[row] = none ? 0.0F : value;  // of padding, too: 0 times infinity is no zero
+          memory.values[row] = none ? 0.0F : value;  // for padding, too: 0 times infinity is not zero
         }
       }
       group.sync();
@@ -129,7 +129,7 @@ struct Mlp {
 
  private:
   struct Memory {
-    alignas(16) float values[kMlpWidthMost];  ///< What the layer reads.
+    alignas(16) float values[kMlpWidthMost];  ///< The input of the layer.
     float parts[kMlpParts][kMlpWidthMost];
   };
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// reference() is an operator whose main work is on the device: with it, engines are compared with a published test
-// model.
+// reference() is an operator whose main work is on the device, for comparing engines with a published test model.
 //
 //     headrace::serve::Operator model = headrace::operators::reference({.blocks = 16, .steps = 500});
 //     std::vector<std::byte> query(model.query_bytes), answer(model.answer_bytes);

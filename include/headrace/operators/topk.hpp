@@ -42,9 +42,9 @@ inline constexpr std::uint32_t kTopkTileRows = 32;
 /// A matrix in a device's memory, as kernels need it.
 struct TopkState {
   const std::byte* tiles;   ///< The matrix, tile by tile.
-  std::uint32_t* cursor;    ///< The row that some block reads now.
-  std::uint64_t row_count;  ///< Rows.
-  std::uint32_t columns;    ///< Columns.
+  std::uint32_t* cursor;    ///< The row that some block is currently reading.
+  std::uint64_t row_count;  ///< Number of rows.
+  std::uint32_t columns;    ///< Number of columns.
   std::uint32_t units;      ///< Units of a row, padded with zeros.
   std::uint32_t k;          ///< Rows that a query finds.
   ElementType element;      ///< How the matrix is stored.
@@ -58,7 +58,7 @@ namespace detail {
   const float cleaned = score + 0.0F;  // -0 becomes 0
   std::uint32_t bits;
   memcpy(&bits, &cleaned, sizeof(bits));
-  bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;  // in the order of the numbers
+  bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;  // makes the bits order as the numbers do
   if (metric == Metric::dot) bits = ~bits;
   if (score != score) bits = 0xFFFFFFFFU;
   return std::uint64_t{bits} << 32 | row;
@@ -132,7 +132,7 @@ struct Topk {
   struct Memory {
     alignas(16) float query[kTopkColumnsMost];
     std::uint64_t best[2][kTopkMost];
-    std::uint64_t fresh[kThreadsMost];  ///< Better than the worst of the best; not in order.
+    std::uint64_t fresh[kThreadsMost];  ///< Keys better than the worst of the best, in no order.
     std::uint32_t start;
   };
 
@@ -158,7 +158,7 @@ struct Topk {
     for (std::uint32_t r = 0; r < Rows; ++r) scores[r] = sum_of_unit(sums[r]);
   }
 
-  /// Looks at every row; which of the two lists holds the best.
+  /// Looks at every row. Returns which of the two lists holds the best.
   template <ElementType Type, class Group>
   [[nodiscard]] HEADRACE_HD static std::uint32_t search(Group group, const State& state, Memory& memory) {
     constexpr std::uint32_t kRows = Group::kLanes > 1 ? kUnit : 1;
@@ -185,7 +185,7 @@ struct Topk {
           passed += keys[r] < worst ? 1 : 0;
         }
         if (group.rank() == 0 && round % kRoundsACursor == 0) {
-          // Whoever begins now begins here. Which block wrote last does not matter.
+          // A block that begins now starts here. Which block wrote last does not matter.
           group.store_relaxed_on_device(*state.cursor, static_cast<std::uint32_t>(row / kTopkTileRows * kTopkTileRows));
         }
       }
@@ -203,8 +203,8 @@ struct Topk {
     return now;
   }
 
-  /// Writes the k best of list `now` and of the fresh keys to the other list, in order. No two keys are equal, but for
-  /// kNone, which is only in lists.
+  /// Merges the k best of list `now` and of the fresh keys into the other list, in order. No two keys are equal except
+  /// kNone, which occurs only in lists.
   template <class Group>
   HEADRACE_HD static void merge(Group group, Memory& memory, std::uint32_t now, std::uint32_t fresh, std::uint32_t k) {
     const std::uint64_t* best = memory.best[now];
@@ -216,7 +216,7 @@ struct Topk {
     }
   }
 
-  /// How many of `count` keys in order are below one.
+  /// How many of `count` ordered keys are below a key.
   [[nodiscard]] HEADRACE_HD static std::uint32_t count_below(const std::uint64_t* keys, std::uint32_t count,
                                                              std::uint64_t key) {
     std::uint32_t below = 0;

@@ -24,20 +24,20 @@ struct Delete {
 };
 using Stemmer = std::unique_ptr<sb_stemmer, Delete>;
 
-/// A stemmer works for one thread at a time.
+/// A stemmer may be used by only one thread at a time.
 sb_stemmer& stemmer_of_thread(const std::string& language) {
   static thread_local std::map<std::string, Stemmer> stemmers;
   const auto found = stemmers.find(language);
   if (found != stemmers.end()) return *found->second;
-  check_stem_language(language);  // libstemmer takes other names as well: en, eng
+  check_stem_language(language);  // libstemmer also accepts other names, such as en and eng
   Stemmer made(sb_stemmer_new(language.c_str(), "UTF_8"));
-  if (!made) throw Exception(Errc::out_of_memory, fmt::format("making a stemmer for {}", language));
+  if (!made) throw Exception(Errc::out_of_memory, fmt::format("making a stemmer for {} ran out of memory", language));
   return *stemmers.emplace(language, std::move(made)).first->second;
 }
 
 constexpr std::array<std::string_view, 3> kQuotes{"\u2019", "\u2018", "\u201B"};
 
-/// The word with its apostrophes as U+0027; `room` has it where it is another.
+/// The word with its apostrophes as U+0027. Uses `room` if the word changes.
 std::string_view with_plain_apostrophes(std::string_view word, std::string& room) {
   if (word.find('\xE2') == std::string_view::npos) return word;
   room.clear();
@@ -64,7 +64,7 @@ std::string_view stem_of(std::string_view word, const std::string& language) {
   const std::string_view plain = with_plain_apostrophes(word, room);
   const auto* const given = reinterpret_cast<const sb_symbol*>(plain.data());
   const sb_symbol* const stem = sb_stemmer_stem(&stemmer, given, static_cast<int>(plain.size()));
-  if (stem == nullptr) throw Exception(Errc::out_of_memory, "stemming a word");
+  if (stem == nullptr) throw Exception(Errc::out_of_memory, "stemming a word ran out of memory");
   const int bytes = sb_stemmer_length(&stemmer);
   if (bytes <= 0) return plain;
   return {reinterpret_cast<const char*>(stem), static_cast<std::size_t>(bytes)};

@@ -53,7 +53,7 @@ void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, s
     state_->check_cell(cell, "a source");
     if (!on_wall(field, cell, options.dimensions)) continue;
     throw UsageError(
-        fmt::format("a source of {} in cell {} lies on a wall, which keeps that field at 0: move it inside", field,
+        fmt::format("a source of {} in cell {} lies on a wall, where that field stays 0; move the source inside", field,
                     cell_text(cell, options.dimensions)));
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -76,7 +76,8 @@ std::size_t Fdtd::add_receiver(std::string_view field, const Offsets& cell) {
 
 std::span<const double> Fdtd::trace(std::size_t receiver) const {
   if (receiver >= state_->traces.size()) {
-    throw UsageError(fmt::format("there is no receiver {}: {} were added, from 0 on", receiver, state_->traces.size()));
+    throw UsageError(
+        fmt::format("there is no receiver {}: {} were added, numbered from 0", receiver, state_->traces.size()));
   }
   return state_->traces[receiver];
 }
@@ -119,12 +120,13 @@ std::vector<std::string> Fdtd::state_fields() const {
 
 void Fdtd::resume(std::uint64_t steps, std::span<const std::vector<double>> traces) {
   if (traces.size() != state_->receivers.size()) {
-    throw UsageError(fmt::format("{} traces for {} receivers: add the same receivers as before, then resume",
+    throw UsageError(fmt::format("{} traces were given for {} receivers; add the same receivers as before, then resume",
                                  traces.size(), state_->receivers.size()));
   }
   for (std::size_t i = 0; i < traces.size(); ++i) {
     if (traces[i].size() == steps) continue;
-    throw UsageError(fmt::format("the trace of receiver {} has {} values for {} steps", i, traces[i].size(), steps));
+    throw UsageError(fmt::format("the trace of receiver {} has {} values, not one for each of {} steps", i,
+                                 traces[i].size(), steps));
   }
   state_->traces.assign(traces.begin(), traces.end());
   state_->simulation->set_steps_done(steps);

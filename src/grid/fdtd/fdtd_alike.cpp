@@ -13,12 +13,12 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::array kSettings{"dimensions",
-                               "a spacing in m",
-                               "a time step in s",
-                               "bytes of precision",
+                               "the spacing in m",
+                               "the time step in s",
+                               "bytes per value (precision)",
                                "averaging",
                                "materials per component",
-                               "values of memory of poles",
+                               "values of memory for poles (pole_values)",
                                "cells of absorbing layers",
                                "cells of the layer at the low wall of x",
                                "cells of the layer at the high wall of x",
@@ -26,12 +26,12 @@ constexpr std::array kSettings{"dimensions",
                                "cells of the layer at the high wall of y",
                                "cells of the layer at the low wall of z",
                                "cells of the layer at the high wall of z",
-                               "an order of layers",
-                               "a conductivity scale of layers",
-                               "a largest stretch of layers",
-                               "a stretch order of layers",
-                               "an alpha scale of layers",
-                               "an alpha order of layers"};
+                               "the order of layers",
+                               "the conductivity scale of layers",
+                               "the largest stretch of layers",
+                               "the stretch order of layers",
+                               "the alpha scale of layers",
+                               "the alpha order of layers"};
 using Settings = std::array<double, kSettings.size()>;
 
 [[nodiscard]] Settings settings_of(const FdtdOptions& options, double time_step) noexcept {
@@ -66,10 +66,8 @@ void require_same_settings(const FdtdOptions& options, double time_step) {
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     for (std::size_t i = 0; i < kSettings.size(); ++i) {
       if (all[rank][i] == all[0][i]) continue;
-      throw UsageError(
-          fmt::format("rank {} has another setting than rank 0: {}: {}, not {}; all ranks are given the "
-                      "same",
-                      rank, kSettings[i], all[rank][i], all[0][i]));
+      throw UsageError(fmt::format("rank {} differs from rank 0 in {}: {}, not {}; give all ranks the same settings",
+                                   rank, kSettings[i], all[rank][i], all[0][i]));
     }
   }
 }
@@ -103,7 +101,7 @@ std::uint64_t digest_of(const FdtdMaterials& materials) {
 
 std::uint64_t digest_of(const std::vector<FdtdSourceAt>& sources, const std::vector<FdtdReceiverAt>& receivers) {
   Digest digest;
-  const std::vector<double>* last = nullptr;  // many have the same samples, one behind the other
+  const std::vector<double>* last = nullptr;  // consecutive sources often share their samples
   std::uint64_t samples = 0;
   for (const FdtdSourceAt& source : sources) {
     if (source.samples.get() != last) samples = digest_of({std::span(*source.samples)});

@@ -8,19 +8,19 @@
 #include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/grid/fdtd.hpp"
 
-/// What every rank of a simulation must be given alike: else fields and traces would be wrong.
+/// Checks that every rank of a simulation was given the same inputs. Otherwise fields and traces would be wrong.
 namespace headrace::grid {
 
-/// Asks all ranks for their settings. Throws UsageError on all, naming the first that differs and both of its values.
+/// Compares the settings of all ranks. Throws UsageError on every rank, naming the first difference and both values.
 void require_same_settings(const FdtdOptions& options, double time_step);
 
-/// A number that differs where materials do: one value for all cells, or all of them, of each property.
+/// A hash of materials. Each property is one value for all cells, or one value for each cell.
 [[nodiscard]] std::uint64_t digest_of(std::initializer_list<std::span<const double>> properties);
 
-/// The same of all of a domain's materials, with edges of their own.
+/// Hashes all materials of a domain, including individual edges.
 [[nodiscard]] std::uint64_t digest_of(const FdtdMaterials& materials);
 
-/// The same of sources, with their samples, and receivers.
+/// Hashes sources, with their samples, and receivers.
 [[nodiscard]] std::uint64_t digest_of(const std::vector<FdtdSourceAt>& sources,
                                       const std::vector<FdtdReceiverAt>& receivers);
 

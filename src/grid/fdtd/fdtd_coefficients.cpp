@@ -12,18 +12,19 @@ namespace headrace::grid {
 
 namespace {
 
-using Thickness = std::array<std::int64_t, 2>;  // of the layers at the low and at the high wall
+using Thickness = std::array<std::int64_t, 2>;  // cells of the layers at the low and at the high wall
 
-/// Where psi decays faster within a step, differences count as constant in it: 1 / b would cost digits otherwise.
+/// Above this decay of psi within a step, differences count as constant in the step: 1 / b would lose digits.
 constexpr double kDecayMost = 3;
 
-/// A place in a layer: how deep it is, 0 at the inner border and 1 at the wall, and the index graded for there.
+/// A position in a layer: its depth, 0 at the inner border and 1 at the wall, and the index that the layer is graded
+/// for.
 struct Place {
   double depth;
   double index;
 };
 
-/// How deep a place `within` cells behind the inner border of a layer is. A wall without a layer has none.
+/// The depth of a position `within` cells behind the inner border of a layer. It is 0 at a wall without a layer.
 double depth_of(double within, std::int64_t cells) { return cells == 0 ? 0 : within / static_cast<double>(cells); }
 
 /// The depth is 0 between the layers.
@@ -34,7 +35,8 @@ Place place_at(double place, std::int64_t count, const Thickness& cells, const C
                     : Place{.depth = std::max(high, 0.0), .index = index.high};
 }
 
-/// Throws UsageError that names the number, unless it is finite and at least `least`, or above it where that is said.
+/// Throws UsageError, naming the number, unless it is finite and at least `least`, or greater than `least` with
+/// `above`.
 void check_number(const char* name, double value, double least, bool above) {
   if (std::isfinite(value) && (above ? value > least : value >= least)) return;
   throw UsageError(fmt::format("{} of an absorbing layer is {}: it must be finite and {} {}", name, value,
@@ -44,19 +46,21 @@ void check_number(const char* name, double value, double least, bool above) {
 void check_thickness(std::int64_t count, const CpmlOptions& options, const Thickness& cells) {
   const std::int64_t thinnest = std::min({options.cells, cells[0], cells[1]});
   if (thinnest < 0) {
-    throw UsageError(fmt::format("an absorbing layer of {} cells: its thickness must be 0 or more", thinnest));
+    throw UsageError(fmt::format("an absorbing layer cannot have {} cells: its thickness must be 0 or more", thinnest));
   }
   if (std::max(cells[0], cells[1]) > options.cells) {
     throw UsageError(
-        fmt::format("absorbing layers of {} and {} cells, and {} for the thickest", cells[0], cells[1], options.cells));
+        fmt::format("absorbing layers of {} and {} cells are thicker than the {} cells given for the thickest",
+                    cells[0], cells[1], options.cells));
   }
   if (cells[0] + cells[1] == 0 || cells[0] + cells[1] < count) return;
   if (options.sides) {
-    throw UsageError(fmt::format("absorbing layers of {} and {} cells leave nothing of an axis of {} cells", cells[0],
-                                 cells[1], count));
+    throw UsageError(
+        fmt::format("absorbing layers of {} and {} cells leave no cell between them on an axis of {} cells", cells[0],
+                    cells[1], count));
   }
   throw UsageError(
-      fmt::format("two absorbing layers of {} cells do not fit into an axis of {} cells: take at most {}, or 0 for "
+      fmt::format("two absorbing layers of {} cells do not fit on an axis of {} cells; use at most {} cells, or 0 for "
                   "walls that reflect",
                   options.cells, count, (count - 1) / 2));
 }
@@ -79,10 +83,10 @@ struct CpmlMemory {
 };
 
 /// 1 / stretch is 1 / kappa less a memory that decays exponentially. Differences count as linear in time within a step
-/// (Kelley and Luebbers, IEEE Transactions on Antennas and Propagation 44, 1996), which takes the difference of this
-/// step and that of the one before; b, c and k say the same with that of this step alone. If differences counted as
+/// (Kelley and Luebbers, IEEE Transactions on Antennas and Propagation 44, 1996), which uses the differences of this
+/// step and the previous one; b, c and k express the same with this step's difference alone. If differences counted as
 /// constant within a step, the scheme would be of first order: layers would act as if their memory were half a step
-/// shorter, and absorb otherwise at every ratio of time step and spacing.
+/// shorter, and absorb differently at every ratio of time step and spacing.
 CpmlMemory memory_of(double sigma, double kappa, double alpha, double time_step) {
   const double decay = (sigma / kappa + alpha) * time_step / kVacuumPermittivity;
   CpmlMemory memory{.b = std::exp(-decay), .c = 0, .k = 1 / kappa - 1};
@@ -118,8 +122,8 @@ CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double t
     table.k[i] = memory.k;
     if (!std::isfinite(table.b[i]) || !std::isfinite(table.c[i]) || !std::isfinite(table.k[i])) {
       throw UsageError(
-          fmt::format("an absorbing layer of conductivity {}, stretch {} and alpha {} at a spacing of {} m "
-                      "has numbers out of range: take smaller ones",
+          fmt::format("an absorbing layer with conductivity {}, stretch {} and alpha {} at a spacing of {} m gives "
+                      "coefficients out of range; use smaller values",
                       options.conductivity_scale, options.stretch_max, options.alpha_scale, spacing));
     }
   }
@@ -135,8 +139,7 @@ double stable_time_step(int dimensions, double spacing, double permittivity_min,
 FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability, double spacing,
                                    double time_step) {
   const double epsilon = permittivity * kVacuumPermittivity;
-  // The loss is taken halfway between two steps, which keeps the scheme of second order and stable for any
-  // conductivity.
+  // The loss is evaluated halfway between two steps. The scheme stays of second order, and stable for any conductivity.
   const double loss = conductivity * time_step / (2 * epsilon);
   return {.ca = (1 - loss) / (1 + loss),
           .cb = time_step / (epsilon * spacing) / (1 + loss),

@@ -13,13 +13,14 @@ namespace headrace::grid {
 
 namespace {
 
-/// Media around an edge are kept as one number: four times so many bits, which a double holds exactly.
+/// The four media around an edge are packed into one number of four times this many bits, which a double holds exactly.
 constexpr unsigned kMediumBits = 13;
 constexpr std::size_t kMediaMost = (std::size_t{1} << kMediumBits) - 1;
-/// Boxes of dispersive cells are launched in groups, and compared with each other; more than so many do not pay.
+/// Dispersive cells are launched in groups of boxes, and boxes are compared with each other. More boxes than this do
+/// not pay.
 constexpr std::size_t kBoxesMost = 64;
 
-/// The media of the four cells around an edge, in no order.
+/// The media of the four cells around an edge, in any order.
 using Four = std::array<std::uint16_t, 4>;
 
 [[nodiscard]] double packed(Four media) noexcept {
@@ -39,7 +40,7 @@ using Four = std::array<std::uint16_t, 4>;
   return media;
 }
 
-/// The mean of the media around an edge: all of their poles, each with its share.
+/// The mean of the media around an edge: all of their poles, each weighted by its medium's share.
 [[nodiscard]] FdtdMedium mean_of(const Four& around, std::span<const FdtdMedium> media) {
   FdtdMedium mean;
   for (auto at = around.begin(); at != around.end();) {
@@ -57,7 +58,7 @@ using Four = std::array<std::uint16_t, 4>;
   return mean;
 }
 
-/// The media around an edge; those of an edge of its own are four times the same.
+/// The media around an edge. An individual edge counts as four times its own medium.
 [[nodiscard]] Four media_around(const FdtdMaterials& materials, const Around& around, const Offsets& cell,
                                 std::size_t along) {
   Four media{};
@@ -68,7 +69,7 @@ using Four = std::array<std::uint16_t, 4>;
   return media;
 }
 
-/// Makes the coefficients and poles of components, and keeps the poles.
+/// Builds the coefficients and poles of the components, and stores the poles.
 class Maker {
  public:
   Maker(const FdtdMaterials& materials, const FdtdOptions& options, double time_step)
@@ -105,8 +106,7 @@ class Maker {
     const int needed = pole_values(mean);
     if (needed <= options_.pole_values) return;
     throw UsageError(
-        fmt::format("the dispersive media around a component need {} values of memory, and the run was "
-                    "set up for {} (pole_values)",
+        fmt::format("the dispersive media around a component need {} values of memory, but pole_values allows {}",
                     needed, options_.pole_values));
   }
 
@@ -118,7 +118,7 @@ class Maker {
 void check_numbers(std::span<const std::uint16_t> numbers, std::size_t media, const char* what) {
   const auto bad = std::ranges::find_if(numbers, [&](std::uint16_t number) { return number > media; });
   if (bad == numbers.end()) return;
-  throw UsageError(fmt::format("{} of number {}, and there are {}", what, *bad, media));
+  throw UsageError(fmt::format("{} has dispersive medium {}, but there are only {}", what, *bad, media));
 }
 
 [[nodiscard]] std::uint16_t medium_at(std::span<const std::uint16_t> numbers, std::size_t cell) noexcept {
@@ -131,14 +131,15 @@ void check_numbers(std::span<const std::uint16_t> numbers, std::size_t media, co
 double check_media(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
   const std::size_t count = materials.media.size();
   if (count > 0 && options.pole_values == 0)
-    throw UsageError("dispersive media need a run that was set up for their poles (pole_values)");
-  if (count > kMediaMost) throw UsageError(fmt::format("{} dispersive media, and there may be {}", count, kMediaMost));
+    throw UsageError("dispersive media need a run that was set up for their poles; set pole_values");
+  if (count > kMediaMost)
+    throw UsageError(fmt::format("{} dispersive media are too many: at most {} are possible", count, kMediaMost));
   const auto cells = static_cast<std::size_t>(options.extent.cells());
   if (materials.medium.size() > 1 && materials.medium.size() != cells) {
     throw UsageError(
         fmt::format("medium has {} values: it needs one, or one for each of {} cells", materials.medium.size(), cells));
   }
-  check_numbers(materials.medium, count, "a dispersive medium");
+  check_numbers(materials.medium, count, "a cell");
   std::vector<double> added{0};
   for (std::size_t i = 0; i < count; ++i) {
     const std::string problem = problem_of(materials.media[i], time_step);
@@ -151,10 +152,10 @@ double check_media(const FdtdMaterials& materials, const FdtdOptions& options, d
   for (const FdtdEdges& edges : materials.edges) {
     if (edges.medium.empty()) continue;
     if (edges.medium.size() != edges.cells.size()) {
-      throw UsageError(fmt::format("{} edges have {} dispersive media: each has one, or 0 for none", edges.cells.size(),
-                                   edges.medium.size()));
+      throw UsageError(fmt::format("{} edges have {} dispersive media; give each edge one number, or 0 for none",
+                                   edges.cells.size(), edges.medium.size()));
     }
-    check_numbers(edges.medium, count, "an edge of a dispersive medium");
+    check_numbers(edges.medium, count, "an edge");
     for (std::size_t i = 0; i < edges.cells.size(); ++i)
       least = std::min(least, edges.permittivity[i] + added[edges.medium[i]]);
   }

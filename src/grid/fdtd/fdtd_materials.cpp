@@ -20,7 +20,7 @@ std::string cell_text(const Extent& extent, std::int64_t number, int dimensions)
   return fmt::format("({}, {}, {})", x, y, number / extent.nx / extent.ny);
 }
 
-/// Throws UsageError for values of a material that cannot be. The least of them.
+/// Returns the smallest value. Throws UsageError if a material has an invalid one.
 double check_values(std::span<const double> values, const char* name, bool zero_allowed, const FdtdOptions& options) {
   const std::int64_t cells = options.extent.cells();
   if (values.size() != 1 && values.size() != static_cast<std::size_t>(cells)) {
@@ -39,10 +39,10 @@ double check_values(std::span<const double> values, const char* name, bool zero_
   return *std::ranges::min_element(values);
 }
 
-/// Throws UsageError for edges that cannot be. The least of their permittivities; 1 where there are none.
+/// Returns the smallest permittivity of the edges, or 1 without edges. Throws UsageError for invalid edges.
 double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   if (edges.permittivity.size() != edges.cells.size() || edges.conductivity.size() != edges.cells.size()) {
-    throw UsageError(fmt::format("{} edges have {} permittivities and {} conductivities: each has one of both",
+    throw UsageError(fmt::format("{} edges have {} permittivities and {} conductivities; give each edge one of each",
                                  edges.cells.size(), edges.permittivity.size(), edges.conductivity.size()));
   }
   double least = 1;
@@ -50,16 +50,17 @@ double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   for (std::size_t i = 0; i < edges.cells.size(); ++i) {
     const std::int64_t cell = edges.cells[i];
     if (cell <= before || cell >= options.extent.cells()) {
-      throw UsageError(fmt::format("edge {} is of cell {}: cells are numbered from 0 to {}, and edges ascend by them",
-                                   i, cell, options.extent.cells() - 1));
+      throw UsageError(
+          fmt::format("edge {} belongs to cell {}, but cell numbers must be 0 to {} and strictly ascending", i, cell,
+                      options.extent.cells() - 1));
     }
     before = cell;
     const double permittivity = edges.permittivity[i];
     const double conductivity = edges.conductivity[i];
     if (!std::isfinite(permittivity) || permittivity <= 0 || !std::isfinite(conductivity) || conductivity < 0) {
       throw UsageError(
-          fmt::format("an edge of permittivity {} and conductivity {} in cell {}: they must be finite, one above 0 and "
-                      "the other at least 0",
+          fmt::format("an edge with permittivity {} and conductivity {} in cell {} is invalid: both must be finite, "
+                      "the permittivity above 0 and the conductivity at least 0",
                       permittivity, conductivity, cell_text(options.extent, cell, options.dimensions)));
     }
     least = std::min(least, permittivity);
@@ -67,7 +68,7 @@ double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   return least;
 }
 
-/// Gives edges of their own to the coefficients of Ez in two dimensions, of which there is one a cell.
+/// Applies individual edges to the coefficients of Ez in two dimensions, where each cell has one such edge.
 void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_step, FdtdMaterialFields& made) {
   for (std::size_t i = 0; i < edges.cells.size(); ++i) {
     const FdtdCoefficients of =
@@ -82,14 +83,15 @@ void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_s
   return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
 }
 
-/// The mean of the four cells of a plane around the low corner of one, where Ez lies. At a wall, those inside count.
+/// The mean of the four cells of a plane around a cell's low corner, where Ez lies. At a wall, only the cells inside
+/// count.
 [[nodiscard]] double mean_around(std::span<const double> values, const Extent& extent, std::int64_t x,
                                  std::int64_t y) noexcept {
   const std::int64_t left = std::max<std::int64_t>(x - 1, 0);
   const std::int64_t below = std::max<std::int64_t>(y - 1, 0);
   const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)) / 4; };
-  // In pairs: equal values are kept to the last bit, and mirror images are equal. Quarters, so that no sum is too
-  // large.
+  // Adding in pairs keeps equal values to the last bit, and mirror images equal. Quarters keep the sum from
+  // overflowing.
   return (at(left, below) + at(x, below)) + (at(left, y) + at(x, y));
 }
 
@@ -98,13 +100,14 @@ void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_s
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min) {
   const double largest = stable_time_step(options.dimensions, options.spacing, permittivity_min, permeability_min);
   if (time_step > 0 && time_step <= largest) return;
-  throw UsageError(fmt::format(
-      "a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} m in {} "
-      "dimensions{}",
-      time_step, largest, options.spacing, options.dimensions,
-      permittivity_min * permeability_min < 1
-          ? fmt::format(" with permittivities from {} and permeabilities from {}", permittivity_min, permeability_min)
-          : std::string()));
+  throw UsageError(
+      fmt::format("a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} m in {} "
+                  "dimensions{}",
+                  time_step, largest, options.spacing, options.dimensions,
+                  permittivity_min * permeability_min < 1
+                      ? fmt::format(" with permittivities of at least {} and permeabilities of at least {}",
+                                    permittivity_min, permeability_min)
+                      : std::string()));
 }
 
 void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
@@ -113,7 +116,7 @@ void check_materials(const FdtdMaterials& materials, const FdtdOptions& options,
   const double permeability_min = check_values(materials.permeability, "permeability", false, options);
   for (const FdtdEdges& edges : materials.edges) {
     if (options.dimensions == 2 && &edges != &materials.edges[2] && !edges.cells.empty())
-      throw UsageError("edges of ex or ey, and in two dimensions there is ez alone");
+      throw UsageError("edges of ex or ey are not possible in two dimensions, where ez is the only electric component");
     permittivity_min = std::min(permittivity_min, check_edges(edges, options));
   }
   permittivity_min = std::min(permittivity_min, check_media(materials, options, time_step));
@@ -122,14 +125,14 @@ void check_materials(const FdtdMaterials& materials, const FdtdOptions& options,
 
 void check_component_materials(const FdtdComponentMaterials& materials, const FdtdOptions& options, double time_step) {
   if (!options.per_component)
-    throw UsageError("materials per component need a run that was set up for them (per_component)");
+    throw UsageError("materials per component need a run that was set up for them; set per_component");
   check_values(materials.permittivity, "permittivity of ez", false, options);
   check_values(materials.conductivity, "conductivity of ez", true, options);
   check_values(materials.permeability_hx, "permeability of hx", false, options);
   check_values(materials.permeability_hy, "permeability of hy", false, options);
   const Extent& extent = options.extent;
   const double reached = kSpeedOfLight * time_step / options.spacing;
-  // Sums of rounded numbers may be off by their last bits.
+  // Tolerance for sums of rounded numbers, which may be off by their last bits.
   constexpr double kRounded = 1 + 1e-9;
   // Ez at index 0 lies on a wall and stays 0.
   for (std::int64_t y = 1; y < extent.ny; ++y) {
@@ -143,9 +146,8 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
       const double permittivity = value_at(materials.permittivity, number_of(extent, x, y, 0));
       if (least <= permittivity * kRounded) continue;
       throw UsageError(
-          fmt::format("a time step of {} s is not stable: with the permeabilities around cell ({}, {}) ez needs a "
-                      "permittivity of {} "
-                      "at least there, not {}",
+          fmt::format("a time step of {} s is not stable: with the permeabilities around cell ({}, {}), ez needs a "
+                      "permittivity of at least {} there, not {}",
                       time_step, x, y, least, permittivity));
     }
   }

@@ -8,7 +8,7 @@
 
 namespace headrace::grid {
 
-/// The value of a cell, whether values were given one by one or as one for all.
+/// A cell's value, from a list with one value for each cell or one value for all.
 [[nodiscard]] inline double value_at(std::span<const double> values, std::size_t cell) noexcept {
   return values.size() == 1 ? values[0] : values[cell];
 }
@@ -16,12 +16,12 @@ namespace headrace::grid {
 /// Throws as Fdtd::set_materials() does.
 void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step);
 
-/// The coefficients of two dimensions, by cell: one value each, or one for all where all are equal.
+/// The coefficients in two dimensions: one value for each cell, or a single value if all are equal.
 struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;
   std::vector<double> db;
-  std::vector<double> db_of_hy;  ///< Empty where it is db.
+  std::vector<double> db_of_hy;  ///< Empty if it equals db.
 };
 
 /// The materials must have passed check_materials().
@@ -35,7 +35,7 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
 [[nodiscard]] FdtdMaterialFields component_fields(const FdtdComponentMaterials& materials, const FdtdOptions& options,
                                                   double time_step);
 
-/// Throws UsageError that names the largest stable time step where `time_step` is none.
+/// Throws UsageError, naming the largest stable time step, if `time_step` is not stable.
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min);
 
 }  // namespace headrace::grid

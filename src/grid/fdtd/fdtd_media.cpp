@@ -9,13 +9,13 @@ namespace headrace::grid {
 
 namespace {
 
-/// Uniform runs that are no longer than this between mixed ones are taken for mixed: changing between rows of constants
-/// and rows that look up their coefficients costs more than to look up so many.
+/// Uniform runs up to this length between mixed ones count as mixed: switching between rows of constants and rows that
+/// look up their coefficients costs more than that many lookups.
 constexpr std::size_t kShortMost = 3;
 
-/// Marks short uniform runs between mixed ones of a row as mixed.
+/// Marks the short uniform runs between a row's mixed runs as mixed.
 void join_mixed(std::span<std::uint32_t> runs, std::uint32_t mixed) noexcept {
-  std::size_t after = runs.size();  // the run after the last mixed one; none yet
+  std::size_t after = runs.size();  // the run after the last mixed one, if there has been one
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (runs[i] != mixed) continue;
     if (i > after && i - after <= kShortMost) std::ranges::fill(runs.subspan(after, i - after), mixed);

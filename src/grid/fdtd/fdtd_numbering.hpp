@@ -15,14 +15,14 @@
 #include "grid/fdtd/fdtd_media.hpp"
 #include "headrace/base/error.hpp"
 
-/// Numbers the cells of a domain by what their components lie in.
+/// Numbers the cells of a domain by the materials around their components.
 namespace headrace::grid {
 
-/// Combinations beyond so many are not looked up again: where nearly every cell has another, the table of those already
-/// seen would take more memory than it saves.
+/// After this many combinations, new ones are no longer remembered: if nearly every cell has its own, the lookup table
+/// would take more memory than it saves.
 inline constexpr std::size_t kKnownMost = std::size_t{1} << 20;
 
-/// What the components of E or H in a cell are made of: permittivities and conductivities, or permeabilities.
+/// The properties of a cell's E or H components: permittivities and conductivities, or permeabilities.
 template <std::size_t Count>
 using Properties = std::array<double, Count>;
 
@@ -38,13 +38,13 @@ struct Hash {
   }
 };
 
-/// Reads materials at a cell, or at those before it along some axes.
+/// Reads materials at a cell or at its lower neighbours along some axes.
 class Around {
  public:
   Around(const Extent& extent, bool averaging) noexcept : extent_(extent), averaging_(averaging) {}
 
-  /// The mean of the four cells around an edge along an axis. In pairs across the edge: equal values are kept to the
-  /// last bit, and mirror images are equal. Quarters first, so that no sum is too large.
+  /// The mean of the four cells around an edge along an axis. Adding in pairs across the edge keeps equal values to the
+  /// last bit, and mirror images equal. Taking quarters first keeps the sum from overflowing.
   [[nodiscard]] double edge(std::span<const double> values, const Offsets& cell, std::size_t along) const noexcept {
     const auto quarter = [&](std::size_t number) { return value_at(values, number) / 4; };
     if (!averaging_ || values.size() == 1) return value_at(values, number(cell));
@@ -54,7 +54,7 @@ class Around {
            (quarter(number(cell, next)) + quarter(number(cell, last)));
   }
 
-  /// The numbers of the four cells around an edge along an axis; four times its own without averaging.
+  /// The indices of the four cells around an edge along an axis. Without averaging, the cell's own index four times.
   [[nodiscard]] std::array<std::size_t, 4> cells_at_edge(const Offsets& cell, std::size_t along) const noexcept {
     const std::size_t own = number(cell);
     if (!averaging_) return {own, own, own, own};
@@ -82,12 +82,12 @@ class Around {
   bool averaging_;
 };
 
-/// Gives edges of their own to the cells of a domain, which are asked for in their order.
+/// Applies individual edges to the cells of a domain, which must be visited in order.
 class OwnEdges {
  public:
   explicit OwnEdges(const FdtdEdges& edges) noexcept : edges_(edges) {}
 
-  /// Replaces what was found for a cell, if it has an edge of its own. True then.
+  /// Replaces a cell's values if the cell has an individual edge, and returns whether it has one.
   bool replace(std::int64_t cell, double& permittivity, double& conductivity) noexcept {
     if (next_ == edges_.cells.size() || edges_.cells[next_] != cell) return false;
     permittivity = edges_.permittivity[next_];
@@ -96,7 +96,7 @@ class OwnEdges {
     ++next_;
     return true;
   }
-  /// The dispersive medium of the edge that was replaced last.
+  /// The dispersive medium of the most recently replaced edge.
   [[nodiscard]] std::uint16_t medium() const noexcept { return medium_; }
 
  private:
@@ -105,7 +105,7 @@ class OwnEdges {
   std::uint16_t medium_ = 0;
 };
 
-/// Numbers the cells of a domain by their properties; `make` gives the combination of such as no cell before had.
+/// Numbers the cells of a domain by their properties. `make` builds the combination for properties not seen before.
 template <class Combination, std::size_t Count, class Find, class Make>
 [[nodiscard]] FdtdNumbered<Combination> numbered(const Extent& extent, std::size_t most, const Find& find,
                                                  const Make& make) {
@@ -117,8 +117,10 @@ template <class Combination, std::size_t Count, class Find, class Make>
     const auto found = known.find(of);
     if (found != known.end()) return found->second;
     if (made.table.size() >= most) {
-      throw UsageError(fmt::format(
-          "materials have more than {} combinations around a cell: take fewer materials, or averaging off", most));
+      throw UsageError(
+          fmt::format("materials form more than {} different combinations around a cell; use fewer materials, or turn "
+                      "averaging off",
+                      most));
     }
     const auto number = static_cast<std::uint32_t>(made.table.size());
     made.table.push_back(make(of));
@@ -143,7 +145,7 @@ template <class Combination, std::size_t Count, class Find, class Make>
   return std::ranges::any_of(materials.edges, [](const FdtdEdges& edges) { return !edges.cells.empty(); });
 }
 
-/// One cell where all are alike.
+/// The extent to look at: a single cell if all cells are alike.
 [[nodiscard]] inline Extent different_cells(const FdtdOptions& options, bool alike) noexcept {
   return alike ? Extent{1, 1, 1} : options.extent;
 }

@@ -13,9 +13,9 @@ namespace {
   return (cell[2] * extent.ny + cell[1]) * extent.nx + cell[0];
 }
 
-/// Boxes that follow each other along an axis, and are alike along the others, as one. They come in order of cells.
+/// Merges boxes that follow each other along an axis and are equal along the others. Boxes come in cell order.
 [[nodiscard]] std::vector<Box> stack(const std::vector<Box>& boxes, std::size_t axis) {
-  std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // by what the next must be like, and where it must begin
+  std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // keyed by the extent and start of the next box
   std::vector<Box> stacked;
   for (const Box& box : boxes) {
     auto key = std::pair{box.low, box.high};
@@ -48,7 +48,7 @@ std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells
   for (const Offsets& cell : cells) {
     Box* last = boxes.empty() ? nullptr : &boxes.back();
     const bool same_row = last != nullptr && last->low[1] == cell[1] && last->low[2] == cell[2];
-    if (same_row && cell[0] < last->high[0]) continue;  // there twice
+    if (same_row && cell[0] < last->high[0]) continue;  // duplicate cell
     if (same_row && cell[0] == last->high[0]) {
       ++last->high[0];
     } else {

@@ -13,26 +13,26 @@
 #include "headrace/grid/detail/fdtd_coefficients.hpp"
 #include "headrace/grid/detail/stencils/fdtd_points.hpp"
 
-/// What finite differences in the time domain keep on devices beside the fields of a Simulation.
+/// Device memory that FDTD needs besides the fields of a Simulation.
 namespace headrace::grid {
 
-/// A source or receiver as it was added.
+/// A source or receiver as the user added it.
 struct FdtdSourceAt {
   Offsets cell;
   int field = 0;
   bool magnetic = false;
-  std::shared_ptr<const std::vector<double>> samples;  ///< Many sources may have the same.
+  std::shared_ptr<const std::vector<double>> samples;  ///< Many sources may share the same samples.
 };
 struct FdtdReceiverAt {
   Offsets cell;
   int field = 0;
 };
 
-/// The cells of points as boxes that do not overlap: rows of neighbours along x are one box, and rows that are alike
-/// another, so that a face is one.
+/// Covers the cells of points with boxes that do not overlap. Neighbours along x form one box, and so do equal rows
+/// next to each other; a face is therefore one box.
 [[nodiscard]] std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells);
 
-/// The tables of the absorbing layers, one of each axis, in the memory of a device.
+/// The absorbing layers' tables, one for each axis, in device memory.
 template <class Value>
 struct FdtdLayers {
   std::vector<Buffer> memory;
@@ -40,39 +40,39 @@ struct FdtdLayers {
   std::array<CpmlFactors<Value>, 3> magnetic{};
 };
 
-/// The combinations of coefficients of three dimensions, in the memory of a device.
+/// The coefficient combinations of three dimensions, in device memory.
 template <class Value>
 struct FdtdMediaTables {
   Buffer electric;
   Buffer magnetic;
 };
 
-/// The poles of dispersive media, in the memory of a device.
+/// The poles of dispersive media, in device memory.
 struct FdtdPoleTables {
   Buffer media;
   Buffer poles;
 };
 
-/// FdtdMedia::runs of E and of H. All parts of CPU devices share them.
+/// FdtdMedia::runs of E and of H, shared by all parts on CPU devices.
 struct FdtdMediaRuns {
   std::vector<std::uint32_t> electric;
   std::vector<std::uint32_t> magnetic;
 };
 
-/// The tables of one part, in the memory of its device.
+/// The tables of one part, in device memory.
 template <class Value>
 class FdtdPart {
  public:
-  /// Throws DeviceError when the device refuses.
+  /// Throws DeviceError if the device fails.
   FdtdPart(Device device, const Box& own, const Extent& extent);
 
   [[nodiscard]] const FdtdTables<Value>& tables() const noexcept { return tables_; }
 
-  /// Copies tables to the device for set_layers(); the part keeps those that it has. Throws DeviceError.
+  /// Copies tables to the device for set_layers(), without replacing the current ones. Throws DeviceError.
   [[nodiscard]] FdtdLayers<Value> upload_layers(std::span<const CpmlAxis> axes);
-  /// Takes tables that this part uploaded, and frees the former ones. No step may be under way.
+  /// Takes tables that this part uploaded, and frees the previous ones. No step may be running.
   void set_layers(FdtdLayers<Value> layers) noexcept;
-  /// The same for the coefficients of three dimensions. On a CPU device steps read the runs where they are now.
+  /// The same for the coefficients of three dimensions. On a CPU device, steps read the runs in place.
   [[nodiscard]] FdtdMediaTables<Value> upload_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                                                     const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
   void set_media(FdtdMediaTables<Value> media, const FdtdMediaRuns& runs) noexcept;
@@ -80,13 +80,13 @@ class FdtdPart {
   [[nodiscard]] FdtdPoleTables upload_poles(std::span<const FdtdDispersive<double>> media,
                                             std::span<const FdtdPoleFactors<double>> poles);
   void set_poles(FdtdPoleTables tables) noexcept;
-  /// All sources of the domain: neighbours compute each other's borders too.
+  /// Takes all sources of the domain, because neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);
-  /// Those that lie in what the part owns are its own to record.
+  /// Takes the receivers; the part records those in the cells that it owns.
   void set_receivers(std::span<const FdtdReceiverAt> receivers, std::int64_t capacity);
-  /// Traces begin at `step` from here on.
+  /// Makes traces begin at `step`.
   void begin_traces(std::int64_t step) noexcept { tables_.receivers.first_step = step; }
-  /// Appends what was recorded in `steps` steps to the traces of its receivers. Waits.
+  /// Appends what the part's receivers recorded in `steps` steps to their traces. Waits for the device.
   void collect_traces(std::int64_t steps, std::span<std::vector<double>> traces);
 
  private:
@@ -98,14 +98,14 @@ class FdtdPart {
   Stream stream_;
   Box own_;
   Extent extent_;
-  std::vector<Buffer> factors_;  ///< The tables of the layers.
+  std::vector<Buffer> factors_;  ///< The layer tables.
   FdtdMediaTables<Value> media_;
   FdtdPoleTables poles_;
   Buffer source_points_;
   Buffer samples_;
   Buffer receiver_points_;
   Buffer traces_;
-  std::vector<std::size_t> own_receivers_;  ///< Their numbers among all, in the order of their numbers here.
+  std::vector<std::size_t> own_receivers_;  ///< For each receiver here, its index among all receivers.
   std::vector<Value> collected_;
   FdtdTables<Value> tables_;
 };

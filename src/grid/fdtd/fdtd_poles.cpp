@@ -24,16 +24,16 @@ using Complex = std::complex<double>;
 
 void require(const char* what, double value, bool right, const char* wanted) {
   if (std::isfinite(value) && right) return;
-  throw UsageError(fmt::format("{} of {:g}: it must be finite{}", what, value, wanted));
+  throw UsageError(fmt::format("{} is {:g}: it must be finite{}", what, value, wanted));
 }
 
-/// The frequencies, in radians a step, at which media are looked at: densest at low ones.
+/// Number of frequencies, in radians a step, at which media are checked; they are densest at the low end.
 constexpr int kFrequencies = 512;
 
-/// The loss of a medium at a frequency: J over the mean of E of a step, real part.
+/// The loss of a medium at a frequency: the real part of J over the mean of E in a step.
 struct Loss {
   double value = 0;
-  double size = 0;  ///< That of the terms that it is a sum of, which tells it from their rounding.
+  double size = 0;  ///< Sum of the magnitudes of its terms, to tell a real gain from rounding.
 };
 
 [[nodiscard]] Loss loss_at(const FdtdMedium& medium, double time_step, double turn) {
@@ -56,21 +56,20 @@ struct Loss {
 }  // namespace
 
 void add_debye(FdtdMedium& medium, double difference, double relaxation_time) {
-  require("a Debye pole with a relaxation time", relaxation_time, relaxation_time > 0, " and above 0");
-  require("a Debye pole with a difference of permittivity", difference, true, "");
+  require("the relaxation time of a Debye pole", relaxation_time, relaxation_time > 0, " and above 0");
+  require("the permittivity difference of a Debye pole", difference, true, "");
   medium.poles.push_back({difference / relaxation_time, 1 / relaxation_time});
 }
 
 void add_lorentz(FdtdMedium& medium, double difference, double omega_0, double damping) {
-  require("a Lorentz pole with a frequency", omega_0, omega_0 > 0, " and above 0");
-  require("a Lorentz pole with a damping", damping, damping >= 0, " and at least 0");
-  require("a Lorentz pole with a difference of permittivity", difference, true, "");
+  require("the frequency of a Lorentz pole", omega_0, omega_0 > 0, " and above 0");
+  require("the damping of a Lorentz pole", damping, damping >= 0, " and at least 0");
+  require("the permittivity difference of a Lorentz pole", difference, true, "");
   const double squared = omega_0 * omega_0 - damping * damping;
   if (std::abs(squared) < 1e-12 * omega_0 * omega_0) {
-    throw UsageError(
-        fmt::format("a Lorentz pole with a damping of {:g}, which equals its frequency: take a slightly larger or "
-                    "smaller one",
-                    damping));
+    throw UsageError(fmt::format(
+        "the damping of a Lorentz pole is {:g}, which equals its frequency; use a slightly larger or smaller damping",
+        damping));
   }
   const double root = std::sqrt(std::abs(squared));
   const double strength = difference * omega_0 * omega_0 / root;
@@ -83,8 +82,8 @@ void add_lorentz(FdtdMedium& medium, double difference, double omega_0, double d
 }
 
 void add_drude(FdtdMedium& medium, double omega_p, double rate) {
-  require("a Drude pole with a frequency", omega_p, omega_p > 0, " and above 0");
-  require("a Drude pole with a rate", rate, rate > 0, " and above 0");
+  require("the frequency of a Drude pole", omega_p, omega_p > 0, " and above 0");
+  require("the rate of a Drude pole", rate, rate > 0, " and above 0");
   const double strength = omega_p * omega_p / rate;
   medium.poles.push_back({-strength, rate});
   medium.conductivity += strength * kVacuumPermittivity;
@@ -123,24 +122,25 @@ std::string problem_of(const FdtdMedium& medium, double time_step) {
   for (const FdtdPole& pole : medium.poles) {
     const bool finite = std::isfinite(pole.rate.real()) && std::isfinite(pole.rate.imag()) &&
                         std::isfinite(pole.strength.real()) && std::isfinite(pole.strength.imag());
-    if (!finite) return "a pole whose numbers are not finite";
-    if (pole.rate.real() < 0) return fmt::format("a pole that grows, by {:g} a second", -pole.rate.real());
-    if (std::abs(pole.rate) == 0) return "a pole with a rate of 0, which is a conductivity";
+    if (!finite) return "a pole has numbers that are not finite";
+    if (pole.rate.real() < 0) return fmt::format("a pole grows, at a rate of {:g} per second", -pole.rate.real());
+    if (std::abs(pole.rate) == 0) return "a pole has a rate of 0; use a conductivity instead";
     if (pole.rate.real() * time_step > 1) {
-      return fmt::format("a pole with a relaxation time of {:g} s, which is below the time step of {:g} s",
+      return fmt::format("a pole has a relaxation time of {:g} s, which is below the time step of {:g} s",
                          1 / pole.rate.real(), time_step);
     }
     if (std::abs(pole.rate.imag()) * time_step > std::numbers::pi / 2) {
-      return fmt::format("a pole that turns by {:g} rad/s, more than a quarter of a turn in the time step of {:g} s",
-                         std::abs(pole.rate.imag()), time_step);
+      return fmt::format(
+          "a pole turns by {:g} rad/s, which is more than a quarter of a turn in the time step of {:g} s",
+          std::abs(pole.rate.imag()), time_step);
     }
   }
   for (int i = 1; i < kFrequencies; ++i) {
     const double share = static_cast<double>(i) / kFrequencies;
     const Loss loss = loss_at(medium, time_step, std::numbers::pi * share * share * share);
-    // The conductivity of Drude poles is part of what they lose.
+    // The conductivity of a Drude pole counts as part of its loss.
     if (loss.value + medium.conductivity / kVacuumPermittivity < -1e-9 * loss.size) {
-      return fmt::format("poles that give away energy at {:.3g} Hz, so that fields would grow",
+      return fmt::format("its poles generate energy at {:.3g} Hz, so fields would grow",
                          share * share * share / (2 * time_step));
     }
   }

@@ -24,35 +24,35 @@ namespace headrace::grid {
 namespace {
 
 constexpr double kShareOfStable = 0.99;
-/// Traces are read after so many steps: often enough that they take little memory, seldom enough to cost nothing.
+/// Traces are read after this many steps: often enough to take little memory, rarely enough to cost nothing.
 constexpr std::int64_t kTraceSteps = 1024;
 
 void check(const FdtdOptions& options) {
   if (options.dimensions != 2 && options.dimensions != 3) {
-    throw UsageError(fmt::format("there is FDTD in 2 and 3 dimensions, not in {}", options.dimensions));
+    throw UsageError(fmt::format("FDTD has 2 or 3 dimensions, not {}", options.dimensions));
   }
   const Extent& extent = options.extent;
   const bool flat = options.dimensions == 2;
   if (extent.nx < 2 || extent.ny < 2 || (flat ? extent.nz != 1 : extent.nz < 2)) {
-    throw UsageError(fmt::format("a domain of {} cells: it needs at least 2 along each of {} axes{}", to_string(extent),
-                                 options.dimensions, flat ? ", and 1 along z" : ""));
+    throw UsageError(fmt::format("the domain has {} cells: it needs at least 2 along each of {} axes{}",
+                                 to_string(extent), options.dimensions, flat ? ", and 1 along z" : ""));
   }
   if (!std::isfinite(options.spacing) || options.spacing <= 0) {
-    throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
+    throw UsageError(fmt::format("the spacing is {} m: it must be finite and above 0", options.spacing));
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
-  if (options.per_component && !flat) throw UsageError("materials per component are there in two dimensions only");
+  if (options.per_component && !flat) throw UsageError("materials per component are available in two dimensions only");
   if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
     throw UsageError(
-        fmt::format("{} values of memory for poles: there may be 0 to {}, one for a Debye or Drude pole and "
-                    "two for a Lorentz one",
+        fmt::format("pole_values is {}: it must be 0 to {}, with one value for each Debye or Drude pole and two for "
+                    "each Lorentz pole",
                     options.pole_values, kPoleValuesMax));
   }
   if (options.per_component && options.pole_values > 0)
-    throw UsageError("materials per component cannot be dispersive: set pole_values to 0, or per_component off");
+    throw UsageError("materials per component cannot be dispersive; set pole_values to 0, or turn per_component off");
 }
 
-/// Which number a phase has in a step of so many dimensions, with layers or without.
+/// The index of a phase in a step with these options.
 [[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
   const auto before = std::count_if(kFdtdPhases.begin(), kFdtdPhases.end(), [&](FdtdPhase phase) {
     return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0, options.pole_values > 0);
@@ -60,7 +60,7 @@ void check(const FdtdOptions& options) {
   return static_cast<int>(before);
 }
 
-/// As many steps as whole visits have, about as many as wished, and one at least.
+/// About as many steps as wished, rounded to whole visits; at least one visit.
 [[nodiscard]] std::int64_t whole_visits(std::int64_t wished, std::uint64_t steps) noexcept {
   const auto visit = static_cast<std::int64_t>(steps);
   return std::max<std::int64_t>(wished / visit, 1) * visit;
@@ -85,7 +85,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
     options.decomposition = Decomposition::best(options.extent, parts);
   }
   if (!(options.decomposition->extent() == options.extent)) {
-    throw UsageError(fmt::format("a decomposition of {} cells for a domain of {}",
+    throw UsageError(fmt::format("the decomposition covers {} cells, but the domain has {}",
                                  to_string(options.decomposition->extent()), to_string(options.extent)));
   }
   if (options.precision == Precision::fp32) {
@@ -102,7 +102,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   const std::vector<CpmlAxis> axes = layer_axes(options, time_step, {});
   const std::size_t devices = count_devices(options.simulation.ranks.get(), options.devices.size());
   if (decomposition.parts().size() != devices) {
-    throw UsageError(fmt::format("{} devices for {} parts: name one device for each part, a device may be named twice",
+    throw UsageError(fmt::format("{} devices were given for {} parts; name one for each part (a device may repeat)",
                                  devices, decomposition.parts().size()));
   }
   const Share share(decomposition, options.devices, options.simulation);
@@ -122,7 +122,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
                            : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
                                                    : fdtd2d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
-  // A pass of one step saves less than the phases that layers take beside it cost.
+  // A pass of one step saves less than the additional phases of the absorbing layers cost.
   SimulationOptions its = options.simulation;
   if (absorbing && its.passes == Passes::automatic && its.pass_steps == 1) its.passes = Passes::never;
   SimulationOptions in_core = its;
@@ -184,7 +184,7 @@ void Fdtd::State::grade_layers(const FdtdMaterials& materials) {
   const std::vector<CpmlAxis> axes = layer_axes(options, time_step, wall_indices(materials, options, time_step));
   std::visit(
       [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdLayers<Value>> layers;  // all of them are there before a part lets go of its own
+        std::vector<FdtdLayers<Value>> layers;  // uploaded to every part before any part frees its old ones
         for (FdtdPart<Value>& part : parts) layers.push_back(part.upload_layers(axes));
         for (std::size_t part = 0; part < parts.size(); ++part) parts[part].set_layers(std::move(layers[part]));
       },
@@ -218,7 +218,7 @@ int Fdtd::State::find(std::string_view name) const noexcept {
 int Fdtd::State::component(std::string_view name) const {
   const auto components = fdtd_components(options.dimensions);
   if (std::find(components.begin(), components.end(), name) == components.end()) {
-    throw UsageError(fmt::format("there is no field '{}' in {} dimensions: they are {}", name, options.dimensions,
+    throw UsageError(fmt::format("there is no field '{}' in {} dimensions; the fields are {}", name, options.dimensions,
                                  fmt::join(components, ", ")));
   }
   return find(name);
@@ -235,7 +235,7 @@ int Fdtd::State::state_field(std::string_view name) const {
 
 void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
   if (Box::whole(options.extent).contains(Box::cell(cell))) return;
-  throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside a domain of {} cells", what, cell[0], cell[1],
+  throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside the domain of {} cells", what, cell[0], cell[1],
                                cell[2], to_string(options.extent)));
 }
 
@@ -258,7 +258,7 @@ void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
   }
   std::visit(
       [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdMediaTables<Value>> tables;  // all of them are there before a part lets go of its own
+        std::vector<FdtdMediaTables<Value>> tables;  // uploaded to every part before any part frees its old ones
         for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_media(electric, magnetic));
         set_numbers(find("e_medium"), electric.numbers);
         set_numbers(find("h_medium"), magnetic.numbers);
@@ -337,7 +337,7 @@ void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
   share_traces(static_cast<std::size_t>(count));
 }
 
-/// Every rank has recorded what lies in its parts, and tells the others.
+/// Each rank sends the traces that its parts recorded to the other ranks.
 void Fdtd::State::share_traces(std::size_t steps) {
   Ranks* const ranks = options.simulation.ranks.get();
   if (ranks == nullptr || receivers.empty()) return;
@@ -365,8 +365,8 @@ void Fdtd::State::share_traces(std::size_t steps) {
     if (!values[rank].empty()) receives.push_back(message(values[rank]));
   }
   const Status exchanged = ranks->exchange(sends, receives);
-  throw_rank_failure(ranks, "a step of a grid");
-  exchanged.or_throw("a step of a grid");
+  throw_rank_failure(ranks, "stepping a grid");
+  exchanged.or_throw("stepping a grid");
   for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
     if (rank == own) continue;
     const double* from = values[rank].data();
@@ -382,12 +382,12 @@ std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_
   const auto search = [&]<class Value>(std::vector<Value> values) -> std::optional<NotFinite> {
     simulation->get(find(name), std::span<Value>(values));
     const auto found = std::ranges::find_if(values, [](Value value) { return !std::isfinite(value); });
-    // Rank 0 has the whole array; what it finds holds for all.
+    // Only rank 0 has the whole array, so it shares its result with all ranks.
     struct Found {
       std::int64_t number;
       double value;
     } own{.number = found - values.begin(), .value = found == values.end() ? 0 : static_cast<double>(*found)};
-    own = of_all_ranks(options.simulation.ranks.get(), "looking at a field of a grid", own).front();
+    own = of_all_ranks(options.simulation.ranks.get(), "checking a field of a grid", own).front();
     if (own.number == extent.cells()) return std::nullopt;
     return NotFinite{{own.number % extent.nx, own.number / extent.nx % extent.ny, own.number / extent.nx / extent.ny},
                      own.value};

@@ -14,22 +14,22 @@
 
 namespace headrace::grid {
 
-/// What an Fdtd holds: a Simulation, and beside it the tables of each part in its precision.
+/// The state of an Fdtd: a Simulation, and the tables of each part in the simulation's precision.
 class Fdtd::State {
  public:
   /// Throws as the constructor of Fdtd does.
   explicit State(FdtdOptions given);
 
-  /// The number of a component of E or H. Throws UsageError that lists them.
+  /// The index of a component of E or H. Throws UsageError that lists the components.
   [[nodiscard]] int component(std::string_view name) const;
-  /// The same for what can be kept and set: components and the memory of layers.
+  /// The same for fields that can be saved and restored: components and the memories of layers and poles.
   [[nodiscard]] int state_field(std::string_view name) const;
-  /// Throws UsageError, naming `what` lies there, for a cell outside the domain.
+  /// Throws UsageError, naming `what` lies there, if a cell is outside the domain.
   void check_cell(const Offsets& cell, const char* what) const;
-  /// Brings coefficients and graded layers to the devices, from the next step on. The materials must have passed
+  /// Uploads coefficients and graded layers, which take effect with the next step. The materials must have passed
   /// check_materials().
   void set_materials(const FdtdMaterials& materials);
-  /// The same per component. The materials must have passed check_component_materials().
+  /// The same for materials per component, which must have passed check_component_materials().
   void set_component_materials(const FdtdComponentMaterials& materials);
   void step(std::uint64_t count);
   /// The first cell of a component whose value is not finite, and that value.
@@ -45,7 +45,7 @@ class Fdtd::State {
   std::vector<FdtdSourceAt> sources;
   std::vector<FdtdReceiverAt> receivers;
   std::vector<std::vector<double>> traces;
-  bool points_changed = true;  ///< Since they were last brought to the devices.
+  bool points_changed = true;  ///< Whether sources or receivers changed since the last upload.
 
  private:
   template <class Value>
@@ -75,9 +75,9 @@ class Fdtd::State {
   std::variant<Parts<float>, Parts<double>> parts_;
   FdtdMediaRuns media_runs_;
   TypeKey stencil_type_ = TypeKey::of<void>();
-  std::uint64_t materials_digest_ = 0;  ///< What ranks compare of materials; 0 for one process.
+  std::uint64_t materials_digest_ = 0;  ///< Hash of the materials for comparison between ranks; 0 for one process.
   std::uint64_t points_digest_ = 0;
-  std::int64_t trace_steps_ = 0;  ///< Most steps between two readings of the traces.
+  std::int64_t trace_steps_ = 0;  ///< The most steps between two readings of the traces.
 };
 
 }  // namespace headrace::grid

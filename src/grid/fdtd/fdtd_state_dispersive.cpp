@@ -32,7 +32,7 @@ void Fdtd::State::set_dispersive(const FdtdMaterials& materials) {
 void Fdtd::State::set_poles(const FdtdDispersiveMedia& media) {
   std::visit(
       [&]<class Value>(Parts<Value>& parts) {
-        std::vector<FdtdPoleTables> tables;  // all of them are there before a part lets go of its own
+        std::vector<FdtdPoleTables> tables;  // uploaded to every part before any part frees its old ones
         for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_poles(media.dispersive, media.poles));
         for (std::size_t part = 0; part < parts.size(); ++part) parts[part].set_poles(std::move(tables[part]));
       },

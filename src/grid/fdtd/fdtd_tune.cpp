@@ -17,10 +17,10 @@ namespace {
   return [fdtd](std::uint64_t count) { fdtd->step(count); };
 }
 
-/// Slabs exchange nothing, and their passes are as long as their visits allow.
+/// Slabs have no exchanges, and the length of their passes follows from their visits.
 [[nodiscard]] bool in_slabs(const FdtdOptions& options) { return Fdtd(options).simulation().slabs().has_value(); }
 
-/// What is forced, or else what is to be tried.
+/// The forced value, or else the values to try.
 template <class Value>
 [[nodiscard]] std::span<const Value> only(const std::optional<Value>& forced, std::span<const Value> tried) {
   return forced ? std::span<const Value>(&*forced, 1) : tried;
@@ -30,7 +30,7 @@ template <class Value>
 
 Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps) {
   const SimulationOptions& given = options.simulation;
-  if (given.ranks) throw UsageError("redundant layers and push are measured in one process, not over ranks: name them");
+  if (given.ranks) throw UsageError("redundant layers and push cannot be tuned over several ranks; set both of them");
   const bool alone = options.devices.size() == 1;
   const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
                          given.passes != Passes::never;
@@ -51,12 +51,12 @@ Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps
 
 std::vector<double> measure_speeds(const FdtdOptions& options, std::uint64_t steps) {
   if (steps == 0) throw UsageError("measuring a speed needs at least one step");
-  if (options.devices.empty()) throw UsageError("there is no device to measure");
+  if (options.devices.empty()) throw UsageError("measuring a speed needs at least one device");
   const bool flat = options.dimensions == 2;
   FdtdOptions slab = options;
   const std::int64_t even =
       (flat ? options.extent.ny : options.extent.nz) / static_cast<std::int64_t>(options.devices.size());
-  // Room for absorbing layers at both ends, and a cell between them.
+  // Leaves room for absorbing layers at both ends and a cell between them.
   const std::int64_t thick = std::max({even, 2 * options.cpml.cells + 1, std::int64_t{2}});
   (flat ? slab.extent.ny : slab.extent.nz) = thick;
   slab.decomposition.reset();

@@ -69,8 +69,8 @@ bool start_mpi() {
   }
   if (provided < MPI_THREAD_MULTIPLE) {
     throw SystemError(Errc::not_supported,
-                      "this MPI may not be called by several threads (MPI_THREAD_MULTIPLE), which ranks of a grid do: "
-                      "start it so, or take one that is built with it");
+                      "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE), which the ranks of a "
+                      "grid need; start it with that level, or use an MPI that is built with it");
   }
   return started == 0;
 }

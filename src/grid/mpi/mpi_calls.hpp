@@ -6,16 +6,16 @@
 
 #include <string>
 
-/// MPI's calls as Headrace makes them.
+/// Wraps the MPI calls that Headrace makes.
 namespace headrace::grid {
 
-/// MPI's words for one of its codes.
+/// MPI's description of an error code.
 [[nodiscard]] std::string mpi_text(int code);
 
-/// Throws SystemError that says what was being done.
+/// Throws SystemError, naming the operation `doing`, if the code is an error.
 void require_mpi(int code, const char* doing);
 
-/// A communicator of its own, so that messages meet no others; it lasts as long as MPI. Its errors are returned.
+/// A separate communicator, so that its messages cannot match others. It lives as long as MPI and returns errors.
 class Communicator {
  public:
   explicit Communicator(MPI_Comm of);
@@ -30,13 +30,13 @@ class Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/// Whether this MPI reads and writes the memory of CUDA devices.
+/// Whether this MPI reads and writes CUDA device memory.
 [[nodiscard]] bool mpi_takes_cuda_memory() noexcept;
 
-/// The rank of this process among those of the same machine.
+/// The rank of this process among those on the same machine.
 [[nodiscard]] int mpi_rank_on_machine();
 
-/// Starts MPI for several threads, unless it has been started. Returns whether it did.
+/// Initialises MPI with thread support unless it is already initialised. Returns whether it did.
 [[nodiscard]] bool start_mpi();
 
 }  // namespace headrace::grid

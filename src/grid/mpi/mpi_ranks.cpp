@@ -18,15 +18,16 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // MPI counts in int
-/// A rank that waits polls: a message is soon there, or a step takes so long that a short sleep is nothing to it.
+/// A waiting rank polls this long, then sleeps between polls: a message either arrives soon, or its step takes so long
+/// that a short sleep does not matter.
 constexpr Duration kPollOnly = std::chrono::milliseconds(5);
 constexpr Duration kSleep = std::chrono::microseconds(50);
 constexpr const char* kOtherCalls =
-    "a message has another length than it expects: all ranks make the same calls in the same order";
-/// A message that a rank sent before it left has arrived after this long.
+    "a message has an unexpected length; all ranks must make the same calls in the same order";
+/// By then, every message that a rank sent before leaving has arrived.
 constexpr Duration kOnItsWayMax = std::chrono::seconds(1);
-/// After a failure MPI ends all processes when the first of them exits; the others get this long to exit themselves, so
-/// that each says why.
+/// After a failure, MPI ends all processes when the first of them exits. The others get this long to exit by
+/// themselves, so that each can report why.
 constexpr Duration kFarewellMax = std::chrono::milliseconds(1500);
 
 class MpiRanks final : public Ranks {
@@ -45,7 +46,8 @@ class MpiRanks final : public Ranks {
   [[nodiscard]] bool takes_device_memory() const noexcept override { return takes_cuda_memory_; }
   void fail(std::string_view why) noexcept override { watch_.fail(why); }
   [[nodiscard]] std::optional<std::string> failure() const override { return watch_.failure(); }
-  /// Before MPI ends. False where a rank has failed and not all have left, so that MPI cannot end by itself.
+  /// Called before MPI ends. Returns false if a rank has failed and not all have left, because MPI cannot end by itself
+  /// then.
   [[nodiscard]] bool leave() noexcept {
     watch_.leave();
     return !watch_.failed() || watch_.wait_until_all_left(kFarewellMax);
@@ -76,14 +78,14 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  /// Messages on their way, and the other rank of each.
+  /// Outstanding requests, and the other rank of each.
   struct Exchange {
     std::vector<MPI_Request> requests;
     std::vector<int> partners;
     std::vector<MPI_Status> statuses;
   };
 
-  /// Until all are done, or a rank has failed.
+  /// Returns once all requests are done or a rank has failed.
   [[nodiscard]] int wait_for(Exchange& exchange) noexcept {
     const Time began = SteadyClock::now();
     std::optional<Time> missed_since;
@@ -108,7 +110,7 @@ class MpiRanks final : public Ranks {
     return MPI_SUCCESS;
   }
 
-  /// A rank that has left although a message from or to it is not done.
+  /// Returns a rank that has left although a message from or to it is outstanding.
   [[nodiscard]] std::optional<int> missed_in(const Exchange& exchange) const noexcept {
     if (!watch_.any_left()) return std::nullopt;
     for (std::size_t i = 0; i < exchange.requests.size(); ++i) {
@@ -128,7 +130,7 @@ class MpiRanks final : public Ranks {
     return failed == exchange.statuses.end() ? MPI_ERR_OTHER : failed->MPI_ERROR;
   }
 
-  /// Whether each message that was received, which are the first of the exchange, has all of its bytes.
+  /// Whether each received message has all of its bytes. The receives come first in an exchange.
   [[nodiscard]] static bool complete(const Exchange& exchange, std::span<const RankMessage> receives) noexcept {
     std::size_t next = 0;
     for (const RankMessage& message : receives) {
@@ -160,20 +162,20 @@ class MpiRanks final : public Ranks {
 std::mutex mutex;
 std::shared_ptr<MpiRanks> joined;
 
-/// Ends all processes, for MPI_Finalize would wait for a rank that has died or hangs.
+/// Ends all processes, because MPI_Finalize would wait for a rank that has died or hangs.
 void abort_all() {
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/// MPI_Finalize calls it first, whoever calls that.
+/// MPI_Finalize calls this before anything else, whoever calls MPI_Finalize.
 int leave_ranks(MPI_Comm /*comm*/, int /*key*/, void* /*value*/, void* /*state*/) {
   if (!joined->leave()) abort_all();
   return MPI_SUCCESS;
 }
 
 void leave_before_mpi_ends() {
-  constexpr const char* kDoing = "asking MPI to say when it ends";
+  constexpr const char* kDoing = "registering for the end of MPI";
   int key = MPI_KEYVAL_INVALID;
   require_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_ranks, &key, nullptr), kDoing);
   require_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), kDoing);
@@ -182,7 +184,7 @@ void leave_before_mpi_ends() {
 void end_mpi() {
   int ended = 0;
   if (MPI_Finalized(&ended) != MPI_SUCCESS || ended != 0) return;
-  // A rank may fail while this one leaves, so that leave() comes first.
+  // A rank may fail while this one leaves, so leave() must come before failure().
   if (joined && (!joined->leave() || joined->failure())) abort_all();
   MPI_Finalize();
 }
@@ -195,7 +197,8 @@ std::shared_ptr<Ranks> join_mpi() {
   const bool ours = start_mpi();
   joined = make_process_owned<MpiRanks>();
   leave_before_mpi_ends();
-  if (ours && std::atexit(end_mpi) != 0) throw SystemError(Errc::system, "MPI could not be told to end at exit");
+  if (ours && std::atexit(end_mpi) != 0)
+    throw SystemError(Errc::system, "MPI cannot be ended at exit: atexit() failed");
   return joined;
 }
 

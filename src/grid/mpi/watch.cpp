@@ -13,7 +13,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr Duration kBeat = std::chrono::milliseconds(250);
-/// What tells of a failure is short, so that MPI takes it at once; it gets this long to go out.
+/// A failure notice is short, so MPI accepts it at once. This bounds the time to send it.
 constexpr Duration kTellMax = std::chrono::milliseconds(500);
 constexpr std::size_t kTextMax = 1000;
 
@@ -56,7 +56,7 @@ bool Watch::note(const std::string& failure) noexcept {
 }
 
 void Watch::note_and_tell(const std::string& failure) noexcept {
-  // failure_ never changes again, and so lasts as long as MPI may read it.
+  // failure_ never changes again, so it lives as long as MPI may read it.
   if (note(failure)) send_to_all(std::string_view(*failure_).substr(0, kTextMax), Tag::failing);
 }
 
@@ -66,8 +66,8 @@ void Watch::fail(std::string_view why) noexcept {
 
 void Watch::miss(int rank) noexcept {
   note_and_tell(
-      fmt::format("rank {} of {} has left while rank {} waits for it: it ended before the others, by an error "
-                  "of its own or because it makes fewer calls",
+      fmt::format("rank {} of {} has left while rank {} waits for it: it ended before the others, because of an error "
+                  "of its own or because it made fewer calls",
                   rank, count_, rank_));
 }
 
@@ -112,7 +112,7 @@ void Watch::work() noexcept {
 }
 
 bool Watch::wait_until_all_left(Duration limit) noexcept {
-  leave();  // the thread has ended: it reads nothing more
+  leave();  // the thread has ended and reads no more messages
   send_to_all({}, Tag::leaving);
   const auto others_left = [this] {
     for (int rank = 0; rank < count_; ++rank) {
@@ -153,10 +153,10 @@ void Watch::read_messages() noexcept {
 
 void Watch::listen(Duration since) noexcept {
   if (has_left(before_) || failed()) return;
-  // No more than twice what a turn takes: a process that was itself held up has heard nothing in that time.
+  // Counts at most twice the length of a turn: a process that was itself delayed heard nothing in that time.
   silent_ += std::min(since, 2 * kBeat);
   if (silent_ <= silence_max_) return;
-  note_and_tell(fmt::format("rank {} of {} has not been heard of for {} s: it has died, hangs, or cannot be reached",
+  note_and_tell(fmt::format("rank {} of {} has not been heard from for {} s: it has died, hangs, or cannot be reached",
                             before_, count_, std::chrono::duration_cast<std::chrono::seconds>(silence_max_).count()));
 }
 

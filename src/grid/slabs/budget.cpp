@@ -12,16 +12,16 @@ namespace headrace::grid {
 
 namespace {
 
-/// The share of a device's free memory that is left to tables, traces and the driver where no budget is given: 1/16.
+/// Without a given budget, this fraction of a device's free memory, 1/16, is left for tables, traces and the driver.
 constexpr std::size_t kLeft = 16;
-/// As many redundant layers as a Simulation takes.
+/// The most redundant layers that a Simulation accepts.
 constexpr int kRedundantMost = 64;
 
-/// The bytes of the largest part of a simulation that has no slabs.
+/// Size of the largest part of a simulation without slabs, in bytes.
 [[nodiscard]] std::size_t bytes_in_core(const Decomposition& decomposition, StencilProgram program,
                                         const SimulationOptions& options, bool host_cores) {
   choose_kernels(program, options, host_cores, false);
-  const Flow flow = flow_of(program, std::clamp(options.redundant, 1, kRedundantMost));  // others are refused later
+  const Flow flow = flow_of(program, std::clamp(options.redundant, 1, kRedundantMost));  // invalid ones fail later
   std::size_t most = 0;
   for (std::size_t part = 0; part < decomposition.parts().size(); ++part) {
     const PartLayout layout = lay_out(decomposition.parts()[part], decomposition.neighbours(part), flow.ghosts,
@@ -35,7 +35,7 @@ constexpr int kRedundantMost = 64;
   if (options.ranks) return "over several ranks";
   if (decomposition.parts().size() > 1) return "in several parts";
   if (options.mode == Mode::resident) return "in mode 'resident'";
-  if (decomposition.extent().dimensions() == 1) return "of a single row of cells";
+  if (decomposition.extent().dimensions() == 1) return "as a single row of cells";
   return {};
 }
 
@@ -50,7 +50,7 @@ void choose_kernels(StencilProgram& program, const SimulationOptions& options, b
     return never || sweep.steps > steps || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
-  // A small grid has a cell for each thread of a resident kernel, if that.
+  // In a small grid, each thread of a resident kernel has one cell at most.
   if (host_cores || options.mode == Mode::resident) program.vectored.clear();
 }
 
@@ -58,7 +58,7 @@ std::optional<std::size_t> slab_budget(const Decomposition& decomposition, const
                                        const StencilProgram& program, const SimulationOptions& options) {
   const std::size_t given = options.device_memory_bytes;
   const std::string reason = why_not(decomposition, options);
-  if (given == 0 && !reason.empty()) return std::nullopt;  // the device says what it has no room for
+  if (given == 0 && !reason.empty()) return std::nullopt;  // the device will report what it has no room for
   const std::size_t needed = bytes_in_core(decomposition, program, options, devices.front().properties().host_cores);
   if (given == 0) {
     const std::size_t free = devices.front().memory().free_bytes;
@@ -67,10 +67,9 @@ std::optional<std::size_t> slab_budget(const Decomposition& decomposition, const
   if (needed <= given) return std::nullopt;
   if (reason.empty()) return given;
   throw UsageError(
-      fmt::format(
-          "{} cells take {} on one device, more than the {} that they may, and a domain that is larger than the "
-          "memory of its device cannot be {}: use one part on one device, or more devices",
-          to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
+      fmt::format("{} cells take {} on one device, more than the {} allowed, and a domain that is larger than the "
+                  "memory of its device cannot run {}; use one part on one device, or more devices",
+                  to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
       Errc::not_supported);
 }
 

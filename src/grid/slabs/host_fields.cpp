@@ -54,7 +54,7 @@ void HostFields::fill(std::byte* to, const std::byte* value, std::size_t bytes) 
   for (std::size_t at = 0; at < bytes; at += like_.value_bytes) std::memcpy(to + at, value, like_.value_bytes);
 }
 
-/// Memory for these boxes, with the values that `like` has there.
+/// Allocates memory for these boxes, and fills it with the values that `like` has there.
 HostFields::Field HostFields::make(const Field& like, const std::vector<Box>& boxes) const {
   Field made;
   made.value = like.value;
@@ -62,7 +62,7 @@ HostFields::Field HostFields::make(const Field& like, const std::vector<Box>& bo
   std::size_t bytes = 0;
   for (const HostPiece& piece : made.pieces) bytes += piece.slice_bytes * static_cast<std::size_t>(piece.slices(axis_));
   made.memory = Buffer(device_, MemoryKind::pinned, bytes);
-  std::memset(made.memory.data(), 0, bytes);  // cells outside the domain, too
+  std::memset(made.memory.data(), 0, bytes);  // including cells outside the domain
   std::byte* next = made.memory.data();
   const bool zero = like.value == std::array<std::byte, 8>{};
   for (HostPiece& piece : made.pieces) {
@@ -131,7 +131,7 @@ void HostFields::set(int field, const std::byte* values, bool one_for_all, const
   }
   const bool part = !in_use.empty() && zero_outside(values, in_use);
   const std::vector<Box> boxes = part ? in_use : std::vector<Box>{Box::whole(extent_)};
-  if (!has(field, boxes)) mine = {};  // nobody needs its values
+  if (!has(field, boxes)) mine = {};  // its values are not used
   mine.value = {};
   provide(field, boxes);
   for (const HostPiece& piece : mine.pieces) {

@@ -9,10 +9,10 @@ namespace headrace::grid {
 
 namespace {
 
-/// The host enqueues this many slabs ahead of the last one that is back.
+/// The host enqueues at most this many slabs ahead of the last one that has returned.
 constexpr std::size_t kSlabsAhead = 3;
 
-/// These boxes where they have any of these rows.
+/// The parts of these boxes that lie in these rows.
 [[nodiscard]] std::vector<Box> within_rows(const std::vector<Box>& boxes, std::size_t axis, RowRange rows) {
   std::vector<Box> found;
   for (Box box : boxes) {
@@ -84,7 +84,8 @@ Status SlabGrid::run_visit(const Plan& plan, std::uint64_t steps_done) {
   return {};
 }
 
-/// The way in is free once the slab before has been unpacked. Rows of the visit before must be back in host memory.
+/// The buffer for copies in is free once the previous slab has been unpacked. Rows of the previous visit must be back
+/// in host memory.
 Status SlabGrid::bring(const Plan& plan, const Slab& slab) {
   const auto& before = stored_to_[1 - turn_];
   const auto back = std::ranges::find_if(before, [&](std::int64_t row) { return row >= slab.rows.end; });
@@ -146,7 +147,8 @@ Status SlabGrid::launch(const Operation& operation, const std::vector<Box>& boxe
   return status;
 }
 
-/// The last slab takes away what it lagged behind, too, which may be more than the way out holds at once.
+/// The last slab also takes away the rows that it lagged behind, which may be more than the buffer for copies out
+/// holds.
 Status SlabGrid::take_away(const Plan& plan, const Slab& slab) {
   const RowRange rows{.first = slab.first ? 0 : std::max<std::int64_t>(slab.rows.first - plan.visit->end_lag, 0),
                       .end = slab.last ? row_count() : slab.rows.end - plan.visit->end_lag};

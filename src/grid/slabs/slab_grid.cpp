@@ -8,18 +8,18 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "headrace/base/error.hpp"
 
-/// How a domain is cut into slabs, and what memory that takes; run.cpp does the steps.
+/// Cuts a domain into slabs and allocates their memory. run.cpp does the steps.
 namespace headrace::grid {
 
 namespace {
 
-/// Steps of a visit where they are not given: enough that a link of 40 GB/s each way keeps up with 70% (plane) and 50%
-/// (space) of what device memory of 4.3 TB/s allows one step at a time, with coefficients in every cell.
+/// Default steps of a visit: enough that a link of 40 GB/s each way keeps up with 70% (plane) and 50% (space) of what
+/// device memory of 4.3 TB/s allows one step at a time, with coefficients in every cell.
 constexpr std::uint64_t kStepsInPlane = 48;
 constexpr std::uint64_t kStepsInSpace = 24;
-/// Half as many steps are done where slabs would be thinner than this part of the rows that they lag behind.
+/// A visit does half as many steps if slabs would otherwise be thinner than 1 / kThinnest of the rows they lag behind.
 constexpr std::int64_t kThinnest = 4;
-/// Fewer slabs leave more of a call to the first way in and the last way out, beside which nothing is computed.
+/// With fewer slabs, the first copy in and the last copy out, which overlap with no computation, take more of a call.
 constexpr std::int64_t kSlabsMin = 8;
 
 [[nodiscard]] std::int64_t over(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
@@ -48,8 +48,8 @@ SlabGrid::SlabGrid(Device device, const Extent& extent, const StencilProgram& pr
       compute_(device),
       out_(device) {
   const WindowShape shape = choose_shape(budget_bytes);
-  // Fields that have one value so far may need room on the way in later, so all of the budget is taken, unless the
-  // domain needs less.
+  // Fields with a single value may later need room for copies in, so the whole budget is used unless the domain needs
+  // less.
   const auto all = pieces_of(fields_from(0, program.field_count));
   const WindowShape most = SlabWindow::shape_for(like_, axis_, slot_count(program), shape.rows, row_count(), all, all);
   device_bytes_ = std::min(budget_bytes, most.total_bytes);
@@ -74,7 +74,7 @@ const Visit& SlabGrid::visit(std::uint64_t steps, bool last) {
   return found->second;
 }
 
-/// The pieces of these fields as they are in host memory, or will be.
+/// The pieces of these fields that are, or will be, in host memory.
 std::vector<HostPiece> SlabGrid::pieces_of(FieldSet some) const {
   std::vector<HostPiece> found;
   for (int field = 0; field < program_.field_count; ++field) {
@@ -131,10 +131,9 @@ WindowShape SlabGrid::choose_shape(std::size_t bytes) {
   }
   if (found) return *found;
   const char* const advice = given > 1 ? ", or do fewer steps per visit" : "";
-  throw UsageError(
-      fmt::format("{} of device memory hold no slab of a domain of {}, not even one of a single {}: give "
-                  "it more{}",
-                  format_bytes(bytes), to_string(extent_), axis_ == 1 ? "row" : "plane", advice));
+  throw UsageError(fmt::format(
+      "{} of device memory cannot hold a slab of a domain of {}, not even a single {}; give it more memory{}",
+      format_bytes(bytes), to_string(extent_), axis_ == 1 ? "row" : "plane", advice));
 }
 
 void SlabGrid::provide_memory(const Visit& its) {

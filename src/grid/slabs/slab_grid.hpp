@@ -17,16 +17,16 @@
 
 namespace headrace::grid {
 
-/// Runs a domain of one part that is larger than the memory of its device. The host keeps all fields. The device takes
-/// one slab after the other, does many steps of it, and gives it back; meanwhile the next slab is on its way in and the
-/// one before on its way out. visit.hpp explains which rows each step covers.
+/// Runs a domain of one part that is larger than its device's memory. The host keeps all fields. The device takes one
+/// slab after the other, does many steps of it, and gives it back. Meanwhile the next slab is copied in and the
+/// previous one out. visit.hpp explains which rows each step covers.
 class SlabGrid {
  public:
-  /// `program` outlives it. Throws UsageError where `options` leave no room for a slab, and as Buffer does.
+  /// `program` must outlive the grid. Throws UsageError if `options` leave no room for a slab, and as Buffer does.
   SlabGrid(Device device, const Extent& extent, const StencilProgram& program, const SimulationOptions& options,
            std::size_t budget_bytes);
 
-  /// Plans the next step anew, because phases are restricted to other boxes.
+  /// Plans again before the next step, because phases are now restricted to other boxes.
   void replan();
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
   void set(int field, const std::byte* values, bool one_for_all);
@@ -37,7 +37,7 @@ class SlabGrid {
   /// Does steps that have been prepared, and waits for them.
   [[nodiscard]] Status run(std::uint64_t count, std::uint64_t steps_done) noexcept;
 
-  /// How the domain is cut, as of the last prepare().
+  /// The cut of the domain, as of the last prepare().
   [[nodiscard]] const SlabFacts& facts() const noexcept { return facts_; }
 
  private:
@@ -84,35 +84,37 @@ class SlabGrid {
   const std::size_t axis_;
   const StencilProgram& program_;
   const SimulationOptions options_;
-  const PartLayout like_;  ///< How a window of one row lies.
+  const PartLayout like_;  ///< The layout of a window of one row.
   HostFields host_;
   std::optional<SlabWindow> window_;
   std::vector<std::byte> stencil_;                          ///< Aligned as `new` aligns.
-  std::map<std::pair<std::uint64_t, bool>, Visit> visits_;  ///< By steps, and whether they end a call.
-  bool shaped_ = false;                                     ///< The window has the shape that fields and phases need,
-  bool cleared_ = false;                                    ///< and holds zeros and the constant fields.
+  std::map<std::pair<std::uint64_t, bool>, Visit> visits_;  ///< Keyed by the number of steps, and whether they end a
+                                                            ///< call.
+  bool shaped_ = false;                                     ///< Whether the window has the shape that fields and phases
+                                                            ///< need.
+  bool cleared_ = false;                                    ///< Whether it holds zeros and the constant fields.
   std::vector<Plan> plans_;                          ///< The prepared call's visits: the last one, and any before it.
-  std::vector<std::vector<HostPiece>> kept_pieces_;  ///< By field, where it has cells.
+  std::vector<std::vector<HostPiece>> kept_pieces_;  ///< By field, if it has cells.
   std::size_t device_bytes_ = 0;
   std::uint64_t steps_ = 1;  ///< Steps of a visit.
   SlabFacts facts_;
 
-  Event arrived_;  ///< On in_: a slab is in the memory on the way in.
-  Event taken_;    ///< On compute_: that memory is free again.
-  Event packed_;   ///< On compute_: results are in the memory on the way out.
-  /// On out_, for each slab of this visit and of the one before: its results, and all rows below `stored_to_`, are in
+  Event arrived_;  ///< On in_: a slab has arrived in the buffer for copies in.
+  Event taken_;    ///< On compute_: that buffer is free again.
+  Event packed_;   ///< On compute_: results are in the buffer for copies out.
+  /// On out_, for each slab of this visit and the previous one: its results, and all rows below `stored_to_`, are in
   /// host memory.
   std::array<std::vector<Event>, 2> stored_;
   std::array<std::vector<std::int64_t>, 2> stored_to_;
   std::size_t turn_ = 0;
-  Event unloaded_;  ///< On out_: the memory on the way out is free again.
+  Event unloaded_;  ///< On out_: the buffer for copies out is free again.
   Stream in_;
   Stream compute_;
   Stream out_;
 };
 
-/// The budget for a domain that its device has no room for; nothing where it has. Throws UsageError for such a domain
-/// in several parts, or in a mode that has no slabs.
+/// The budget for a domain that does not fit on its device, or nothing if it fits. Throws UsageError for such a domain
+/// in several parts, or in a mode without slabs.
 [[nodiscard]] std::optional<std::size_t> slab_budget(const Decomposition& decomposition,
                                                      const std::vector<Device>& devices, const StencilProgram& program,
                                                      const SimulationOptions& options);

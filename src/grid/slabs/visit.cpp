@@ -44,7 +44,7 @@ class Lister {
     Slots within = slots_;
     if (sweep != nullptr) {
       for (const Swap& redirect : sweep->redirects) swap_slots(after, redirect);
-      within = after;  // as the phases of its last step see it, before fields are swapped
+      within = after;  // the slots that the phases of its last step see, before its swaps
       std::for_each(program_.swaps.rbegin(), program_.swaps.rend(),
                     [&](const Swap& swap) { swap_slots(within, swap); });
     }
@@ -128,10 +128,11 @@ class Lister {
   std::uint64_t done_ = 0;
 };
 
-/// Gives each operation its lag. Lags never fall, so that what reads or writes a row itself finds it as it should be.
+/// Gives each operation its lag. Lags never decrease, so an operation that uses a row only at its own cells finds it in
+/// the correct state.
 void set_lags(Visit& visit, std::size_t axis) {
-  std::array<std::int64_t, kFieldsMax> written{};  // the lag of what wrote each slot last,
-  std::array<std::int64_t, kFieldsMax> read{};     // and from which lag on nobody needs what is there
+  std::array<std::int64_t, kFieldsMax> written{};  // by slot, the lag of its last writer
+  std::array<std::int64_t, kFieldsMax> read{};     // by slot, the lag from which its values are no longer needed
   std::int64_t lag = 0;
   for (Operation& operation : visit.operations) {
     for (std::size_t slot = 0; slot < kFieldsMax; ++slot) {
@@ -152,7 +153,7 @@ void set_lags(Visit& visit, std::size_t axis) {
   visit.end_lag = lag;
 }
 
-/// Finds what the visit needs from before it, and what it changes.
+/// Finds which earlier values the visit needs, and what it changes.
 void set_flow(Visit& visit, const StencilProgram& program, const Extent& extent) {
   const FieldSet all = fields_from(0, program.field_count);
   FieldSet defined;
@@ -163,7 +164,7 @@ void set_flow(Visit& visit, const StencilProgram& program, const Extent& extent)
     const bool everywhere = cells == extent.cells();
     FieldSet needed = operation.reads | operation.neighbours;
     visit.touched = visit.touched | needed | operation.writes;
-    if (!everywhere) needed = needed | operation.writes;  // the other cells keep what they have
+    if (!everywhere) needed = needed | operation.writes;  // the other cells keep their values
     needed.mask &= ~defined.mask;
     visit.loaded = visit.loaded | (needed & all);
     if (everywhere) defined = defined | operation.writes;
@@ -172,13 +173,13 @@ void set_flow(Visit& visit, const StencilProgram& program, const Extent& extent)
   for (int field = 0; field < program.field_count; ++field) {
     const int slot = visit.after[static_cast<std::size_t>(field)];
     if (slot != field || written.contains(slot)) visit.changed = visit.changed | fields(field);
-    // A field that has only changed places is needed where it was.
+    // A field that has only changed places is needed in its old place.
     if (slot != field && slot < program.field_count && !defined.contains(slot))
       visit.loaded = visit.loaded | fields(slot);
   }
 }
 
-/// Whether a field is ever found in another one's place.
+/// Whether a field is ever found in another field's place.
 [[nodiscard]] bool changes_places(const StencilProgram& program, int field) {
   const auto names = [field](const Swap& swap) { return swap.first == field || swap.second == field; };
   return std::ranges::any_of(program.swaps, names) || std::ranges::any_of(program.sweeps, [&](const auto& sweep) {

@@ -9,7 +9,7 @@ namespace headrace::grid {
 
 namespace {
 
-/// Copies of boxes that are gathered for a launch: pieces of all fields.
+/// The most box copies that are collected for one launch, over the pieces of all fields.
 constexpr std::size_t kCopiesMax = 1024;
 
 [[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
@@ -84,7 +84,7 @@ void SlabWindow::move_to(std::int64_t first_row) noexcept {
 PartLayout SlabWindow::layout(std::int64_t end_row) const noexcept {
   PartLayout made = layout_;
   made.own.high[axis_] = std::min(made.own.high[axis_], end_row);
-  made.pads.low[axis_] = 0;  // nothing is there but zeros
+  made.pads.low[axis_] = 0;  // only zeros lie there
   made.pads.high[axis_] = 0;
   return made;
 }
@@ -205,10 +205,10 @@ Status SlabWindow::pack(StreamRef stream, std::span<const Transfer> transfers, R
 
 Status SlabWindow::keep(StreamRef stream, FieldSet slots, const std::vector<std::vector<HostPiece>>& pieces,
                         std::int64_t kept, std::int64_t end_row) noexcept {
-  const std::int64_t first = end_row - kept;  // of those that stay
+  const std::int64_t first = end_row - kept;  // of the rows that stay
   const std::int64_t down = first - layout_.own.low[axis_];
   if (down <= 0) return {};
-  // Rows that are copied at once do not overlap.
+  // Copies in blocks of rows that do not overlap their destination.
   for (std::int64_t done = 0; done < kept; done += down) {
     const RowRange rows{.first = first + done, .end = first + std::min(done + down, kept)};
     for (std::size_t slot = 0; slot < static_cast<std::size_t>(slots_); ++slot) {
@@ -267,7 +267,7 @@ Status SlabWindow::fill(StreamRef stream, std::size_t slot, const std::byte* val
     std::memcpy(filling_.data() + at, value, layout_.value_bytes);
   Status status = stream.copy(row_, filling_.data(), row);
   BoxCopy& copy = copies_.emplace_back();
-  copy.from = row_;  // again for each row
+  copy.from = row_;  // the same row is the source of each copy
   copy.to = cell(slot, layout_.own.low);
   copy.to_pitch = static_cast<std::int32_t>(layout_.pitch);
   copy.to_plane = layout_.plane;

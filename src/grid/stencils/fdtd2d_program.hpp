@@ -9,12 +9,13 @@
 
 namespace headrace::grid {
 
-/// The program of parts with these tables. Each kind of stencil is compiled in a file of its own, because a compiler of
-/// kernels takes minutes for one.
+/// The program of parts with these tables. Each kind of stencil is compiled in a separate file, because the kernel
+/// compiler takes minutes for each.
 template <class Value, bool Absorbing, bool PerComponent, bool Dispersive = false>
 StencilProgram program_of(const std::vector<FdtdTables<Value>>& parts) {
   using Stencil = Fdtd2d<Value, Absorbing, PerComponent, Dispersive>;
-  static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>), "what set_stencil_bytes() is given are its tables");
+  static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>),
+                "a stencil holds only its tables, as set_stencil_bytes() assumes");
   std::vector<Stencil> stencils;
   for (const FdtdTables<Value>& tables : parts) stencils.push_back(Stencil{tables});
   return make_stencil(std::span<const Stencil>(stencils));

@@ -13,7 +13,8 @@ namespace headrace::grid {
 template <class Value, bool Absorbing, bool Dispersive = false>
 StencilProgram program_of(const std::vector<FdtdTables<Value>>& parts) {
   using Stencil = Fdtd3d<Value, Absorbing, Dispersive>;
-  static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>), "what set_stencil_bytes() is given are its tables");
+  static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>),
+                "a stencil holds only its tables, as set_stencil_bytes() assumes");
   std::vector<Stencil> stencils;
   for (const FdtdTables<Value>& tables : parts) stencils.push_back(Stencil{tables});
   return make_stencil(std::span<const Stencil>(stencils));

@@ -5,9 +5,9 @@
 #include "headrace/grid/detail/stencils/fdtd_points.hpp"
 #include "headrace/grid/stencil.hpp"
 
-/// Finite differences in the time domain as programs of a Simulation: each part with tables of its own, with absorbing
-/// layers or without, in two dimensions with coefficients of Hx and Hy alike or per component. Made where nvcc
-/// compiles, so that they have kernels for CUDA devices too.
+/// FDTD as programs of a Simulation. Each part has its own tables, with or without absorbing layers; in two dimensions
+/// Hx and Hy have the same coefficients, or coefficients per component. Compiled by nvcc, so that the programs also
+/// have kernels for CUDA devices.
 namespace headrace::grid {
 
 template <class Value>
@@ -17,7 +17,7 @@ template <class Value>
 template <class Value>
 [[nodiscard]] StencilProgram fdtd3d_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing);
 
-/// The same with dispersive media, each component of E with so many values of memory: as many fields as they take.
+/// The same with dispersive media. Each component of E has `pole_values` values of memory, each in its own field.
 template <class Value>
 [[nodiscard]] StencilProgram fdtd2d_dispersive_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing,
                                                        int pole_values);
@@ -25,7 +25,7 @@ template <class Value>
 [[nodiscard]] StencilProgram fdtd3d_dispersive_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing,
                                                        int pole_values);
 
-/// Leaves out the fields from `count` on, which nothing of a run writes.
+/// Drops the fields from `count` on, which a run never writes.
 [[nodiscard]] inline StencilProgram with_fields(StencilProgram program, int count) {
   const FieldSet kept = fields_from(0, count);
   program.field_count = count;

@@ -10,7 +10,7 @@ namespace headrace::grid {
 template <class T>
 StencilProgram jacobi(int dimensions) {
   if (dimensions < 1 || dimensions > 3) {
-    throw UsageError(fmt::format("jacobi solves in 1 to 3 dimensions, not in {}", dimensions));
+    throw UsageError(fmt::format("a Jacobi stencil has 1 to 3 dimensions, not {}", dimensions));
   }
   return detail::jacobi_program<T>(dimensions);
 }

@@ -2,10 +2,10 @@
 
 #include "headrace/grid/stencil.hpp"
 
-/// What nvcc compiles of the stencils that ship: it does not compile what formats messages.
+/// The part of the built-in stencils that nvcc compiles. It does not compile code that formats messages.
 namespace headrace::grid::detail {
 
-/// `dimensions` from 1 to 3.
+/// `dimensions` is 1 to 3.
 template <class T>
 [[nodiscard]] StencilProgram heat_program(int dimensions, T factor);
 template <class T>

@@ -9,10 +9,10 @@
 /// Boxes of cells. Axes are x, y, z; x is contiguous in memory.
 namespace headrace::grid {
 
-/// A cell, or how far it is from another, along x, y and z.
+/// A cell, or its distance from another cell, along x, y and z.
 using Offsets = std::array<std::int64_t, 3>;
 
-/// How many cells a domain has along each axis.
+/// The number of cells of a domain along each axis.
 struct Extent {
   std::int64_t nx = 1;
   std::int64_t ny = 1;
@@ -25,7 +25,7 @@ struct Extent {
   friend constexpr bool operator==(const Extent&, const Extent&) = default;
 };
 
-/// Layers of cells on the low and on the high side of each axis: what a stencil reaches, or how wide ghosts are.
+/// Layers of cells on the low and the high side of each axis: the reach of a stencil, or the width of ghosts.
 struct Layers {
   Offsets low{};
   Offsets high{};
@@ -44,7 +44,7 @@ struct Layers {
   return made;
 }
 
-/// Side by side: the wider of two.
+/// The wider of two, side by side.
 [[nodiscard]] constexpr Layers wider(const Layers& a, const Layers& b) noexcept {
   Layers made;
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -54,7 +54,7 @@ struct Layers {
   return made;
 }
 
-/// One upon the other: the sum of two.
+/// The sum of two, one stacked on the other.
 [[nodiscard]] constexpr Layers stacked(const Layers& a, const Layers& b) noexcept {
   Layers made;
   for (std::size_t axis = 0; axis < 3; ++axis) {

@@ -7,7 +7,7 @@
 
 namespace headrace::grid {
 
-/// A box of values at one place and room for it at another. Pitches and planes are in values.
+/// A source and a destination for a box of values. Pitches and planes are in values.
 struct BoxCopy {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -18,8 +18,8 @@ struct BoxCopy {
   std::int32_t size[3] = {};
 };
 
-/// The group's share of a copy. Neighbouring threads take neighbouring values of a row; what a block has left over
-/// takes the rows after it.
+/// Does the group's share of a copy. Neighbouring threads take neighbouring values of a row; the other threads of a
+/// block take the next rows.
 /// @tparam Word  as wide as a value
 template <class Word, class Group>
 HEADRACE_HD void copy_box(const Group& group, const BoxCopy& copy) noexcept {

@@ -9,7 +9,7 @@
 
 namespace headrace::grid {
 
-/// A row of a part, as the cells on it see it.
+/// A row of a part, as its cells access it.
 template <class Value, int FieldCount>
 struct Row {
   Value* at[FieldCount];  ///< The cell with x = 0 of each field.
@@ -27,7 +27,7 @@ struct Row {
   }
 };
 
-/// What a phase declares, for accesses to be held against.
+/// The accesses that a phase declares, to check actual accesses against.
 template <class Stencil, int PhaseNumber>
 struct PhaseAccess {
   [[nodiscard]] HEADRACE_HD static constexpr bool writes(int field) noexcept {
@@ -51,8 +51,8 @@ struct PhaseAccess {
   }
 };
 
-/// What a stencil's update sees: the cell that it is to update, and those about it. Fields are the stencil's own
-/// enumerators. In a build with assertions a field or neighbour that its phase does not declare ends the program.
+/// The view of a stencil's update: the cell to update, and its neighbours. Fields are the stencil's own enumerators. In
+/// a build with assertions, accessing a field or neighbour that the phase does not declare aborts the program.
 template <class Stencil, int PhaseNumber>
 class Cell {
  public:
@@ -61,12 +61,12 @@ class Cell {
 
   HEADRACE_HD Cell(const CellRow& row, std::int32_t x) noexcept : row_(row), x_(x) {}
 
-  /// A field here.
+  /// The value of a field in this cell.
   [[nodiscard]] HEADRACE_HD Value get(int field) const noexcept {
     assert(Declared::here(field));
     return row_.at[field][x_];
   }
-  /// A field at a neighbour; 0 outside the domain.
+  /// The value of a field in a neighbour; 0 outside the domain.
   [[nodiscard]] HEADRACE_HD Value get(int field, int dx, int dy, int dz) const noexcept {
     assert(Declared::at_neighbour(field, dx, dy, dz));
     return row_.at[field][x_ + dx + dy * row_.pitch + dz * row_.plane];
@@ -76,15 +76,15 @@ class Cell {
     row_.at[field][x_] = value;
   }
 
-  /// Where this cell is in the domain.
+  /// The position of this cell in the domain.
   [[nodiscard]] HEADRACE_HD std::int32_t x() const noexcept { return row_.region->own_low[0] + x_; }
   [[nodiscard]] HEADRACE_HD std::int32_t y() const noexcept { return row_.region->own_low[1] + row_.y; }
   [[nodiscard]] HEADRACE_HD std::int32_t z() const noexcept { return row_.region->own_low[2] + row_.z; }
-  /// How many cells the domain has along an axis.
+  /// The number of cells of the domain along an axis.
   [[nodiscard]] HEADRACE_HD std::int32_t extent(int axis) const noexcept { return row_.region->extent[axis]; }
   /// Steps done before this one.
   [[nodiscard]] HEADRACE_HD std::uint64_t step() const noexcept { return row_.region->step; }
-  /// False in a ghost cell, which another part owns and updates as well: write to memory of your own only where true.
+  /// False in a ghost cell, which another part owns and also updates. Write to the stencil's own memory only if true.
   [[nodiscard]] HEADRACE_HD bool owned() const noexcept {
     const Region& region = *row_.region;
     return x_ >= 0 && x_ < region.own_size[0] && row_.y >= 0 && row_.y < region.own_size[1] && row_.z >= 0 &&

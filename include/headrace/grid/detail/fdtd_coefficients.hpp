@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-/// The numbers that finite differences in the time domain need before the first step. Units are SI.
+/// Coefficients for FDTD, computed before the first step. Units are SI.
 namespace headrace::grid {
 
 inline constexpr double kSpeedOfLight = 299792458.0;             ///< m/s, exact.
@@ -15,12 +15,12 @@ inline constexpr double kVacuumPermeability = 1.25663706127e-6;  ///< H/m, CODAT
 inline constexpr double kVacuumPermittivity = 1.0 / (kVacuumPermeability * kSpeedOfLight * kSpeedOfLight);
 
 /// The largest time step, in seconds, at which Yee's scheme is stable: spacing / (c sqrt(dimensions)), where c is the
-/// speed of light in the smallest permittivity and permeability (relative). Where these two lie in different cells the
+/// speed of light in the smallest permittivity and permeability (relative). If these two occur in different cells, the
 /// true limit is larger; this one always suffices (Taflove and Hagness, Computational Electrodynamics, chapter 4).
 [[nodiscard]] double stable_time_step(int dimensions, double spacing, double permittivity_min = 1,
                                       double permeability_min = 1);
 
-/// What a cell's material makes of its update: E <- ca E + cb (curl H), H <- H - db (curl E), both curls as plain
+/// A cell's update coefficients, from its material: E <- ca E + cb (curl H), H <- H - db (curl E), both curls as plain
 /// differences of neighbours.
 struct FdtdCoefficients {
   double ca = 1;
@@ -33,24 +33,24 @@ struct FdtdCoefficients {
 [[nodiscard]] FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability,
                                                  double spacing, double time_step);
 
-/// How an absorbing layer is graded (convolutional perfectly matched layer; Roden and Gedney, Microwave and Optical
+/// The grading of absorbing layers (convolutional perfectly matched layer; Roden and Gedney, Microwave and Optical
 /// Technology Letters 27, 2000). At a depth of d, from 0 at the inner border to 1 at the wall, conductivity is
-/// conductivity_scale * d^order and alpha is alpha_scale * (1 - d)^alpha_order, both in units of
-/// 0.8 (order + 1) / (impedance of vacuum * spacing * index), where the index is that of CpmlIndex; the stretch kappa
-/// is 1 + (stretch_max - 1) * d^stretch_order. docs/fdtd.md has what the defaults reflect.
+/// conductivity_scale * d^order and alpha is alpha_scale * (1 - d)^alpha_order, both in units of 0.8 (order + 1) /
+/// (impedance of vacuum * spacing * index), with the index of CpmlIndex; the stretch kappa is 1 + (stretch_max - 1) *
+/// d^stretch_order. docs/fdtd.md shows what the defaults reflect.
 struct CpmlOptions {
-  /// Thickness of each layer, or of the thickest; 0 for none, and so for walls that reflect everything.
+  /// Thickness of each layer, or of the thickest; 0 for none, which leaves walls that reflect everything.
   std::int64_t cells = 10;
   double order = 3.72;
   double conductivity_scale = 1.1;
   double stretch_max = 6.73;
   double stretch_order = 5.59;
-  double alpha_scale = 0.0063;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
+  double alpha_scale = 0.0063;  ///< A larger scale absorbs long waves less well, and grazing waves better.
   double alpha_order = 0.683;
-  /// Thickness at the low and at the high wall of each axis where walls differ; the largest of them is `cells`.
+  /// Thickness at the low and the high wall of each axis if walls differ; the largest of them is `cells`.
   std::optional<std::array<std::array<std::int64_t, 2>, 3>> sides = std::nullopt;
 
-  /// The thickness at the low and at the high wall of an axis.
+  /// The thickness at the low and the high wall of an axis.
   [[nodiscard]] std::array<std::int64_t, 2> thickness(std::size_t axis) const noexcept {
     return sides ? (*sides)[axis] : std::array{cells, cells};
   }
@@ -63,8 +63,8 @@ struct CpmlIndex {
   double high = 1;
 };
 
-/// What one axis of an absorbing layer multiplies with at one place: psi <- b psi + c difference, and the update adds
-/// k difference + psi to its difference. Together they divide by the stretch kappa + conductivity / (alpha + j omega
+/// The factors of one axis of an absorbing layer at one position: psi <- b psi + c difference, and the update adds k
+/// difference + psi to its difference. Together they divide by the stretch kappa + conductivity / (alpha + j omega
 /// eps0), to second order in the time step: differences count as linear within a step.
 struct CpmlTable {
   std::vector<double> b;
@@ -79,7 +79,7 @@ struct CpmlAxis {
   CpmlTable magnetic;
 };
 
-/// The tables of one axis. Throws UsageError where both layers do not fit into `count` cells, or an option or an index
+/// The tables of one axis. Throws UsageError if the two layers do not fit into `count` cells, or an option or an index
 /// is out of range.
 [[nodiscard]] CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options,
                                  const CpmlIndex& index = {}, std::size_t axis = 0);

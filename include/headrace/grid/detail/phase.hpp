@@ -6,10 +6,10 @@
 
 namespace headrace::grid {
 
-/// Most fields that a stencil has.
+/// The most fields that a stencil can have.
 inline constexpr int kFieldsMax = 64;
 
-/// Some of a stencil's fields.
+/// A subset of a stencil's fields.
 struct FieldSet {
   std::uint64_t mask = 0;
 
@@ -36,22 +36,22 @@ template <class... Field>
   return made;
 }
 
-/// One pass over the cells, of the one or several that a step has, and all that Headrace needs to know of it: from this
-/// it works out how wide ghosts are, which fields are exchanged, and what can run while they are. A cell must read
-/// nothing at a neighbour that the same phase writes, for cells are updated in no order.
+/// One of the passes over the cells that make up a step, with everything that Headrace needs to know about it. From
+/// this it derives how wide ghosts are, which fields are exchanged, and what can run during an exchange. A cell must
+/// not read at a neighbour what the same phase writes, because cells are updated in no particular order.
 struct Phase {
-  /// What it sets. A field that it does not set at every cell of its boxes belongs in `reads` too: what it leaves is
-  /// then as needed as what it reads.
+  /// The fields it sets. A field that it does not set at every cell of its boxes belongs in `reads` too, because the
+  /// values it leaves are then needed like those it reads.
   FieldSet writes;
-  /// What it gets at the cell itself.
+  /// The fields it gets at the cell itself.
   FieldSet reads;
-  /// What it gets at neighbours.
+  /// The fields it gets at neighbours.
   FieldSet neighbours;
-  /// How far those neighbours are.
+  /// The distance of those neighbours.
   Layers reach;
 };
 
-/// After each step what was the one field is the other.
+/// Two fields that change places after each step.
 struct Swap {
   int first = 0;
   int second = 0;

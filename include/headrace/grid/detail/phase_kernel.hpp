@@ -7,7 +7,7 @@
 #include "headrace/grid/detail/region.hpp"
 #include "headrace/grid/detail/vector_cell.hpp"
 
-// Before a loop whose iterations depend on none of each other, so that it may be vectorised.
+// Precedes a loop with independent iterations, so that the compiler may vectorise it.
 #if defined(__CUDA_ARCH__)
 #define HEADRACE_INDEPENDENT
 #elif defined(__clang__)
@@ -20,11 +20,11 @@
 
 namespace headrace::grid {
 
-/// One phase of a stencil over the boxes of a region, an item a box. A thread of a CPU device goes along rows; on CUDA
-/// 2^lanes_log2 neighbouring threads take neighbouring cells of a row, or vectors of them, and the rest of the block
-/// the rows after it.
+/// One phase of a stencil over the boxes of a region, with one item for each box. A thread of a CPU device processes
+/// whole rows. On CUDA, 2^lanes_log2 neighbouring threads take neighbouring cells of a row, or vectors of them, and the
+/// other threads of the block take the next rows.
 ///
-/// A stencil may divide a row for CPU devices, so that what it would look up for each cell is a constant in a run:
+/// A stencil may split a row for CPU devices, so that a value it would look up for each cell is constant in a run:
 ///
 ///   template <int PhaseNumber, class Row, class Visit>
 ///   HEADRACE_HD void for_each_run(const Row& row, std::int32_t begin, std::int32_t end, const Visit& visit) const;
@@ -47,7 +47,7 @@ struct PhaseKernel {
     run_cells(group, stencil, table, region);
   }
 
-  /// Whatever Region::vectors says.
+  /// Ignores Region::vectors.
   template <class Group>
   HEADRACE_HD static void run_cells(const Group& group, const Stencil& stencil, const FieldTable& table,
                                     const Region& region) {
@@ -71,11 +71,11 @@ struct PhaseKernel {
   }
 
  private:
-  /// Rows that are gone along in all planes before the next so many are: what a row reads of those beside it, in its
-  /// plane and the next, is then still in the cache.
+  /// Rows of a panel. All planes of a panel are processed before the next panel, so the neighbouring rows that a row
+  /// reads, in its plane and the next, are still in the cache.
   static constexpr std::uint32_t kPanelRows = 32;
 
-  /// Vectors lie as memory does: those at the ends of a box may have cells beyond it, which are left alone.
+  /// Vectors are aligned in memory. At the ends of a box they may contain cells beyond it, which are not touched.
   template <class Group>
   HEADRACE_HD static void run_vectors(const Group& group, const Stencil& stencil, const FieldTable& table,
                                       const Region& region) {
@@ -102,7 +102,7 @@ struct PhaseKernel {
     });
   }
 
-  /// What this thread has of `across` places in each row of the group's box: visit(place, y, z).
+  /// This thread's share of `across` places in each row of the group's box: visit(place, y, z).
   template <class Group, class Visit>
   HEADRACE_HD static void for_each_place(const Group& group, const Region& region, std::uint32_t across,
                                          const Visit& visit) {
@@ -121,7 +121,7 @@ struct PhaseKernel {
       std::uint32_t y = row;
       std::uint32_t z = 0;
       if (nz > 1) {
-        const std::uint32_t before = row / (kPanelRows * nz) * kPanelRows;  // rows of a plane in the panels before
+        const std::uint32_t before = row / (kPanelRows * nz) * kPanelRows;  // rows of a plane in the previous panels
         const std::uint32_t high = ny - before < kPanelRows ? ny - before : kPanelRows;
         const std::uint32_t within = row - before * nz;
         y = before + within % high;

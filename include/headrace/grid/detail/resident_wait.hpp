@@ -7,12 +7,12 @@
 
 namespace headrace::grid {
 
-/// What the blocks of a resident kernel wait for. Every thread of a block calls, and learns whether to go on: false
-/// once the host has said to stop, or once it has waited for too long. A block that leaves is missed by no other for
-/// long, for those look too.
+/// The waits of the blocks of a resident kernel. Every thread of a block calls them, and gets false if it must exit:
+/// once the host has told the kernel to stop, or after waiting for too long. If a block exits, the others soon follow,
+/// because they make the same checks.
 struct ResidentWait {
-  /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
-  /// @param writer  who that is, as ResidentWords::waits_for has it
+  /// Waits until `word` is at least `least`. What its writer wrote before is then visible to the whole block.
+  /// @param writer  the writer of the word, as in ResidentWords::waits_for
   template <bool OnDevice, class Group>
   [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const ResidentView& view, const std::uint64_t& word,
                                               std::uint64_t least, std::uint32_t writer) noexcept {
@@ -24,15 +24,15 @@ struct ResidentWait {
           go = false;
           break;
         }
-        group.relax_briefly();  // what is waited for is on its way, and a nap is as long as a phase of a small grid
+        group.relax_briefly();  // the wait is short, and a longer sleep would take as long as a phase of a small grid
       }
       if (!go && group.block() == 0)
-        group.store(view.words->waits_for, writer);  // the host reads it once all have left
+        group.store(view.words->waits_for, writer);  // the host reads it once all blocks have exited
     }
     return group.broadcast(go);
   }
 
-  /// Until all blocks have called. What any of them wrote before is then visible to all.
+  /// Waits until all blocks have called it. What any of them wrote before is then visible to all.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool meet(const Group& group, const ResidentView& view) noexcept {
     group.sync();
@@ -45,10 +45,10 @@ struct ResidentWait {
   }
 
  private:
-  /// The stop word is across the link to the host, and what is waited for is nearly always there before.
+  /// Reading the stop word crosses the link to the host, and the awaited value nearly always arrives first.
   static constexpr std::uint32_t kPollsPerLook = 64;
 
-  /// @param since  when this was first asked; 0: not yet
+  /// @param since  time of the first check; 0 before that
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool must_leave(const Group& group, const ResidentView& view,
                                                    std::uint64_t& since) noexcept {
@@ -56,7 +56,7 @@ struct ResidentWait {
     const std::uint64_t now = group.clock_ns();
     if (since == 0) since = now;
     if (now - since < view.limit_ns) return false;
-    group.store(view.words->gave_up, std::uint32_t{1});  // the host reads it once all have left
+    group.store(view.words->gave_up, std::uint32_t{1});  // the host reads it once all blocks have exited
     return true;
   }
 };

@@ -9,8 +9,8 @@
 #include "headrace/grid/detail/cell.hpp"
 #include "headrace/grid/detail/phase.hpp"
 
-/// What is checked of a stencil before its kernels are compiled, so that a mistake is one message, not an error in each
-/// of them.
+/// Checks a stencil before its kernels are compiled, so that a mistake gives one message instead of an error in each
+/// kernel.
 namespace headrace::grid::detail {
 
 template <class Stencil>
@@ -30,7 +30,7 @@ template <class Stencil, int... PhaseNumber>
   return (UpdatesIn<Stencil, PhaseNumber> && ...);
 }
 
-/// Whether phases name only fields that there are.
+/// Whether the phases name only existing fields.
 template <class Stencil>
 [[nodiscard]] consteval bool has_its_fields() {
   for (const Phase& phase : Stencil::kPhases) {
@@ -48,7 +48,7 @@ template <class Stencil>
   return true;
 }
 
-/// Does not compile where a Stencil is none, with a message that says why. False then.
+/// Fails to compile, with a message that says why, if Stencil is not a stencil. Returns false then.
 template <class Stencil>
 [[nodiscard]] consteval bool is_stencil() {
   static_assert(DescribesItself<Stencil>, "a stencil has kName, Value, kFields and kPhases; see make_stencil()");

@@ -12,13 +12,12 @@
 #include "headrace/grid/detail/resident_view.hpp"
 #include "headrace/grid/detail/resident_wait.hpp"
 
-/// One kernel that does many steps of a part, for grids so small that launches would take most of the time. Its blocks
-/// meet at a barrier where streams would order launches, and it and the kernels of neighbours tell each other how far
-/// they are.
+/// One kernel that does many steps of a part, for grids so small that launches would dominate. Its blocks meet at a
+/// barrier where streams would order launches, and it exchanges progress with the kernels of neighbours.
 namespace headrace::grid {
 
-/// All blocks of a group on one of several items. Each item begins with another block, so that small ones are not all
-/// left to the first.
+/// All blocks of a group on one of several items. Each item begins with a different block, so that the first block does
+/// not get all small items.
 template <class Group>
 class ItemGroup : public Group {
  public:
@@ -55,7 +54,7 @@ struct StepsKernel {
  private:
   using PhaseNumbers = std::make_integer_sequence<int, static_cast<int>(Stencil::kPhases.size())>;
 
-  /// Where a block is.
+  /// A block's position.
   template <class Group>
   struct Pass {
     const Group& group;
@@ -66,15 +65,15 @@ struct StepsKernel {
     std::uint64_t swapped_steps;  ///< The steps of the cycle whose swaps are in the table.
   };
 
-  /// Seldom on CUDA, where a word of the host holds up the release that comes after it.
+  /// Infrequent on CUDA, where a store to host memory delays the next release.
   template <class Group>
   HEADRACE_HD static void beat(const Group& group, const ResidentView& view, std::uint64_t number) {
     constexpr std::uint64_t kCycles = Group::kLanes > 1 ? 1 : 16;
     if (group.block() != 0 || group.rank() != 0 || (number - 1) % kCycles != 0) return;
-    group.store_relaxed(view.words->beat, number);  // the host looks whether it changes
+    group.store_relaxed(view.words->beat, number);  // the host only checks whether it changes
   }
 
-  /// As Part::run_cycle() in streams: the border, then its push beside the interior, then the neighbours' pushes.
+  /// Follows Part::run_cycle(): the border, then its push in parallel with the interior, then the neighbours' pushes.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool run_cycle(Pass<Group>& pass, const ResidentCycle& cycle, std::uint64_t number) {
     if (!run_stages(pass, cycle.body, cycle.border)) return false;
@@ -90,7 +89,7 @@ struct StepsKernel {
     if (!run_stages(pass, cycle.interior, cycle.end)) return false;
     for (; pass.swapped_steps < cycle.steps; ++pass.swapped_steps) swap_fields(pass.table);
     if (alone) return true;
-    // No block may write a border that another still pushes.
+    // A block must not write a border that another block is still pushing.
     return hear(pass, &ResidentMarks::pushed, number) && ResidentWait::meet(pass.group, pass.view);
   }
 
@@ -111,12 +110,12 @@ struct StepsKernel {
     alignas(16) std::byte bytes[sizeof(ResidentStage)];
   };
 
-  /// Into memory of the block, whose threads read it again and again.
+  /// Copies a stage into memory of the block, because its threads read it often.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static const ResidentStage& load_stage(const Pass<Group>& pass, const ResidentStage& from) {
     const Group& group = pass.group;
     StageBytes& to = group.template shared<StageBytes>();
-    group.sync();  // the one before is read no more
+    group.sync();  // the previous one is no longer in use
     for (std::uint32_t i = group.rank(); i < sizeof(ResidentStage); i += group.size()) {
       to.bytes[i] = reinterpret_cast<const std::byte*>(&from)[i];
     }
@@ -160,7 +159,7 @@ struct StepsKernel {
     table.slots[kIts.second] = first;
   }
 
-  /// All blocks have met since the border was done, so one may speak for all.
+  /// All blocks have met since the border was done, so one of them may publish it.
   template <class Group>
   HEADRACE_HD static void tell_border(const Pass<Group>& pass, std::uint64_t number) {
     if (pass.group.block() != 0 || pass.group.rank() != 0) return;
@@ -180,7 +179,7 @@ struct StepsKernel {
     return true;
   }
 
-  /// The block that is last to have pushed tells the neighbours so.
+  /// The last block to finish its push tells the neighbours.
   template <class Group>
   HEADRACE_HD static void push(const Pass<Group>& pass, const FieldTable& after, std::uint64_t number) {
     const Group& group = pass.group;
@@ -191,7 +190,7 @@ struct StepsKernel {
       copy.to += after.slots[piece.field] * piece.to_stride_bytes;
       copy_box<typename Stencil::Value>(ItemGroup<Group>(group, p, pass.view.piece_count), copy);
     }
-    group.fence_system();  // each thread's own stores, which go to another device
+    group.fence_system();  // for each thread's own stores, which go to another device
     group.sync();
     if (group.rank() != 0) return;
     const std::uint64_t blocks = group.block_count();

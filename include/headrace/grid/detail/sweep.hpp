@@ -7,17 +7,17 @@
 #include "headrace/device/group.hpp"
 #include "headrace/grid/detail/phase.hpp"
 
-/// Phases that are done together, for one step or several, in one pass over memory. Rows are loaded one after the other
-/// into a window of a few rows of each field; each phase of each step follows so many rows behind that all it reads is
-/// there, and what it overwrites has been read; what comes out at the end is stored. See docs/grid.md.
+/// Does phases of one or several steps together, in one pass over memory. Rows are loaded one after the other into a
+/// window of a few rows of each field. Each phase of each step lags behind, so that everything it reads is loaded and
+/// everything it overwrites has been read. The last results are stored. See docs/grid.md.
 namespace headrace::grid {
 
-/// Whether a stencil names phases that can be done so:
+/// Whether a stencil names phases that passes can do:
 ///
 ///   static constexpr std::array kSwept{0, 2};  // in their order; reach along x and y only
 ///
-/// `update` of these names fields and offsets that are constants where it is compiled, does not branch about get() and
-/// set(), and asks a cell for no more than those, its place, extent() and step().
+/// Their `update` uses compile-time constants for fields and offsets, has no branches around get() and set(), and calls
+/// only these, the position functions, extent() and step() of a cell.
 template <class Stencil>
 [[nodiscard]] constexpr bool sweepable() {
   if constexpr (requires { Stencil::kSwept; }) {
@@ -31,8 +31,8 @@ template <class Stencil>
   }
 }
 
-/// How a pass of several steps goes. A window is of one piece of memory: that in which the field of its number is when
-/// the pass begins. Swaps lead fields to other windows.
+/// The plan of a pass of several steps. A window belongs to one piece of memory: the one that holds the field of the
+/// same number when the pass begins. Swaps move fields to other windows.
 template <class Stencil, int Steps>
 class Sweep {
  public:
@@ -45,13 +45,13 @@ class Sweep {
   struct Op {
     int phase = 0;
     int step = 0;
-    int lag = 0;  ///< Rows behind the one that was loaded last.
+    int lag = 0;  ///< Rows behind the row that was loaded last.
     FieldSet writes;
     FieldSet neighbours;
     Layers reach;
   };
 
-  /// The window of each field after so many steps.
+  /// The window of each field after this many steps.
   [[nodiscard]] HEADRACE_HD static constexpr Windows windows(int step) {
     Windows its{};
     for (int field = 0; field < kFields; ++field) its[at(field)] = field;
@@ -90,21 +90,21 @@ class Sweep {
     return made;
   }
 
-  /// Rows that the last of all is behind: where results are stored.
+  /// The lag of the last operation, at which results are stored.
   [[nodiscard]] HEADRACE_HD static constexpr int lag() {
     int most = 0;
     for (const Op& op : ops()) most = larger(most, op.lag);
     return most;
   }
 
-  /// Rows that a window must have.
+  /// The number of rows in a window.
   [[nodiscard]] HEADRACE_HD static constexpr int depth() {
     int most = lag() + 1;
     for (const Op& op : ops()) most = larger(most, op.lag + below(op) + 1);
     return most;
   }
 
-  /// How far beyond what comes out of a pass it must read.
+  /// How far a pass must read beyond the cells that it stores.
   [[nodiscard]] HEADRACE_HD static constexpr Layers halo() {
     std::array<Layers, static_cast<std::size_t>(kFields)> needs{};
     Layers most;
@@ -119,7 +119,7 @@ class Sweep {
         if (op.neighbours.contains(w)) needs[at(w)] = wider(needs[at(w)], stacked(beyond, op.reach));
         most = wider(most, needs[at(w)]);
       }
-      // What a phase reads at the cell itself is needed as far as what it writes.
+      // Fields read at the cell itself are needed wherever the phase writes.
       const FieldSet reads = in_windows(Stencil::kPhases[at(op.phase)].reads, op.step);
       for (int w = 0; w < kFields; ++w) {
         if (reads.contains(w)) needs[at(w)] = wider(needs[at(w)], beyond);
@@ -128,7 +128,7 @@ class Sweep {
     return most;
   }
 
-  /// Fields of which nothing is left from one step to the next: they are written before they are read.
+  /// Fields that keep nothing from one step to the next, because they are written before they are read.
   [[nodiscard]] HEADRACE_HD static constexpr FieldSet overwritten() {
     FieldSet read;
     FieldSet found;
@@ -146,7 +146,7 @@ class Sweep {
     return found;
   }
 
-  /// Windows that are loaded.
+  /// The windows that are loaded.
   [[nodiscard]] HEADRACE_HD static constexpr FieldSet loaded() {
     FieldSet found;
     for (int p = 0; p < kPhases; ++p) {
@@ -158,7 +158,7 @@ class Sweep {
     return {found.mask & ~overwritten().mask};
   }
 
-  /// Fields that are stored.
+  /// The fields that are stored.
   [[nodiscard]] HEADRACE_HD static constexpr FieldSet stored() {
     FieldSet written;
     for (const Op& op : ops()) written = written | op.writes;
@@ -170,12 +170,12 @@ class Sweep {
     return found;
   }
 
-  /// After the swaps of its steps a pass swaps more: what it stores must not be where others still load. Where no field
-  /// is overwritten anyway, it takes memory beyond that of the fields: field kFields, kFields + 1, ...
+  /// Additional swaps after those of the pass's steps: a pass must not store where other teams still load. If no
+  /// overwritten field is free, it uses memory beyond that of the fields: field kFields, kFields + 1, ...
   struct Redirects {
     std::array<Swap, static_cast<std::size_t>(kFields)> swaps{};
     int count = 0;
-    int spare = 0;  ///< So many fields more.
+    int spare = 0;  ///< Number of such additional fields.
   };
   [[nodiscard]] HEADRACE_HD static constexpr Redirects redirects() {
     Redirects made;

@@ -7,13 +7,13 @@
 
 namespace headrace::grid {
 
-/// Passes over one box, cut alike, of which each begins while the one before ends: a task waits for those about it in
-/// the pass before, which read what it stores and store what it reads. Teams of all passes that have begun must get on
-/// beside each other, so a pass begins when all blocks of the one before have.
+/// Passes over one box with the same cut, each of which begins while the previous one ends. A task waits for the
+/// neighbouring tasks of the previous pass, which read what it overwrites and store what it reads. Teams of all started
+/// passes must be able to progress concurrently, so a pass begins when all blocks of the previous one have.
 struct SweepChain {
-  std::uint64_t* done = nullptr;  ///< A word a task: the number of the last pass that has done it. Null: no chain.
-  std::uint64_t pass = 0;         ///< The number of this pass, more than those before it had,
-  std::uint64_t after = 0;        ///< and of the pass that it comes after; 0: whatever came before has ended.
+  std::uint64_t* done = nullptr;  ///< For each task, the number of the last pass that has done it. Null: no chain.
+  std::uint64_t pass = 0;         ///< The number of this pass, higher than all earlier ones.
+  std::uint64_t after = 0;        ///< The number of the pass to follow; 0 if all earlier work has ended.
 
   /// Called by a team before it does a task.
   template <class Group>
@@ -23,7 +23,7 @@ struct SweepChain {
       const std::uint32_t number = first + group.team_rank();
       const std::int64_t other = number < SweepTasks::kBeside ? tasks.beside(task, number) : -1;
       bool waits = other >= 0;
-      // All threads go round together: nvcc leaves a team apart after a loop that each leaves by itself.
+      // All threads loop together: after a loop that each thread exits on its own, nvcc leaves the team diverged.
       while (group.team_any(waits)) {
         if (waits) waits = group.load_on_device(done[other]) < after;
         group.relax_briefly();
@@ -32,7 +32,7 @@ struct SweepChain {
     group.team_sync();
   }
 
-  /// Called by a team when it has done a task.
+  /// Called by a team after it has done a task.
   template <class Group>
   HEADRACE_HD void tell(const Group& group, std::int64_t task) const noexcept {
     group.team_sync();

@@ -14,22 +14,22 @@
 
 namespace headrace::grid {
 
-/// `Steps` steps of the swept phases over the boxes of a region. A team of threads goes along the rows of a strip,
-/// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that
-/// a box is cut into. A CPU device's team is one thread, with many cells.
-/// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
-/// each step swaps with another
+/// `Steps` steps of the swept phases over the boxes of a region. A team of neighbouring threads processes the rows of a
+/// strip. Strips overlap by what is read beyond them, and so do the runs of rows that a box is cut into. On a CPU
+/// device a team is one thread with many cells.
+/// @tparam Watched  also takes a SweepWatch, for stencils with `static constexpr int kWatched`: a field that each step
+/// swaps with another
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
   static constexpr int kThreadsMax = kSweepThreads;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
-  /// The registers of the window on CUDA: 16 bytes of each row of each field that the pass touches.
+  /// The registers of the window on CUDA: 16 bytes for each row of each field that the pass touches.
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
-  /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
-  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
+  /// If the rest of a pass fits beside the window, a multiprocessor holds 12 warps, even though a row is loaded ahead:
+  /// up to 168 registers a thread. The built-in stencils do so without spilling (ptxas for sm_90, CUDA 13.0).
   static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : 3;
 
   template <class Group>
@@ -42,7 +42,7 @@ struct SweepKernel {
     const bool chained = chain.done != nullptr;
     if (chained) group.launch_dependents();
     const SweepTasks tasks(region.boxes[number], region.rows[number], Team::columns());
-    // The first thread's team: nvcc then knows that all of a team go the same way, and leaves out what others need.
+    // Taking the first thread's team tells nvcc that a whole team takes the same path, so it omits code for divergence.
     const std::uint32_t team = group.team_from(group.team(), 0);
     const std::int64_t teams = group.size() / Group::kTeam;
     for (std::int64_t task = block * teams + team; task < tasks.count(); ++task) {
@@ -58,7 +58,7 @@ struct SweepKernel {
         go<SweepAsks::cells>(group, stencil, places, region, watch, place, slot);
       }
       if (chained) chain.tell(group, task);
-      if constexpr (Group::kLanes == 1) return;  // no team has another
+      if constexpr (Group::kLanes == 1) return;  // no team has a second task
     }
   }
 

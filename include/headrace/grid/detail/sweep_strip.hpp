@@ -14,9 +14,9 @@
 #include "headrace/grid/detail/sweep_window.hpp"
 #include "headrace/grid/detail/watch_sum.hpp"
 
-// Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised. Before a
-// function to which a window is given that must stay registers. And whether the rows of a window have numbers that are
-// constants, without which they would not be registers: code for each row, which takes a compiler long.
+// HEADRACE_EACH_CELL precedes a loop over the cells of a thread: it is unrolled on CUDA, where cells are registers, and
+// vectorised elsewhere. HEADRACE_IN_REGISTERS precedes a function whose window argument must stay in registers.
+// HEADRACE_FIXED_ROWS makes row numbers constants, which registers require; it takes long to compile code for each row.
 #if defined(__CUDA_ARCH__)
 #define HEADRACE_EACH_CELL _Pragma("unroll")
 #define HEADRACE_IN_REGISTERS __forceinline__
@@ -29,8 +29,8 @@
 
 namespace headrace::grid {
 
-/// What a thread does of a strip: all of a pass, row by row. Set up by SweepKernel.
-/// @tparam Asks  no less than SweepTeam::asks_for() says
+/// A thread's share of a strip: the whole pass, row by row. Set up by SweepKernel.
+/// @tparam Asks  no less than SweepTeam::asks_for() returns
 template <class Stencil, int Steps, bool Watched, SweepAsks Asks, class Group>
 struct SweepStrip {
   using Value = typename Stencil::Value;
@@ -42,7 +42,7 @@ struct SweepStrip {
   static constexpr int kLag = Plan::lag();
   static constexpr bool kAsksNothing = Asks == SweepAsks::nothing;
   static constexpr bool kAsksCells = Asks == SweepAsks::cells;
-  /// A group asks for fixed rows on a host to test them.
+  /// Tests request fixed rows on a host through their group.
   static constexpr bool kFixedRows = HEADRACE_FIXED_ROWS || requires { requires Group::kFixedRows; };
 
   const Group& group;
@@ -51,14 +51,14 @@ struct SweepStrip {
   const SweepRegion& region;
   const StripPlace place;
   const SweepWatch& watch;
-  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< The changes that this thread made.
+  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< The changes made by this thread.
   std::int32_t x = 0;                                 ///< The first cell of this thread.
   std::int32_t held_low = 0;
   std::int32_t held_high = 0;
 
   HEADRACE_HD void go() {
     x = place.first + static_cast<std::int32_t>(group.team_rank()) * kCells;
-    // In cells of this thread.
+    // Relative to this thread's cells.
     held_low = region.held.low[0] - x;
     held_high = region.held.low[0] + region.held.size[0] - x;
     if constexpr (kWide) {
@@ -97,7 +97,7 @@ struct SweepStrip {
     (advance(window, FixedRow<Row>{}, row + Row, last), ...);
   }
 
-  /// Loads a row ahead, does each phase so far behind this one, and stores the row that is then done.
+  /// Loads a row ahead, runs each phase at its lag, and stores the row that is then finished.
   template <class Position>
   HEADRACE_HD void advance(Window& window, Position position, std::int32_t row, std::int32_t last) {
     if (row >= last) return;
@@ -178,7 +178,7 @@ struct SweepStrip {
     if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<OpNumber>(window, position, row);
   }
 
-  /// What a step has changed in a row, where the part owns it and this strip stores it.
+  /// Adds up a step's changes in a row, in the cells that the part owns and this strip stores.
   template <int OpNumber, class Position>
   HEADRACE_HD void watch_row(const Window& window, Position position, std::int32_t row) {
     constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
@@ -197,13 +197,13 @@ struct SweepStrip {
     if constexpr (kWide) {
       for (std::int32_t i = first; i < past; ++i) sums.add(change(i), root_scale);
     } else {
-      // Without branches, so that the additions of one cell do not wait for those of another.
+      // Without branches, so that additions of different cells do not wait for each other.
       HEADRACE_EACH_CELL
       for (int i = 0; i < kCells; ++i) sums.add(!kAsksCells || (i >= first && i < past) ? change(i) : 0, root_scale);
     }
   }
 
-  /// Adds up those of all threads of the team, into a slot of each step.
+  /// Adds the sums of all threads of the team to a slot of each step.
   HEADRACE_HD void add_up(std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
       ChangeSums& sums = watch.sums[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
@@ -221,7 +221,7 @@ struct SweepStrip {
     }
   }
 
-  /// One thread a team goes to memory: of many that change one word, each waits for those before it.
+  /// Only one thread of a team accesses memory: many threads that update one word would wait for each other.
   [[nodiscard]] HEADRACE_HD std::uint64_t team_max(std::uint64_t value) const {
     for (std::uint32_t apart = Group::kTeam / 2; apart > 0; apart /= 2) {
       const std::uint64_t its = group.team_from(value, group.team_rank() ^ apart);
@@ -236,7 +236,7 @@ struct SweepStrip {
     (look_beside_one<OpNumber, WindowNumber>(window, position), ...);
   }
 
-  /// Brings what a phase reads of the threads beside.
+  /// Fetches what a phase reads from the cells of neighbouring threads.
   template <int OpNumber, int WindowNumber, class Position>
   HEADRACE_HD void look_beside_one(Window& window, Position position) const {
     constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];

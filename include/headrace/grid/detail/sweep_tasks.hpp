@@ -8,14 +8,14 @@
 
 namespace headrace::grid {
 
-/// The columns of a team: whole units of so many cells, as those of a part are in memory.
+/// The columns of a team, in whole units of cells that are aligned like those of the part in memory.
 struct TeamColumns {
   std::int32_t all = 0;
-  std::int32_t low = 0;  ///< The first so many of them, and the last, are not stored.
+  std::int32_t low = 0;  ///< Columns at the start, and at the end, that are not stored.
   std::int32_t high = 0;
   std::int32_t unit = 1;
 
-  /// The columns of `cells`, where a pass reaches `low` and `high` cells beyond what is stored.
+  /// The columns of `cells` for a pass that reaches `low` and `high` cells beyond what it stores.
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns reaching(std::int32_t cells, std::int32_t unit,
                                                                   std::int64_t low, std::int64_t high) noexcept {
     return {cells, static_cast<std::int32_t>((low + unit - 1) / unit) * unit,
@@ -23,7 +23,7 @@ struct TeamColumns {
   }
 };
 
-/// The tasks that a box is cut into: strips of columns, each in runs of rows, a plane after the other.
+/// The tasks of a box: strips of columns, each split into runs of rows, plane after plane.
 class SweepTasks {
  public:
   static constexpr std::uint32_t kBeside = 9;
@@ -40,8 +40,8 @@ class SweepTasks {
 
   [[nodiscard]] HEADRACE_HD std::int64_t count() const noexcept { return in_a_plane() * box_.size[2]; }
 
-  /// Tasks so numbered that those at the edge of a plane come first: at the domain's they take longest, and teams with
-  /// others shall still be busy then.
+  /// Numbers the tasks at the edge of a plane first: those at the edge of the domain take longest, and other teams
+  /// should still have work when they finish.
   /// @param task  0 to count() - 1
   [[nodiscard]] HEADRACE_HD StripPlace edge_first(std::int64_t task) const noexcept {
     StripPlace at = in_plane(static_cast<std::int32_t>(task % in_a_plane()));
@@ -49,7 +49,7 @@ class SweepTasks {
     return at;
   }
 
-  /// So numbered that those about a task come soon before and after it.
+  /// Numbers tasks so that neighbouring tasks come shortly before and after each other.
   [[nodiscard]] HEADRACE_HD StripPlace row_by_row(std::int64_t task) const noexcept {
     const auto number = static_cast<std::int32_t>(task % in_a_plane());
     StripPlace at = strip_of(number % strips_, number / strips_);
@@ -57,8 +57,8 @@ class SweepTasks {
     return at;
   }
 
-  /// Row by row, the task itself and those that share a side or a corner with it: kBeside of them, or -1 where the box
-  /// ends. A pass that reads no further than a task's own width and rows reads of no others.
+  /// In the numbering of row_by_row(), a task and the tasks that share a side or a corner with it: kBeside of them, or
+  /// -1 beyond the box. A pass that reads no further than a task's own width and rows reads from no other tasks.
   [[nodiscard]] HEADRACE_HD std::int64_t beside(std::int64_t task, std::uint32_t number) const noexcept {
     const auto here = static_cast<std::int32_t>(task % in_a_plane());
     const std::int32_t strip = here % strips_ + static_cast<std::int32_t>(number % 3) - 1;
@@ -74,7 +74,7 @@ class SweepTasks {
   }
 
   [[nodiscard]] HEADRACE_HD StripPlace in_plane(std::int32_t task) const noexcept {
-    // The first and the last run, the first and the last strip of the others, and the rest.
+    // The first and the last run, then the first and the last strip of the other runs, then the rest.
     const std::int32_t ends = smaller(runs_, 2);
     if (task < ends * strips_) return strip_of(task % strips_, task / strips_ * (runs_ - 1));
     task -= ends * strips_;

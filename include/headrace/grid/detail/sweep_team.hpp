@@ -10,11 +10,11 @@
 
 namespace headrace::grid {
 
-/// What the threads of a team ask while they go along a strip: nothing, for all is within the domain; whether rows are
-/// held, and once whether a thread's cells are, all of them or none; or that of each cell.
+/// The bounds checks of a team in a strip: none, if everything is within the domain; whether rows are held, if the
+/// cells of a thread are either all held or all not; or a check for each cell.
 enum class SweepAsks { nothing, rows, cells };
 
-/// What a team has of a strip.
+/// The geometry of a team's strip.
 template <class Stencil, int Steps, bool Watched, class Group>
 struct SweepTeam {
   using Plan = Sweep<Stencil, Steps>;
@@ -25,7 +25,7 @@ struct SweepTeam {
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns columns() noexcept {
     constexpr Layers kHalo = Plan::halo();
     constexpr auto kTeam = TeamColumns::reaching(kColumns, Window::kUnit, kHalo.low[0], kHalo.high[0]);
-    static_assert(kColumns > kTeam.low + kTeam.high, "so many steps reach further than a strip is wide");
+    static_assert(kColumns > kTeam.low + kTeam.high, "a pass of this many steps reaches further than a strip is wide");
     return kTeam;
   }
 
@@ -33,7 +33,9 @@ struct SweepTeam {
     const std::int32_t low = region.held.low[0];
     const std::int32_t high = low + region.held.size[0];
     const std::int32_t past = place.first + kColumns;
-    const auto is_between = [&](std::int32_t cell) { return (cell - place.first) % kCells == 0; };  // two threads
+    const auto is_between = [&](std::int32_t cell) {
+      return (cell - place.first) % kCells == 0;
+    };  // between two threads
     const bool holds_whole = (low <= place.first || is_between(low)) && (high >= past || is_between(high));
     const bool stores_whole = is_between(place.low[0]) && is_between(place.high[0]);
     const bool owns = place.low[0] >= 0 && place.high[0] <= region.own_size[0] && place.low[1] >= 0 &&

@@ -11,8 +11,8 @@
 
 namespace headrace::grid {
 
-/// A row of a window that the compiler knows, for CUDA: the window is then registers. The code is compiled once for
-/// each row, so host compilers, which would take ten times as long, are given AnyRow.
+/// A row of a window that is known at compile time, for CUDA: the window is then in registers. The code is compiled
+/// once for each row, which would take a host compiler ten times as long, so the host uses AnyRow.
 template <int Row>
 struct FixedRow {
   [[nodiscard]] HEADRACE_HD static constexpr int row() noexcept { return Row; }
@@ -22,7 +22,7 @@ struct FixedRow {
   }
 };
 
-/// A row of a window that is known as the program runs, for the CPU: its window lies in memory.
+/// A row of a window that is known at run time, for the CPU, whose window is in memory.
 struct AnyRow {
   int number = 0;
   [[nodiscard]] HEADRACE_HD constexpr int row() const noexcept { return number; }
@@ -32,15 +32,16 @@ struct AnyRow {
   }
 };
 
-/// A ring of some rows of all fields, of the cells of one thread and as many beside them as a phase reads. Positions in
-/// it are a FixedRow on CUDA and an AnyRow on the CPU.
+/// A ring of a few rows of all fields: the cells of one thread, and as many on each side as a phase reads. A position
+/// in it is a FixedRow on CUDA and an AnyRow on the CPU.
 template <class Stencil, int Steps, bool Wide>
 struct SweepWindow {
   using Value = typename Stencil::Value;
   static constexpr int kLineCells = 64 / static_cast<int>(sizeof(Value));
-  static constexpr int kUnit = 16 / static_cast<int>(sizeof(Value));  ///< What is loaded and stored at once.
+  static constexpr int kUnit = 16 / static_cast<int>(sizeof(Value));  ///< Values loaded and stored at once.
   static constexpr int kCells = Wide ? 128 * kLineCells : kUnit;
-  /// Rows that are loaded before the one that phases begin with: on CUDA their loads are on their way meanwhile.
+  /// Rows that are loaded ahead of the row that phases begin with, so that on CUDA their loads overlap with
+  /// computation.
   static constexpr int kAhead = Wide ? 0 : 1;
   static constexpr int kDepth = Sweep<Stencil, Steps>::depth() + kAhead;
   static constexpr int kBeside = Wide ? kLineCells : kUnit;

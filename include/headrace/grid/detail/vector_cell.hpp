@@ -8,7 +8,7 @@
 #include "headrace/device/group.hpp"
 #include "headrace/grid/detail/cell.hpp"
 
-// Before a loop whose iterations are to be constants where they are compiled, so that what they index is registers.
+// Precedes a loop whose iterations must be compile-time constants, so that what they index is in registers.
 #if defined(__CUDA_ARCH__)
 #define HEADRACE_UNROLLED _Pragma("unroll")
 #else
@@ -17,12 +17,12 @@
 
 namespace headrace::grid {
 
-/// Whether a CUDA thread does a phase for 16 bytes of a row at a time. Stencils name such phases, and those of kSwept
-/// are such:
+/// Whether a CUDA thread does a phase for 16 bytes of a row at a time. Stencils name such phases; those of kSwept are
+/// included:
 ///
 ///   static constexpr std::array kVectored{0};
 ///
-/// `update` of these names fields and offsets that are constants where it is compiled; others would work, and be slow.
+/// Their `update` should use compile-time constants for fields and offsets; others work, but are slow.
 template <class Stencil>
 [[nodiscard]] constexpr bool is_vectored(int phase) {
   const auto names = [phase](const auto& list) {
@@ -40,9 +40,8 @@ template <class Stencil>
   }
 }
 
-/// Cells that lie beside each other in 16 bytes, with all that a phase reads of them and of their neighbours. All is
-/// loaded before anything is stored, and at once: compilers may not move a load before a store that could be to the
-/// same place.
+/// Neighbouring cells in 16 bytes, with everything that a phase reads from them and from their neighbours. All loads
+/// come first and together, because a compiler may not move a load before a store that could be to the same address.
 template <class Stencil, int PhaseNumber>
 class CellVector {
  public:
@@ -59,7 +58,7 @@ class CellVector {
     store_all(row, x, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
-  /// A field of the cell of this number, or of its neighbour.
+  /// A field of the cell with this index, or of its neighbour.
   [[nodiscard]] HEADRACE_HD Value& at(int field, int cell, int dx = 0, int dy = 0, int dz = 0) noexcept {
     return values_[field][(dz + kLow[2]) * kRows + dy + kLow[1]][kLow[0] + cell + dx];
   }
@@ -87,7 +86,7 @@ class CellVector {
     (load<Field>(row, x), ...);
   }
 
-  /// What is not used of it goes, where offsets are constants.
+  /// The compiler removes the unused parts if offsets are constants.
   template <int Field>
   HEADRACE_HD void load(const CellRow& row, std::int32_t x) noexcept {
     constexpr bool kAbout = kPhase.neighbours.contains(Field);

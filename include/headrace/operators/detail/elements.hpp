@@ -12,10 +12,10 @@
 #include <immintrin.h>
 #endif
 
-/// What the operators over dense matrices share: the types of elements, and how kernels read them.
+/// Shared by the operators over dense matrices: element types, and how kernels read them.
 namespace headrace::operators {
 
-/// How a matrix is stored. Kernels calculate in float32 either way.
+/// How a matrix is stored. Kernels compute in float32 in either case.
 enum class ElementType : std::uint8_t { float32, float16 };
 
 [[nodiscard]] std::string_view to_string(ElementType type) noexcept;
@@ -36,7 +36,7 @@ enum class ElementType : std::uint8_t { float32, float16 };
 #if defined(__CUDA_ARCH__)
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
 #else
-  // The exponent of float32 has a bias that is larger by 112. Finite numbers are scaled by that, subnormal ones too.
+  // The exponent bias of float32 is larger by 112. All finite numbers are scaled by that, including subnormal ones.
   const std::uint32_t magnitude = std::uint32_t{bits & 0x7FFFU} << 13;
   memcpy(&value, &magnitude, sizeof(value));
   value *= 0x1p112F;
@@ -52,7 +52,7 @@ enum class ElementType : std::uint8_t { float32, float16 };
 /// Kernels read matrices in units of eight elements of a row: one load of 16 bytes of float16, two of float32.
 inline constexpr std::uint32_t kUnit = 8;
 
-/// The elements that are a whole number of units and hold `count`.
+/// The number of elements in the whole units that hold `count` elements.
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t whole_units(std::uint32_t count) {
   return (count + kUnit - 1) / kUnit * kUnit;
 }
@@ -65,7 +65,7 @@ struct alignas(16) SixteenBytes {
 
 [[nodiscard]] HEADRACE_HD inline SixteenBytes load_sixteen(const std::byte* from) {
 #if defined(__CUDA_ARCH__)
-  const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from));  // nobody writes there while kernels run
+  const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(from));  // kernels never write to this memory
   return {{loaded.x, loaded.y, loaded.z, loaded.w}};
 #else
   SixteenBytes loaded;
@@ -74,7 +74,7 @@ struct alignas(16) SixteenBytes {
 #endif
 }
 
-// A compiler makes scalar code of loops over eight elements whose sums stay, so the host's are written out.
+// Compilers generate scalar code for loops over eight elements with running sums, so the host code uses intrinsics.
 #if !defined(__CUDA_ARCH__) && defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define VECTORS_OF_A_UNIT
 template <ElementType Type>
@@ -90,13 +90,13 @@ template <ElementType Type>
 
 }  // namespace detail
 
-/// A unit as it is stored, so that a kernel can have several on the way before it needs the first.
+/// A stored unit, so that a kernel can have several loads in flight before it needs the first.
 template <ElementType Type>
 struct StoredUnit {
   detail::SixteenBytes parts[Type == ElementType::float32 ? 2 : 1];
 };
 
-/// Unit number `number` of a matrix that is stored as `Type`, at an address that 16 divides.
+/// Unit number `number` of a matrix stored as `Type`; the address must be a multiple of 16.
 template <ElementType Type>
 [[nodiscard]] HEADRACE_HD StoredUnit<Type> load_stored_unit(const std::byte* matrix, std::size_t number) {
   StoredUnit<Type> unit;
@@ -118,7 +118,7 @@ HEADRACE_HD void read_unit(const StoredUnit<Type>& unit, float (&to)[kUnit]) {
   }
 }
 
-/// The same of unit number `number` of a matrix.
+/// The same for unit number `number` of a matrix.
 template <ElementType Type>
 HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float (&to)[kUnit]) {
   read_unit<Type>(load_stored_unit<Type>(matrix, number), to);
@@ -126,7 +126,7 @@ HEADRACE_HD void load_unit_of(const std::byte* matrix, std::size_t number, float
 
 namespace detail {
 
-/// Eight floats at an address that 16 divides, by two loads.
+/// Loads eight floats, in two loads, from an address that is a multiple of 16.
 HEADRACE_HD inline void load_eight(const float* from, float (&to)[kUnit]) {
 #if defined(__CUDA_ARCH__)
   const float4 low = reinterpret_cast<const float4*>(from)[0];
@@ -140,8 +140,8 @@ HEADRACE_HD inline void load_eight(const float* from, float (&to)[kUnit]) {
 
 }  // namespace detail
 
-/// Adds the products of unit number `number` of a matrix and eight values, at an address that 16 divides, to eight
-/// sums: one fused multiply-add each.
+/// Multiplies unit number `number` of a matrix by eight values, at an address that is a multiple of 16, and adds the
+/// products to eight sums with one fused multiply-add each.
 template <ElementType Type>
 HEADRACE_HD void add_products(const std::byte* matrix, std::size_t number, const float* with, float (&sums)[kUnit]) {
 #if defined(VECTORS_OF_A_UNIT)
@@ -156,7 +156,7 @@ HEADRACE_HD void add_products(const std::byte* matrix, std::size_t number, const
 #endif
 }
 
-/// Adds the squares of the differences from eight values instead. A difference is rounded before it is squared.
+/// Adds the squared differences from eight values instead. A difference is rounded before it is squared.
 template <ElementType Type>
 HEADRACE_HD void add_squares(const std::byte* matrix, std::size_t number, const float* from, float (&sums)[kUnit]) {
 #if defined(VECTORS_OF_A_UNIT)
@@ -174,7 +174,7 @@ HEADRACE_HD void add_squares(const std::byte* matrix, std::size_t number, const 
 #endif
 }
 
-/// Adds `scale` times a unit to eight sums: one fused multiply-add each.
+/// Adds `scale` times a unit to eight sums, with one fused multiply-add each.
 template <ElementType Type>
 HEADRACE_HD void add_scaled(const StoredUnit<Type>& unit, float scale, float (&sums)[kUnit]) {
 #if defined(VECTORS_OF_A_UNIT)
@@ -187,12 +187,12 @@ HEADRACE_HD void add_scaled(const StoredUnit<Type>& unit, float scale, float (&s
 #endif
 }
 
-/// Replaces those of eight values that are below the unit's. Never takes over a NaN.
+/// Replaces each of eight values that is below that of the unit. Never takes a NaN.
 template <ElementType Type>
 HEADRACE_HD void keep_larger(const StoredUnit<Type>& unit, float (&values)[kUnit]) {
 #if defined(VECTORS_OF_A_UNIT)
   const __m256 fresh = detail::load_vector<Type>(reinterpret_cast<const std::byte*>(&unit), 0);
-  _mm256_storeu_ps(values, _mm256_max_ps(fresh, _mm256_loadu_ps(values)));  // the second where neither is larger
+  _mm256_storeu_ps(values, _mm256_max_ps(fresh, _mm256_loadu_ps(values)));  // the second if neither is larger
 #else
   float fresh[kUnit];
   read_unit<Type>(unit, fresh);
@@ -200,7 +200,7 @@ HEADRACE_HD void keep_larger(const StoredUnit<Type>& unit, float (&values)[kUnit
 #endif
 }
 
-/// The sum of a unit's eight partial sums, always in this order.
+/// The sum of a unit's eight partial sums, always added in this order.
 [[nodiscard]] HEADRACE_HD inline float sum_of_unit(const float (&parts)[kUnit]) {
   return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
 }

@@ -21,11 +21,11 @@ struct FmaChain {
   }
 };
 
-/// Runs the two chains of `lane_count` lanes, `step_count` steps each, and calls `done(lane, a, b)` with their ends.
-/// `word(lane)` gives the bits that start a lane. On the CPU, kLanes lanes advance together so that the compiler can
-/// use SIMD; on CUDA a thread has one lane. Bit-equal on both, because every step is one rounding.
-/// @param lane_count     below 2^31
-/// @param first, stride  which lanes the calling thread takes, in units of Group::kLanes lanes
+/// Runs the two chains of `lane_count` lanes, `step_count` steps each, and calls `done(lane, a, b)` with their results.
+/// `word(lane)` returns the bits that seed a lane. On the CPU, kLanes lanes advance together so that the compiler can
+/// use SIMD; on CUDA a thread has one lane. The results are bit-equal on both, because every step rounds once.
+/// @param lane_count  below 2^31
+/// @param first, stride  the lanes of the calling thread, in units of Group::kLanes lanes
 template <class Group, class Word, class Done>
 HEADRACE_HD void fma_chains(std::uint32_t first, std::uint32_t stride, std::uint32_t lane_count,
                             std::uint32_t step_count, Word word, Done done) {
@@ -39,8 +39,8 @@ HEADRACE_HD void fma_chains(std::uint32_t first, std::uint32_t stride, std::uint
       b[i] = 1.0F - a[i];
     }
 #if defined(__CUDA_ARCH__)
-    // The compiler must not see that one scale is the other's negative. It would keep both in one register, and then
-    // half of the multiply-adds can find both operands in one bank of registers: 15% slower on an H100.
+    // The compiler must not see that one scale is the negative of the other. It would keep both in one register, and
+    // half of the multiply-adds could then read both operands from one register bank: 15% slower on an H100.
     constexpr std::uint32_t kNoLanes = 0x8000'0000;
     const float scale_b = __uint_as_float(__float_as_uint(FmaChain::kScaleB) ^ (lane_count & kNoLanes));
 #pragma unroll 8

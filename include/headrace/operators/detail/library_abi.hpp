@@ -18,12 +18,12 @@
 /// of Headrace may be in one process (docs/decisions/0084).
 namespace headrace::operators {
 
-/// Raise it whenever OperatorLibrary, or what engines and kernels write into the memory that they share, changes.
+/// Increase it whenever OperatorLibrary changes, or what engines and kernels write to their shared memory.
 inline constexpr std::uint32_t kOperatorAbi = 4;
 /// The one function that an operator's shared object exports, an OperatorLibraryFunction.
 inline constexpr const char* kOperatorSymbol = "headrace_operator";
 
-/// The size of a type that kernels in the shared object and engines of the program both know.
+/// The size of a type that both the kernels in the shared object and the program's engines use.
 struct LibraryLayout {
   const char* name;
   std::uint32_t bytes;
@@ -39,7 +39,7 @@ template <class Type>
 
 }  // namespace detail
 
-/// Each is what its side was compiled with. Not inline: a shared object and its program must not share them.
+/// Each side has the sizes that it was compiled with. Not inline: a shared object and its program must not share them.
 static constexpr LibraryLayout kLibraryLayouts[] = {
     detail::layout_of<Kernel>("Kernel"),
     detail::layout_of<CpuGroup>("CpuGroup"),
@@ -53,15 +53,15 @@ static constexpr LibraryLayout kLibraryLayouts[] = {
     detail::layout_of<serve::PersistentView<BarrierMailboxView>>("PersistentView<BarrierMailboxView>"),
 };
 
-/// A member of a query or an answer: a number, or an array of numbers in the order of C.
+/// A member of a query or an answer: a number, or an array of numbers in C order.
 struct Field {
   static constexpr std::uint32_t kDimensionsMax = 4;
 
-  const char* name;          ///< Empty: the whole is this one field.
-  char kind;                 ///< As NumPy has it: b truth, i signed, u unsigned, f with a fraction.
-  std::uint32_t item_bytes;  ///< A number has so many.
-  std::uint64_t offset;      ///< Bytes from the beginning.
-  std::uint32_t dimensions;  ///< 0 for a number.
+  const char* name;          ///< Empty if this field is the whole value.
+  char kind;                 ///< NumPy's kind: b boolean, i signed, u unsigned, f floating-point.
+  std::uint32_t item_bytes;  ///< Size of a number.
+  std::uint64_t offset;      ///< Offset from the beginning, in bytes.
+  std::uint32_t dimensions;  ///< 0 for a single number.
   std::uint64_t lengths[kDimensionsMax];
 };
 
@@ -69,13 +69,13 @@ struct Field {
 enum class LibraryKernel : std::uint8_t { plain, scattered, pool, pool_inline, persistent, persistent_barrier };
 inline constexpr std::size_t kLibraryKernels = 6;
 
-/// What a shared object says of its operator. Valid as long as it is loaded.
+/// A shared object's description of its operator. Valid while the object is loaded.
 struct OperatorLibrary {
-  // These lie here whatever the number of the ABI is, so that every version of Headrace can name a mismatch.
+  // These members keep their offsets in every ABI, so that every version of Headrace can report a mismatch.
   std::uint32_t abi;
   std::uint32_t bytes;   ///< The size of this struct.
-  const char* version;   ///< The version of the Headrace whose headers it was compiled with.
-  const char* commit;    ///< Likewise; empty where it is not known.
+  const char* version;   ///< The version of the Headrace headers that it was compiled with.
+  const char* commit;    ///< The commit of those headers; empty if unknown.
   const char* compiler;  ///< Name and version.
 
   // Everything below depends on `abi`.
@@ -86,20 +86,20 @@ struct OperatorLibrary {
   std::uint64_t query_bytes;
   std::uint64_t answer_bytes;
   std::uint32_t state_bytes;
-  std::uint32_t blocks;   ///< That answer one query on a CUDA device.
-  std::uint32_t threads;  ///< That each block has then.
+  std::uint32_t blocks;   ///< Blocks that answer one query on a CUDA device.
+  std::uint32_t threads;  ///< Threads of each of these blocks.
   const Field* query_fields;
-  std::uint32_t query_field_count;  ///< 0: bytes.
+  std::uint32_t query_field_count;  ///< 0 for plain bytes.
   const Field* answer_fields;
   std::uint32_t answer_field_count;
   Kernel kernels[kLibraryKernels];
 
-  /// Writes `state_bytes` bytes. 0, or 1 where the operator's state() threw an exception, whose text it writes.
+  /// Writes `state_bytes` bytes. Returns 0, or 1 if the operator's state() threw an exception, and writes its text.
   int (*make_state)(void* state, char* message, std::size_t message_bytes);
-  /// Writes query number `index`; 0 or 1, as make_state(). Null where the operator has no sample().
+  /// Writes query number `index`. Returns 0 or 1, like make_state(). Null if the operator has no sample().
   int (*sample)(std::uint64_t index, void* query, char* message, std::size_t message_bytes);
-  /// Gives the cudaKernel_t of a CUDA entry in `kernels`, the one handle that another copy of the CUDA runtime can
-  /// launch; 0, or CUDA's code. Null where no nvcc compiled the operator.
+  /// Returns the cudaKernel_t of a CUDA entry in `kernels`, the only handle that another copy of the CUDA runtime can
+  /// launch. Returns 0 or CUDA's error code. Null unless nvcc compiled the operator.
   int (*cuda_kernel)(const void* entry, const void** kernel);
 };
 

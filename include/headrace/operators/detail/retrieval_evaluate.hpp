@@ -5,15 +5,15 @@
 #include "headrace/operators/detail/retrieval_scan.hpp"
 #include "headrace/operators/detail/retrieval_walk.hpp"
 
-/// How a block of threads evaluates a Boolean query; one code for host and device.
+/// Evaluates a Boolean query with a block of threads. Host and device share the code.
 namespace headrace::operators::boolean {
 
-/// Every thread of the block: answers the staged query.
+/// Answers the staged query. Every thread of the block calls it.
 ///
-/// A query f has a cover C of terms and a rest r, which is f where a document has none of C. So
+/// A query f has a cover C of terms and a rest r, which is f for documents that have none of C. So
 ///   |f| = |r| + (documents of C's lists that f matches and r does not) - (those that r matches and f does not):
 /// rare words are looked up in their lists, whatever their place in the expression, and only frequent ones are scanned
-/// for, or not even these where |r| is known. (A generalisation of |a OR b| = |a| + |b| - |a AND b|.)
+/// for, or not even these if |r| is known. (A generalisation of |a OR b| = |a| + |b| - |a AND b|.)
 template <class Group>
 HEADRACE_HD void answer_query(Group group, const Postings& postings, Scratch& scratch, RetrievalAnswer& answer) {
   Ids ids;

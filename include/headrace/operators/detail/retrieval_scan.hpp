@@ -4,10 +4,10 @@
 
 #include "headrace/operators/detail/retrieval_stage.hpp"
 
-/// The evaluation of a query's rest over bitmaps, 128 documents at a time.
+/// Evaluates a query's rest over bitmaps, 128 documents at a time.
 namespace headrace::operators::boolean {
 
-/// Takes out what lies beyond the last document.
+/// Clears the bits beyond the last document.
 HEADRACE_HD inline void clip(std::uint32_t& word, std::uint64_t first, std::uint32_t document_count) {
   if (first + 32 <= document_count) return;
   word = first >= document_count ? 0 : word & ((1U << (document_count - first)) - 1);
@@ -26,11 +26,11 @@ template <std::uint32_t Terms>
   }
 }
 
-/// A rest of at most kTruthTermsMax terms, by its truth table.
+/// A rest of at most kTruthTermsMax terms, evaluated by its truth table.
 template <class Group, std::uint32_t Terms>
 class TableRest {
  public:
-  /// Vectors that a thread takes at once: as many reads as registers allow, all a bitmap's padding on a CPU.
+  /// Vectors that a thread takes at once: as many reads as registers allow, or all of a bitmap's padding on a CPU.
   static constexpr std::uint32_t kVectors = Group::kLanes > 1 ? kBitmapPad : (Terms == 2 ? 4 : Terms == 1 ? 1 : 2);
 
   HEADRACE_HD TableRest(const Postings& postings, const Scratch& scratch)
@@ -41,14 +41,14 @@ class TableRest {
     }
   }
 
-  /// The matches among the documents of vector `at`, which must be one of the bitmap's.
+  /// The matches among the documents of vector `at`, which must be within the bitmap.
   [[nodiscard]] HEADRACE_HD Vector match(std::uint32_t at) const {
     Vector has[Terms];
     for (std::uint32_t i = 0; i < Terms; ++i) has[i] = bitmaps_[i][at];
     return combine(has, at);
   }
 
-  /// How many documents of the vectors first, first + stride, … match, kVectors of them.
+  /// Counts the matching documents of kVectors vectors: first, first + stride, ...
   [[nodiscard]] HEADRACE_HD std::uint32_t count(std::uint32_t first, std::uint32_t stride, std::uint32_t end) const {
     if constexpr (Group::kLanes > 1) {
       return first + kVectors < end ? count_row(first) : count_each(first, end);
@@ -58,7 +58,7 @@ class TableRest {
   }
 
  private:
-  /// Counts in vectors side by side, in a loop that compilers turn into SIMD.
+  /// Counts in adjacent vectors, in a loop that compilers turn into SIMD.
   [[nodiscard]] HEADRACE_HD std::uint32_t count_row(std::uint32_t first) const {
     const std::uint32_t* rows[Terms];
     for (std::uint32_t i = 0; i < Terms; ++i) rows[i] = words_of(bitmaps_[i] + first);
@@ -71,19 +71,19 @@ class TableRest {
     return count;
   }
 
-  /// The same where the last documents may be among them.
+  /// The same if the last documents may be among them.
   [[nodiscard]] HEADRACE_HD std::uint32_t count_each(std::uint32_t first, std::uint32_t end) const {
     std::uint32_t count = 0;
     for (std::uint32_t at = first; at < end && at < first + kVectors; ++at) count += bit_count(match(at));
     return count;
   }
 
-  /// Counts in vectors apart, all of which are read before one is used.
+  /// Counts in vectors that are apart, reading all of them before the first is used.
   [[nodiscard]] HEADRACE_HD std::uint32_t count_apart(std::uint32_t first, std::uint32_t stride,
                                                       std::uint32_t end) const {
     Vector has[kVectors][Terms];
     for (std::uint32_t v = 0; v < kVectors; ++v) {
-      // What is beyond the last vector is read from it, and clipped later.
+      // A read beyond the last vector takes the last one, and is clipped later.
       const std::uint32_t at = first + v * stride < end ? first + v * stride : end - 1;
       for (std::uint32_t i = 0; i < Terms; ++i) has[v][i] = bitmaps_[i][at];
     }
@@ -112,8 +112,8 @@ class TableRest {
   std::uint32_t truth_;
 };
 
-/// A rest of any number of terms, by the query's steps, from the last to the first. Its values lie in memory, since
-/// steps lead anywhere: for queries of more than kTruthTermsMax frequent words.
+/// A rest of any number of terms, evaluated by the query's steps from the last to the first. Its values are in memory,
+/// because steps lead anywhere. For queries of more than kTruthTermsMax frequent words.
 template <class Group>
 class StepRest {
  public:
@@ -122,7 +122,7 @@ class StepRest {
 
   HEADRACE_HD StepRest(const Postings& postings, const Scratch& scratch) : postings_(postings), scratch_(scratch) {}
 
-  /// The matches among the documents of vector `at`; on a CPU one of those that were counted last.
+  /// The matches among the documents of vector `at`; on a CPU, one of the vectors counted last.
   [[nodiscard]] HEADRACE_HD Vector match(std::uint32_t at) const {
     Vector matches;
     for (std::uint32_t j = 0; j < Vector::kWords; ++j) {
@@ -135,7 +135,8 @@ class StepRest {
     return matches;
   }
 
-  /// As TableRest's; with a CPU's one thread the vectors lie side by side, and their matches are kept for match().
+  /// Like TableRest's. With the single thread of a CPU, the vectors are adjacent, and their matches are kept for
+  /// match().
   [[nodiscard]] HEADRACE_HD std::uint32_t count(std::uint32_t first, std::uint32_t, std::uint32_t end) {
     if (first >= end) return 0;
     std::uint32_t count = 0;
@@ -158,7 +159,7 @@ class StepRest {
   template <std::uint32_t Words>
   HEADRACE_HD void evaluate(std::uint32_t first, std::uint32_t* matches) const {
     const auto& query = scratch_.query;
-    std::uint32_t values[kQueryLeavesMax + 2][Words];  // of each step, kAccept and kReject
+    std::uint32_t values[kQueryLeavesMax + 2][Words];  // for each step, and for kAccept and kReject
     for (std::uint32_t w = 0; w < Words; ++w) {
       values[RetrievalQuery::kAccept][w] = ~0U;
       values[RetrievalQuery::kReject][w] = 0;
@@ -181,11 +182,11 @@ class StepRest {
 
   const Postings& postings_;
   const Scratch& scratch_;
-  std::uint32_t kept_[kKept];  ///< The matches of the vectors from kept_first_ on, on a CPU.
+  std::uint32_t kept_[kKept];  ///< On a CPU, the matches of the vectors from kept_first_ on.
   std::uint32_t kept_first_ = 0;
 };
 
-/// Those of a vector's documents that match the query itself, not only its rest; no more than an answer has room for.
+/// Keeps the documents of a vector that match the query itself, not only its rest, up to the capacity of an answer.
 [[nodiscard]] HEADRACE_HD inline Vector keep_matches(const Postings& postings, const Scratch& scratch,
                                                      const Vector& of_rest, std::uint32_t at) {
   Vector kept{};
@@ -214,7 +215,7 @@ class StepRest {
   return kept;
 }
 
-/// Writes the documents of a vector to `ids` from `place` on, as far as there is room.
+/// Writes the documents of a vector to `ids` from `place` on, as far as they fit.
 HEADRACE_HD inline void list_documents(const Vector& matches, std::uint32_t at, std::uint32_t place,
                                        std::uint32_t* ids) {
   for (std::uint32_t j = 0; j < Vector::kWords; ++j) {
@@ -224,8 +225,8 @@ HEADRACE_HD inline void list_documents(const Vector& matches, std::uint32_t at, 
   }
 }
 
-/// Every thread of the block: goes through the documents, to the last where `to_end`, else until there are ids enough.
-/// Returns the calling thread's share of the rest's hits so far, and adds the ids of what matches.
+/// Scans the documents, to the last one with `to_end`, otherwise until there are enough ids. Returns the calling
+/// thread's share of the rest's hits so far, and adds the ids of matches. Every thread of the block calls it.
 template <class Rest, class Group>
 HEADRACE_HD std::uint32_t scan_with(Group group, const Postings& postings, Scratch& scratch, Ids& ids, bool to_end) {
   Rest rest(postings, scratch);
@@ -233,12 +234,12 @@ HEADRACE_HD std::uint32_t scan_with(Group group, const Postings& postings, Scrat
   const std::uint32_t end = documents / Vector::kBits + (documents % Vector::kBits != 0 ? 1 : 0);
   const std::uint32_t stride = group.size();
   std::uint32_t hits = 0;
-  std::uint32_t found = 0;  // by the whole block; counted on only until the answer is full
+  std::uint32_t found = 0;  // of the whole block; counts only until the answer is full
   for (std::uint32_t base = 0; base < end && (to_end || found < kAnswerIds); base += Rest::kVectors * stride) {
     const std::uint32_t count = rest.count(base + group.rank(), stride, end);
     hits += count;
     if (found >= kAnswerIds || group.sum(count) == 0) continue;
-    for (std::uint32_t v = 0; v < Rest::kVectors && found < kAnswerIds; ++v) {  // once more, for their ids
+    for (std::uint32_t v = 0; v < Rest::kVectors && found < kAnswerIds; ++v) {  // a second time, for their ids
       const std::uint32_t at = base + v * stride + group.rank();
       Vector matches{};
       if (at < end) matches = rest.match(at);
@@ -261,7 +262,8 @@ HEADRACE_HD std::uint32_t scan_with(Group group, const Postings& postings, Scrat
   return ((query.truth & 1U) != 0 ? postings.document_count - with : 0) + ((query.truth & 2U) != 0 ? with : 0);
 }
 
-/// Every thread of the block: the calling thread's share of the rest's hits; adds the ids of what matches.
+/// Returns the calling thread's share of the rest's hits, and adds the ids of matches. Every thread of the block calls
+/// it.
 template <class Group>
 HEADRACE_HD std::uint32_t scan(Group group, const Postings& postings, Scratch& scratch, Ids& ids) {
   switch (scratch.query.scan_count) {

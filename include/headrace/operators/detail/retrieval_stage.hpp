@@ -6,17 +6,17 @@
 
 #include "headrace/operators/detail/retrieval_postings.hpp"
 
-/// What a block of threads has in common while it answers a Boolean query.
+/// State that the threads of a block share while they answer a Boolean query.
 namespace headrace::operators::boolean {
 
-/// A block's own memory: the query, read once because it may lie across the link, and the ids found.
+/// The block's own memory: the query, which is read once because it may be across a link, and the ids found.
 struct Scratch {
   RetrievalQuery query;
   TermEntry entries[kQueryTermsMax];
-  std::uint32_t ids[3][kAnswerIds];  ///< Ascending; which of them holds what, Ids knows.
+  std::uint32_t ids[3][kAnswerIds];  ///< Ascending; Ids tracks the role of each.
 };
 
-/// Makes step `i` one that goes only forward and to places that there are, whatever bytes came in.
+/// Makes step `i` lead only forward and to existing steps, whatever bytes came in.
 HEADRACE_HD inline void tame_step(RetrievalQuery& query, std::uint32_t i) {
   auto& step = query.steps[i];
   const auto leads_on = [&](std::uint32_t to) {
@@ -39,17 +39,18 @@ HEADRACE_HD inline void tame_header(RetrievalQuery& query) {
   if (query.start >= query.step_count && query.start != RetrievalQuery::kAccept) query.start = RetrievalQuery::kReject;
 }
 
-/// Every thread of the block: brings the query and its terms' entries into `scratch`.
+/// Loads the query and the entries of its terms into `scratch`. Every thread of the block calls it.
 template <class Group>
 HEADRACE_HD void stage_query(Group group, const Postings& postings, const RetrievalQuery& query, Scratch& scratch) {
   static_assert(sizeof(RetrievalQuery) % sizeof(std::uint64_t) == 0);
-  group.sync();  // the query before this one is done with the scratch
+  group.sync();  // the previous query is done with the scratch memory
   constexpr std::uint32_t kWord = sizeof(std::uint64_t);
   static_assert(alignof(RetrievalQuery) == kWord);
   const auto* from = reinterpret_cast<const std::byte*>(&query);
   auto* to = reinterpret_cast<std::byte*>(&scratch.query);
   for (std::uint32_t i = group.rank(); i < sizeof(RetrievalQuery) / kWord; i += group.size()) {
-    // Said, because the compiler forgets it of bytes: the query may lie across the link, and would be read in bytes.
+    // The alignment is explicit, because the compiler does not know it for bytes and would read single bytes, perhaps
+    // across a link.
     memcpy(__builtin_assume_aligned(to + i * kWord, kWord), __builtin_assume_aligned(from + i * kWord, kWord), kWord);
   }
   group.sync();
@@ -63,20 +64,20 @@ HEADRACE_HD void stage_query(Group group, const Postings& postings, const Retrie
   group.sync();
 }
 
-/// The smallest ids that a block has found. All threads hold the same.
+/// The smallest ids that a block has found. All threads hold the same state.
 class Ids {
  public:
-  /// Where the next ones go, at most kAnswerIds of them, in order.
+  /// Where to write the next ids, at most kAnswerIds of them, in order.
   [[nodiscard]] HEADRACE_HD std::uint32_t* fresh(Scratch& scratch) const { return scratch.ids[fresh_]; }
   [[nodiscard]] HEADRACE_HD const std::uint32_t* all(const Scratch& scratch) const { return scratch.ids[kept_]; }
   [[nodiscard]] HEADRACE_HD std::uint32_t count() const { return count_; }
 
-  /// Every thread of the block: takes over the first `count` of fresh().
+  /// Merges the first `count` ids of fresh(). Every thread of the block calls it.
   template <class Group>
   HEADRACE_HD void take(Group group, Scratch& scratch, std::uint32_t count) {
     if (count > kAnswerIds) count = kAnswerIds;
     if (count == 0) return;
-    group.sync();  // what all threads wrote to fresh()
+    group.sync();  // for what other threads wrote to fresh()
     if (count_ == 0) {
       const std::uint32_t unused = kept_;
       kept_ = fresh_;
@@ -106,12 +107,12 @@ class Ids {
     return place;
   }
 
-  std::uint32_t kept_ = 0;   ///< Which of Scratch::ids has all so far,
-  std::uint32_t fresh_ = 1;  ///< and which takes the next.
+  std::uint32_t kept_ = 0;   ///< Index in Scratch::ids of those found so far.
+  std::uint32_t fresh_ = 1;  ///< Index in Scratch::ids of the next ones.
   std::uint32_t count_ = 0;
 };
 
-/// How many bits are set.
+/// The number of bits that are set.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t bit_count(std::uint32_t word) {
 #if defined(__CUDA_ARCH__)
   return static_cast<std::uint32_t>(__popc(word));
@@ -126,15 +127,15 @@ class Ids {
   return count;
 }
 
-/// The query's terms `begin` to `end` - 1, all of which the documents in question have, or none of which they have.
+/// The query's terms `begin` to `end` - 1, which either all of the tested documents have, or none.
 struct KnownTerms {
   std::uint32_t begin;
   std::uint32_t end;
   bool present;
 };
 
-/// Which of the documents satisfy the expression, a bit each, of those whose bit in `asked` is set. The index is asked
-/// about their terms, except for those that are known.
+/// Tests which of the documents satisfy the expression, with a bit for each, among those whose bit in `asked` is set.
+/// Looks their terms up in the index, except for the known ones.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t test_documents(const Postings& postings, const Scratch& scratch,
                                                               const Vector& ids, std::uint32_t asked,
                                                               KnownTerms known) {
@@ -143,7 +144,7 @@ struct KnownTerms {
   for (std::uint32_t i = 0; i < kTestsAtOnce; ++i)
     at[i] = (asked >> i & 1U) != 0 ? query.start : RetrievalQuery::kReject;
   while (true) {
-    std::uint32_t step = at[0];  // the first that any of them is at: steps lead forward only
+    std::uint32_t step = at[0];  // the earliest step of any of them: steps lead only forward
     for (std::uint32_t i = 1; i < kTestsAtOnce; ++i) step = at[i] < step ? at[i] : step;
     if (step >= query.step_count) break;
     const auto now = query.steps[step];

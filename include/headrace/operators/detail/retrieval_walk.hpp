@@ -4,17 +4,17 @@
 
 #include "headrace/operators/detail/retrieval_stage.hpp"
 
-/// The walk through the posting lists of a query's cover.
+/// Walks the posting lists of a query's cover.
 namespace headrace::operators::boolean {
 
-/// What a thread's documents of a list change in the rest's result, a bit each.
+/// How a thread's documents of a list change the rest's result, with a bit for each.
 struct Change {
   std::uint32_t gained;  ///< They match the query, but not its rest.
-  std::uint32_t lost;    ///< The other way round.
+  std::uint32_t lost;    ///< They match the rest, but not the query.
 };
 
 /// The change by those of `ids` whose bit in `asked` is set; they are in the list of the cover's term `list`. Documents
-/// that are in an earlier list as well have been counted there.
+/// that are also in an earlier list have been counted there.
 [[nodiscard]] HEADRACE_HD inline Change find_change(const Postings& postings, const Scratch& scratch, const Vector& ids,
                                                     std::uint32_t asked, std::uint32_t list) {
   const bool has_rest = scratch.query.mode == RetrievalMode::scan;
@@ -28,15 +28,15 @@ struct Change {
   return {changed & matches, changed & of_rest};
 }
 
-/// Writes those of `ids` whose bit is set to `to` from `place` on, as far as there is room.
+/// Writes those of `ids` whose bit is set to `to` from `place` on, as far as they fit.
 HEADRACE_HD inline void list_ids(const Vector& ids, std::uint32_t bits, std::uint32_t place, std::uint32_t* to) {
   for (std::uint32_t i = 0; i < kTestsAtOnce; ++i) {
     if ((bits >> i & 1U) != 0 && place < kAnswerIds) to[place++] = ids.word[i];
   }
 }
 
-/// Every thread of the block: looks at what is in the cover's lists. Returns the calling thread's share of the hits
-/// beyond the rest's (modulo 2^32, since there may be less of them) and adds the ids of what matches beyond it.
+/// Walks the cover's lists. Returns the calling thread's share of the hits beyond the rest's (modulo 2^32, because
+/// there may be fewer), and adds the ids of additional matches. Every thread of the block calls it.
 template <class Group>
 HEADRACE_HD std::uint32_t walk(Group group, const Postings& postings, Scratch& scratch, Ids& ids) {
   std::uint32_t hits = 0;
@@ -44,13 +44,13 @@ HEADRACE_HD std::uint32_t walk(Group group, const Postings& postings, Scratch& s
     const std::uint32_t count = scratch.entries[list].count;
     const Vector* const vectors = postings.lists + scratch.entries[list].list;
     const std::uint32_t end = count / Vector::kWords + (count % Vector::kWords != 0 ? 1 : 0);
-    std::uint32_t found = 0;  // by the whole block; counted on only until the answer is full
+    std::uint32_t found = 0;  // of the whole block; counts only until the answer is full
     Vector next{};
     if (group.rank() < end) next = vectors[group.rank()];
     for (std::uint32_t base = 0; base < end; base += group.size()) {
       const std::uint32_t at = base + group.rank();
       const Vector now = next;
-      if (at + group.size() < end) next = vectors[at + group.size()];  // under way while these are tested
+      if (at + group.size() < end) next = vectors[at + group.size()];  // in flight while these are tested
       std::uint32_t asked = 0;
       for (std::uint32_t i = 0; i < kTestsAtOnce; ++i) {
         asked |= bit_if(at < end && now.word[i] < postings.document_count, i);

@@ -5,12 +5,12 @@
 #include "headrace/device/group.hpp"
 #include "headrace/grid/detail/stencils/inlined.hpp"
 
-/// The part of an absorbing layer that runs in every cell of it (convolutional perfectly matched layer; Roden and
-/// Gedney, Microwave and Optical Technology Letters 27, 2000). What the numbers are says fdtd_coefficients.hpp.
+/// The part of an absorbing layer that runs in each of its cells (convolutional perfectly matched layer; Roden and
+/// Gedney, Microwave and Optical Technology Letters 27, 2000). fdtd_coefficients.hpp defines the numbers.
 namespace headrace::grid {
 
-/// One axis of a layer at either the electric or the magnetic places: tables over that axis of the whole domain, in the
-/// memory of the device.
+/// One axis of a layer at either the electric or the magnetic positions: tables over that axis of the whole domain, in
+/// device memory.
 template <class Value>
 struct CpmlFactors {
   const Value* b = nullptr;
@@ -18,7 +18,7 @@ struct CpmlFactors {
   const Value* k = nullptr;
 };
 
-/// Advances psi by one difference of neighbours at `place` of the axis, and gives what the layer adds to it.
+/// Advances psi by one difference of neighbours at `place` of the axis, and returns what the layer adds to it.
 template <class Value, class Cell>
 [[nodiscard]] HEADRACE_HD HEADRACE_INLINED Value cpml_term(Cell cell, int psi, const CpmlFactors<Value>& factors,
                                                            std::int64_t place, Value difference) {

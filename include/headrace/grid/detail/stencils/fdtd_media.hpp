@@ -7,9 +7,9 @@
 #include "headrace/device/group.hpp"
 #include "headrace/grid/detail/stencils/inlined.hpp"
 
-/// The materials of finite differences in three dimensions, as the stencil sees them. Every component of a cell has
-/// coefficients of its own. Few combinations of them occur, so a cell holds the number of its combination in a table;
-/// E and H have a number each, as most domains have one permeability.
+/// The materials of three-dimensional FDTD as the stencil sees them. Every component of a cell has its own
+/// coefficients, but few combinations of them occur, so a cell holds the index of its combination in a table. E and H
+/// have separate indices, because most domains have only one permeability.
 namespace headrace::grid {
 
 /// The coefficients of E in a cell, along x, y and z: E <- ca E + cb (curl H).
@@ -25,20 +25,20 @@ struct alignas(16) FdtdMagnetic {
   Value db[3] = {};
 };
 
-/// The combinations that occur, and where rows have one of them for long.
+/// The combinations that occur, and the runs of cells in rows that share one.
 template <class Combination>
 struct FdtdMedia {
   static constexpr std::int32_t kRun = 8;              ///< Cells of a row.
-  static constexpr std::uint32_t kMixed = 0xFFFFFFFF;  ///< No number of a combination.
+  static constexpr std::uint32_t kMixed = 0xFFFFFFFF;  ///< Not the index of a combination.
 
   const Combination* table = nullptr;
-  /// For every kRun cells of each row of the domain, x fastest, the number that all of them have, or kMixed. Null where
-  /// the table has one combination, and on CUDA devices, which look up each cell.
+  /// For every kRun cells of each row of the domain, x fastest, the index that all of them have, or kMixed. Null if the
+  /// table has one combination, and on CUDA devices, which look up each cell.
   const std::uint32_t* runs = nullptr;
 };
 
-/// The number of a combination as a value of a field: the same bits, which are moved and never calculated with. Cells
-/// outside the domain hold 0, which is the number of a combination like others.
+/// The index of a combination as a value of a field: the same bits, which are copied but never computed with. Cells
+/// outside the domain hold 0, which is the index of an ordinary combination.
 template <class Value>
 [[nodiscard]] constexpr Value combination_bits(std::uint32_t number) noexcept {
   using Bits = std::conditional_t<sizeof(Value) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
@@ -50,7 +50,8 @@ template <class Value>
   return static_cast<std::uint32_t>(std::bit_cast<Bits>(bits));
 }
 
-/// A combination of the table. No kernel writes it, so a GPU reads it through its read-only cache, 16 bytes at a time.
+/// A combination of the table. No kernel writes to it, so a GPU reads it through its read-only cache, 16 bytes at a
+/// time.
 template <class Combination>
 [[nodiscard]] HEADRACE_HD HEADRACE_INLINED Combination combination_at(const Combination* table,
                                                                       std::uint32_t number) noexcept {
@@ -66,8 +67,8 @@ template <class Combination>
 #endif
 }
 
-/// Divides the cells from `begin` to `end` of a row into runs of one combination and mixed ones:
-/// visit(first, end, number), where the number may be kMixed.
+/// Splits cells `begin` to `end` of a row into runs of one combination and mixed ones: visit(first, end, number), where
+/// `number` may be kMixed.
 template <class Combination, class Row, class Visit>
 HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin,
                                    std::int32_t end, const Visit& visit) {

@@ -5,16 +5,16 @@
 
 #include "headrace/grid/detail/phase.hpp"
 
-/// What finite differences in the time domain do in a step, in this order.
+/// The phases of an FDTD step, in order.
 namespace headrace::grid {
 
 enum class FdtdPhase : int {
-  update_h,          ///< H half a step on.
-  absorb_h_x,        ///< What the absorbing layers across x add to it,
-  absorb_h_y,        ///< across y,
-  absorb_h_z,        ///< and across z.
+  update_h,          ///< Advances H by half a step.
+  absorb_h_x,        ///< Adds the correction of the absorbing layers across x to H.
+  absorb_h_y,        ///< The same across y.
+  absorb_h_z,        ///< The same across z.
   magnetic_sources,  ///< Sources that add to H.
-  disperse,          ///< What the poles of dispersive media make of E and remember of it.
+  disperse,          ///< Advances the memories of the poles of dispersive media.
   update_e,
   absorb_e_x,
   absorb_e_y,
@@ -28,7 +28,7 @@ inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,   FdtdPhase::absorb
                                         FdtdPhase::update_e,   FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,
                                         FdtdPhase::absorb_e_z, FdtdPhase::electric_sources, FdtdPhase::receivers};
 
-/// Whether a step in so many dimensions, with absorbing layers and dispersive media or without, has this phase.
+/// Whether a step has this phase, given the dimensions and whether it has absorbing layers and dispersive media.
 [[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing, bool dispersive) noexcept {
   switch (phase) {
     case FdtdPhase::absorb_h_x:
@@ -54,7 +54,7 @@ template <int Dimensions, bool Absorbing, bool Dispersive = false>
   return order;
 }
 
-/// What `describe` says of each phase of an order.
+/// The result of `describe` for each phase of an order.
 template <std::size_t Count>
 [[nodiscard]] constexpr std::array<Phase, Count> describe_phases(const std::array<FdtdPhase, Count>& order,
                                                                  Phase (*describe)(FdtdPhase)) {
@@ -63,7 +63,7 @@ template <std::size_t Count>
   return phases;
 }
 
-/// The numbers that these phases have in an order.
+/// The indices of these phases in an order.
 template <FdtdPhase... Wanted, std::size_t Count>
 [[nodiscard]] constexpr std::array<int, sizeof...(Wanted)> phases_that_are(const std::array<FdtdPhase, Count>& order) {
   std::array<int, sizeof...(Wanted)> numbers{};
@@ -74,7 +74,7 @@ template <FdtdPhase... Wanted, std::size_t Count>
   return numbers;
 }
 
-/// One layer above, which H reads of E, or below, which E reads of H, along one axis.
+/// One layer above, which H reads from E, or below, which E reads from H, along one axis.
 [[nodiscard]] constexpr Layers layer_above(std::size_t axis) noexcept {
   Layers made;
   made.high[axis] = 1;

@@ -7,13 +7,13 @@
 #include "headrace/grid/detail/stencils/fdtd_dispersion.hpp"
 #include "headrace/grid/detail/stencils/fdtd_media.hpp"
 
-/// Sources and receivers of finite differences in the time domain, as the stencils see them: tables in the memory of
-/// the device, sorted by cell, so that a phase restricted to their cells finds its own in a few reads.
+/// Sources and receivers of FDTD as the stencils see them: tables in device memory, sorted by cell, so that a phase
+/// restricted to their cells finds its own in a few reads.
 namespace headrace::grid {
 
 struct FdtdSourcePoint {
-  std::int64_t cell = 0;   ///< Which of the domain's, counted with x fastest.
-  std::int64_t first = 0;  ///< The place of its first sample among all.
+  std::int64_t cell = 0;   ///< The cell of the domain, counted with x fastest.
+  std::int64_t first = 0;  ///< Index of its first sample among all samples.
   std::int64_t count = 0;
   std::int32_t field = 0;
   std::int32_t magnetic = 0;  ///< 1 for a field that is updated in the first half of a step.
@@ -22,10 +22,10 @@ struct FdtdSourcePoint {
 struct FdtdReceiverPoint {
   std::int64_t cell = 0;
   std::int32_t field = 0;
-  std::int32_t number = 0;  ///< Among those of this part.
+  std::int32_t number = 0;  ///< Index among the receivers of this part.
 };
 
-/// Adds samples[step] to a field, after that field's update; nothing once the samples have ended.
+/// Adds samples[step] to a field after that field's update, until the samples end.
 template <class Value>
 struct FdtdSources {
   const FdtdSourcePoint* points = nullptr;
@@ -43,16 +43,16 @@ struct FdtdReceivers {
   std::int64_t first_step = 0;
 };
 
-/// All that the stencils read beside the fields.
+/// All data of the stencils besides the fields.
 template <class Value>
 struct FdtdTables {
-  CpmlFactors<Value> electric[3];  ///< One an axis.
+  CpmlFactors<Value> electric[3];  ///< One for each axis.
   CpmlFactors<Value> magnetic[3];
   FdtdSources<Value> sources;
   FdtdReceivers<Value> receivers;
-  FdtdMedia<FdtdElectric<Value>> electric_media;  ///< Only in three dimensions.
+  FdtdMedia<FdtdElectric<Value>> electric_media;  ///< In three dimensions only.
   FdtdMedia<FdtdMagnetic<Value>> magnetic_media;
-  FdtdDispersion<Value> dispersion;  ///< Only where there are dispersive media.
+  FdtdDispersion<Value> dispersion;  ///< With dispersive media only.
 };
 
 /// The first of `count` points, sorted by cell, that is not before `cell`.
@@ -77,7 +77,7 @@ template <class Cell>
   return (std::int64_t{cell.z()} * cell.extent(1) + cell.y()) * cell.extent(0) + cell.x();
 }
 
-/// What a phase of sources does in one cell; several sources add up in the order in which they were added.
+/// A source phase in one cell. Several sources add up in the order in which they were added.
 template <class Value, class Cell>
 HEADRACE_HD inline void add_sources(Cell cell, const FdtdSources<Value>& sources, std::int32_t magnetic) {
   const std::int64_t number = cell_number(cell);
@@ -90,7 +90,7 @@ HEADRACE_HD inline void add_sources(Cell cell, const FdtdSources<Value>& sources
   }
 }
 
-/// What a phase of receivers does in one cell. A cell that another part owns is that part's to record.
+/// A receiver phase in one cell. If another part owns the cell, that part records it.
 template <class Value, class Cell>
 HEADRACE_HD inline void record(Cell cell, const FdtdReceivers<Value>& receivers) {
   if (!cell.owned()) return;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Before a function that the loop over a row calls for each cell: compilers stop inlining where a file has many such
-// loops, and a loop that calls is not vectorised.
+// Precedes a function that the loop over a row calls for each cell. Compilers stop inlining in files with many such
+// loops, and do not vectorise a loop that contains calls.
 #if defined(__CUDACC__)
 #define HEADRACE_INLINED __forceinline__
 #elif defined(__GNUC__)

@@ -8,14 +8,14 @@
 
 namespace headrace::grid {
 
-/// Without branches: compilers would move what makes a value into them, and then not vectorise the row.
+/// Without branches: compilers would move the computation of a value into them, and then not vectorise the row.
 
-/// 1 where a cell lies at the low wall of an axis, else 0.
+/// 1 if a cell lies at the low wall of an axis, else 0.
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t at_wall(std::int32_t place) noexcept {
   return static_cast<std::uint32_t>(place == 0);
 }
 
-/// 0 for a `wall` of 1, `value` for one of 0.
+/// 0 if `wall` is 1, `value` if it is 0.
 template <class V>
 [[nodiscard]] HEADRACE_HD V unless_wall(std::uint32_t wall, V value) noexcept {
   using Bits = std::conditional_t<sizeof(V) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
