@@ -113,10 +113,4 @@ class SlabGrid {
   Stream out_;
 };
 
-/// The budget for a domain that does not fit on its device, or nothing if it fits. Throws UsageError for such a domain
-/// in several parts, or in a mode without slabs.
-[[nodiscard]] std::optional<std::size_t> slab_budget(const Decomposition& decomposition,
-                                                     const std::vector<Device>& devices, const StencilProgram& program,
-                                                     const SimulationOptions& options);
-
 }  // namespace headrace::grid
