@@ -10,7 +10,7 @@
 namespace headrace {
 
 EventDescriptor::EventDescriptor() : number_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (number_ < 0) throw_errno("making an eventfd");
+  if (number_ < 0) throw_errno("creating an eventfd");
 }
 
 EventDescriptor::~EventDescriptor() { ::close(number_); }

@@ -44,7 +44,7 @@ bool is_unchanged(const FileIdentity& then, const FileIdentity& now) noexcept {
 
 FileIdentity identity_of(int descriptor, const std::string& path) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) throw_errno("looking at " + path);
+  if (::fstat(descriptor, &status) != 0) throw_errno("reading the status of " + path);
   return identity_of(status);
 }
 

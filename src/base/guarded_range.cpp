@@ -79,14 +79,14 @@ struct GuardedRanges {
   void install() {
     page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     struct sigaction current{};
-    if (::sigaction(SIGBUS, nullptr, &current) != 0) throw_errno("asking for the handler of SIGBUS");
+    if (::sigaction(SIGBUS, nullptr, &current) != 0) throw_errno("reading the SIGBUS handler");
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) return;
     previous = current;
     struct sigaction ours{};
     ours.sa_sigaction = &on_fault;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    if (::sigaction(SIGBUS, &ours, nullptr) != 0) throw_errno("installing a handler of SIGBUS");
+    if (::sigaction(SIGBUS, &ours, nullptr) != 0) throw_errno("installing a SIGBUS handler");
   }
 
   /// Called with the mutex.

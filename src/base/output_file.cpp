@@ -120,7 +120,7 @@ OutputFile::Target OutputFile::find(const std::filesystem::path& path) {
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path) : shown_(path.string()) {
-  if (shown_.empty()) throw UsageError("a file to write needs a name");
+  if (shown_.empty()) throw UsageError("the path of the output file is empty");
   target_ = find(path);
   if (target_.through) {
     stage(std::filesystem::temp_directory_path().string());

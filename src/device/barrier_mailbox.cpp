@@ -12,8 +12,8 @@ namespace {
 const detail::BarrierFunctions& functions_of(Device device) {
   const detail::BarrierFunctions* functions = device.backend().barrier_functions();
   if (functions != nullptr) return *functions;
-  throw UsageError(fmt::format("{} cannot meet the host at barriers: it lacks concurrent access to managed memory; use "
-                               "sequence words (doorbell words)",
+  throw UsageError(fmt::format("{} cannot share barriers with the host because it lacks concurrent access to managed "
+                               "memory; use sequence words (doorbell words)",
                                device.name()),
                    Errc::not_supported);
 }

@@ -58,7 +58,7 @@ Registry make_registry() {
     if (wanted.empty() || wanted == name_of(kind)) {
       found = find_devices(kind);
     } else {
-      found.absence = fmt::format("left out by HEADRACE_DEVICES={}", wanted);
+      found.absence = fmt::format("excluded by HEADRACE_DEVICES={}", wanted);
     }
     if (wanted == name_of(kind) && !found.devices.empty()) registry.cpu_listed = false;
   }

@@ -55,8 +55,9 @@ ManagedMemory::ManagedMemory(Device device, std::size_t bytes) : bytes_(bytes), 
   const std::string doing = fmt::format("allocating {} of managed memory on {}", format_bytes(bytes), device.name());
   const DeviceProperties& properties = device.properties();
   if (!properties.managed_memory || !properties.concurrent_managed_access) {
-    throw DeviceError(Errc::not_supported,
-                      fmt::format("{}: host and device cannot use managed memory at the same time there", doing));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("{}: host and device cannot use managed memory at the same time on this device", doing));
   }
   // Allocated as a Buffer of that kind is, so that one count keeps all managed memory within what is free.
   const auto data = device_->allocate(MemoryKind::managed, bytes, nullptr);
@@ -106,15 +107,16 @@ Status ManagedMemory::prefetch(StreamRef stream, std::size_t offset, std::size_t
 void ManagedMemory::place(StreamRef stream, const Placement& placement, std::size_t page_bytes) {
   constexpr const char* kDoing = "placing pages of managed memory";
   if (page_bytes < kPageBytesMin || !std::has_single_bit(page_bytes)) {
-    throw UsageError(fmt::format("a page of managed memory has a power of two of bytes, {} at least, not {}",
+    throw UsageError(fmt::format("a page of managed memory must be a power of two of at least {}, not {} bytes",
                                  format_bytes(kPageBytesMin), page_bytes));
   }
   const std::vector<Run> runs = runs_of(placement.pages((bytes_ + page_bytes - 1) / page_bytes, page_bytes));
   if (runs.size() > kRunsMax) {
-    throw DeviceError(Errc::not_supported,
-                      fmt::format("{} parts of {} in turn on device and host: the driver is told of each, and more "
-                                  "than {} take too long; take larger pages or a smaller budget",
-                                  runs.size(), format_bytes(page_bytes), kRunsMax));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("the placement alternates between device and host in {} runs of pages of {}, and advising the "
+                    "driver of more than {} takes too long; use larger pages or a smaller budget",
+                    runs.size(), format_bytes(page_bytes), kRunsMax));
   }
   keep_mapped(0, bytes_).or_throw(kDoing);
   for (const Run& run : runs) {

@@ -141,7 +141,8 @@ const MemoryRates& find_memory_rates(std::string_view name) {
   if (const MemoryRates* row = look_up(name)) return *row;
   std::vector<std::string> names;
   for (const MemoryRates& row : known_memory_rates()) names.push_back(row.name);
-  throw UsageError(fmt::format("no memory rates are known of '{}'{}", name, offer_names(name, names)), Errc::not_found);
+  throw UsageError(fmt::format("no memory rates are known for '{}'{}", name, offer_names(name, names)),
+                   Errc::not_found);
 }
 
 MemoryRates memory_rates_of(Device device) {

@@ -90,11 +90,11 @@ const GpuLimits& find_gpu(std::string_view name) {
 GpuLimits limits_of(Device device) {
   const DeviceProperties& properties = device.properties();
   if (device.properties().host_cores) {
-    throw UsageError(fmt::format("{} has no multiprocessors to occupy: name a GPU", device.name()),
+    throw UsageError(fmt::format("{} has no multiprocessors to occupy; name a GPU", device.name()),
                      Errc::not_supported);
   }
   if (properties.compute_capability < kOldest) {
-    throw UsageError(fmt::format("{}: occupancy is known for compute capability 8.0 and later", properties.name),
+    throw UsageError(fmt::format("{}: occupancy is known only for compute capability 8.0 and later", properties.name),
                      Errc::not_supported);
   }
   GpuLimits gpu;
@@ -111,7 +111,7 @@ GpuLimits limits_of(Device device) {
 
 Occupancy occupancy(const GpuLimits& gpu, const KernelResources& kernel, std::uint32_t block_threads) {
   if (block_threads < 1 || block_threads > gpu.threads_per_block) {
-    throw UsageError(fmt::format("a block has 1 to {} threads, not {}", gpu.threads_per_block, block_threads));
+    throw UsageError(fmt::format("a block must have 1 to {} threads, not {}", gpu.threads_per_block, block_threads));
   }
   const std::uint32_t warps = (block_threads + kWarp - 1) / kWarp;
   Occupancy result;

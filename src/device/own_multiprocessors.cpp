@@ -67,8 +67,8 @@ void OwnMultiprocessors::resize(double share) {
   if (wanted * fitting_ < 2 || wanted > free) {
     throw UsageError(
         fmt::format("there is no room for {} on {}: resident pools of this process hold {} of its {} multiprocessors, "
-                    "and a share of {:.3g}% is {}, with room for {} blocks of at least 2. Give the pools that are "
-                    "there smaller shares, or this one a larger one",
+                    "and a share of {:.3g}% is {}, with room for {} blocks where at least 2 are needed; give the other "
+                    "pools smaller shares, or this one a larger share",
                     what_, device_.name(), taken.count - count_, all, 100 * share, wanted, wanted * fitting_),
         Errc::full);
   }
@@ -96,7 +96,7 @@ std::uint32_t OwnMultiprocessors::blocks_to_launch() const {
   if (of_each * count_ >= 2) return of_each * reachable;
   throw UsageError(
       fmt::format("there is no room for {} on {}: {} of its blocks fit on {} multiprocessors next to other resident "
-                  "kernels, which hold {:.3g}% of the device, and it needs two",
+                  "kernels, which hold {:.3g}% of the device, but at least 2 are needed",
                   what_, device_.name(), of_each * count_, count_, 100 * held),
       Errc::full);
 }

@@ -153,8 +153,8 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
   const std::uint32_t fit = device.resident_blocks_max(kernel, threads);
   const std::uint32_t most = fit > own ? fit - own : 0;
   if (most == 0 || wanted > most) {
-    throw UsageError(fmt::format("{} cannot be resident on {}: at most {}, besides {} that hand work out", what,
-                                 device.name(), most, own),
+    throw UsageError(fmt::format("{} cannot be resident on {}, which holds at most {} besides {} that hand out work",
+                                 what, device.name(), most, own),
                      Errc::not_supported);
   }
   if (wanted != 0 || !device.properties().host_cores) return wanted != 0 ? wanted : most;
@@ -164,8 +164,8 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
 
 void ResidentKernel::write(Device device, const Buffer& to, const Buffer& from) {
   const Stream stream(device);
-  stream.copy(to.data(), from.data(), from.bytes()).or_throw("writing memory of a resident kernel");
-  stream.wait().or_throw("writing memory of a resident kernel");
+  stream.copy(to.data(), from.data(), from.bytes()).or_throw("writing the memory of a resident kernel");
+  stream.wait().or_throw("writing the memory of a resident kernel");
 }
 
 Buffer ResidentKernel::zeroed(Device device, std::size_t bytes) {

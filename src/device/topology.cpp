@@ -19,11 +19,11 @@ namespace headrace {
 namespace {
 
 constexpr auto kDistances =
-    names_of<CacheDistance>("a distance of caches", {{CacheDistance::same_processor, "same processor"},
-                                                     {CacheDistance::same_core, "same core"},
-                                                     {CacheDistance::same_cache, "same last level cache"},
-                                                     {CacheDistance::same_node, "same NUMA node, other cache"},
-                                                     {CacheDistance::other_node, "other NUMA node"}});
+    names_of<CacheDistance>("a cache distance", {{CacheDistance::same_processor, "same processor"},
+                                                 {CacheDistance::same_core, "same core"},
+                                                 {CacheDistance::same_cache, "same last level cache"},
+                                                 {CacheDistance::same_node, "same NUMA node, other cache"},
+                                                 {CacheDistance::other_node, "other NUMA node"}});
 
 struct FreeTopology {
   void operator()(hwloc_topology* topology) const noexcept { hwloc_topology_destroy(topology); }
@@ -44,7 +44,7 @@ TopologyPointer load_topology(const char* description) {
   if (hwloc_topology_init(&raw) != 0) throw_errno("reading the machine's topology with hwloc");
   TopologyPointer topology(raw);
   if (description != nullptr && hwloc_topology_set_synthetic(raw, description) != 0) {
-    throw UsageError(fmt::format("hwloc knows no machine '{}'", description));
+    throw UsageError(fmt::format("hwloc does not accept the machine description '{}'", description));
   }
   if (hwloc_topology_load(raw) != 0) throw_errno("reading the machine's topology with hwloc");
   return topology;
@@ -223,14 +223,14 @@ std::string Topology::describe() const { return description_; }
 
 std::string Topology::reordering() const {
   const std::size_t caches = last_level_cache_count();
-  if (processors_.size() == 1) return "one processor: there is nothing to reorder";
+  if (processors_.size() == 1) return "one processor, so there is nothing to reorder";
   if (caches == 1) {
     return core_count() == processors_.size()
-               ? "one last level cache: every core is as near as any other, so reordering cannot matter"
-               : "one last level cache: every core is as near as any other, so reordering cannot matter, but for "
-                 "hardware threads that share a core, which come last";
+               ? "one last level cache: all cores are equally near, so reordering has no effect"
+               : "one last level cache: all cores are equally near, so reordering has no effect, except that hardware "
+                 "threads that share a core come last";
   }
-  return fmt::format("{} last level caches: threads that talk to each other are put on cores of one", caches);
+  return fmt::format("{} last level caches: threads that communicate are placed on cores of one cache", caches);
 }
 
 CacheDistance distance(const Processor& a, const Processor& b) noexcept {

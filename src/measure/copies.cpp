@@ -15,12 +15,11 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr auto kLayouts =
-    names_of<CopyLayout>("a layout of copies", {{CopyLayout::contiguous, "contiguous"},
-                                                {CopyLayout::scattered_source, "scattered_source"},
-                                                {CopyLayout::scattered, "scattered"}});
+constexpr auto kLayouts = names_of<CopyLayout>("a copy layout", {{CopyLayout::contiguous, "contiguous"},
+                                                                 {CopyLayout::scattered_source, "scattered_source"},
+                                                                 {CopyLayout::scattered, "scattered"}});
 constexpr auto kStores =
-    names_of<HostStores>("a kind of stores", {{HostStores::cached, "cached"}, {HostStores::streaming, "streaming"}});
+    names_of<HostStores>("a kind of store", {{HostStores::cached, "cached"}, {HostStores::streaming, "streaming"}});
 
 constexpr std::size_t kOddSource = 1;
 constexpr std::size_t kOddTarget = 3;
@@ -29,9 +28,9 @@ constexpr std::size_t kSlack = 16;
 
 CopyCase checked(const CopyCase& of) {
   if (of.copy_bytes == 0 || of.count == 0 || of.repeats == 0) {
-    throw UsageError("a case of copies needs a size, a count and repeats above 0");
+    throw UsageError("a copy case needs a size, a count and repeats above 0");
   }
-  if (of.count > (std::size_t{1} << 40) / of.copy_bytes) throw UsageError("a case of copies is at most 1 TiB");
+  if (of.count > (std::size_t{1} << 40) / of.copy_bytes) throw UsageError("a copy case must be at most 1 TiB");
   if (!host_accessible(of.source)) {
     throw UsageError(fmt::format("the host cannot write sources in {} memory", to_string(of.source)));
   }
@@ -85,8 +84,8 @@ class Batch {
   }
 
   [[nodiscard]] bool arrived() {
-    stream_.copy(result_.data(), target_.data(), result_.bytes()).or_throw("fetching what was copied");
-    stream_.wait().or_throw("fetching what was copied");
+    stream_.copy(result_.data(), target_.data(), result_.bytes()).or_throw("reading back the copied bytes");
+    stream_.wait().or_throw("reading back the copied bytes");
     for (std::size_t i = 0; i < case_.count; ++i) {
       if (std::memcmp(result_.data() + to_[i], source_.data() + from_[i], case_.copy_bytes) != 0) return false;
     }
@@ -117,8 +116,8 @@ std::vector<double> rates(StreamRef stream, std::size_t bytes, std::size_t runs,
   std::vector<double> found;
   for (std::size_t run = 0; run <= runs; ++run) {
     const Time start = SteadyClock::now();
-    enqueue().or_throw("measuring the roof of copies");
-    stream.wait().or_throw("measuring the roof of copies");
+    enqueue().or_throw("measuring the copy roof");
+    stream.wait().or_throw("measuring the copy roof");
     const std::chrono::duration<double> took = SteadyClock::now() - start;
     if (run > 0) found.push_back(static_cast<double>(bytes) / took.count());
   }
@@ -151,19 +150,19 @@ CopyRuns measure_copy_batch(Device device, const CopyCase& of, std::size_t runs,
 
 CopyRoofs measure_copy_roofs(Device device, std::size_t bytes, std::size_t runs) {
   const std::size_t quads = bytes / sizeof(Quad);
-  if (quads == 0) throw UsageError("the roof of copies needs 16 bytes at least");
+  if (quads == 0) throw UsageError("the copy roof needs at least 16 bytes");
   const Buffer source(device, MemoryKind::mapped, quads * sizeof(Quad));
   const Buffer target(device, MemoryKind::device, source.bytes());
   const Buffer result(device, MemoryKind::pinned, source.bytes());
   const Stream stream(device);
   fill_randomly(source, bytes);
   const auto check = [&](std::string_view what) {
-    stream.copy(result.data(), target.data(), result.bytes()).or_throw("fetching what was copied");
+    stream.copy(result.data(), target.data(), result.bytes()).or_throw("reading back the copied bytes");
     stream.fill(target.data(), 0, target.bytes()).or_throw("clearing the target of copies");
-    stream.wait().or_throw("fetching what was copied");
+    stream.wait().or_throw("reading back the copied bytes");
     if (std::memcmp(result.data(), source.data(), result.bytes()) == 0) return;
     throw DeviceError(Errc::device_fault,
-                      fmt::format("{}: {} moved other bytes than it was given", device.name(), what));
+                      fmt::format("{}: {} delivered bytes that differ from the source", device.name(), what));
   };
   CopyRoofs roofs;
   roofs.engine =

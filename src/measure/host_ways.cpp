@@ -16,12 +16,12 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr const char* kMeasuringHostMemory = "measuring ways of host memory";
-constexpr auto kWays = names_of<HostWay>("a way of host memory", {{HostWay::pageable, "pageable"},
-                                                                  {HostWay::staged, "staged"},
-                                                                  {HostWay::pool, "pool"},
-                                                                  {HostWay::registered, "registered"},
-                                                                  {HostWay::read, "read"}});
+constexpr const char* kMeasuringHostMemory = "measuring transfers from host memory";
+constexpr auto kWays = names_of<HostWay>("a way to transfer host memory", {{HostWay::pageable, "pageable"},
+                                                                           {HostWay::staged, "staged"},
+                                                                           {HostWay::pool, "pool"},
+                                                                           {HostWay::registered, "registered"},
+                                                                           {HostWay::read, "read"}});
 
 struct Freed {
   void operator()(std::byte* data) const noexcept { std::free(data); }
@@ -151,8 +151,8 @@ class Ways {
 std::string_view to_string(HostWay way) noexcept { return kWays.of(way); }
 
 std::vector<HostWayCost> measure_host_ways(Device device, std::size_t bytes, std::size_t passes) {
-  if (bytes == 0) throw UsageError("ways of host memory are measured with 1 byte or more");
-  if (passes == 0) throw UsageError("ways of host memory are measured in 1 pass or more");
+  if (bytes == 0) throw UsageError("measuring transfers from host memory needs at least 1 byte");
+  if (passes == 0) throw UsageError("measuring transfers from host memory needs at least 1 pass");
   Ways ways(device, bytes, passes);
   std::vector<HostWayCost> costs;
   for (const HostWay way : {HostWay::pageable, HostWay::staged, HostWay::pool, HostWay::registered, HostWay::read}) {

@@ -70,7 +70,7 @@ std::optional<double> seconds_of(Gate& gate, const std::vector<const Adder*>& ad
     const Status waited = adder->stream().wait();
     if (status) status = waited;
   }
-  status.or_throw("adding over a link");
+  status.or_throw("adding to words over a link");
   if (gate.expired()) return {};
   double slowest = 0;
   for (const Adder* adder : adders) slowest = std::max(slowest, adder->seconds());
@@ -100,7 +100,7 @@ class PeerAtomics {
         owner_(owner),
         other_(other) {}
 
-  /// Adds per second of these at once. Empty when the host was too slow for the gate.
+  /// Adds per second of these at once. Empty when the host enqueued too slowly for the gate.
   [[nodiscard]] std::optional<double> rate(const std::vector<const Adder*>& adders) {
     owner_.stream().fill(words_.data(), 0, kWordBytes).or_throw("clearing words");
     owner_.stream().wait().or_throw("clearing words");
@@ -128,10 +128,10 @@ class PeerAtomics {
 };
 
 void check(int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
 }
 
-constexpr const char* kTooSlow = "the host was too slow for the gate";
+constexpr const char* kTooSlow = "the host enqueued too slowly for the gate";
 
 }  // namespace
 

@@ -80,10 +80,10 @@ class SendTrial {
 
 BatchedSend measure_batched_send(Device device, std::size_t pieces, std::size_t piece_bytes, int samples) {
   if (pieces == 0 || piece_bytes == 0 || piece_bytes % sizeof(Quad) != 0) {
-    throw UsageError(
-        fmt::format("pieces of a multiple of {} bytes are sent, not {} of {}", sizeof(Quad), pieces, piece_bytes));
+    throw UsageError(fmt::format("there must be at least one piece, each of a multiple of {} bytes, not {} of {} bytes",
+                                 sizeof(Quad), pieces, piece_bytes));
   }
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   SendTrial trial(device, pieces, piece_bytes);
   BatchedSend result;
   result.pieces = pieces;

@@ -66,7 +66,7 @@ std::string_view to_string(FarMemory memory) noexcept { return kFarMemories.of(m
 FarMemory parse_far_memory(std::string_view text) { return kFarMemories.parse(text); }
 
 ChaseResult measure_chase(Device device, const ChaseOptions& options) {
-  if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs a sample and a step");
+  if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs at least one sample and one step");
   const Chain chain(device, options.memory, options.peer, options.bytes, options.stride_bytes, options.seed);
   const LatencyBench bench(device);
   const auto warm = static_cast<std::uint32_t>(std::min<std::size_t>(chain.node_count(), kWarmSteps));
@@ -90,7 +90,7 @@ ChaseResult measure_chase(Device device, const ChaseOptions& options) {
 }
 
 OwnerCache measure_owner_cache(Device reader, Device owner, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   OwnerCache result;
   if (!peer_connection(reader, owner).access) {
     result.note = "no peer access";

@@ -98,7 +98,7 @@ class HidingTrial {
 }  // namespace
 
 HidingCurve measure_hiding(Device device, FarMemory memory, std::optional<Device> peer, HiddenWork work, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   HidingCurve curve{.work = work, .points = {}, .verified = false, .note = {}};
   HidingTrial trial(device, memory, peer, work, samples);
   double far_only = 0;

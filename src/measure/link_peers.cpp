@@ -80,8 +80,8 @@ void copy_much(StreamRef stream, const Buffer& to, const Buffer& from, std::uint
 }  // namespace
 
 PeerCosts measure_peer_costs(Device device, Device peer, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
-  if (device == peer) throw UsageError("a device is no peer of itself");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
+  if (device == peer) throw UsageError("a device cannot be its own peer");
   PeerCosts costs;
   if (!peer_connection(device, peer).access) {
     costs.note = device.name() + " cannot reach the memory of " + peer.name();
@@ -113,7 +113,7 @@ PeerCosts measure_peer_costs(Device device, Device peer, int samples) {
 }
 
 CounterCheck measure_counters(Device device, Device peer, std::uint64_t bytes) {
-  if (bytes == 0) throw UsageError("counters need bytes to count");
+  if (bytes == 0) throw UsageError("the counters need at least one byte to count");
   CounterCheck check;
   const LinkCounters received = read_link_counters(device);
   const LinkCounters sent = read_link_counters(peer);

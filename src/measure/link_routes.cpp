@@ -30,20 +30,20 @@ std::vector<LinkRoute> peer_routes(Device device, Device peer) {
 
 std::string why_not_between(const LinkRoute& route) {
   if (!route.peer) throw UsageError(fmt::format("'{}' needs two devices", to_string(route.path)));
-  if (*route.peer == route.device) throw UsageError(fmt::format("{} is no peer of itself", route.device.name()));
+  if (*route.peer == route.device) throw UsageError(fmt::format("{} cannot be its own peer", route.device.name()));
   if (route.peer->kind() != route.device.kind()) {
     throw UsageError(
-        fmt::format("{} and {} are no peers: they are of two kinds", route.device.name(), route.peer->name()));
+        fmt::format("{} and {} cannot be peers: they are of different kinds", route.device.name(), route.peer->name()));
   }
   if (route.memory != LinkMemory::device && route.memory != LinkMemory::span) {
-    return "between devices there are device memory and spans only";
+    return "between devices, only device memory and spans can be measured";
   }
   const bool access = peer_connection(route.device, *route.peer).access;
   if (route.peer_access && !access) {
     return fmt::format("{} cannot reach the memory of {}", route.device.name(), route.peer->name());
   }
   if (!route.peer_access && (route.means == LinkMeans::kernel || route.memory == LinkMemory::span)) {
-    return "without peer access there are copies of device memory only";
+    return "without peer access, only copies of device memory can be measured";
   }
   return {};
 }
@@ -75,9 +75,9 @@ std::string why_not(const LinkRoute& route) {
   if (between_devices(route.path)) return why_not_between(route);
   const bool on_host = route.path != LinkPath::within;
   const bool device_memory = route.memory == LinkMemory::device;
-  if (on_host && device_memory) return "the host's side of a link does not lie on the device";
+  if (on_host && device_memory) return "the host's side of a link cannot be device memory";
   if (!on_host && !device_memory && route.memory != LinkMemory::span) {
-    return "within a device there are device memory and spans only";
+    return "within a device, only device memory and spans can be measured";
   }
   const DeviceProperties& has = route.device.properties();
   if (route.means == LinkMeans::kernel && route.memory == LinkMemory::pageable && !has.pageable_memory_access) {
@@ -89,7 +89,7 @@ std::string why_not(const LinkRoute& route) {
 }
 
 std::vector<std::size_t> link_sizes(std::size_t least, std::size_t most, std::size_t factor) {
-  if (least == 0 || factor < 2) throw UsageError("sizes start above 0 and grow by a factor of 2 or more");
+  if (least == 0 || factor < 2) throw UsageError("sizes must start above 0 and grow by a factor of 2 or more");
   std::vector<std::size_t> sizes;
   for (std::size_t size = least; size <= most; size *= factor) {
     sizes.push_back(size);

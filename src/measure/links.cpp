@@ -19,9 +19,9 @@ constexpr std::size_t kTransfersMax = 64;  // fewer than a stream's queue holds:
 constexpr std::size_t kShareOfFree = 6;    // of what is free; a route has up to four ends
 
 void check(const LinkOptions& options) {
-  if (options.sizes.empty()) throw UsageError("a link needs a size to be measured with");
+  if (options.sizes.empty()) throw UsageError("measuring a link needs at least one size");
   if (options.samples < 1) throw UsageError(fmt::format("samples must be 1 or more, not {}", options.samples));
-  if (options.gate_bound <= Duration::zero()) throw UsageError("a gate must be bounded by a time above 0");
+  if (options.gate_bound <= Duration::zero()) throw UsageError("gate_bound must be above 0");
   std::size_t before = 0;
   for (const std::size_t size : options.sizes) {
     if (size == 0 || size % sizeof(Quad) != 0) {
@@ -107,7 +107,7 @@ std::vector<LinkCurve> without_points(std::span<const LinkRoute> routes, const s
 
 std::vector<LinkCurve> measure_links_at_once(std::span<const LinkRoute> routes, const LinkOptions& options) {
   check(options);
-  if (routes.empty()) throw UsageError("measuring links at once needs a route");
+  if (routes.empty()) throw UsageError("measuring links at once needs at least one route");
   for (const LinkRoute& route : routes) {
     const std::string reason = why_not(route);
     if (!reason.empty()) return without_points(routes, reason);

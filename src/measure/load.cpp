@@ -41,7 +41,7 @@ bool fell_behind(const LoadResult& result, Duration p99_bound) {
 std::string why_disturbed(const LoadResult& result) {
   if (!result.complete) return "the generator or the answers fell too far behind to be counted";
   if (result.latency.count > 0 && shortfall(result) < -1) {
-    return "more was answered than arrived: the machine had stood still before";
+    return "more queries were answered than arrived, because the machine had stalled before";
   }
   const Duration late = std::max(kLatenessMost, result.latency.p99 / 2);
   if (result.lateness_p99 > late) {
@@ -65,8 +65,8 @@ void validate(const LoadOptions& options) {
     throw UsageError(fmt::format("stable_within must be 0 or more, not {}", options.stable_within));
   }
   if (options.stable_windows < 1 || options.windows_max < options.stable_windows) {
-    throw UsageError(fmt::format("windows: at least 1 must be stable and no more than windows_max ({}), not {}",
-                                 options.windows_max, options.stable_windows));
+    throw UsageError(fmt::format("stable_windows must be 1 to windows_max ({}), not {}", options.windows_max,
+                                 options.stable_windows));
   }
 }
 

@@ -66,7 +66,8 @@ OperationRates operation_rates(AccessBench& bench, AccessPattern pattern, const 
   bench.fill(data.data(), pages);
   rates.read = access_rate(bench, pattern, AccessOperation::read, data);
   if (bench.sum() != bench.expected_sum(reading, pages)) {
-    throw DeviceError(Errc::device_fault, fmt::format("{} read other bytes than were there", bench.device().name()));
+    throw DeviceError(Errc::device_fault,
+                      fmt::format("{} read bytes that differ from those in memory", bench.device().name()));
   }
   rates.write = access_rate(bench, pattern, AccessOperation::write, data);
   rates.read_modify_write = access_rate(bench, pattern, AccessOperation::read_modify_write, data);

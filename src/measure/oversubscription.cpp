@@ -179,21 +179,21 @@ class Oversubscription {
   /// Why a cell is not even tried; empty when it is.
   [[nodiscard]] std::string refusal(const OversubscriptionCell& cell, std::size_t data_bytes) {
     if (cell.strategy == Strategy::on_demand && data_bytes > budget_bytes_) {
-      return "with a budget below the card's size nothing is evicted, so its figure would not be one of "
-             "oversubscription; managed memory beyond the card's size can hang it";
+      return "with a budget below the GPU's memory nothing is evicted, so the figure would not show oversubscription; "
+             "managed memory beyond the GPU's memory can hang it";
     }
     const std::size_t held = memory_ && memory_key(cell) == key_ && !backwards_ ? data_bytes : 0;
     if (!held) forget();
     const std::size_t free_bytes = bench_.device().memory().free_bytes;
     if (is_managed(cell) && !held && data_bytes > free_bytes) {
-      return fmt::format("{} of managed memory would be more than the {} that are free, which can hang a card",
+      return fmt::format("{} of managed memory would exceed the {} that are free, which can hang a GPU",
                          format_bytes(data_bytes), format_bytes(free_bytes));
     }
     const std::size_t all_on_host = cell.strategy == Strategy::zero_copy ? data_bytes : 0;
     const std::size_t on_host = std::max(all_on_host, data_bytes - std::min(data_bytes, budget_bytes_));
     const double most = kHostShareMax * static_cast<double>(Device::parse("cpu").memory().total_bytes);
     if (static_cast<double>(on_host) > most) {
-      return fmt::format("{} on the host would be more than three quarters of its memory", format_bytes(on_host));
+      return fmt::format("{} on the host would exceed three quarters of its memory", format_bytes(on_host));
     }
     return {};
   }

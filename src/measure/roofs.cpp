@@ -58,7 +58,7 @@ class CopyWithin {
     stream_.copy(found.data() + some, to_.data() + (to_.bytes() - some), some).or_throw(kDoing);
     wait();
     if (std::all_of(found.begin(), found.end(), [](unsigned char byte) { return byte == kPattern; })) return;
-    throw DeviceError(Errc::device_fault, fmt::format("{} did not copy its memory rightly", stream_.device().name()));
+    throw DeviceError(Errc::device_fault, fmt::format("{} did not copy its memory correctly", stream_.device().name()));
   }
 
  private:
@@ -74,8 +74,8 @@ class CopyWithin {
 
 std::vector<double> measure_memory_copies(const std::vector<Device>& devices, std::size_t bytes, int runs) {
   if (devices.empty() || bytes == 0 || runs < 1) {
-    throw UsageError(
-        fmt::format("copies of {} bytes on {} devices, {} runs: each must be above 0", bytes, devices.size(), runs));
+    throw UsageError(fmt::format("measuring copies of {} bytes on {} devices in {} runs: each number must be above 0",
+                                 bytes, devices.size(), runs));
   }
   std::vector<CopyWithin> shares;
   for (const Device device : devices) shares.emplace_back(device, bytes);

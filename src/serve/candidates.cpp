@@ -58,7 +58,7 @@ CandidateLimits limits_for(Device device, const Operator& op, const PlanSpaceOpt
 
 void require_valid(std::string_view who, const RateSearchOptions& options) {
   if (options.arrivals == measure::ArrivalKind::trace) {
-    throw UsageError(fmt::format("{} needs poisson or constant arrivals: a trace has a rate of its own", who));
+    throw UsageError(fmt::format("{} needs poisson or constant arrivals, because a trace sets its own rate", who));
   }
   if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
   if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");

@@ -203,7 +203,7 @@ void Client::wake_direct(int descriptor) {
   const Ticket freed = direct_->late().freed(taken);
   if (taken == next() ? !keeps : direct_->settled(taken)) return signal_event(descriptor);
   if (!watch_) {
-    start_each("threads that watch for answers of a device", 1,
+    start_each("threads that poll for answers from a device", 1,
                [&](std::size_t) { watch_ = std::make_unique<detail::DirectWatch>(*direct_); });
   }
   watch_->watch({taken != next() ? taken : freed, keeps ? freed : taken}, descriptor);

@@ -24,10 +24,10 @@ std::uint32_t queue_log2(const DispatchView& view) {
   const std::size_t entries = std::bit_ceil(std::max(2 * std::size_t{view.lane_count} * view.slots, kEntriesMin));
   const std::size_t parts = entries / 2 * view.blocks;
   if (parts > std::numeric_limits<std::uint32_t>::max()) {
-    throw UsageError(fmt::format(
-        "plan: {} clients with {} slots each, and {} blocks a query, are more than dispatched can count: take fewer "
-        "slots",
-        view.lane_count, view.slots, view.blocks));
+    throw UsageError(
+        fmt::format("plan: {} clients with {} slots each and {} blocks per query exceed what schedule 'dispatched' can "
+                    "count; use fewer slots",
+                    view.lane_count, view.slots, view.blocks));
   }
   return static_cast<std::uint32_t>(std::bit_width(entries - 1));
 }

@@ -52,7 +52,7 @@ EngineState::~EngineState() { stop(); }
 LaneRef EngineState::take_lane() {
   const std::lock_guard lock(lanes_mutex_);
   if (free_lanes_.empty()) {
-    throw UsageError(fmt::format("all {} lanes of the engine are taken: raise Plan::clients_max", plan.clients_max),
+    throw UsageError(fmt::format("all {} lanes of the engine are taken; raise Plan::clients_max", plan.clients_max),
                      Errc::full);
   }
   const LaneRef lane = free_lanes_.back();

@@ -71,7 +71,7 @@ class Climber {
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 
   [[nodiscard]] std::string why_none(const std::vector<Sized>& sized, const std::string& refusal) const {
-    if (stopped()) return "stopped before it had a figure";
+    if (stopped()) return "stopped before a result was measured";
     if ((sized.empty() || sized.front().usable <= 0) && !refusal.empty()) return refusal;
     const double bound_ms = std::chrono::duration<double, std::milli>(options_.bound).count();
     return fmt::format("no rate keeps p99 within {:.3g} ms{}", bound_ms, last_failure_);

@@ -113,14 +113,14 @@ Json to_json(const Plan& plan) {
 
 Plan plan_from_json(const Json& json) {
   const Json::Object* object = json.object();
-  if (object == nullptr) throw UsageError("a plan is a JSON object");
+  if (object == nullptr) throw UsageError("a plan must be a JSON object");
   Plan plan;
   for (const auto& [name, value] : *object) {
     const Member* found = nullptr;
     for (const Member& member : members()) {
       if (member.name == name) found = &member;
     }
-    if (found == nullptr) throw UsageError(fmt::format("plan: there is no '{}'", name));
+    if (found == nullptr) throw UsageError(fmt::format("plan: there is no member '{}'", name));
     found->read(plan, value);
   }
   return plan;

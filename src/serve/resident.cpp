@@ -12,7 +12,7 @@ namespace headrace::serve::detail {
 
 Watchdog::Watchdog(EngineState& engine, std::unique_ptr<Resident> resident)
     : engine_(engine), resident_(std::move(resident)) {
-  start_each("threads that watch an engine", 1, [this](std::size_t) { thread_ = std::jthread([this] { watch(); }); });
+  start_each("watchdog threads of an engine", 1, [this](std::size_t) { thread_ = std::jthread([this] { watch(); }); });
 }
 
 Watchdog::~Watchdog() {
@@ -21,7 +21,7 @@ Watchdog::~Watchdog() {
 }
 
 void Resident::set_share(double /*share*/) {
-  throw UsageError("this schedule has no share of a device that could change", Errc::not_supported);
+  throw UsageError("this schedule has no device share that could change", Errc::not_supported);
 }
 
 void Watchdog::set_share(double share) {

@@ -203,7 +203,8 @@ std::string why_disturbed(const Roofs& before, const Roofs& after) {
     const double least = std::min(before.*roof, after.*roof);
     const double most = std::max(before.*roof, after.*roof);
     if (least >= (1 - kRoofsDiffer) * most) continue;
-    return fmt::format("the {} roof read {:.3g} queries/s, then {:.3g}", name, before.*roof, after.*roof);
+    return fmt::format("the {} roof was {:.3g} queries/s before the measurement and {:.3g} after it", name,
+                       before.*roof, after.*roof);
   }
   return {};
 }

@@ -45,7 +45,7 @@ class PlanSearcher {
     result.generators = options_.generators;
     result.capacity = trial_.capacity(options_.window);
     if (result.capacity <= 0) {
-      result.note = stopped() ? "interrupted" : "no query was answered rightly";
+      result.note = stopped() ? "interrupted" : "no query was answered correctly";
       return result;
     }
     const double start = options_.start_per_second > 0 ? options_.start_per_second : 0.7 * result.capacity;

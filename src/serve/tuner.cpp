@@ -22,7 +22,7 @@ void validate(const TunerOptions& options) {
   detail::require_valid("a tuner", options);
   if (options.budget <= Duration::zero()) throw UsageError("a tuner's budget must be above 0");
   for (const Schedule schedule : options.schedules) {
-    if (schedule == Schedule::none) throw UsageError("schedule none answers nothing: there is no rate to tune for");
+    if (schedule == Schedule::none) throw UsageError("schedule 'none' answers no queries, so there is no rate to tune");
   }
 }
 

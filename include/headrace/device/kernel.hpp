@@ -141,14 +141,15 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// threads. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static TypedKernel<Arguments...> make_kernel() {
-  static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
+  static_assert((std::is_trivially_copyable_v<Arguments> && ...),
+                "kernel arguments are copied bytewise, so they must be trivially copyable");
   static_assert(sizeof...(Arguments) <= kKernelArgumentsMax, "a kernel takes at most 8 arguments");
   static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax,
-                "the arguments of a kernel take at most 640 bytes together");
-  static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
+                "the arguments of a kernel may take at most 640 bytes together");
+  static_assert(((alignof(Arguments) <= 64) && ...), "kernel arguments may be aligned to at most 64 bytes");
   static_assert(detail::RunsWith<Body, Arguments...>,
-                "a kernel's body has template <class Group> HEADRACE_HD static void run(Group, arguments...), which "
-                "takes the arguments that make_kernel() names");
+                "a kernel's body needs template <class Group> HEADRACE_HD static void run(Group, arguments...) with "
+                "the arguments that make_kernel() names");
   TypedKernel<Arguments...> kernel;
   if constexpr (detail::RunsWith<Body, Arguments...>) {
     kernel.name = Body::kName;
@@ -194,13 +195,12 @@ template <class Wanted, class Given>
 template <class... Wanted, class Enqueue, class... Given>
 [[nodiscard]] Status with_arguments(const TypedKernel<Wanted...>& /*kernel*/, const Enqueue& enqueue,
                                     const Given&... given) {
-  static_assert(sizeof...(Given) == sizeof...(Wanted),
-                "launch() is given another number of arguments than the kernel was made with");
+  static_assert(sizeof...(Given) == sizeof...(Wanted), "launch() needs as many arguments as the kernel was made with");
   if constexpr (sizeof...(Given) != sizeof...(Wanted)) {
     return Errc::invalid_argument;
   } else if constexpr (!(kTakes<Wanted, Given> && ...)) {
     static_assert((kTakes<Wanted, Given> && ...),
-                  "launch() is given an argument that does not convert to the type the kernel was made with");
+                  "an argument of launch() does not convert to the type that the kernel was made with");
     return Errc::invalid_argument;
   } else {
     if (!(keeps_value<Wanted>(given) && ...)) return Errc::invalid_argument;

@@ -61,7 +61,8 @@ struct LoadedState {
 /// The LoadedState that holds `state`.
 template <class State>
 [[nodiscard]] LoadedState make_state(const State& state, std::shared_ptr<const void> owner = nullptr) {
-  static_assert(std::is_trivially_copyable_v<State>, "the state travels to the kernel bytewise");
+  static_assert(std::is_trivially_copyable_v<State>,
+                "the state is copied to the kernel bytewise, so it must be trivially copyable");
   LoadedState loaded{std::vector<std::byte>(sizeof(State)), std::move(owner)};
   std::memcpy(loaded.bytes.data(), &state, sizeof(State));
   return loaded;
@@ -157,17 +158,17 @@ concept AnswersQueries = requires(CpuGroup group, const typename Op::State& stat
 /// Does not compile where an Op is no operator, with a message that says why. False then.
 template <class Op>
 [[nodiscard]] consteval bool is_operator() {
-  static_assert(DescribesItself<Op>, "an operator has kName, Query, Answer and State; see make_operator()");
+  static_assert(DescribesItself<Op>, "an operator needs kName, Query, Answer and State; see make_operator()");
   if constexpr (DescribesItself<Op>) {
     constexpr bool kCopied = std::is_trivially_copyable_v<typename Op::Query> &&
                              std::is_trivially_copyable_v<typename Op::Answer> &&
                              std::is_trivially_copyable_v<typename Op::State>;
     static_assert(kCopied, "an operator's Query, Answer and State are copied bytewise: make them trivially copyable");
     static_assert(sizeof(typename Op::State) <= kStateBytesMax,
-                  "an operator's State has at most 256 bytes: let a pointer in it lead to the rest");
+                  "an operator's State may have at most 256 bytes: keep the rest behind a pointer in it");
     static_assert(AnswersQueries<Op>,
-                  "an operator answers by template <class Group> HEADRACE_HD static void answer(Group, const State&, "
-                  "const Query*, Answer*); see make_operator()");
+                  "an operator needs template <class Group> HEADRACE_HD static void answer(Group, const State&, const "
+                  "Query*, Answer*); see make_operator()");
     return kCopied && sizeof(typename Op::State) <= kStateBytesMax && AnswersQueries<Op>;
   }
   return false;

@@ -69,17 +69,19 @@ void require(bool holds, const std::string& message) {
 }  // namespace
 
 void AccessProfile::check() const {
-  require(bytes > 0, "there must be data: bytes is 0");
-  require(bytes <= kMostBytes, fmt::format("{} are more than {}", format_bytes(bytes), format_bytes(kMostBytes)));
-  require(budget_bytes > 0, "the device must have memory for the data: budget_bytes is 0");
-  require(reuse > 0, fmt::format("the data is gone through more than 0 times, not {}", reuse));
+  require(bytes > 0, "bytes must be above 0");
+  require(bytes <= kMostBytes,
+          fmt::format("{} of data exceed the limit of {}", format_bytes(bytes), format_bytes(kMostBytes)));
+  require(budget_bytes > 0, "budget_bytes must be above 0");
+  require(reuse > 0, fmt::format("reuse must be above 0, not {}", reuse));
   require(std::isfinite(exponent) && exponent >= 0 && exponent <= 16,
-          fmt::format("an exponent is 0 to 16, not {}", exponent));
-  require(row_bytes > 0, "rows must have bytes: row_bytes is 0");
+          fmt::format("exponent must be 0 to 16, not {}", exponent));
+  require(row_bytes > 0, "row_bytes must be above 0");
   require(std::isfinite(hot_sweeps) && hot_sweeps >= 0,
-          fmt::format("the hot tenth is swept 0 times or more, not {}", hot_sweeps));
+          fmt::format("hot_sweeps must be finite and at least 0, not {}", hot_sweeps));
   require(heat.empty() || heat.size() == page_count(),
-          fmt::format("{} have {} pages, but there are counts of {}", format_bytes(bytes), page_count(), heat.size()));
+          fmt::format("{} of data have {} pages, but heat has counts for {}", format_bytes(bytes), page_count(),
+                      heat.size()));
 }
 
 Advice advise(Device device, const AccessProfile& profile, const MemoryRates& rates, const AdviceConstants& constants) {

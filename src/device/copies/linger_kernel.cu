@@ -12,8 +12,8 @@ namespace headrace::detail {
 namespace {
 
 constexpr std::uint32_t kThreads = 256;
-static_assert(kThreads / 32 == LingerShare::kParts, "a warp a part");
-static_assert(LingerShare::kWords <= 32, "a warp reads a share in one go");
+static_assert(kThreads / 32 == LingerShare::kParts, "each part needs one warp");
+static_assert(LingerShare::kWords <= 32, "one warp must be able to read a share at once");
 
 /// By all threads of a team.
 template <class Group>

@@ -40,10 +40,11 @@ std::uint32_t automatic_threads(std::optional<int> numa_node) {
 
 StagingOptions checked(StagingOptions options, Device device) {
   if (options.threads > kThreadsMax) {
-    throw UsageError(fmt::format("copy batch: {} staging threads are more than {}", options.threads, kThreadsMax));
+    throw UsageError(
+        fmt::format("copy batch: {} staging threads exceed the limit of {}", options.threads, kThreadsMax));
   }
   if (options.slot_bytes < kSlotBytesMin) {
-    throw UsageError(fmt::format("copy batch: slot_bytes must be {} at least", kSlotBytesMin));
+    throw UsageError(fmt::format("copy batch: slot_bytes must be at least {}", kSlotBytesMin));
   }
   if (options.threads == 0) options.threads = automatic_threads(device.properties().numa_node);
   return options;

@@ -22,16 +22,16 @@ std::string explain(cudaError_t status) {
   static_cast<void>(cudaRuntimeGetVersion(&runtime_version));
   static_cast<void>(cudaGetLastError());
   if (status == cudaErrorNoDevice || status == cudaSuccess) {
-    return fmt::format("no device (the driver is there and speaks CUDA {}, but shows no GPU to this process)",
+    return fmt::format("no device (the driver supports CUDA {} but shows no GPU to this process)",
                        version_text(driver_version));
   }
   if (driver_version == 0) return "no driver (libcuda.so.1 is not installed, or cannot be loaded)";
   if (driver_version / 1000 < runtime_version / 1000) {
     return fmt::format(
-        "the driver is too old: it speaks CUDA {}, and this build needs {}.0 or later; update the driver",
+        "the driver is too old: it supports CUDA {}, but this build needs {}.0 or later; update the driver",
         version_text(driver_version), runtime_version / 1000);
   }
-  return fmt::format("the driver says: {} (CUDA code {})", cudaGetErrorString(status), static_cast<int>(status));
+  return fmt::format("the driver reports: {} (CUDA code {})", cudaGetErrorString(status), static_cast<int>(status));
 }
 
 }  // namespace

@@ -111,10 +111,11 @@ std::string try_in_child(const std::string& program, int ordinal, int numa_node)
     return fmt::format("{} cannot be started: {}", program, std::generic_category().message(status));
   }
   const auto text = child.output();
-  if (!text) return fmt::format("making one hangs in the driver (tried by {})", program);
+  if (!text) return fmt::format("creating a host page hangs in the driver (tried by {})", program);
   // A tool that watches CUDA (a profiler, a sanitizer) may have written before it.
   if (text->ends_with("ok\n")) return {};
-  if (text->empty()) return fmt::format("making one crashes in the driver (tried by {}); update the driver", program);
+  if (text->empty())
+    return fmt::format("creating a host page crashes in the driver (tried by {}); update the driver", program);
   return text->substr(0, text->find('\n'));
 }
 
@@ -128,8 +129,8 @@ std::string host_pages_absence(int ordinal, int numa_node) {
   const std::string program = said.empty() ? find_program() : std::string(said);
   if (program.empty()) {
     return fmt::format(
-        "{} is not beside the library, so it cannot be tried whether the driver makes host pages "
-        "without crashing; install it, or set HEADRACE_HOST_PAGES=yes to go without",
+        "{} is not next to the library, so Headrace cannot test whether the driver creates host pages without "
+        "crashing; install it, or set HEADRACE_HOST_PAGES=yes to skip the test",
         kProgram);
   }
   return try_in_child(program, ordinal, numa_node);

@@ -86,7 +86,7 @@ LinkCounters Nvml::counters(const char* pci_id) const {
   if (library_ == nullptr) return {.absence = kNoLibrary};
   const auto device = library_->find(pci_id);
   if (device == nullptr) return {.absence = kNoDevice};
-  if (library_->field_values == nullptr) return {.absence = "this NVML has no nvmlDeviceGetFieldValues"};
+  if (library_->field_values == nullptr) return {.absence = "this version of NVML has no nvmlDeviceGetFieldValues"};
   if (count_nvlinks(*library_, device) == 0) return {.absence = "no NVLink is up"};
   std::array<Library::FieldValue, 2> fields{};
   fields[0].field = kSentKiB;
@@ -96,7 +96,7 @@ LinkCounters Nvml::counters(const char* pci_id) const {
   for (const auto& field : fields) status = status == 0 ? field.status : status;
   if (status != 0) {
     const char* text = library_->error_text == nullptr ? "an error" : library_->error_text(status);
-    return {.absence = fmt::format("NVML does not give NVLink throughput here: {} ({})", text, status)};
+    return {.absence = fmt::format("NVML does not report NVLink throughput here: {} ({})", text, status)};
   }
   return {.absence = "", .sent_bytes = kib_of(fields[0]) * 1024, .received_bytes = kib_of(fields[1]) * 1024};
 }

@@ -63,12 +63,12 @@ std::string CudaPageMemory::absence(Place place) {
 std::string CudaPageMemory::find_absence(Place place) const {
   const int ordinal = place.is_host() ? ordinal_ : place.device()->ordinal();
   if (driver().attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal, 0) == 0) {
-    return fmt::format("cuda:{} has no virtual memory management", ordinal);
+    return fmt::format("cuda:{} does not support virtual memory management", ordinal);
   }
-  if (!driver().has_virtual_memory()) return "the driver lacks functions of virtual memory management; update it";
+  if (!driver().has_virtual_memory()) return "the driver lacks virtual memory management functions; update the driver";
   if (place.is_host()) {
     if (driver().attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal, 0) == 0) {
-      return fmt::format("the driver maps no host pages for cuda:{}", ordinal);
+      return fmt::format("the driver does not map host pages for cuda:{}", ordinal);
     }
     if (auto why = host_pages_absence(ordinal, nearest_node()); !why.empty()) return why;
   }
@@ -78,9 +78,9 @@ std::string CudaPageMemory::find_absence(Place place) const {
   const CUresult asked =
       driver().mem_get_allocation_granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (asked != CUDA_SUCCESS)
-    return fmt::format("the driver does not tell the size of its pages (CUDA code {})", static_cast<int>(asked));
+    return fmt::format("the driver does not report the size of its pages (CUDA code {})", static_cast<int>(asked));
   if (granularity > 0 && kPageBytes % granularity == 0) return {};
-  return fmt::format("its pages are of {}, which do not make up {}", format_bytes(granularity),
+  return fmt::format("the driver's page size of {} does not divide {}", format_bytes(granularity),
                      format_bytes(kPageBytes));
 }
 

@@ -37,7 +37,7 @@ std::optional<int> numa_node(int ordinal, std::string pci) {
 
 std::string cuda_version_of_driver() {
   int version = 0;
-  or_throw(cudaDriverGetVersion(&version), "asking the driver for its CUDA version");
+  or_throw(cudaDriverGetVersion(&version), "reading the driver's CUDA version");
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 

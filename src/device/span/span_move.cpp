@@ -23,7 +23,7 @@ void require_rights_kept(const PlacedPages& placed, const std::vector<Move>& mov
     if (!who) continue;  // the host's right to a page that leaves its reach waits for the page to come back
     for (const Move& move : moves) {
       if (placed.rights.kept(who, move.page) == Right::none || placed.memory().reaches(who, move.to)) continue;
-      throw UsageError(fmt::format("{} has a right to page {} and could not reach it on {}", who->name(), move.page,
+      throw UsageError(fmt::format("{} has a right to page {} but could not reach it on {}", who->name(), move.page,
                                    move.to.name()));
     }
   }
@@ -63,7 +63,7 @@ void require_room(const PlacedPages& placed, const detail::SparePages& spares, c
     const std::size_t free = detail::free_bytes(use.place, more);
     const std::size_t needed = more == 0 ? 0 : more + (here - spares.count(use.place)) * page_bytes;
     if (needed <= free) continue;
-    throw DeviceError(Errc::out_of_memory, fmt::format("moving pages asks for {} more on {} ({} free)",
+    throw DeviceError(Errc::out_of_memory, fmt::format("moving pages needs {} more on {} ({} free)",
                                                        format_bytes(needed), use.place.name(), format_bytes(free)));
   }
 }
@@ -76,7 +76,7 @@ void Span::State::move(StreamRef stream, PageRange pages, const std::vector<Plac
     if (placed.places[pages.first + i] != to[i]) moves.push_back({pages.first + i, to[i]});
   }
   if (moves.empty()) return;
-  if (imported) throw UsageError("pages of another process's span are never moved");
+  if (imported) throw UsageError("pages of another process's span cannot be moved");
   detail::require_places(placed.device, detail::count_places(to, placed.page_bytes()), {});
   require_copier(placed, stream, moves);
   require_rights_kept(placed, moves);

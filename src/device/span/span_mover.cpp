@@ -83,7 +83,7 @@ bool PageMover::start() {
   // There is no room anywhere; pages that are under way will leave some.
   if (!tried.empty() && under_way_.empty()) {
     const Place to = tried.front()->to;
-    fail(fmt::format("making a page on {} ({} free) to move one of {} pages there", to.name(),
+    fail(fmt::format("creating a page on {} ({} free) to move one of {} pages there", to.name(),
                      format_bytes(free_bytes(to)), tried.front()->left()),
          Error{Errc::out_of_memory, 0});
   }
@@ -104,7 +104,7 @@ std::vector<OwnedPage> PageMover::take_pages(Place to, std::size_t count) {
       continue;
     }
     if (page.error().code != Errc::out_of_memory) {
-      fail(fmt::format("making a page on {}", to.name()), page.error());
+      fail(fmt::format("creating a page on {}", to.name()), page.error());
     }
     break;
   }

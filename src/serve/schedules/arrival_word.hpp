@@ -19,7 +19,7 @@ class ArrivalWord {
     *told_.as<std::uint32_t>() = 0;
     const Buffer first(stream.device(), MemoryKind::pinned, sizeof(ArrivalCell));
     *first.as<ArrivalCell>() = {0, 0, told_.as<std::uint32_t>()};
-    constexpr const char* kDoing = "preparing a word by which kernels tell that they have answered";
+    constexpr const char* kDoing = "preparing the word by which kernels signal completion";
     stream.copy(cell_.data(), first.data(), sizeof(ArrivalCell)).or_throw(kDoing);
     stream.wait().or_throw(kDoing);
   }

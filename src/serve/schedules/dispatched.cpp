@@ -118,10 +118,9 @@ class Pool final : public Resident {
                                                  std::max(engine_.plan.hang_after, ResidentKernel::kPatience));
     if (!started && own_ != nullptr) kernel_->keep(own_);  // it may still begin
     if (!started && started.error().code == Errc::hung) {
-      throw DeviceError(Errc::full,
-                        fmt::format("{}: it has not begun. Kernels of other programs or libraries may hold every "
-                                    "multiprocessor: end those, or give the pool a share",
-                                    doing("starting")));
+      throw DeviceError(Errc::full, fmt::format("{}: it did not start; kernels of other programs or libraries may hold "
+                                                "every multiprocessor; end those, or give the pool a share",
+                                                doing("starting")));
     }
     started.or_throw(doing("starting"));
   }
