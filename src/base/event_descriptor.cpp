@@ -22,7 +22,7 @@ bool EventDescriptor::clear() const noexcept {
 
 void signal_event(int descriptor) noexcept {
   const std::uint64_t one = 1;
-  static_cast<void>(::write(descriptor, &one, sizeof(one)) == sizeof(one));  // one that is full is readable already
+  static_cast<void>(::write(descriptor, &one, sizeof(one)) == sizeof(one));  // a full counter is readable already
 }
 
 }  // namespace headrace

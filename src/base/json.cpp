@@ -109,7 +109,7 @@ class Parser {
 
   Json number() {
     const std::string_view rest = text_.substr(at_);
-    // from_chars takes more than JSON does: "inf", "nan", ".5" and "01".
+    // from_chars() also accepts "inf", "nan", ".5" and "01", which JSON does not.
     const std::size_t first = rest.starts_with('-') ? 1 : 0;
     const auto digit = [&](std::size_t i) { return i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; };
     if (!digit(first) || (rest[first] == '0' && digit(first + 1))) fail("expected a value");
