@@ -48,7 +48,7 @@ std::uint32_t BarrierMailbox::post(std::uint32_t box) noexcept {
   std::uint32_t sequence = side.posted.load(std::memory_order_relaxed) + 1;  // this thread is its only writer
   if (sequence == BoxesView::kStopped) sequence = 0;
   side.posted.store(sequence, std::memory_order_relaxed);
-  // First where the answer will come: the kernel may have it before this thread goes on.
+  // Arrive at the answer's barrier first: the kernel may answer before this thread continues.
   side.token = functions_->arrive(answer_cell(box));
   static_cast<void>(functions_->arrive(request_cell(box)));  // meets BarrierMailboxView::wait
   return sequence;

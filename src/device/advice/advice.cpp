@@ -19,14 +19,14 @@ namespace {
 using detail::ModelInput;
 using detail::OnDevice;
 
-/// Data beyond this is beyond any machine, and its list of pages would be too.
+/// No machine holds more data than this, nor the list of its pages.
 constexpr std::size_t kMostBytes = 16384 * kGiB;
 
-/// The strategies, the simplest first: what a tie goes to.
+/// The strategies, simplest first; a tie goes to the simpler one.
 constexpr std::array kSimplestFirst{Strategy::zero_copy, Strategy::interleaved, Strategy::by_budget,
                                     Strategy::prefetched, Strategy::on_demand};
 
-/// How a strategy places its pages: what a Span would do for it.
+/// The placement that a Span would use for a strategy.
 Placement placement_of(Strategy strategy, Device device, const ModelInput& input,
                        const std::vector<std::uint64_t>& heat) {
   const std::size_t budget = input.profile.budget_bytes;
@@ -48,7 +48,7 @@ bool better(const StrategyForecast& a, const StrategyForecast& b) {
   return a.bytes_per_second > b.bytes_per_second;
 }
 
-/// The best first; one that is simpler and as good as that before it.
+/// Sorts the best first, but puts a simpler strategy that is as good before it.
 void order(std::vector<StrategyForecast>& forecasts, double simpler) {
   std::stable_sort(forecasts.begin(), forecasts.end(), better);
   const double enough = forecasts.front().bytes_per_second * (1 - simpler);

@@ -5,10 +5,10 @@
 #include "advice_traffic.hpp"
 #include "headrace/device/advice.hpp"
 
-/// The model behind advise(): seconds of a pass, and of what comes before the first, for each strategy.
+/// The model behind advise(): for each strategy, the seconds of a pass and of the preparation before the first one.
 ///
-/// A pass is one or more parts (advice_traffic.hpp), worked on one after the other. Of a part's B bytes, D lie on the
-/// device and H on the host, B = D + H, from the shares of its pages and where they lie.
+/// A pass consists of one or more parts (advice_traffic.hpp), processed in sequence. Of a part's B bytes, D lie on the
+/// device and H on the host, B = D + H, from the shares of its pages and their places.
 ///
 /// In order, a span:   max(D / device, H / link) + (1 - overlap) * min(D / device, H / link)
 ///   Blocks that wait for the link leave the multiprocessors to those that do not, so the shorter time hides behind the
@@ -31,19 +31,19 @@
 ///   lies in pinned memory already. Nothing is filled that is written anyhow. It is divided by reuse.
 namespace headrace::detail {
 
-/// Which pages are on the device; the rest is on the host.
+/// For each page, whether it lies on the device or on the host.
 using OnDevice = std::vector<bool>;
 
-/// Everything that a forecast is made from.
+/// The input of a forecast.
 struct ModelInput {
   const AccessProfile& profile;
   const MemoryRates& rates;
   const AdviceConstants& constants;
   const std::vector<Traffic>& parts;
-  bool even = true;  ///< Every page is as hot as any other.
+  bool even = true;  ///< All pages are equally hot.
 };
 
-/// Forecast of `strategy` with its pages placed so. `refused` is set where the strategy cannot be used.
+/// Forecast of `strategy` with this placement of pages. `refused` is set if the strategy cannot be used.
 [[nodiscard]] StrategyForecast forecast(Strategy strategy, const ModelInput& input, const OnDevice& on_device);
 
 }  // namespace headrace::detail

@@ -70,7 +70,7 @@ std::string what_it_does(const AccessProfile& profile, const MemoryRates& rates,
   return "Managed memory without hints: touched pages move to the device";
 }
 
-/// What fits prefetched in pages dealt evenly, the rest kept on the host and mapped.
+/// Code that prefetches what fits, in pages dealt evenly, and keeps the rest mapped on the host.
 std::string prefetched_code(const AccessProfile& profile, bool fits) {
   if (fits) {
     return fmt::format(
