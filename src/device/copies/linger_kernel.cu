@@ -92,7 +92,7 @@ struct LingerBody {
 TypedKernel<LingerView, std::uint32_t> linger_kernel() { return make_kernel<LingerBody, LingerView, std::uint32_t>(); }
 
 LaunchShape linger_shape(Device device) {
-  if (device.properties().host_cores) return {.blocks = 2};  // several blocks, so that tests cover more than one
+  if (device.properties().host_cores) return {.blocks = 2};  // each block is a thread; several, to exercise that case
   return {.blocks = kLingerShares, .threads = kThreads};
 }
 

@@ -19,7 +19,7 @@ namespace headrace::detail {
 
 namespace {
 
-/// Two at least, so that a function which waits for another stream's work does not wait for ever.
+/// At least two, so that a function that waits for another stream's work does not wait forever.
 constexpr int kWorkersMin = 2;
 
 std::uint32_t worker_count(const DeviceProperties& properties) noexcept {
