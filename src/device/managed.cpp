@@ -22,9 +22,9 @@ detail::DeviceBackend* backend_of(Place place) noexcept {
   return device ? &device->backend() : nullptr;
 }
 
-/// What the driver moves at the least.
+/// The smallest unit that the driver moves.
 constexpr std::size_t kPageBytesMin = 4 * kKiB;
-/// Each run of pages costs a few calls of some microseconds, and the driver memory.
+/// Each run of pages costs a few calls of some microseconds, and memory in the driver.
 constexpr std::size_t kRunsMax = std::size_t{1} << 18;
 
 /// Consecutive pages in one place.
@@ -59,7 +59,7 @@ ManagedMemory::ManagedMemory(Device device, std::size_t bytes) : bytes_(bytes), 
         Errc::not_supported,
         fmt::format("{}: host and device cannot use managed memory at the same time on this device", doing));
   }
-  // Allocated as a Buffer of that kind is, so that one count keeps all managed memory within what is free.
+  // Allocated like a managed Buffer, so that one count keeps all managed memory within the free memory.
   const auto data = device_->allocate(MemoryKind::managed, bytes, nullptr);
   if (!data) throw_error(fmt::format("{} ({} free)", doing, format_bytes(device.memory().free_bytes)), data.error());
   if (const Status plain = device_->advise(detail::ManagedAdvice::none, *data, bytes, nullptr); !plain) {

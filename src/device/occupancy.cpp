@@ -18,8 +18,8 @@ namespace headrace {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are given to a warp in these.
-constexpr std::uint32_t kParts = 4;           ///< The parts of the register file; a warp's registers lie in one.
+constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are allocated to warps in units of this size.
+constexpr std::uint32_t kParts = 4;           ///< Parts of the register file; a warp's registers lie in one part.
 constexpr std::size_t kSharedUnit = 128;
 constexpr int kOldest = 80;  ///< Before 8.0 units and carve-outs differ.
 
@@ -46,7 +46,7 @@ constexpr std::array kGpus{
     limits("RTX A6000", 86, 84),
 };
 
-/// Letters and digits alone, in lower case, without the maker's name.
+/// The name in lower case, letters and digits only, without the vendor's name.
 std::string plain(std::string_view name) {
   std::string text;
   for (const char c : name) {

@@ -113,7 +113,7 @@ PageArena& CpuDevice::page_arena(std::size_t page_bytes) {
 }
 
 DeviceBackend& cpu_device(int ordinal) {
-  // Never destroyed: threads may still use a device while the process exits.
+  // Never destroyed, because threads may still use a device while the process exits.
   static std::mutex& mutex = make_process_wide<std::mutex>();
   static auto* const devices = new std::array<CpuDevice*, kCpuDevicesMax>{};
   const std::lock_guard lock(mutex);

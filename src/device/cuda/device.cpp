@@ -89,7 +89,7 @@ void CudaDevice::deallocate(MemoryKind kind, void* data, std::size_t bytes, Stre
     if (!has_resident_kernels()) return memory_.deallocate(kind, data, bytes, nullptr);
     try {
       kept_.push_back({kind, data, bytes});
-    } catch (const std::bad_alloc&) {  // then it stays taken, which is better than to wait for ever
+    } catch (const std::bad_alloc&) {  // the memory leaks, which is better than waiting forever
     }
     return;
   }

@@ -14,7 +14,7 @@ namespace {
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-/// Why CUDA counted no devices, and what to do about it.
+/// Why CUDA found no devices, and what to do about it.
 std::string explain(cudaError_t status) {
   int driver_version = 0;
   int runtime_version = 0;
@@ -38,7 +38,7 @@ std::string explain(cudaError_t status) {
 
 FoundDevices find_cuda_devices() {
   cuda::note_first_use();
-  // Loading a kernel's code at its first launch waits for the device, and so forever beside a resident kernel.
+  // Loading a kernel's code at its first launch waits for the device, which takes forever while a resident kernel runs.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   FoundDevices found;
   int count = 0;
@@ -51,7 +51,7 @@ FoundDevices find_cuda_devices() {
     try {
       found.devices.push_back(std::make_unique<cuda::CudaDevice>(ordinal, cuda::read_properties(ordinal, nvml)));
     } catch (const Exception& failure) {
-      // Later ones are left out as well: a device's number here must stay its number in CUDA.
+      // Leave out later devices as well, because a device's number here must equal its number in CUDA.
       if (found.devices.empty()) found.absence = failure.what();
       break;
     }

@@ -8,7 +8,7 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// Blocks that a multiprocessor has room for: 16 warps with up to 4 KiB under way each.
+/// Blocks per multiprocessor: 16 warps with up to 4 KiB in flight each.
 constexpr std::uint32_t kGatherBlocks = 2;
 
 template <class List>

@@ -24,7 +24,7 @@ class DriverScope {
   CurrentDevice scope_;
 };
 
-/// The driver's codes have the numbers of the runtime's (driver_types.h, cudaError).
+/// The driver's error codes equal the runtime's (driver_types.h, cudaError).
 Status driver_status(CUresult code) noexcept { return to_status(static_cast<cudaError_t>(code)); }
 
 CUdeviceptr address_of(const std::byte* at) noexcept { return reinterpret_cast<CUdeviceptr>(at); }
@@ -143,8 +143,8 @@ Status CudaPageMemory::set_access(std::byte* at, std::size_t bytes, Accessor who
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, who->ordinal()};
     return driver_status(set());
   }
-  // The manual names the NUMA location for the processors' access (cuMemSetAccess, where its number is ignored); not
-  // every driver takes it, and those that do not take the plain one.
+  // The manual specifies the NUMA location for access by the processors (cuMemSetAccess, which ignores the node
+  // number). Drivers that reject it accept the plain host location.
   if (!host_needs_plain_location_.load(std::memory_order_relaxed)) {
     access.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, nearest_node()};
     if (set() == CUDA_SUCCESS) return {};
@@ -166,14 +166,14 @@ Result<int> CudaPageMemory::export_page(Page page) noexcept {
 
 Result<Page> CudaPageMemory::import_page(int descriptor, Device device, std::size_t bytes) noexcept {
   const DriverScope scope(device.ordinal());
-  if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // negative, or closed
+  if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // the descriptor is negative or closed
   CUmemGenericAllocationHandle handle = 0;
-  // The descriptor itself goes where other systems have a pointer (cuMemImportFromShareableHandle).
+  // The descriptor itself is passed in place of a pointer (cuMemImportFromShareableHandle).
   void* const value = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));
   const Status status = driver_status(driver().mem_import(&handle, value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   if (!status) {
-    // The driver has several codes for a descriptor of something else (999 among them), and of a page on a GPU that
-    // this process does not see (101). It comes from outside, and is no fault of ours.
+    // The driver has several codes for a descriptor of something else (999 among them) and for a page on a GPU that
+    // this process does not see (101). The descriptor comes from outside, so this is not a device fault.
     const Error error = status.error();
     return error.code == Errc::out_of_memory ? error : Error{Errc::invalid_argument, error.native};
   }

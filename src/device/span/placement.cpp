@@ -14,9 +14,9 @@ namespace headrace {
 namespace {
 
 /// Deals pages to shares. Page j of a share of weight w among W is due in turn floor(j * W / w) at the earliest, and
-/// before turn ceil((j + 1) * W / w); whoever must be served soonest gets the turn. That keeps every share within one
-/// page of its part at all times (Baruah, Cohen, Plaxton and Varvel, "Proportionate progress", 1996: earliest deadline
-/// first serves all windows in time on one resource).
+/// before turn ceil((j + 1) * W / w). The share with the earliest deadline gets the turn. That keeps every share within
+/// one page of its part at all times (Baruah, Cohen, Plaxton and Varvel, "Proportionate progress", 1996: earliest
+/// deadline first serves all windows in time on one resource).
 class Dealer {
  public:
   explicit Dealer(const std::vector<Share>& shares) {
@@ -28,7 +28,7 @@ class Dealer {
     dealt_.resize(weights_.size());
   }
 
-  /// The share that gets page `turn`; to be asked for every turn in order.
+  /// The share that gets page `turn`. Call it for every turn in order.
   [[nodiscard]] std::size_t deal(std::uint64_t turn) {
     std::size_t next = 0;
     std::uint64_t soonest = std::numeric_limits<std::uint64_t>::max();

@@ -13,7 +13,7 @@ namespace headrace {
 
 namespace {
 
-/// Pages of one place, the hottest first; among equals the earlier.
+/// Pages of one place, hottest first; equally hot pages in order.
 std::vector<std::size_t> hottest_first(const std::vector<Place>& places, Place place,
                                        const std::vector<std::uint64_t>& heat) {
   std::vector<std::size_t> pages;

@@ -22,7 +22,7 @@ void require_page_size(std::size_t bytes) {
       fmt::format("a page of a span must be a power of two of at least {} bytes, not {}", kPageBytes, bytes));
 }
 
-/// Also refuses what no placement could hold, before a list of so many pages is made.
+/// Also refuses sizes that no placement could hold, before a list of that many pages is made.
 std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) {
   if (bytes == 0) throw UsageError("a span needs at least one byte");
   require_page_size(page_bytes);

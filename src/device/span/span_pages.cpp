@@ -41,7 +41,7 @@ AddressRange::AddressRange(PageMemory& memory, std::size_t page_count, std::size
 }
 
 AddressRange::~AddressRange() {
-  // Nobody can be told of a failure here, and releasing the range ends what mappings there still are.
+  // A destructor cannot report a failure, and releasing the range ends all remaining mappings.
   static_cast<void>(unmap({0, mapped_.size()}));
   memory_.release(data_, mapped_.size() * page_bytes_);
 }

@@ -8,7 +8,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/detail/host_memory.hpp"
 
-/// Making the pages of a span: what is checked before, and what is taken.
+/// Makes the pages of a span: checks the request and takes the memory.
 namespace headrace::detail {
 
 namespace {
@@ -19,7 +19,7 @@ void require_kind(Device device, Device other) {
       fmt::format("all devices of a span must be of one kind; {} and {} are not", device.name(), other.name()));
 }
 
-/// Throws DeviceError that says what was asked for and what is free, place by place, unless all of it fits.
+/// Throws DeviceError unless everything fits. The message lists the needed and the free bytes of each place.
 void require_room(const std::vector<SpanUse>& uses) {
   std::string text;
   std::size_t bytes = 0;

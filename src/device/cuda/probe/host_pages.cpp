@@ -6,14 +6,14 @@
 #include <cstring>
 
 /// headrace-host-pages-probe DEVICE NODE: makes a page of host memory by CUDA's virtual memory management, maps it for
-/// the device and the host, and uses it. Writes "ok", or what failed; a driver that crashes ends it without a word.
-/// It stands alone, with the driver looked up at run time, so that it starts in a moment and nowhere fails to load.
+/// the device and the host, and uses it. Writes "ok" or what failed; if the driver crashes, it writes nothing. It is
+/// standalone and looks the driver up at run time, so that it starts quickly and always loads.
 
 namespace {
 
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
-/// The driver's own clean-up is not what is tried.
+/// Exits without the driver's clean-up, which is not under test.
 [[noreturn]] void end(int status) {
   std::fflush(stdout);
   std::_Exit(status);
