@@ -99,8 +99,8 @@ struct Operator {
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample;
-  /// How many different samples a load asks at least, over and over. 0: some hundreds, which lie in a core's own cache.
-  /// More where caches would otherwise hold all that these queries read, such as their rows of a large table.
+  /// The least number of different samples that a load repeats. 0: some hundreds, which fit in a core's own cache. Set
+  /// it higher if caches would otherwise hold everything that these queries read, such as their rows of a large table.
   std::size_t samples_least = 0;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
@@ -155,7 +155,7 @@ template <class Op>
 concept AnswersQueries = requires(CpuGroup group, const typename Op::State& state, const typename Op::Query* query,
                                   typename Op::Answer* answer) { Op::answer(group, state, query, answer); };
 
-/// Does not compile where an Op is no operator, with a message that says why. False then.
+/// Does not compile if Op is not an operator, with a message that says why. Returns false then.
 template <class Op>
 [[nodiscard]] consteval bool is_operator() {
   static_assert(DescribesItself<Op>, "an operator needs kName, Query, Answer and State; see make_operator()");
@@ -186,7 +186,7 @@ template <class Op>
   return 0;
 }
 
-/// Fills in the kernels.
+/// Sets the kernels of `op`.
 template <class Op>
 static void add_kernels(Operator& op) {
   using State = typename Op::State;
