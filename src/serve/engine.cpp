@@ -37,7 +37,7 @@ std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan
 }  // namespace
 
 Engine::Engine(Device device, Operator op, Plan plan) {
-  static_cast<void>(abandoned_count());  // their room may be needed
+  static_cast<void>(abandoned_count());  // frees the room of those that have ended, which may be needed
   try {
     state_ = start(device, std::move(op), std::move(plan));
   } catch (const DeviceError& error) {

@@ -33,7 +33,7 @@ void Watchdog::set_share(double share) {
   while (given.wait_for(kLookEvery) != std::future_status::ready) {
     if (!engine_.fault() && !ending_.load(std::memory_order_seq_cst)) continue;
     Wanted* asked = &wanted;
-    if (wanted_.compare_exchange_strong(asked, nullptr)) {  // nobody has taken it up, nor will
+    if (wanted_.compare_exchange_strong(asked, nullptr)) {  // the watchdog has not taken it up and will not
       throw_error("changing the share of an engine", engine_.fault().value_or(Error{Errc::stopped, 0}));
     }
   }

@@ -11,7 +11,8 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr double kResolution = 0.03;  ///< The resolution of the search: two rungs that differ by no more may be equal.
+constexpr double kResolution =
+    0.03;  ///< The resolution of the search: rungs that differ by no more than this may be equal.
 constexpr double kClearly = 0.95;
 
 double us(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
@@ -27,7 +28,7 @@ std::string threads_of(const Capacity& capacity) {
   return text;
 }
 
-/// The stage that has grown most from `before` to `now`: ": its kernel takes 31 us, there 12 us". Empty where none has.
+/// The stage that grew most from `before` to `now`: ": its kernel takes 31 us, there 12 us". Empty if none grew.
 std::string grown_stage(const StageTimes& before, const StageTimes& now) {
   using Stage = std::pair<std::string_view, Duration StageTimes::*>;
   constexpr std::array<Stage, 6> kStages{
@@ -42,7 +43,7 @@ std::string grown_stage(const StageTimes& before, const StageTimes& now) {
                      us(before.*most.second));
 }
 
-/// Where fewer threads can do more than the most tried: that they are in each other's way.
+/// A note if fewer threads do more than the most threads tried, because threads slow each other down.
 std::string threads_in_the_way(const RungResult& rung) {
   const Capacity* best = highest(rung);
   const auto most = std::ranges::max_element(rung.capacities, {}, &Capacity::threads);

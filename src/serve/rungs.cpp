@@ -27,7 +27,7 @@ Rung rung(int number, std::string_view id, std::string_view title, std::string_v
   return {number, id, title, removes, named(id, streams, allocator, host_memory, binding), number >= 3, false, false};
 }
 
-/// A rung of page-locked or managed slots, bound threads and a pool, driven by another schedule.
+/// A rung with page-locked or managed slots, bound threads and a pool, driven by `schedule`.
 Rung rung(int number, std::string_view id, std::string_view title, std::string_view removes, Schedule schedule,
           MemoryKind host_memory) {
   Rung made{number, id, title, removes, {}, true, true, false};

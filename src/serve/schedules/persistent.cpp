@@ -1,12 +1,12 @@
 #include "serve/schedules/persistent_feeder.hpp"
 #include "serve/schedules/schedules.hpp"
 
-/// The persistent schedule: threads feed kernels that stay resident, each through a box of a mailbox.
+/// The persistent schedule: threads feed resident kernels, each through a box of a mailbox.
 namespace headrace::serve::detail {
 
 namespace {
 
-/// Blocks that have room start within microseconds of a launch; so long, only a machine with far too much to do.
+/// Blocks that have room start within microseconds of a launch; only an overloaded machine takes this long.
 constexpr Duration kStartWithin = std::chrono::seconds(10);
 
 void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape shape) {
