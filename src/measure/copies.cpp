@@ -23,7 +23,7 @@ constexpr auto kStores =
 
 constexpr std::size_t kOddSource = 1;
 constexpr std::size_t kOddTarget = 3;
-/// Between the end of the data and the end of the buffers, which odd addresses shift it into.
+/// Bytes after the data in the buffers, because odd addresses shift the data.
 constexpr std::size_t kSlack = 16;
 
 CopyCase checked(const CopyCase& of) {
@@ -47,7 +47,7 @@ void fill_randomly(const Buffer& buffer, std::uint64_t seed) {
   for (; at < buffer.bytes(); ++at) buffer.data()[at] = static_cast<std::byte>(random());
 }
 
-/// A case with its memory: what moves from where to where.
+/// A case with its memory and its list of copies.
 class Batch {
  public:
   Batch(Device device, const CopyCase& of)
@@ -62,7 +62,7 @@ class Batch {
     from_ = offsets(of.layout != CopyLayout::contiguous, of.odd ? kOddSource : 0, 2);
   }
 
-  /// From the first add() to the end of wait().
+  /// Runs the batch and returns the time from the first add() to the end of wait().
   [[nodiscard]] Result<Duration> run() {
     const auto kind = case_.source == MemoryKind::pageable ? CopySource::pageable : CopySource::stable;
     const Time start = SteadyClock::now();
@@ -104,13 +104,13 @@ class Batch {
   Buffer source_;
   Buffer target_;
   Buffer result_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
   CopyBatch batch_;
   std::vector<std::size_t> to_;
   std::vector<std::size_t> from_;
 };
 
-/// Bytes per second of each of `runs` runs of `enqueue()`, after one that warms up.
+/// Bytes per second of each of `runs` runs of `enqueue()`, after a warm-up run.
 template <class Enqueue>
 std::vector<double> rates(StreamRef stream, std::size_t bytes, std::size_t runs, Enqueue enqueue) {
   std::vector<double> found;

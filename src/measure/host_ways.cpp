@@ -28,7 +28,7 @@ struct Freed {
 };
 using Pages = std::unique_ptr<std::byte[], Freed>;
 
-/// Pages that have been written to, in the system's ordinary memory.
+/// Allocates ordinary pageable memory and touches its pages.
 Pages make_pages(std::size_t bytes) {
   Pages pages(static_cast<std::byte*>(std::aligned_alloc(RegisteredMemory::kAlignment, bytes)));
   if (pages == nullptr) throw SystemError(Errc::out_of_memory, kMeasuringHostMemory);
@@ -46,7 +46,7 @@ Duration timed(Work work) {
   return SteadyClock::now() - started;
 }
 
-/// One way after the other, from the same pages to the same memory of the device.
+/// Measures the ways in sequence, from the same pages to the same device memory.
 class Ways {
  public:
   Ways(Device device, std::size_t bytes, std::size_t passes)

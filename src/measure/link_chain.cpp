@@ -15,7 +15,7 @@ namespace headrace::measure {
 
 namespace {
 
-/// The nodes by index in the order of the ring, which starts at the first.
+/// Indices of the nodes in the order of the ring, which starts at node 0.
 std::vector<std::uint32_t> ring_order(std::size_t count, std::uint64_t seed) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);

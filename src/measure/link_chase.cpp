@@ -14,14 +14,14 @@ namespace {
 constexpr auto kFarMemories = names_of<FarMemory>(
     "a kind of memory to chase", {{FarMemory::local, "local"}, {FarMemory::peer, "peer"}, {FarMemory::host, "host"}});
 
-/// More lines than an L1 has; the larger caches are filled by a sweep.
+/// More lines than an L1 has; a sweep fills the larger caches.
 constexpr std::uint32_t kWarmSteps = 8192;
 constexpr std::size_t kOwnerBytes = kMiB;
 constexpr std::size_t kLineBytes = 128;
 
 double per_step(std::uint64_t whole, std::uint32_t steps) { return static_cast<double>(whole) / steps; }
 
-/// Memory that is read to put everything else out of a device's caches: more than any L2 has.
+/// Memory that is read to evict everything else from a device's caches: more than any L2 has.
 Buffer sweeping_memory(Device device) {
   const std::size_t wanted = device.properties().host_cores ? 32 * kMiB : 256 * kMiB;
   return {device, MemoryKind::device, std::min(wanted, device.memory().free_bytes / 4)};

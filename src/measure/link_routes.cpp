@@ -57,7 +57,7 @@ std::vector<LinkRoute> link_routes(Device device, std::optional<Device> peer) {
     for (const LinkMeans means : kAllMeans) {
       for (const LinkMemory memory : {LinkMemory::pageable, LinkMemory::registered, LinkMemory::pinned,
                                       LinkMemory::mapped, LinkMemory::managed, LinkMemory::span}) {
-        // CUDA's pinned memory is mapped too, so a kernel would measure the same twice.
+        // CUDA's pinned memory is also mapped, so a kernel would measure the same memory twice.
         if (means == LinkMeans::kernel && memory == LinkMemory::pinned) continue;
         routes.push_back({.device = device, .path = path, .memory = memory, .means = means, .peer = {}});
       }

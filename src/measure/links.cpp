@@ -15,8 +15,10 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr std::size_t kTransfersMax = 64;  // fewer than a stream's queue holds: enqueueing behind the gate never waits
-constexpr std::size_t kShareOfFree = 6;    // of what is free; a route has up to four ends
+constexpr std::size_t kTransfersMax =
+    64;  // fewer than a stream's queue holds, so enqueueing behind the gate never blocks
+constexpr std::size_t kShareOfFree =
+    6;  // at most this fraction of the free memory per end; a route has up to four ends
 
 void check(const LinkOptions& options) {
   if (options.sizes.empty()) throw UsageError("measuring a link needs at least one size");
@@ -32,7 +34,7 @@ void check(const LinkOptions& options) {
   }
 }
 
-/// The sizes that there is room for, when every route has its own ends.
+/// The sizes that fit in memory if every route has its own ends.
 std::vector<std::size_t> fitting(std::span<const LinkRoute> routes, const std::vector<std::size_t>& sizes) {
   std::size_t free = host_memory().free_bytes;
   for (const LinkRoute& route : routes) {
@@ -46,7 +48,7 @@ std::vector<std::size_t> fitting(std::span<const LinkRoute> routes, const std::v
   return found;
 }
 
-/// A route's samples at one size: of several transfers queued, and of one by itself.
+/// A route's samples at one size: of several queued transfers, and of a single one.
 struct Samples {
   std::vector<Duration> many;
   std::vector<Duration> single;
@@ -77,7 +79,7 @@ void measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& option
       samples[i].single.push_back(single[i]);
     }
   }
-  // Once more, not counted, so that what is verified is what timed transfers moved, and not the warm-up.
+  // Run once more, uncounted, so that timed transfers are verified and not the warm-up.
   lanes.spoil(bytes, count);
   static_cast<void>(lanes.time(bytes, count));
   for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -88,7 +90,7 @@ void measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& option
   }
 }
 
-/// What the machine has not or has no room for: a note and no failure.
+/// Whether the machine lacks something or has no room, which is a note and not a failure.
 bool is_lack(const Exception& error) noexcept {
   return error.code() == Errc::not_supported || error.code() == Errc::out_of_memory ||
          error.code() == Errc::no_permission;
