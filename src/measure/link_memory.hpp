@@ -13,9 +13,9 @@ namespace headrace::measure {
 /// Memory of one end of a link.
 class LinkEnd {
  public:
-  /// @param user the device that accesses it
-  /// @param owner the device on which it lies; equal to `user` for host memory Throws DeviceError if there is no such
-  /// memory.
+  /// @param user    the device that accesses it
+  /// @param owner   the device on which it lies; equal to `user` for host memory
+  /// Throws DeviceError if there is no such memory.
   LinkEnd(Device user, Device owner, LinkMemory memory, bool on_host, std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }

@@ -125,7 +125,7 @@ class Oversubscription {
     }
   }
 
-  /// @param runs number of timed runs
+  /// @param runs  number of timed runs
   [[nodiscard]] OversubscriptionResult measure(const OversubscriptionCell& cell, const OversubscriptionReport& roofs,
                                                std::uint32_t runs) {
     OversubscriptionResult result;

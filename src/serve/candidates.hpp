@@ -32,7 +32,7 @@ struct CandidateLimits {
 /// The limits of this machine, that device and those options.
 [[nodiscard]] CandidateLimits limits_for(Device device, const Operator& op, const PlanSpaceOptions& options);
 /// Throws UsageError for options that no search can use.
-/// @param who the search, e.g. "a ladder"
+/// @param who  the search, e.g. "a ladder"
 void require_valid(std::string_view who, const RateSearchOptions& options);
 
 /// Queries that the device can work on at once: the resident ones on a GPU, two per processor on a CPU device.

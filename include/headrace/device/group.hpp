@@ -105,11 +105,11 @@ struct alignas(64) BarrierCell {
 ///                            at a BarrierCell shared with the host; see there
 ///   store_unit(to, unit), load_unit(from)
 ///                            write and read a SealedUnit so that its sequence is never seen without its data; it is
-///                            written again only once nobody expects that sequence any more
+///                            overwritten only once no reader expects that sequence any more
 ///   multiprocessor()         the number of the multiprocessor that runs this block; 0 on the CPU
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
-///   relax_briefly()          the same, where what is polled takes its time anyhow
+///   relax_briefly()          the same, if reading the polled memory is slow already
 ///   launch_dependents()      a launch behind this one with LaunchShape::early may begin once all blocks have called it
 ///
 /// On the CPU a block is one thread, so sync() does nothing and the reductions are the identity.

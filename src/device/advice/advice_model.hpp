@@ -28,7 +28,7 @@
 ///   At random, the share of accesses that the budget's pages do not take faults, and brings fault_bytes each time.
 /// Preparation:        pages of the device are taken, mapped and filled over the link; host pages of a span are taken
 ///   and filled by the host, and so is all managed memory before any of it moves; zero-copy needs nothing where data
-///   lies in pinned memory already. Nothing is filled that is written anyhow. It is divided by reuse.
+///   lies in pinned memory already. Data that the kernel overwrites is not filled. It is divided by reuse.
 namespace headrace::detail {
 
 /// For each page, whether it lies on the device or on the host.

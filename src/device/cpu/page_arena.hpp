@@ -26,8 +26,8 @@ class CpuMemory;
 class PageArena {
  public:
   /// @param memory      charged for each page; null for pages of the host
-  /// @param page_bytes of each page
-  /// @param numa_node for the pages; if empty, the system chooses
+  /// @param page_bytes  of each page
+  /// @param numa_node   for the pages; if empty, the system chooses
   PageArena(CpuMemory* memory, std::size_t page_bytes, std::optional<int> numa_node = {}) noexcept
       : memory_(memory), page_bytes_(page_bytes), numa_node_(numa_node) {}
   PageArena(const PageArena&) = delete;

@@ -59,7 +59,7 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] double resident_share() const noexcept override {
     return resident_share_.load(std::memory_order_acquire);
   }
-  /// @param share see resident_share(); pass the same value to resident_kernel_ends()
+  /// @param share  see resident_share(); pass the same value to resident_kernel_ends()
   void resident_kernel_starts(double share) noexcept {
     ResidentCount::starts();
     const std::lock_guard lock(kept_mutex_);  // not while memory is being freed, which would wait for the kernel

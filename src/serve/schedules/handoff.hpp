@@ -15,7 +15,7 @@ namespace headrace::serve::detail {
 template <class T>
 class Handoff {
  public:
-  /// @param capacity most items in it at once.
+  /// @param capacity  most items in it at once.
   explicit Handoff(std::size_t capacity) : capacity_(capacity), items_(std::make_unique<T[]>(capacity)) {}
 
   /// Producer: adds an item. There must be room.

@@ -14,8 +14,8 @@ namespace headrace {
 class GuardedRange {
  public:
   GuardedRange() noexcept = default;
-  /// @param data the first byte of a mapping of `bytes` bytes, which outlives the guard. With 0 bytes nothing is
-  /// guarded. Throws SystemError when the handler cannot be installed, std::bad_alloc.
+  /// @param data  the first byte of a mapping of `bytes` bytes, which outlives the guard. 0 bytes need no guard.
+  /// Throws SystemError if the handler cannot be installed, std::bad_alloc.
   GuardedRange(const std::byte* data, std::size_t bytes);
   GuardedRange(GuardedRange&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
   GuardedRange& operator=(GuardedRange&& other) noexcept {

@@ -50,8 +50,7 @@ struct BoxesView {
  protected:
   /// Every thread of the block calls it. Waits for a request after `served` and returns its sequence, or kStopped.
   /// Everything that the host wrote before it posted is visible afterwards.
-  /// @param poll called by thread 0 of block 0; returns the sequence of the last request, `served` while there is no
-  /// new one
+  /// @param poll  called by thread 0 of block 0; returns the sequence of the last request, `served` if none is new
   template <class Group, class Poll>
   [[nodiscard]] HEADRACE_HD std::uint32_t wait_for(Group group, std::uint32_t box, std::uint32_t served,
                                                    Poll poll) const {
@@ -134,7 +133,7 @@ class Boxes {
 
  protected:
   /// Throws DeviceError if the memory cannot be allocated, UsageError for no boxes or no blocks.
-  /// @param extra_words words of host memory per box for this kind of mailbox, one cache line each
+  /// @param extra_words  words of host memory per box for this kind of mailbox, one cache line each
   Boxes(Device device, std::uint32_t box_count, std::size_t request_bytes, std::size_t answer_bytes,
         std::uint32_t blocks, std::uint32_t extra_words);
   ~Boxes() = default;

@@ -33,9 +33,9 @@ struct MailboxView : BoxesView {
 /// read-modify-write crosses the link.
 class Mailbox : public Boxes {
  public:
-  /// @param blocks that answer one request together; the kernel is launched with this many blocks and box_count items.
-  ///                With 1, block b or item b may serve box b. Throws DeviceError if the memory cannot be allocated,
-  ///                UsageError for no boxes or no blocks.
+  /// @param blocks  that answer one request together; the kernel is launched with this many blocks and box_count items.
+  ///                With 1, block b or item b may serve box b.
+  /// Throws DeviceError if the memory cannot be allocated, UsageError for no boxes or no blocks.
   Mailbox(Device device, std::uint32_t box_count, std::size_t request_bytes, std::size_t answer_bytes,
           std::uint32_t blocks = 1);
 

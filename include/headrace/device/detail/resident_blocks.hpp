@@ -9,7 +9,7 @@ namespace headrace::detail {
 
 /// One thread of every block calls it once. The last of `blocks` sets `running`, which tells the host that all blocks
 /// run.
-/// @param entered a count in device memory, 0 before the launch
+/// @param entered  a count in device memory, 0 before the launch
 template <class Group, class Word>
 HEADRACE_HD void report_entry(const Group& group, Word& entered, Word& running, Word blocks) {
   if (group.fetch_add_on_device(entered, Word{1}) + 1 == blocks) group.store(running, Word{1});

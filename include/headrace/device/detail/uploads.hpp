@@ -31,7 +31,7 @@ class WaitAtEnd {
 /// in between frees nothing too early. Memory passed to add() must outlive this.
 class Uploads {
  public:
-  /// @param doing what the copies are for, in error messages: "copying an index"
+  /// @param doing  what the copies are for, in error messages: "copying an index"
   Uploads(Device device, std::string_view doing) : doing_(doing), stream_(device) {}
 
   /// Starts copying `from` and returns the number of its buffer. Throws DeviceError.

@@ -21,11 +21,11 @@
 namespace headrace::measure {
 
 /// The system under load, as one generator thread sees it.
-///   submit(scheduled) offers the next query, scheduled for that time; false if it is refused. Does not block.
-///   poll(done) calls done(scheduled, outcome) for at most kPollMax ended queries; returns their number.
+///   submit(scheduled)  offers the next query, scheduled for that time; false if it is refused. Does not block.
+///   poll(done)         calls done(scheduled, outcome) for at most kPollMax ended queries; returns their number.
 /// A target served by other processes may have two more functions:
 ///   rest(until)        waits until something has come back, or until a little before `until`; may return sooner.
-///   finish(stopped)    no more queries are offered: those that were not sent are to end, and the others soon
+///   finish(stopped)    ends the offering of queries: unsent ones must end now, and the others soon
 ///                      (`stopped`: the caller wants the load to end).
 template <class T>
 concept LoadTarget = requires(T target, Time scheduled, void (*done)(Time, Outcome)) {

@@ -158,7 +158,7 @@ class Worker {
     publish(slot, drawn.position, slot_answer, parts);
   }
 
-  /// @param whole the answer, if it returns sealed; otherwise it is already in the slot
+  /// @param whole  the answer, if it returns sealed; otherwise it is already in the slot
   HEADRACE_HD void publish(std::uint32_t slot, std::uint32_t position, std::byte* slot_answer, const void* whole) {
     if (!sealed()) {
       if (group_.rank() == 0) group_.store(view_.done[slot], position + 1);  // pairs with DirectLane::answered
