@@ -39,7 +39,8 @@ struct GuardedRanges {
   std::uintptr_t page = 1;            ///< Bytes.
 
   static GuardedRanges& all() {
-    static GuardedRanges* const ranges = new GuardedRanges;  // a signal may come after the last destructor
+    static GuardedRanges* const ranges =
+        new GuardedRanges;  // never destroyed, because a signal may arrive after the last destructor
     return *ranges;
   }
 
@@ -75,7 +76,7 @@ struct GuardedRanges {
     if (info.si_code <= 0) ::raise(number);  // another process sent it, so no instruction will raise it again
   }
 
-  /// Called with the mutex.
+  /// The mutex must be held.
   void install() {
     page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     struct sigaction current{};
@@ -89,7 +90,7 @@ struct GuardedRanges {
     if (::sigaction(SIGBUS, &ours, nullptr) != 0) throw_errno("installing a SIGBUS handler");
   }
 
-  /// Called with the mutex.
+  /// The mutex must be held.
   Slot& free_slot() {
     for (Slot* slot = first.load(std::memory_order_relaxed); slot != nullptr; slot = slot->next) {
       if (slot->begin.load(std::memory_order_relaxed) == 0) return *slot;

@@ -28,7 +28,7 @@ constexpr std::array kVersions{
     GroupFiles{"memory.max", "memory.current", {"inactive_file", "active_file"}},
     GroupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}}};
 
-/// Calls `take(name, number)` for every line of a file that begins with a name, perhaps a colon, and a number.
+/// Calls `take(name, number)` for every line of a file that begins with a name, an optional colon, and a number.
 template <class Take>
 void for_each_field(const fs::path& path, Take take) {
   std::ifstream file(path);

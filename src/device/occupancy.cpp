@@ -21,7 +21,7 @@ constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are allocated to warps in units of this size.
 constexpr std::uint32_t kParts = 4;           ///< Parts of the register file; a warp's registers lie in one part.
 constexpr std::size_t kSharedUnit = 128;
-constexpr int kOldest = 80;  ///< Before 8.0 units and carve-outs differ.
+constexpr int kOldest = 80;  ///< Before 8.0, allocation units and carve-outs differ.
 
 /// Limits of a compute capability: CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability".
 constexpr GpuLimits limits(std::string_view name, int capability, std::uint32_t multiprocessors) {

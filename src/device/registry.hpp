@@ -20,7 +20,7 @@ struct FoundDevices {
   std::string absence;  ///< Why there are none; empty when there are.
 };
 
-/// Finds the CUDA devices. Called once. Only linked where Headrace is built with CUDA.
+/// Finds the CUDA devices. Called once. Linked only if Headrace is built with CUDA.
 [[nodiscard]] FoundDevices find_cuda_devices();
 
 }  // namespace headrace::detail

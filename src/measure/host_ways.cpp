@@ -143,7 +143,7 @@ class Ways {
   std::size_t passes_;
   Pages pages_;
   Buffer target_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
 };
 
 }  // namespace

@@ -108,7 +108,8 @@ std::size_t saturation_bytes(const LinkCurve& curve, double share) {
 }
 
 std::optional<double> pcie_rate(std::optional<int> generation, std::optional<int> width) {
-  // Giga-transfers a second and lane; 8b/10b coding up to generation 2, 128b/130b to 5, flits of 242 in 256 bytes in 6.
+  // Gigatransfers per second and lane; 8b/10b coding up to generation 2, 128b/130b to 5, flits of 242 in 256 bytes in
+  // 6.
   struct Generation {
     double transfers;
     double useful;

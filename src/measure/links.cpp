@@ -96,7 +96,7 @@ bool is_lack(const Exception& error) noexcept {
          error.code() == Errc::no_permission;
 }
 
-/// The curves without points, each with the same note.
+/// Curves without points, each with the same note.
 std::vector<LinkCurve> without_points(std::span<const LinkRoute> routes, const std::string& note) {
   std::vector<LinkCurve> curves;
   for (const LinkRoute& route : routes) {

@@ -21,7 +21,7 @@ namespace headrace::serve::detail {
   return schedule == Schedule::dispatched || schedule == Schedule::none;
 }
 
-/// A query that a worker has taken up.
+/// A query that a worker has taken.
 struct Job {
   Lane* lane;
   std::uint64_t position;

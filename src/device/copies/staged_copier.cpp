@@ -99,14 +99,14 @@ std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
-  if (birth_.inherited()) return kInherited;  // there are no helpers to wait for
+  if (birth_.inherited()) return kInherited;  // the helper threads do not exist in this process
   bytes_ = 0;
   for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
   scatter_ = scatter;
   sent_bytes_ = 0;
   next_ = {.bytes = bytes_};
-  stop_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
+  stop_.store(false, std::memory_order_relaxed);  // begin() below makes it, and the other members, visible to helpers
   const std::uint32_t helpers = threads_for(bytes_) - 1;
   if (helpers > 0) {
     helpers_->begin(
@@ -184,7 +184,7 @@ Status StagedCopier::fill(const Part& part) noexcept {
 }
 
 Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
-  // Helpers take a while to wake up.
+  // Fill slots here at first, because helpers take a while to wake up.
   bool fills = true;
   for (std::uint32_t spins = 1; sent_bytes_ < bytes_; ++spins) {
     // Without helpers, freeing slots gains nothing before all slots travel; the thread then waits for the oldest run.

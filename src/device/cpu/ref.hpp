@@ -30,7 +30,7 @@ template <class T>
 class Ref {
  public:
   Ref() noexcept = default;
-  /// Becomes one more holder.
+  /// Adds a holder.
   explicit Ref(T* object) noexcept : object_(object) {
     if (object_ != nullptr) object_->add_ref();
   }

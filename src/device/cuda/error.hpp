@@ -21,7 +21,7 @@ void note_first_use() noexcept;
   return to_error(code);
 }
 
-/// True or false for the answer of a query (cudaSuccess or cudaErrorNotReady), an error otherwise.
+/// True for cudaSuccess, false for cudaErrorNotReady, an error otherwise.
 [[nodiscard]] Result<bool> to_ready(cudaError_t code) noexcept;
 
 /// For set-up: throws the exception for `code`, reading "<doing>: <CUDA's own text>: <Headrace's> (native code N)".

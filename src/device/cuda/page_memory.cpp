@@ -14,8 +14,8 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// The driver's functions need a context, which the runtime binds to a thread at the first call that needs one.
-/// Freeing nothing is such a call.
+/// The driver's functions need a context, which the runtime binds to a thread at the first call that needs one. Freeing
+/// null is such a call.
 class DriverScope {
  public:
   explicit DriverScope(int ordinal) noexcept : scope_(ordinal) { static_cast<void>(cudaFree(nullptr)); }

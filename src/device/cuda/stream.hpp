@@ -13,7 +13,7 @@ class CudaDevice;
 inline constexpr std::uint32_t kItemsMax = 65535;
 
 /// A stream of a CUDA device. wait() follows the device's scheduling flag: by default the calling thread spins while
-/// the machine has processors to spare, which answers soonest.
+/// the machine has spare processors, which has the lowest latency.
 class CudaStream final : public StreamBackend {
  public:
   [[nodiscard]] static Result<std::unique_ptr<StreamBackend>> create(CudaDevice& device, Priority priority) noexcept;

@@ -53,10 +53,10 @@ Status for_each_place(Copy copy, Use use) {
   }
 }
 
-/// StreamBackend::copy_many() of such pieces.
+/// StreamBackend::copy_many() for the pieces of all copies.
 [[nodiscard]] Status copy_many_in_places(StreamBackend& stream, std::span<const Copy> copies, CopyRoute route,
                                          PageableSink sink) noexcept;
-/// StreamBackend::copy_and_wait() of such pieces.
+/// StreamBackend::copy_and_wait() for the pieces of all copies.
 [[nodiscard]] Status copy_and_wait_in_places(StreamBackend& stream, std::span<const Copy> copies,
                                              PageableSink sink) noexcept;
 

@@ -32,7 +32,7 @@ struct BoxesView {
   const std::uint32_t* stop = nullptr;  ///< In host memory. Nonzero: leave. Only the host writes it.
   std::uint32_t* running = nullptr;     ///< In host memory. 1 once every block has called enter().
   std::uint32_t* relays = nullptr;      ///< In device memory: the request that block 0 has announced to the others.
-  std::uint32_t* finished = nullptr;    ///< In device memory: blocks that are done with the request.
+  std::uint32_t* finished = nullptr;    ///< In device memory: blocks that have finished their part of the request.
   std::uint32_t* entered = nullptr;     ///< In device memory: blocks that have called enter().
 
   [[nodiscard]] HEADRACE_HD const std::byte* request(std::uint32_t box) const {

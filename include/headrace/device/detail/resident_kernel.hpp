@@ -59,7 +59,7 @@ class ResidentKernel {
   /// The kernel's own stream. Work enqueued after the kernel waits until it has left.
   [[nodiscard]] StreamRef stream() const noexcept { return run_->stream; }
 
-  /// Calls `launch(stream)`, which enqueues the kernel on its own stream; any kernel before it has ended or will.
+  /// Calls `launch(stream)`, which enqueues the kernel on its own stream; any earlier kernel has ended or will end.
   template <class Launch>
   [[nodiscard]] Status run(const Launch& launch) noexcept {
     begin();
