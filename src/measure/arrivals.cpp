@@ -16,7 +16,7 @@ namespace headrace::measure {
 namespace {
 
 constexpr auto kKinds = names_of<ArrivalKind>(
-    "a kind of arrivals",
+    "an arrival process",
     {{ArrivalKind::poisson, "poisson"}, {ArrivalKind::constant, "constant"}, {ArrivalKind::trace, "trace"}});
 
 constexpr double kNanosecondsPerSecond = 1e9;
@@ -64,7 +64,8 @@ Arrivals Arrivals::trace(std::vector<Duration> offsets) {
   if (offsets.front() < Duration::zero()) throw UsageError("a trace must start at 0 or later");
   for (std::size_t i = 1; i < offsets.size(); ++i) {
     if (offsets[i] < offsets[i - 1]) {
-      throw UsageError(fmt::format("a trace must ascend, but arrival {} is before arrival {}", i, i - 1));
+      throw UsageError(
+          fmt::format("a trace must be in ascending order, but arrival {} is before arrival {}", i, i - 1));
     }
   }
   if (offsets.back() == Duration::zero()) throw UsageError("a trace must last longer than 0 s");

@@ -29,7 +29,7 @@ std::vector<LinkRoute> peer_routes(Device device, Device peer) {
 }
 
 std::string why_not_between(const LinkRoute& route) {
-  if (!route.peer) throw UsageError(fmt::format("'{}' needs two devices", to_string(route.path)));
+  if (!route.peer) throw UsageError(fmt::format("path '{}' needs two devices", to_string(route.path)));
   if (*route.peer == route.device) throw UsageError(fmt::format("{} cannot be its own peer", route.device.name()));
   if (route.peer->kind() != route.device.kind()) {
     throw UsageError(

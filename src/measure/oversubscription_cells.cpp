@@ -39,7 +39,7 @@ void check(const OversubscriptionOptions& options) {
   }
   for (const std::size_t bytes : options.page_bytes) {
     if (bytes != 4 * kKiB && bytes != 64 * kKiB && bytes != kPageBytes) {
-      throw UsageError(fmt::format("a page must have 4 KiB, 64 KiB or 2 MiB, not {}", format_bytes(bytes)));
+      throw UsageError(fmt::format("a page must be 4 KiB, 64 KiB or 2 MiB, not {}", format_bytes(bytes)));
     }
   }
   for (const std::uint32_t threads : options.threads) {

@@ -44,7 +44,7 @@ Engine::Engine(Device device, Operator op, Plan plan) {
     if (error.code() != Errc::device_fault) throw;
     throw DeviceError(error.code(),
                       fmt::format("{} failed in this process and cannot be used again (CUDA keeps a fault until the "
-                                  "process ends); start a new process. {}",
+                                  "process ends); start a new process; the failure was: {}",
                                   device.name(), error.what()),
                       error.native());
   }

@@ -161,7 +161,7 @@ class TimeLimit {
 
 void validate(const LadderOptions& options) {
   detail::require_valid("a ladder", options);
-  if (options.budget <= Duration::zero()) throw UsageError("the budget of a climb must be above 0");
+  if (options.budget <= Duration::zero()) throw UsageError("the budget of a ladder must be above 0");
   for (const int number : options.rungs) static_cast<void>(find_rung(std::to_string(number)));
 }
 

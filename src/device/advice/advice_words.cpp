@@ -39,8 +39,9 @@ std::string_view how_it_is_used(const AccessProfile& profile) {
 std::string what_the_data_is(const AccessProfile& profile) {
   const std::string data = format_bytes(profile.bytes);
   const std::string budget = format_bytes(profile.budget_bytes);
-  if (profile.bytes <= profile.budget_bytes) return fmt::format("{} fit in the {} of the device", data, budget);
-  return fmt::format("{} are {:.3g} times the {} of the device", data, profile.factor(), budget);
+  if (profile.bytes <= profile.budget_bytes)
+    return fmt::format("{} of data fit in the device's budget of {}", data, budget);
+  return fmt::format("{} of data are {:.3g} times the device's budget of {}", data, profile.factor(), budget);
 }
 
 std::string what_it_does(const AccessProfile& profile, const MemoryRates& rates, const StrategyForecast& choice) {
