@@ -39,8 +39,7 @@ struct GuardedRanges {
   std::uintptr_t page = 1;            ///< Bytes.
 
   static GuardedRanges& all() {
-    static GuardedRanges* const ranges =
-        new GuardedRanges;  // never destroyed, because a signal may arrive after the last destructor
+    static GuardedRanges* const ranges = new GuardedRanges;  // a signal may arrive after the last destructor
     return *ranges;
   }
 

@@ -15,10 +15,8 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr std::size_t kTransfersMax =
-    64;  // fewer than a stream's queue holds, so enqueueing behind the gate never blocks
-constexpr std::size_t kShareOfFree =
-    6;  // at most this fraction of the free memory per end; a route has up to four ends
+constexpr std::size_t kTransfersMax = 64;  // fewer than a stream's queue holds, so enqueueing never blocks
+constexpr std::size_t kShareOfFree = 6;    // of the free memory for each end; a route has up to four ends
 
 void check(const LinkOptions& options) {
   if (options.sizes.empty()) throw UsageError("measuring a link needs at least one size");

@@ -17,12 +17,11 @@ namespace headrace::measure {
 /// How to keep the data.
 struct StrategyPlan {
   Strategy strategy = Strategy::interleaved;
-  std::size_t page_count = 1;    ///< The number of pages of kPageBytes.
-  std::size_t budget_bytes = 0;  ///< The budget of the device, in whole pages.
-  std::size_t piece_bytes =
-      kPageBytes;  ///< Bytes that prefetched and by_budget place as one; small pieces are managed memory.
-  std::vector<std::uint64_t> heat{};  ///< The heat for by_budget, one per piece.
-  bool backwards = false;             ///< For interleaved: dealt from the last page to the first.
+  std::size_t page_count = 1;            ///< The number of pages of kPageBytes.
+  std::size_t budget_bytes = 0;          ///< The budget of the device, in whole pages.
+  std::size_t piece_bytes = kPageBytes;  ///< Bytes placed as one; small pieces are managed memory.
+  std::vector<std::uint64_t> heat{};     ///< The heat for by_budget, one per piece.
+  bool backwards = false;                ///< For interleaved: dealt from the last page to the first.
 };
 
 /// Bytes touched in each place.

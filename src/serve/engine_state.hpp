@@ -76,8 +76,7 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   std::vector<std::unique_ptr<Lane>> lanes;  ///< Empty if lanes are direct; direct_lanes is empty otherwise.
   std::shared_ptr<const DirectMemory> direct_memory;
   std::vector<std::unique_ptr<DirectLane>> direct_lanes;
-  std::vector<WorkerCounters>
-      counters;  ///< One per worker, or per client if lanes are direct; async has two per thread.
+  std::vector<WorkerCounters> counters;  ///< One per worker or direct client; async has two per thread.
   std::vector<std::jthread> workers;
   std::atomic<double> share{plan.share};  ///< See Engine::share().
   std::unique_ptr<Watchdog> watchdog;     ///< The watchdog of engines with resident kernels.

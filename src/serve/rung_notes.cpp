@@ -11,8 +11,7 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr double kResolution =
-    0.03;  ///< The resolution of the search: rungs that differ by no more than this may be equal.
+constexpr double kResolution = 0.03;  ///< The search's resolution: rungs that differ by less may be equal.
 constexpr double kClearly = 0.95;
 
 double us(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }

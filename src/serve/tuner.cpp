@@ -83,8 +83,7 @@ std::optional<TunedPlan> from_cache(const detail::CachedPlan& cached, const Benc
 
 TunedPlan run(Device device, const Operator& op, const TunerOptions& options, bool exhaustive,
               const std::function<void(const TunerProgress&)>& progress) {
-  constexpr int kShortest =
-      10;  // Rates need whole windows; a tenth of one is enough to tell a bad plan from a good one.
+  constexpr int kShortest = 10;  // Rates need whole windows; a tenth shows that a plan is bad.
   const Time began = SteadyClock::now();
   const Bench bench(device, op, options);
   const detail::CandidateLimits limits = detail::limits_for(device, op, options);

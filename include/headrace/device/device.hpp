@@ -56,9 +56,8 @@ struct DeviceProperties {
   bool virtual_memory_management = false;           ///< Spans are possible: memory can be mapped page by page.
   bool host_native_atomics = false;     ///< Kernels can do atomic read-modify-write on host memory; PCIe GPUs cannot.
   bool pageable_memory_access = false;  ///< Kernels can use pageable host memory in place.
-  bool host_cores = false;  ///< Kernels run on the host's cores, one thread per item, beside the host's own threads.
-  bool host_memory =
-      false;  ///< Device and host share one memory: each reads and writes all memory of the other in place.
+  bool host_cores = false;     ///< Kernels run on the host's cores, one thread per item, beside the host's own threads.
+  bool host_memory = false;    ///< Device and host share one memory, which each reads and writes in place.
   bool listed_copies = false;  ///< The vendor's library can copy a list that lies in device memory.
 };
 

@@ -12,12 +12,11 @@ inline constexpr double kPage = static_cast<double>(kPageBytes);
 
 /// A part of one pass, which uses other pages than the other parts.
 struct Traffic {
-  double bytes = 0;           ///< Touched.
-  double distinct_bytes = 0;  ///< Bytes of the pages that it uses.
-  bool random = false;        ///< Accesses pieces at random places instead of in order.
-  std::vector<double> share;  ///< The share of its bytes per page; the shares sum to 1.
-  std::vector<double>
-      cached;  ///< The share of its bytes per page in rows that together fit in the cache; may be empty.
+  double bytes = 0;            ///< Touched.
+  double distinct_bytes = 0;   ///< Bytes of the pages that it uses.
+  bool random = false;         ///< Accesses pieces at random places instead of in order.
+  std::vector<double> share;   ///< The share of its bytes per page; the shares sum to 1.
+  std::vector<double> cached;  ///< The share of its bytes per page in cacheable rows; may be empty.
 };
 
 /// The parts of one pass through the data, in order. The caller has checked the profile.

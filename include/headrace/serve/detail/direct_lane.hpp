@@ -168,8 +168,7 @@ class DirectLane {
   [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint64_t position, bool given_up) noexcept {
     return 2 * (position + 1) + (given_up ? 1 : 0);
   }
-  static constexpr Time kUnusual =
-      Time::max() - Duration{1};  ///< Means no deadline, but makes settle() call settle_unusual().
+  static constexpr Time kUnusual = Time::max() - Duration{1};  ///< No deadline, but settle() calls settle_unusual().
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

@@ -78,9 +78,8 @@ struct DispatchView {
   std::uint32_t first_ticket = 0;    ///< At most half as many as the queue has entries.
 
   std::uint32_t lane_count = 0;
-  std::uint32_t slots = 0;  ///< Slots of each lane; a power of two.
-  std::uint32_t queue_log2 =
-      0;  ///< Log2 of the entries of the queue: at least twice as many as there can be waiting queries.
+  std::uint32_t slots = 0;       ///< Slots of each lane; a power of two.
+  std::uint32_t queue_log2 = 0;  ///< Log2 of the entries; there are at least two per waiting query.
   std::uint32_t query_stride = 0;
   std::uint32_t answer_stride = 0;
   std::uint32_t lone_stride = 0;  ///< Units from one lane's copy to the next one's.

@@ -60,8 +60,7 @@ struct RungResult {
   std::vector<measure::LoadResult> tried;  ///< Every load put on `plan`, by incoming rate: latency against throughput.
   StageTimes stages;
   std::vector<StageSample> samples;  ///< Some queries of `load`, for a timeline.
-  std::vector<Capacity>
-      capacities;  ///< The capacity of every thread count tried, which shows whether more threads help.
+  std::vector<Capacity> capacities;  ///< The capacity of every tried thread count.
   std::string note;
 };
 
