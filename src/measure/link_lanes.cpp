@@ -18,7 +18,7 @@ bool copies_asynchronously(const LinkRoute& route) noexcept {
   return route.memory != LinkMemory::pageable && route.memory != LinkMemory::managed;
 }
 
-/// The directions of the lanes: first toward the device, then away from it.
+/// The directions of the lanes: first towards the device, then away from it.
 struct Directions {
   bool in;
   bool out;

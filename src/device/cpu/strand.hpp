@@ -132,7 +132,7 @@ class Strand final : public RefCounted {
   void wake(std::uint64_t done) noexcept;
 
   [[nodiscard]] bool try_own() noexcept;
-  /// Advances the strand toward `sequence`: runs it, or waits (only if `may_wait`). Stores the point that blocks it in
+  /// Advances the strand towards `sequence`: runs it, or waits (only if `may_wait`). Stores the point that blocks it in
   /// `obstacle`.
   void advance(std::uint64_t sequence, bool may_wait, StrandPoint& obstacle) noexcept;
   [[nodiscard]] bool finish(std::uint64_t sequence, bool may_wait) noexcept;
