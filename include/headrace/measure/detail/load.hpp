@@ -52,8 +52,8 @@ struct LoadResult {
   Duration p99_offered{};
   Duration lateness_p99{};  ///< From the scheduled arrival until the generator offered the query.
   Duration lateness_max{};
-  std::uint64_t refused_counted = 0;     ///< Of the arrivals in the windows that count: offered but not admitted.
-  std::uint64_t unanswered_counted = 0;  ///< Of the same arrivals: unanswered for any reason, including refused ones.
+  std::uint64_t refused_counted = 0;     ///< Arrivals in the counted windows that were not admitted.
+  std::uint64_t unanswered_counted = 0;  ///< Arrivals in the counted windows without an answer, for any reason.
   std::uint64_t refused = 0;             ///< Not admitted; over the whole run, like the following counts.
   std::uint64_t late = 0;                ///< Their deadline passed before the answer.
   std::uint64_t lost = 0;                ///< Sent, but no answer will come.
