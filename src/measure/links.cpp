@@ -27,7 +27,7 @@ void check(const LinkOptions& options) {
     if (size == 0 || size % sizeof(Quad) != 0) {
       throw UsageError(fmt::format("sizes must be multiples of {} bytes above 0, not {}", sizeof(Quad), size));
     }
-    if (size <= before) throw UsageError("sizes must be in ascending order");
+    if (size <= before) throw UsageError("sizes must be in strictly ascending order");
     before = size;
   }
 }
