@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-/// Bytes that may be taken, and how many are. Safe to use from any thread.
+/// A limit in bytes and how much of it is in use. Safe to use from any thread.
 class Budget {
  public:
   explicit Budget(std::size_t limit) noexcept : limit_(limit) {}
@@ -26,7 +26,7 @@ class Budget {
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   [[nodiscard]] std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  /// The most that was ever used at once.
+  /// The highest number of bytes ever in use at once.
   [[nodiscard]] std::size_t most() const noexcept { return most_.load(std::memory_order_relaxed); }
 
  private:

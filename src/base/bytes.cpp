@@ -47,7 +47,7 @@ std::string format_bytes(std::size_t bytes) {
     unit = name;
     if (value < 1024) break;
   }
-  // Three digits; from 999.5 on they would be rounded to 1e+03.
+  // Three digits. From 999.5 on, {:.3g} would print 1e+03.
   return value < 999.5 ? fmt::format("{:.3g} {}", value, unit) : fmt::format("{:.0f} {}", value, unit);
 }
 

@@ -38,12 +38,13 @@ void throw_errno(std::string_view doing, int error_number) {
 
 void throw_error(std::string_view doing, Error error) {
   if (error == kInherited) {
-    throw Exception(error.code,
-                    fmt::format("{}: it was made before fork(), and its threads and CUDA contexts are the parent "
-                                "process's alone; make a new one in this process (for CUDA, in a process that is "
-                                "spawned instead of forked)",
-                                doing),
-                    error.native);
+    throw Exception(
+        error.code,
+        fmt::format(
+            "{}: the object was made before fork(), and its threads and CUDA contexts belong to the parent process; "
+            "make a new one in this process (for CUDA, in a process that is spawned instead of forked)",
+            doing),
+        error.native);
   }
   // pthread_create(3): a limit on the number of threads was reached.
   if (error.code == Errc::system && error.native == EAGAIN) {

@@ -10,7 +10,7 @@
 namespace headrace {
 
 EventDescriptor::EventDescriptor() : number_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (number_ < 0) throw_errno("making an eventfd");
+  if (number_ < 0) throw_errno("creating an eventfd");
 }
 
 EventDescriptor::~EventDescriptor() { ::close(number_); }
@@ -22,7 +22,7 @@ bool EventDescriptor::clear() const noexcept {
 
 void signal_event(int descriptor) noexcept {
   const std::uint64_t one = 1;
-  static_cast<void>(::write(descriptor, &one, sizeof(one)) == sizeof(one));  // one that is full is readable already
+  static_cast<void>(::write(descriptor, &one, sizeof(one)) == sizeof(one));  // a full counter is readable already
 }
 
 }  // namespace headrace

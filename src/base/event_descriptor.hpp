@@ -2,17 +2,17 @@
 
 namespace headrace {
 
-/// A new eventfd, which does not block: a descriptor that event loops watch, and that any thread makes readable.
+/// A non-blocking eventfd: event loops watch it, and any thread can make it readable.
 class EventDescriptor {
  public:
-  /// Throws SystemError where the process has no descriptor left.
+  /// Throws SystemError if the process has no descriptor left.
   EventDescriptor();
   ~EventDescriptor();
   EventDescriptor(const EventDescriptor&) = delete;
   EventDescriptor& operator=(const EventDescriptor&) = delete;
 
   [[nodiscard]] int get() const noexcept { return number_; }
-  /// Makes it unreadable again; whether it was readable.
+  /// Makes it unreadable again. Returns whether it was readable.
   [[nodiscard]] bool clear() const noexcept;
 
  private:

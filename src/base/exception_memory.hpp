@@ -8,15 +8,16 @@
 
 namespace headrace {
 
-/// Takes the memory that a thread needs for its first exception. To be called as the thread begins: where the first
-/// exception is thrown because memory has ended, there is none for it either, and the C library ends the process.
+/// Allocates the memory that a thread needs for its first exception. Call it as the thread begins: if the first
+/// exception is thrown because memory has run out, there is none for the exception either, and the C library ends the
+/// process.
 inline void reserve_exception_memory() noexcept {
-  // The function is declared without effects: a call whose result is not used would be left out.
+  // The compiler believes that the function has no effects, so it would drop a call whose result is unused.
   [[maybe_unused]] void* volatile taken = abi::__cxa_get_globals();
 }
 
-/// A thread that calls `run()`, and has the memory for its first exception when this returns. Throws what std::thread
-/// does.
+/// Starts a thread that calls `run()`. When this returns, the thread has the memory for its first exception. Throws
+/// what std::thread throws.
 template <class Run>
 [[nodiscard]] std::thread start_ready_thread(Run run) {
   std::promise<void> ready;

@@ -14,7 +14,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 std::int64_t nanoseconds(const timespec& time) noexcept { return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec; }
 
-/// The clock by which file systems date their changes, and how long one of its ticks is.
+/// The clock with which file systems date changes, and the length of one of its ticks.
 std::int64_t coarse_now() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
@@ -44,7 +44,7 @@ bool is_unchanged(const FileIdentity& then, const FileIdentity& now) noexcept {
 
 FileIdentity identity_of(int descriptor, const std::string& path) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) throw_errno("looking at " + path);
+  if (::fstat(descriptor, &status) != 0) throw_errno("reading the status of " + path);
   return identity_of(status);
 }
 
@@ -53,7 +53,7 @@ FileIdentity settled_identity(int descriptor, const std::string& path) {
   FileIdentity identity = identity_of(descriptor, path);
   for (std::int64_t waited = 0; waited < 2 * tick; waited += tick / 4) {
     const std::int64_t age = coarse_now() - identity.changed_ns;
-    if (age > 0 || age < -tick) break;  // further ahead, it is another machine's clock
+    if (age > 0 || age < -tick) break;  // a time further ahead comes from another machine's clock
     const timespec pause{.tv_sec = 0, .tv_nsec = tick / 4};
     ::nanosleep(&pause, nullptr);
     identity = identity_of(descriptor, path);

@@ -9,12 +9,12 @@
 
 namespace headrace {
 
-/// The first error that any of several threads met. Code and native code are one word, so that no reader sees the one
-/// without the other. All may set and read it at any time.
+/// The first error that any of several threads met. Code and native code share one word, so that no reader sees one
+/// without the other. Any thread may set or read it at any time.
 class FirstError {
  public:
-  /// Keeps `error` if there is none yet; whether it is kept. Pairs with get(): what was written before can be read by
-  /// whoever gets this error.
+  /// Keeps `error` if there is none yet, and returns whether it did. Pairs with get(): a thread that gets this error
+  /// sees everything that was written before set().
   bool set(Error error) noexcept {
     std::uint64_t none = 0;
     return word_.compare_exchange_strong(none, pack(error), std::memory_order_acq_rel);

@@ -13,11 +13,11 @@
 
 namespace headrace {
 
-/// A place in a list that only ever grows, so that the handler, which may take no lock, can walk it. `version` is odd
-/// while the range is being written, and pairs with the handler's two loads of it.
+/// An entry of a list that only grows, so that the handler can walk it without a lock. `version` is odd while the range
+/// is being written, and pairs with the handler's two loads of it.
 struct GuardedRange::Slot {
   std::atomic<std::uint64_t> version{0};
-  std::atomic<std::uintptr_t> begin{0};  ///< 0: nobody uses the slot.
+  std::atomic<std::uintptr_t> begin{0};  ///< 0: the slot is free.
   std::atomic<std::uintptr_t> end{0};
   std::atomic<bool> lost{false};
   Slot* next = nullptr;  ///< Written before the slot is in the list.
@@ -33,13 +33,13 @@ struct GuardedRange::Slot {
 struct GuardedRanges {
   using Slot = GuardedRange::Slot;
 
-  std::mutex mutex;                   ///< Held by guards that come and go; the handler takes no lock.
+  std::mutex mutex;                   ///< Guards hold it while they come and go; the handler takes no lock.
   std::atomic<Slot*> first{nullptr};  ///< Pairs with the handler's load.
-  struct sigaction previous{};        ///< The handler that was there before ours.
+  struct sigaction previous{};        ///< The handler that ours replaced.
   std::uintptr_t page = 1;            ///< Bytes.
 
   static GuardedRanges& all() {
-    static GuardedRanges* const ranges = new GuardedRanges;  // a signal may come after the last destructor
+    static GuardedRanges* const ranges = new GuardedRanges;  // a signal may arrive after the last destructor
     return *ranges;
   }
 
@@ -50,7 +50,7 @@ struct GuardedRanges {
     errno = saved;
   }
 
-  /// Puts zeros where the pages of a guarded range are gone: from the faulting one to the end. False: it is not ours.
+  /// Maps zeros from the faulting page of a guarded range to its end. False if no guarded range contains `at`.
   bool fill(std::uintptr_t at) noexcept {
     for (Slot* slot = first.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
       const std::uint64_t version = slot->version.load(std::memory_order_acquire);
@@ -67,29 +67,29 @@ struct GuardedRanges {
     return false;
   }
 
-  /// Restores the handler that was there before, and lets the signal come again: to it.
+  /// Restores the previous handler and lets the signal be raised again, so that the previous handler gets it.
   void pass_on(int number, const siginfo_t& info) noexcept {
     ::sigaction(number, &previous, nullptr);
     previous = {};
-    previous.sa_handler = SIG_DFL;           // it may have been installed over ours, and give us the signal back
-    if (info.si_code <= 0) ::raise(number);  // somebody sent it: no instruction will raise it again
+    previous.sa_handler = SIG_DFL;           // it may have been installed over ours and pass the signal back to us
+    if (info.si_code <= 0) ::raise(number);  // another process sent it, so no instruction will raise it again
   }
 
-  /// Called with the mutex.
+  /// The mutex must be held.
   void install() {
     page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     struct sigaction current{};
-    if (::sigaction(SIGBUS, nullptr, &current) != 0) throw_errno("asking for the handler of SIGBUS");
+    if (::sigaction(SIGBUS, nullptr, &current) != 0) throw_errno("reading the SIGBUS handler");
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) return;
     previous = current;
     struct sigaction ours{};
     ours.sa_sigaction = &on_fault;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    if (::sigaction(SIGBUS, &ours, nullptr) != 0) throw_errno("installing a handler of SIGBUS");
+    if (::sigaction(SIGBUS, &ours, nullptr) != 0) throw_errno("installing a SIGBUS handler");
   }
 
-  /// Called with the mutex.
+  /// The mutex must be held.
   Slot& free_slot() {
     for (Slot* slot = first.load(std::memory_order_relaxed); slot != nullptr; slot = slot->next) {
       if (slot->begin.load(std::memory_order_relaxed) == 0) return *slot;

@@ -40,7 +40,7 @@ class Parser {
   Json whole() {
     Json value = any(0);
     space();
-    if (at_ != text_.size()) fail("something follows the value");
+    if (at_ != text_.size()) fail("unexpected text after the value");
     return value;
   }
 
@@ -57,7 +57,7 @@ class Parser {
     return true;
   }
   void expect(char c) {
-    if (!take(c)) fail(fmt::format("'{}' expected", c));
+    if (!take(c)) fail(fmt::format("expected '{}'", c));
   }
   bool take(std::string_view word) noexcept {
     if (!text_.substr(at_).starts_with(word)) return false;
@@ -66,7 +66,7 @@ class Parser {
   }
 
   Json any(int depth) {
-    if (depth > kDepthMost) fail("nested too deeply");
+    if (depth > kDepthMost) fail("arrays and objects are nested too deeply");
     space();
     if (peek() == '{') return object(depth);
     if (peek() == '[') return array(depth);
@@ -109,14 +109,14 @@ class Parser {
 
   Json number() {
     const std::string_view rest = text_.substr(at_);
-    // from_chars takes more than JSON does: "inf", "nan", ".5" and "01".
+    // from_chars() also accepts "inf", "nan", ".5" and "01", which JSON does not.
     const std::size_t first = rest.starts_with('-') ? 1 : 0;
     const auto digit = [&](std::size_t i) { return i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; };
-    if (!digit(first) || (rest[first] == '0' && digit(first + 1))) fail("a value expected");
+    if (!digit(first) || (rest[first] == '0' && digit(first + 1))) fail("expected a value");
     double value = 0;
     const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (status != std::errc{}) fail("a number that is out of range");
-    if (*(end - 1) == '.') fail("a digit expected");
+    if (status != std::errc{}) fail("the number is out of range");
+    if (*(end - 1) == '.') fail("expected a digit");
     at_ += static_cast<std::size_t>(end - rest.data());
     return value;
   }
@@ -125,7 +125,7 @@ class Parser {
     std::uint32_t code = 0;
     const std::string_view digits = text_.substr(at_, 4);
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-    if (status != std::errc{} || end != digits.data() + 4) fail("four hexadecimal digits expected");
+    if (status != std::errc{} || end != digits.data() + 4) fail("expected four hexadecimal digits");
     at_ += 4;
     return code;
   }
@@ -133,9 +133,9 @@ class Parser {
   std::uint32_t code_point() {
     const std::uint32_t high = four_digits();
     if (high < 0xD800 || high > 0xDFFF) return high;
-    if (high > 0xDBFF || !take("\\u")) fail("half of a surrogate pair");
+    if (high > 0xDBFF || !take("\\u")) fail("unpaired surrogate");
     const std::uint32_t low = four_digits();
-    if (low < 0xDC00 || low > 0xDFFF) fail("half of a surrogate pair");
+    if (low < 0xDC00 || low > 0xDFFF) fail("unpaired surrogate");
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
   }
 
@@ -143,9 +143,9 @@ class Parser {
     expect('"');
     std::string text;
     while (!take('"')) {
-      if (at_ >= text_.size()) fail("a string that does not end");
+      if (at_ >= text_.size()) fail("the string has no closing quote");
       const char c = text_[at_++];
-      if (static_cast<unsigned char>(c) < 0x20) fail("a control character in a string");
+      if (static_cast<unsigned char>(c) < 0x20) fail("a string contains an unescaped control character");
       if (c != '\\') {
         text += c;
         continue;
@@ -159,7 +159,7 @@ class Parser {
       } else if (const auto which = kNames.find(name); which != std::string_view::npos) {
         text += kMeant[which];
       } else {
-        fail("an escape that is none");
+        fail("unknown escape sequence");
       }
     }
     return text;

@@ -27,17 +27,18 @@ class Json {
   /// Throws DataError "JSON, byte N: ..." for anything that is not one JSON value, nested no deeper than 64.
   [[nodiscard]] static Json parse(std::string_view text);
 
-  /// The value when it is of that kind, else null.
+  /// The value if it is of that kind, else null.
   [[nodiscard]] const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
   [[nodiscard]] const double* number() const noexcept { return std::get_if<double>(&value_); }
   [[nodiscard]] const std::string* string() const noexcept { return std::get_if<std::string>(&value_); }
   [[nodiscard]] const Array* array() const noexcept { return std::get_if<Array>(&value_); }
   [[nodiscard]] const Object* object() const noexcept { return std::get_if<Object>(&value_); }
   [[nodiscard]] bool is_null() const noexcept { return std::holds_alternative<std::nullptr_t>(value_); }
-  /// The member of that name, or null where this is no object or has none.
+  /// The member of that name. Null if this is not an object or has no such member.
   [[nodiscard]] const Json* find(std::string_view name) const noexcept;
 
-  /// On one line, or indented by two spaces. Numbers read back as the same double; infinities and NaN are null.
+  /// The value as JSON, on one line or indented by two spaces. Numbers read back as the same double; infinities and NaN
+  /// are null.
   [[nodiscard]] std::string text(bool indented = false) const;
 
  private:

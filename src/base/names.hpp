@@ -17,7 +17,7 @@ struct Name {
   std::string_view text;
 };
 
-/// The names of an enumeration: the one table from which to_string() and parse_...() of it are made.
+/// The names of an enumeration: the one table behind its to_string() and parse_...().
 template <class Enum, std::size_t Count>
 class Names {
  public:
@@ -33,7 +33,7 @@ class Names {
     return "unknown";
   }
 
-  /// The value of that name. Throws UsageError listing the names there are.
+  /// The value of that name. Throws UsageError that lists the known names.
   [[nodiscard]] Enum parse(std::string_view text) const {
     std::string known;
     for (const Name<Enum>& name : names_) {

@@ -16,12 +16,12 @@ bool same(char a, char b) noexcept {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-/// Characters to insert, delete or replace (Wagner and Fischer, 1974), by one row of the table at a time.
+/// The number of characters to insert, delete or replace (Wagner and Fischer, 1974). Keeps one row of the table.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t before = row[0];  // of the row above, one to the left
+    std::size_t before = row[0];  // the cell one row above and one to the left
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replaced = before + (same(a[i - 1], b[j - 1]) ? 0 : 1);

@@ -25,7 +25,7 @@ constexpr std::size_t kPieceBytes = 1 << 16;
 constexpr mode_t kAnyMode = 0666;  // less the umask
 constexpr mode_t kModeBits = 07777;
 
-/// A name in `folder` that no other process makes up.
+/// A random name in `folder` that no other process uses.
 std::string random_name(const std::string& folder) {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof(number), 0) != sizeof(number)) throw_errno("getting a random number");
@@ -37,7 +37,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// The name that a chain of symbolic links ends at, although nothing has that name.
+/// The name at the end of a chain of symbolic links whose target does not exist.
 std::string end_of_links(std::string path, const std::string& doing) {
   for (int links = 0; links < kLinksMost; ++links) {
     std::array<char, PATH_MAX> text{};
@@ -49,7 +49,7 @@ std::string end_of_links(std::string path, const std::string& doing) {
   throw_errno(doing, ELOOP);
 }
 
-/// The standard stream that writes to this file already, or -1: it must go on where that one is.
+/// The standard stream that already writes to this file, or -1. Writing must continue at its position.
 int standard_stream(const struct stat& file) {
   for (int number = 0; number <= 2; ++number) {
     struct stat status{};
@@ -70,7 +70,7 @@ void write_all(int file, std::span<const std::byte> bytes, const std::string& do
 }
 
 void sync(int file, const std::string& doing) {
-  // A file system that cannot sync says EINVAL; it has its own way to keep what was written.
+  // A file system that cannot sync returns EINVAL and keeps what was written in its own way.
   if (::fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP) throw_errno(doing);
 }
 
@@ -109,7 +109,7 @@ OutputFile::Target OutputFile::find(const std::filesystem::path& path) {
   if (target.through) return target;
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   struct stat found{};
-  // A link in /proc to a file that has lost its name leads nowhere else.
+  // A /proc link to a file without a name does not lead to another file.
   target.through = resolved == nullptr || ::stat(resolved.get(), &found) != 0 || found.st_ino != status.st_ino ||
                    found.st_dev != status.st_dev;
   if (target.through) return target;
@@ -120,7 +120,7 @@ OutputFile::Target OutputFile::find(const std::filesystem::path& path) {
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path) : shown_(path.string()) {
-  if (shown_.empty()) throw UsageError("a file to write needs a name");
+  if (shown_.empty()) throw UsageError("the path of the output file is empty");
   target_ = find(path);
   if (target_.through) {
     stage(std::filesystem::temp_directory_path().string());
@@ -128,7 +128,7 @@ OutputFile::OutputFile(const std::filesystem::path& path) : shown_(path.string()
   }
   struct stat status{};
   const bool found = ::stat(target_.folder.c_str(), &status) == 0;
-  if (found ? status.st_nlink == 0 : errno == ENOENT) {  // a folder without a link was deleted; it may still be "."
+  if (found ? status.st_nlink == 0 : errno == ENOENT) {  // a folder without links was deleted, but may still be "."
     const auto name = std::filesystem::path(target_.path).filename().string();
     throw SystemError(Errc::not_found, fmt::format("there is no folder {} to write {} to", target_.folder, name),
                       ENOENT);
@@ -141,7 +141,7 @@ void OutputFile::stage(const std::string& folder) {
   if (file_ >= 0) {
     staging_ = fmt::format("/proc/{}/fd/{}", ::getpid(), file_);
     if (::access(staging_.c_str(), F_OK) == 0) return;
-    ::close(std::exchange(file_, -1));  // without /proc nothing could open it or give it a name
+    ::close(std::exchange(file_, -1));  // without /proc no process could open it or give it a name
   } else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
     throw_errno(fmt::format("writing {}", shown_));
   }
@@ -179,7 +179,7 @@ void OutputFile::copy_through(const std::function<void()>& interrupted) const {
   const std::string doing = fmt::format("writing {}", shown_);
   int file = target_.standard >= 0 ? ::fcntl(target_.standard, F_DUPFD_CLOEXEC, 0) : -1;
   while (file < 0) {
-    file = ::open(target_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);  // of a FIFO: when it has a reader
+    file = ::open(target_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);  // a FIFO opens once it has a reader
     if (file >= 0) break;
     if (errno != EINTR) throw_errno(doing);
     if (interrupted) interrupted();
@@ -197,7 +197,7 @@ void OutputFile::copy_through(const std::function<void()>& interrupted) const {
 
 void OutputFile::take_attributes() const {
   if (!target_.replaced) return;
-  // A user who may not give files away keeps them: the content is what was asked for.
+  // A user without the right to give files away stays the owner. The caller asked for the content only.
   const bool owned = ::fchown(file_, target_.replaced->st_uid, target_.replaced->st_gid) == 0;
   const mode_t mode = target_.replaced->st_mode & (owned ? kModeBits : mode_t{0777});
   if (::fchmod(file_, mode) != 0) throw_errno(fmt::format("writing {}", shown_));
@@ -215,7 +215,7 @@ void OutputFile::rename() {
   }
   if (::rename(named_.c_str(), target_.path.c_str()) != 0) throw_errno(doing);
   named_.clear();
-  // The new name must be on the disk as well. A folder that may not be read cannot be synced.
+  // The new name must be on the disk as well. A folder that this process may not read cannot be synced.
   const int folder = ::open(target_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   const Closing closing(folder);

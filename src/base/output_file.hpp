@@ -13,29 +13,30 @@ namespace headrace {
 
 /// A file that is being written. Every file that Headrace makes as a whole goes through this class.
 ///
-/// Until commit() the bytes are in a file without a name (or, where the file system has no such files, with a random
-/// one) in the folder of the target, so that the target is either what it was or the whole of what was written, even
-/// after a power failure. Whatever is not a regular file is never replaced: symbolic links are followed, and commit()
-/// copies the bytes into device nodes, FIFOs, and the standard streams. A new file has the mode that the umask leaves;
-/// one that is replaced keeps its mode and, where the process may set it, its owner.
+/// Until commit() the bytes are in an unnamed file in the folder of the target (or in one with a random name if the
+/// file system has no unnamed files). The target therefore has either its old content or all of the new content, even
+/// after a power failure. Only regular files are replaced: symbolic links are followed, and commit() copies the bytes
+/// into device nodes, FIFOs and the standard streams. A new file gets its mode from the umask. A replaced file keeps
+/// its mode and, if the process may set it, its owner.
 class OutputFile {
  public:
-  /// Finds out where the bytes will go, and that they can: throws before any work is done for them.
+  /// Finds out where the bytes will go and checks that they can, so that it throws before any work is done for them.
   /// @throws UsageError when `path` is a folder
   /// @throws SystemError naming `path` when its folder does not exist or nothing can be written there
   explicit OutputFile(const std::filesystem::path& path);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  /// Discards what was written unless commit() has returned.
+  /// Discards the written bytes unless commit() has returned.
   ~OutputFile();
 
-  /// Where the bytes are until commit(): a name under which this process and its children can open the file.
+  /// Path of the bytes until commit(). This process and its children can open it.
   [[nodiscard]] const std::string& staging() const noexcept { return staging_; }
 
   /// Appends to the file. Throws SystemError naming the target.
   void write(std::span<const std::byte> bytes);
 
-  /// Gives the target its new content, durably. Throws SystemError naming the target, which then is what it was.
+  /// Gives the target its new content, durably. If it throws SystemError, which names the target, the target is
+  /// unchanged.
   /// @param interrupted called when a signal interrupts waiting for the reader of a FIFO; waiting ends if it throws
   void commit(const std::function<void()>& interrupted = {});
 
@@ -43,10 +44,10 @@ class OutputFile {
   /// Where the bytes end up.
   struct Target {
     std::string path;                     ///< With symbolic links resolved.
-    std::string folder;                   ///< The folder that it is in.
+    std::string folder;                   ///< The folder that contains it.
     std::optional<struct stat> replaced;  ///< The regular file that is there already.
-    bool through = false;                 ///< It is no regular file, and takes the bytes itself.
-    int standard = -1;                    ///< The standard stream that it is, or -1.
+    bool through = false;                 ///< The target is not a regular file, so commit() copies the bytes into it.
+    int standard = -1;                    ///< The number of the standard stream that the target is, or -1.
   };
 
   [[nodiscard]] static Target find(const std::filesystem::path& path);
@@ -59,10 +60,10 @@ class OutputFile {
   Target target_;
   int file_ = -1;  ///< Descriptor of the staged bytes.
   std::string staging_;
-  std::string named_;  ///< The name that they have in the folder; empty while they have none.
+  std::string named_;  ///< The name of the staged file in the folder; empty while it has none.
 };
 
-/// Throws what writing to `path` would throw, without changing anything there.
+/// Throws what writing to `path` would throw, but changes nothing.
 void check_output(const std::filesystem::path& path);
 
 /// Writes a whole file: an OutputFile, written and committed.

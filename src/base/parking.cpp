@@ -24,7 +24,7 @@ void Parking::ring_armed() noexcept {
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// The lock makes sure that a sleeper is either before its check of the condition or already waiting.
+// Because of the lock, a sleeper either has not checked its condition yet or is already waiting.
 void Parking::wake_one() noexcept {
   {
     const std::lock_guard lock(mutex_);

@@ -12,8 +12,8 @@ struct Renewal {
   Renewal* next;
 };
 
-/// A list to which threads add without a lock: one that another thread holds in the moment of a fork would stay held in
-/// the child. Entries are never taken out.
+/// A list to which threads add without a lock, because a lock that another thread holds at the moment of a fork would
+/// stay locked in the child. Entries are never removed.
 std::atomic<Renewal*>& last_renewal() noexcept {
   static std::atomic<Renewal*> last{nullptr};
   return last;
@@ -26,7 +26,7 @@ void begin_child() noexcept {
   }
 }
 
-/// Before main(), so that it fails only where a process has no memory to begin with.
+/// Runs before main(), so that it fails only if a process has no memory from the start.
 [[maybe_unused]] const bool kForksAreSeen = pthread_atfork(nullptr, nullptr, &begin_child) == 0;
 
 }  // namespace

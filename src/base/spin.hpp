@@ -5,10 +5,10 @@
 
 namespace headrace::detail {
 
-/// Polls this often before a thread goes to sleep: a few microseconds, about what falling asleep and waking up costs.
+/// Number of polls before a thread sleeps. They take a few microseconds, about as long as falling asleep and waking up.
 inline constexpr int kSpins = 64;
 
-/// Tells the processor that this is a waiting loop.
+/// Tells the processor that this is a spin-wait loop.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -17,7 +17,7 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-/// Between two looks at what another thread does, the `spins`th.
+/// Called between two polls of another thread's progress, the `spins`th time.
 inline void relax(std::uint32_t spins) noexcept {
   if (spins % kSpins == 0) {
     std::this_thread::yield();

@@ -8,7 +8,7 @@
 namespace headrace {
 
 /// One thread's part of a Budget. It keeps some spare bytes, so that most charges and refunds touch no memory that
-/// other threads write. Used by one thread, but for spare().
+/// other threads write. Only spare() may be called by other threads.
 class ThreadBudget {
  public:
   /// @param spare_max  bytes that it keeps beyond what is charged; 0 for none
@@ -43,7 +43,7 @@ class ThreadBudget {
     spare_.store(spare, std::memory_order_relaxed);
   }
 
-  /// Bytes of the Budget that nothing has been charged for. Any thread.
+  /// Bytes taken from the Budget that are not charged yet. Any thread may call it.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_.load(std::memory_order_relaxed); }
 
  private:

@@ -17,8 +17,8 @@ namespace headrace {
   return {.tv_sec = static_cast<time_t>(ns / kSecond), .tv_nsec = static_cast<long>(ns % kSecond)};
 }
 
-/// Waits until one of the descriptors is ready. False when `timeout` passed or a signal came: whoever waits looks at
-/// what the signal meant.
+/// Waits until one of the descriptors is ready. False if `timeout` passed or a signal arrived. The caller checks what
+/// the signal meant.
 [[nodiscard]] inline Result<bool> wait_ready(std::span<pollfd> descriptors, Duration timeout) noexcept {
   const timespec until = to_timespec(timeout);
   const int ready = ::ppoll(descriptors.data(), descriptors.size(), &until, nullptr);

@@ -12,7 +12,7 @@ constexpr auto kPatterns = names_of<AccessPattern>("an access pattern", {{Access
                                                                          {AccessPattern::zipf_rows, "zipf-rows"},
                                                                          {AccessPattern::hot_tenth, "hot-tenth"}});
 constexpr auto kRowOrders =
-    names_of<RowOrder>("an order of rows", {{RowOrder::ordered, "ordered"}, {RowOrder::scattered, "scattered"}});
+    names_of<RowOrder>("a row order", {{RowOrder::ordered, "ordered"}, {RowOrder::scattered, "scattered"}});
 constexpr auto kOperations =
     names_of<AccessOperation>("an operation", {{AccessOperation::read, "read"},
                                                {AccessOperation::write, "write"},

@@ -17,7 +17,8 @@
 #include "headrace/device/kernel.hpp"
 #include "headrace/device/stream.hpp"
 
-/// What a kind of device implements. The public classes are thin views of these; their comments give the contracts.
+/// The interfaces that each kind of device implements. The public classes are thin views of these, and their comments
+/// define the contracts.
 namespace headrace::detail {
 
 struct ListedCopies;
@@ -31,16 +32,16 @@ class EventBackend {
   [[nodiscard]] virtual Result<Duration> since(EventBackend& earlier) noexcept = 0;
 };
 
-/// Where copy_many() hands back copies from pageable memory, which the caller would rather stage itself.
+/// Takes the copies from pageable memory that copy_many() hands back, so that the caller can stage them itself.
 struct PageableSink {
   void* self = nullptr;
-  Status (*take)(void* self, const Copy& copy) noexcept = nullptr;  ///< Null: they are copied as the driver does it.
+  Status (*take)(void* self, const Copy& copy) noexcept = nullptr;  ///< Null: the driver copies them.
 };
 
-/// Pairs to be sorted by the lowest `key_bits` bits of their keys; there are two or more.
+/// Two or more pairs to sort by the lowest `key_bits` bits of their keys.
 struct PairLists {
   std::uint64_t* keys;
-  std::uint64_t* other_keys;  ///< As many, as are other_values: a pass reads one and writes the other.
+  std::uint64_t* other_keys;  ///< As long as keys, like other_values: each pass reads one list and writes the other.
   std::uint32_t* values;
   std::uint32_t* other_values;
   std::size_t count;
@@ -54,9 +55,10 @@ class StreamBackend {
   virtual ~StreamBackend() = default;
   [[nodiscard]] virtual DeviceBackend& device() noexcept = 0;
   [[nodiscard]] virtual Status copy(void* to, const void* from, std::size_t bytes) noexcept = 0;
-  /// The sink is given copies by the automatic route only.
+  /// Only the automatic route gives copies to the sink.
   [[nodiscard]] virtual Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept = 0;
-  /// copy_many() by the automatic route, then wait(); a device may know how to learn of the end of a few sooner.
+  /// copy_many() by the automatic route, then wait(). A device may have a faster way to learn that a few copies are
+  /// done.
   [[nodiscard]] virtual Status copy_and_wait(std::span<const Copy> copies, PageableSink sink) noexcept {
     const Status copied = copy_many(copies, CopyRoute::automatic, sink);
     return copied ? wait() : copied;
@@ -70,23 +72,23 @@ class StreamBackend {
     }
     return {};
   }
-  /// Copies whose list lies in memory of the device, by what CUDA itself has for that.
+  /// Copies a list that lies in device memory, with CUDA's own functions for that.
   [[nodiscard]] virtual Status copy_listed(const ListedCopies& /*copies*/, ListedWay /*way*/) noexcept {
     return Errc::not_supported;
   }
-  /// Bytes of memory of the device that copy_listed() needs for so many copies.
+  /// Bytes of device memory that copy_listed() needs for `count` copies.
   [[nodiscard]] virtual Result<std::size_t> listed_scratch_bytes(std::uint32_t /*count*/, ListedWay /*way*/) noexcept {
     return Errc::not_supported;
   }
   [[nodiscard]] virtual Status fill(void* to, unsigned char value, std::size_t bytes) noexcept = 0;
-  /// Moves managed memory; `to` is null for the host, else of this kind of device.
+  /// Moves managed memory. `to` is null for the host, else a device of this kind.
   [[nodiscard]] virtual Status prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept = 0;
   [[nodiscard]] virtual Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept = 0;
   [[nodiscard]] virtual Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                                void* const* arguments) noexcept = 0;
-  /// What sort_pairs() needs as scratch for so many.
+  /// Bytes of scratch memory that sort_pairs() needs for `count` pairs.
   [[nodiscard]] virtual Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept = 0;
-  /// A stable sort; whether the result is in the other lists.
+  /// Sorts stably. Returns whether the result is in the other lists.
   [[nodiscard]] virtual Result<bool> sort_pairs(const PairLists& pairs) noexcept = 0;
   [[nodiscard]] virtual Status call(void (*function)(void*), void* argument) noexcept = 0;
   [[nodiscard]] virtual Status record(EventBackend& event) noexcept = 0;
@@ -103,7 +105,7 @@ class GraphBackend {
   [[nodiscard]] virtual Status launch(StreamBackend& stream) noexcept = 0;
 };
 
-/// Machine code that was loaded at run time.
+/// Machine code that is loaded at run time.
 class CodeBackend {
  public:
   virtual ~CodeBackend() = default;
@@ -112,17 +114,17 @@ class CodeBackend {
 
 /// The host's side of the barriers of a BarrierMailbox; the kernel's is Group::arrive() and passed().
 struct BarrierFunctions {
-  std::size_t cell_stride;  ///< So many bytes apart, that cells do not slow each other.
+  std::size_t cell_stride;  ///< Bytes between cells, so that they do not slow each other down.
   void (*construct)(BarrierCell& cell) noexcept;
   std::uint64_t (*arrive)(BarrierCell& cell) noexcept;
   bool (*passed)(BarrierCell& cell, std::uint64_t token) noexcept;
 };
 
-/// What is said of managed memory.
+/// Advice to the driver about managed memory.
 enum class ManagedAdvice : std::uint8_t {
-  none,    ///< Takes back what was said.
-  stay,    ///< It is to stay at a place.
-  mapped,  ///< It is to stay mapped for the device.
+  none,    ///< Takes earlier advice back.
+  stay,    ///< Keep the memory at a place.
+  mapped,  ///< Keep the memory mapped for the device.
 };
 
 class PageMemory;
@@ -136,23 +138,23 @@ class DeviceBackend {
   [[nodiscard]] virtual MemoryInfo memory() const = 0;
   [[nodiscard]] virtual std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const = 0;
   [[nodiscard]] virtual KernelResources kernel_resources(const Kernel& kernel) const = 0;
-  /// The part of the device that resident kernels hold which have no multiprocessors of their own, by the most blocks
-  /// of each that could be resident; 0 where they take nothing from each other.
+  /// The share of the device held by resident kernels without multiprocessors of their own, computed from the most
+  /// blocks of each that could be resident. 0 if resident kernels take nothing from each other.
   [[nodiscard]] virtual double resident_share() const noexcept { return 0; }
 
   /// `stream` is null unless kind is stream_ordered. `bytes` > 0.
   [[nodiscard]] virtual Result<void*> allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept = 0;
-  /// Never waits for a resident kernel: where freeing would, the memory is kept until none is left.
+  /// Never waits for a resident kernel: if freeing would wait, the memory is kept until no resident kernel is left.
   virtual void deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept = 0;
 
-  /// `data` lies in memory of kind managed. `place`, of ManagedAdvice::stay alone, is null for the host, else of this
-  /// kind of device.
+  /// `data` lies in memory of kind managed. `place` is used by ManagedAdvice::stay only: null for the host, else a
+  /// device of this kind.
   [[nodiscard]] virtual Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
                                       const DeviceBackend* place) noexcept = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept = 0;
-  /// Each of `nodes`, of which there is one at least, could run on some device.
+  /// There is at least one node, and each could run on some device.
   [[nodiscard]] virtual Result<std::unique_ptr<GraphBackend>> create_graph(
       std::span<const GraphNode> nodes) noexcept = 0;
 
@@ -162,17 +164,17 @@ class DeviceBackend {
 
   /// What the device knows of the memory at `data`.
   [[nodiscard]] virtual KnownRange look_up(const void* data) const noexcept = 0;
-  /// False while a resident kernel may fill the device: then a kernel that must start soon cannot be relied on, and
-  /// taking memory may wait for ever.
+  /// False while a resident kernel may fill the device. Then a kernel might not start soon, and allocating memory may
+  /// wait forever.
   [[nodiscard]] virtual bool kernel_can_start() const noexcept = 0;
 
-  /// Null where host and device cannot use managed memory at the same time.
+  /// Null if host and device cannot use managed memory at the same time.
   [[nodiscard]] virtual const BarrierFunctions* barrier_functions() const noexcept = 0;
 
   [[nodiscard]] virtual Status register_host(void* data, std::size_t bytes) noexcept = 0;
   virtual void unregister_host(void* data) noexcept = 0;
 
-  /// `peer` is of the same kind, in these three.
+  /// For these three, `peer` is of the same kind.
   [[nodiscard]] virtual PeerConnection connection(const DeviceBackend& peer) const noexcept = 0;
   [[nodiscard]] virtual Status enable_peer(DeviceBackend& peer) noexcept = 0;
   virtual void disable_peer(DeviceBackend& peer) noexcept = 0;
@@ -180,7 +182,7 @@ class DeviceBackend {
   [[nodiscard]] virtual DeviceHealth health() const = 0;
   [[nodiscard]] virtual LinkCounters link_counters() const = 0;
 
-  /// What spans of this device are made of.
+  /// The memory that spans of this device are made of.
   [[nodiscard]] virtual PageMemory& page_memory() noexcept = 0;
 };
 

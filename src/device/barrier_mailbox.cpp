@@ -12,8 +12,8 @@ namespace {
 const detail::BarrierFunctions& functions_of(Device device) {
   const detail::BarrierFunctions* functions = device.backend().barrier_functions();
   if (functions != nullptr) return *functions;
-  throw UsageError(fmt::format("{} cannot meet the host at barriers: it lacks concurrent access to managed memory; use "
-                               "sequence words (doorbell words)",
+  throw UsageError(fmt::format("{} cannot share barriers with the host because it lacks concurrent access to managed "
+                               "memory; use sequence words (doorbell words)",
                                device.name()),
                    Errc::not_supported);
 }
@@ -48,7 +48,7 @@ std::uint32_t BarrierMailbox::post(std::uint32_t box) noexcept {
   std::uint32_t sequence = side.posted.load(std::memory_order_relaxed) + 1;  // this thread is its only writer
   if (sequence == BoxesView::kStopped) sequence = 0;
   side.posted.store(sequence, std::memory_order_relaxed);
-  // First where the answer will come: the kernel may have it before this thread goes on.
+  // Arrive at the answer's barrier first: the kernel may answer before this thread continues.
   side.token = functions_->arrive(answer_cell(box));
   static_cast<void>(functions_->arrive(request_cell(box)));  // meets BarrierMailboxView::wait
   return sequence;

@@ -14,10 +14,10 @@ DeviceCode::DeviceCode(Device device, std::span<const std::byte> image) {
   if (image.empty()) throw_error(doing, Error{Errc::invalid_argument, 0});
   auto loaded = device.backend().load_code(image);
   if (!loaded && loaded.error().code == Errc::full) {
-    throw DeviceError(Errc::full, doing +
-                                      ": a resident kernel is running, and this would wait for it. Start the engine of "
-                                      "this operator first, or stop those with the schedules persistent and dispatched "
-                                      "meanwhile");
+    throw DeviceError(
+        Errc::full, doing +
+                        ": a resident kernel is running, and loading code would wait for it; start the engine of this "
+                        "operator first, or stop engines with the schedules persistent and dispatched until then");
   }
   backend_ = std::move(loaded).or_throw(doing);
 }
@@ -27,7 +27,7 @@ DeviceCode& DeviceCode::operator=(DeviceCode&&) noexcept = default;
 DeviceCode::~DeviceCode() = default;
 
 const void* DeviceCode::entry(const char* name) const {
-  return backend_->entry(name).or_throw(fmt::format("looking for kernel '{}' in machine code", name));
+  return backend_->entry(name).or_throw(fmt::format("looking up kernel '{}' in machine code", name));
 }
 
 }  // namespace headrace

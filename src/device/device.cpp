@@ -20,7 +20,7 @@ namespace {
 /// The names of the kinds of devices, by DeviceKind.
 constexpr std::array<std::string_view, kDeviceKinds> kKindNames{"cpu", "cuda"};
 
-/// The kinds beside the CPU, best first. A new one is a line here and a case of find_devices().
+/// The kinds other than the CPU, best first. A new kind needs an entry here and a case in find_devices().
 constexpr std::array kAccelerators{DeviceKind::cuda};
 
 std::string_view name_of(DeviceKind kind) noexcept { return kKindNames[static_cast<std::size_t>(kind)]; }
@@ -37,8 +37,7 @@ detail::FoundDevices find_devices(DeviceKind kind) {
 }
 
 struct Registry {
-  std::array<detail::FoundDevices, kDeviceKinds>
-      found;  ///< By DeviceKind; the CPU's are made where they are asked for.
+  std::array<detail::FoundDevices, kDeviceKinds> found;  ///< By DeviceKind; CPU devices are made on request.
   bool cpu_listed = true;
 
   [[nodiscard]] const detail::FoundDevices& of(DeviceKind kind) const noexcept {
@@ -58,7 +57,7 @@ Registry make_registry() {
     if (wanted.empty() || wanted == name_of(kind)) {
       found = find_devices(kind);
     } else {
-      found.absence = fmt::format("left out by HEADRACE_DEVICES={}", wanted);
+      found.absence = fmt::format("excluded by HEADRACE_DEVICES={}", wanted);
     }
     if (wanted == name_of(kind) && !found.devices.empty()) registry.cpu_listed = false;
   }
@@ -66,7 +65,7 @@ Registry make_registry() {
 }
 
 Registry& registry() {
-  // Never destroyed: threads may still use a device while the process exits.
+  // Never destroyed, because threads may still use a device while the process exits.
   static Registry* const instance = new Registry(make_registry());
   return *instance;
 }

@@ -33,14 +33,14 @@ bool can_run(const GraphNode& node) noexcept {
 }  // namespace
 
 Graph::Graph(Device device, std::span<const GraphNode> nodes) : node_count_(nodes.size()) {
-  if (nodes.empty()) throw UsageError("a graph needs a node");
+  if (nodes.empty()) throw UsageError("a graph needs at least one node");
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!can_run(nodes[i])) {
       throw UsageError(fmt::format(
-          "graph: node {} has a null address, nothing to do, or another number of arguments than its kernel", i));
+          "graph: node {} has a null address, nothing to do, or a different number of arguments than its kernel", i));
     }
   }
-  backend_ = device.backend().create_graph(nodes).or_throw(fmt::format("making a graph on {}", device.name()));
+  backend_ = device.backend().create_graph(nodes).or_throw(fmt::format("creating a graph on {}", device.name()));
 }
 
 Graph::Graph(Graph&&) noexcept = default;

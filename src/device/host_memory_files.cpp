@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names of files of a control group, and of the pages in memory.stat that the kernel drops when it needs them.
+/// Names of a control group's files, and of the fields in memory.stat for pages that the kernel can reclaim.
 struct GroupFiles {
   const char* limit;
   const char* used;
@@ -28,7 +28,7 @@ constexpr std::array kVersions{
     GroupFiles{"memory.max", "memory.current", {"inactive_file", "active_file"}},
     GroupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}}};
 
-/// Calls `take(name, number)` for every line of a file that begins with a name, perhaps a colon, and a number.
+/// Calls `take(name, number)` for every line of a file that begins with a name, an optional colon, and a number.
 template <class Take>
 void for_each_field(const fs::path& path, Take take) {
   std::ifstream file(path);
@@ -45,7 +45,7 @@ void for_each_field(const fs::path& path, Take take) {
   }
 }
 
-/// The number that a file begins with; "max" is none.
+/// The number at the start of a file; none for "max".
 std::optional<std::size_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   std::size_t number = 0;
@@ -53,8 +53,8 @@ std::optional<std::size_t> number_in(const fs::path& path) {
   return std::nullopt;
 }
 
-/// The folders of the groups that count this process's memory, and of those above them. In a container they are not
-/// there under the names that /proc knows, but their root is.
+/// The folders of the groups that count this process's memory, and of their ancestors. In a container, the names in
+/// /proc do not exist as folders, but the root of the groups does.
 std::vector<fs::path> groups_of_process(const fs::path& proc, const fs::path& groups) {
   std::vector<fs::path> found;
   std::ifstream file(proc / "self/cgroup");
@@ -75,13 +75,13 @@ std::vector<fs::path> groups_of_process(const fs::path& proc, const fs::path& gr
   return found;
 }
 
-/// What a group allows and has left; nothing where it has no limit.
+/// The limit of a group and what is left of it; none if the group has no limit.
 std::optional<MemoryInfo> memory_of_group(const fs::path& group) {
   for (const GroupFiles& files : kVersions) {
     const auto limit = number_in(group / files.limit);
     const auto used = number_in(group / files.used);
     if (!limit || !used) continue;
-    std::size_t held = *used;  // less what can be dropped
+    std::size_t held = *used;  // minus what the kernel can reclaim
     for_each_field(group / "memory.stat", [&](std::string_view name, std::size_t bytes) {
       if (std::ranges::find(files.droppable, name) != files.droppable.end()) held -= std::min(held, bytes);
     });

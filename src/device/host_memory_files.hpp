@@ -10,8 +10,7 @@ namespace headrace::detail {
 
 inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-/// What host_memory() reads, with the folders that are /proc and /sys/fs/cgroup. Either number is kNoLimit where no
-/// file says anything.
+/// host_memory() for the given folders in place of /proc and /sys/fs/cgroup. A number is kNoLimit if no file has it.
 [[nodiscard]] MemoryInfo host_memory_of(const std::filesystem::path& proc, const std::filesystem::path& groups);
 
 }  // namespace headrace::detail

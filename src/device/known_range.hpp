@@ -6,18 +6,18 @@
 
 namespace headrace::detail {
 
-/// A stretch of addresses of which a device knows the same. The default: ordinary memory of the host that no device
-/// knows, of unknown extent.
+/// A range of addresses with the same properties for a device. The default is ordinary host memory of unknown extent
+/// that no device knows.
 struct KnownRange {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  bool known = false;          ///< The device's driver knows it; otherwise it is pageable, or nobody's.
+  bool known = false;          ///< The device's driver knows it; otherwise it is pageable or not mapped.
   bool kernels_reach = false;  ///< Kernels of the device may access all of it.
   bool host_reads = true;
 };
 
-/// Remembers the last ranges that `look_up(address)` named, because the copies of a list mostly share a few buffers.
-/// Memory may be freed and come back as another kind, so it must not outlive the list.
+/// Caches the last ranges that `look_up(address)` returned, because the copies of a list mostly share a few buffers.
+/// Memory may be freed and reallocated as another kind, so it must not outlive the list.
 template <class LookUp>
 class KnownRanges {
  public:
@@ -40,7 +40,7 @@ class KnownRanges {
   std::size_t oldest_ = 0;
 };
 
-/// True when all of [data, data + bytes) lies in `range`, in which `data` is.
+/// True if all of [data, data + bytes) lies in `range`, which contains `data`.
 [[nodiscard]] inline bool holds(const KnownRange& range, const void* data, std::size_t bytes) noexcept {
   return bytes <= range.end - reinterpret_cast<std::uintptr_t>(data);
 }

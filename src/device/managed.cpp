@@ -22,9 +22,9 @@ detail::DeviceBackend* backend_of(Place place) noexcept {
   return device ? &device->backend() : nullptr;
 }
 
-/// What the driver moves at the least.
+/// The smallest unit that the driver moves.
 constexpr std::size_t kPageBytesMin = 4 * kKiB;
-/// Each run of pages costs a few calls of some microseconds, and the driver memory.
+/// Each run of pages costs a few calls of some microseconds, and memory in the driver.
 constexpr std::size_t kRunsMax = std::size_t{1} << 18;
 
 /// Consecutive pages in one place.
@@ -55,10 +55,11 @@ ManagedMemory::ManagedMemory(Device device, std::size_t bytes) : bytes_(bytes), 
   const std::string doing = fmt::format("allocating {} of managed memory on {}", format_bytes(bytes), device.name());
   const DeviceProperties& properties = device.properties();
   if (!properties.managed_memory || !properties.concurrent_managed_access) {
-    throw DeviceError(Errc::not_supported,
-                      fmt::format("{}: host and device cannot use managed memory at the same time there", doing));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("{}: host and device cannot use managed memory at the same time on this device", doing));
   }
-  // Allocated as a Buffer of that kind is, so that one count keeps all managed memory within what is free.
+  // Allocated like a managed Buffer, so that one count keeps all managed memory within the free memory.
   const auto data = device_->allocate(MemoryKind::managed, bytes, nullptr);
   if (!data) throw_error(fmt::format("{} ({} free)", doing, format_bytes(device.memory().free_bytes)), data.error());
   if (const Status plain = device_->advise(detail::ManagedAdvice::none, *data, bytes, nullptr); !plain) {
@@ -106,15 +107,16 @@ Status ManagedMemory::prefetch(StreamRef stream, std::size_t offset, std::size_t
 void ManagedMemory::place(StreamRef stream, const Placement& placement, std::size_t page_bytes) {
   constexpr const char* kDoing = "placing pages of managed memory";
   if (page_bytes < kPageBytesMin || !std::has_single_bit(page_bytes)) {
-    throw UsageError(fmt::format("a page of managed memory has a power of two of bytes, {} at least, not {}",
+    throw UsageError(fmt::format("a page of managed memory must be a power of two of at least {}, not {} bytes",
                                  format_bytes(kPageBytesMin), page_bytes));
   }
   const std::vector<Run> runs = runs_of(placement.pages((bytes_ + page_bytes - 1) / page_bytes, page_bytes));
   if (runs.size() > kRunsMax) {
-    throw DeviceError(Errc::not_supported,
-                      fmt::format("{} parts of {} in turn on device and host: the driver is told of each, and more "
-                                  "than {} take too long; take larger pages or a smaller budget",
-                                  runs.size(), format_bytes(page_bytes), kRunsMax));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("the placement alternates between device and host in {} runs of pages of {}, and advising the "
+                    "driver of more than {} takes too long; use larger pages or a smaller budget",
+                    runs.size(), format_bytes(page_bytes), kRunsMax));
   }
   keep_mapped(0, bytes_).or_throw(kDoing);
   for (const Run& run : runs) {

@@ -17,9 +17,9 @@ namespace {
 constexpr double kGiBPerSecond = 1024.0 * 1024.0 * 1024.0;
 constexpr double kWarpBytes = 128;
 
-/// One NVIDIA H100 80GB HBM3 on PCIe 5 x16, measured where nothing else is said. No figure was taken of kernels that
-/// write to host memory (taken as reading), of what comes out of the cache (taken as twice the memory), or of memory
-/// copied on that host.
+/// One NVIDIA H100 80GB HBM3 on PCIe 5 x16; figures are measured unless stated otherwise. Not measured: kernels that
+/// write to host memory (assumed equal to reads), reads from the cache (assumed twice the memory's rate), and copies
+/// within host memory.
 MemoryRates h100() {
   MemoryRates rates;
   rates.name = "H100";
@@ -27,7 +27,8 @@ MemoryRates h100() {
   // NVIDIA 2021's published microbenchmark, prefetched once: 1,226 GiB/s random.
   const double random = 1226 * kGiBPerSecond;
   rates.device_random = {.read = random, .write = random, .read_modify_write = random / 2};
-  rates.link = {.read = 49.9e9, .write = 49.9e9, .read_modify_write = 39.7e9};  // the last: each way, both at once
+  rates.link = {
+      .read = 49.9e9, .write = 49.9e9, .read_modify_write = 39.7e9};  // read_modify_write: each direction, both at once
   // The same microbenchmark, zero-copy: 24.9 GiB/s random.
   const double link_random = 24.9 * kGiBPerSecond;
   rates.link_random = {.read = link_random, .write = link_random, .read_modify_write = link_random};
@@ -49,7 +50,7 @@ MemoryRates h100() {
   return rates;
 }
 
-/// One NVIDIA H200: what was measured there, the rest as on an H100.
+/// One NVIDIA H200: measured figures, and those of the H100 for the rest.
 MemoryRates h200() {
   MemoryRates rates = h100();
   rates.name = "H200";
@@ -57,8 +58,8 @@ MemoryRates h200() {
   rates.device = {.read = 4.35e12, .write = 4.35e12, .read_modify_write = 4.35e12 / 2};
   rates.device_random = {.read = 840e9, .write = 840e9, .read_modify_write = 840e9 / 2};
   rates.link = {.read = 51e9, .write = 51e9, .read_modify_write = 39.7e9};
-  // Every third page on the host gives 72 GB/s, so 24 of its 683 MiB; all 2 GiB give 7.8. With a reach of 1 GiB the
-  // half beyond it comes at 4.65 GB/s.
+  // With every third page on the host, the total is 72 GB/s, so its 683 MiB come at 24 GB/s; all 2 GiB come at 7.8
+  // GB/s. With a reach of 1 GiB, the half beyond it comes at 4.65 GB/s.
   rates.link_random = {.read = 24e9, .write = 24e9, .read_modify_write = 24e9};
   rates.link_reach_bytes = static_cast<double>(kGiB);
   rates.link_beyond_reach = 4.65 / 24;
@@ -68,7 +69,8 @@ MemoryRates h200() {
   return rates;
 }
 
-/// A server's processor as a device: device and host memory are the same memory. Round figures, to be measured.
+/// A server's processor as a device: device and host memory are the same memory. Round figures; measure_memory_rates()
+/// measures those of a machine.
 MemoryRates cpu() {
   MemoryRates rates;
   rates.name = "CPU";
@@ -99,8 +101,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// What else a row is called: as drivers name the very card whose rates it has. Other cards of the same chip (an H100
-/// PCIe, a GH200) have other memory and links, and names that only begin or end alike.
+/// Another name of a row: the driver's name for exactly the card with these rates. Other cards with the same chip (an
+/// H100 PCIe, a GH200) have different memory and links, although their names start or end alike.
 struct OtherName {
   std::string_view name;
   std::string_view row;
@@ -141,7 +143,8 @@ const MemoryRates& find_memory_rates(std::string_view name) {
   if (const MemoryRates* row = look_up(name)) return *row;
   std::vector<std::string> names;
   for (const MemoryRates& row : known_memory_rates()) names.push_back(row.name);
-  throw UsageError(fmt::format("no memory rates are known of '{}'{}", name, offer_names(name, names)), Errc::not_found);
+  throw UsageError(fmt::format("no memory rates are known for '{}'{}", name, offer_names(name, names)),
+                   Errc::not_found);
 }
 
 MemoryRates memory_rates_of(Device device) {

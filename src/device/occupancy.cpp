@@ -18,10 +18,10 @@ namespace headrace {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are given to a warp in these.
-constexpr std::uint32_t kParts = 4;           ///< The parts of the register file; a warp's registers lie in one.
+constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are allocated to warps in units of this size.
+constexpr std::uint32_t kParts = 4;           ///< Parts of the register file; a warp's registers lie in one part.
 constexpr std::size_t kSharedUnit = 128;
-constexpr int kOldest = 80;  ///< Before 8.0 units and carve-outs differ.
+constexpr int kOldest = 80;  ///< Before 8.0, allocation units and carve-outs differ.
 
 /// Limits of a compute capability: CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability".
 constexpr GpuLimits limits(std::string_view name, int capability, std::uint32_t multiprocessors) {
@@ -46,7 +46,7 @@ constexpr std::array kGpus{
     limits("RTX A6000", 86, 84),
 };
 
-/// Letters and digits alone, in lower case, without the maker's name.
+/// The name in lower case, letters and digits only, without the vendor's name.
 std::string plain(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -90,11 +90,11 @@ const GpuLimits& find_gpu(std::string_view name) {
 GpuLimits limits_of(Device device) {
   const DeviceProperties& properties = device.properties();
   if (device.properties().host_cores) {
-    throw UsageError(fmt::format("{} has no multiprocessors to occupy: name a GPU", device.name()),
+    throw UsageError(fmt::format("{} has no multiprocessors to occupy; name a GPU", device.name()),
                      Errc::not_supported);
   }
   if (properties.compute_capability < kOldest) {
-    throw UsageError(fmt::format("{}: occupancy is known for compute capability 8.0 and later", properties.name),
+    throw UsageError(fmt::format("{}: occupancy is known only for compute capability 8.0 and later", properties.name),
                      Errc::not_supported);
   }
   GpuLimits gpu;
@@ -111,7 +111,7 @@ GpuLimits limits_of(Device device) {
 
 Occupancy occupancy(const GpuLimits& gpu, const KernelResources& kernel, std::uint32_t block_threads) {
   if (block_threads < 1 || block_threads > gpu.threads_per_block) {
-    throw UsageError(fmt::format("a block has 1 to {} threads, not {}", gpu.threads_per_block, block_threads));
+    throw UsageError(fmt::format("a block must have 1 to {} threads, not {}", gpu.threads_per_block, block_threads));
   }
   const std::uint32_t warps = (block_threads + kWarp - 1) / kWarp;
   Occupancy result;

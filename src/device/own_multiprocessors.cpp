@@ -15,9 +15,9 @@ namespace headrace {
 
 namespace {
 
-constexpr double kRounding = 1e-9;  // of shares that add up to the whole
+constexpr double kRounding = 1e-9;  // tolerance for shares that add up to 1
 
-/// What resident kernels have taken of one device.
+/// The multiprocessors of one device that resident kernels have taken.
 struct Taken {
   std::mutex mutex;
   std::mutex turn;
@@ -30,7 +30,7 @@ Taken& taken_of(Device device) {
     std::mutex mutex;
     std::map<std::pair<DeviceKind, int>, Taken> devices;
   };
-  // Never destroyed: a kernel that hangs may hold multiprocessors until the process has gone.
+  // Never destroyed, because a hung kernel may hold multiprocessors until the process has ended.
   static All& all = make_process_wide<All>();
   const std::lock_guard lock(all.mutex);
   return all.devices[{device.kind(), device.ordinal()}];
@@ -67,8 +67,8 @@ void OwnMultiprocessors::resize(double share) {
   if (wanted * fitting_ < 2 || wanted > free) {
     throw UsageError(
         fmt::format("there is no room for {} on {}: resident pools of this process hold {} of its {} multiprocessors, "
-                    "and a share of {:.3g}% is {}, with room for {} blocks of at least 2. Give the pools that are "
-                    "there smaller shares, or this one a larger one",
+                    "and a share of {:.3g}% is {}, with room for {} blocks where at least 2 are needed; give the other "
+                    "pools smaller shares, or this one a larger share",
                     what_, device_.name(), taken.count - count_, all, 100 * share, wanted, wanted * fitting_),
         Errc::full);
   }
@@ -90,13 +90,13 @@ std::uint32_t OwnMultiprocessors::blocks_to_launch() const {
   Taken& taken = taken_of(device_);
   const std::lock_guard lock(taken.mutex);
   const std::uint32_t reachable = count_on(device_) - taken.count + count_;
-  // Resident kernels that have no multiprocessors of their own may have blocks on these.
+  // Resident kernels without multiprocessors of their own may have blocks on these.
   const double held = device_.backend().resident_share();
   const auto of_each = static_cast<std::uint32_t>(std::floor(fitting_ * (1 - held) + kRounding));
   if (of_each * count_ >= 2) return of_each * reachable;
   throw UsageError(
       fmt::format("there is no room for {} on {}: {} of its blocks fit on {} multiprocessors next to other resident "
-                  "kernels, which hold {:.3g}% of the device, and it needs two",
+                  "kernels, which hold {:.3g}% of the device, but at least 2 are needed",
                   what_, device_.name(), of_each * count_, count_, 100 * held),
       Errc::full);
 }

@@ -11,19 +11,19 @@
 
 namespace headrace::detail {
 
-/// What a device knows of the memory that it has allocated itself and not freed yet, so that its driver, of which a
-/// question takes over a microsecond, is asked about that of others only. Used by any thread.
+/// What a device knows about memory that it has allocated and not freed yet. A query to the driver takes over a
+/// microsecond, so the driver is asked only about other memory. Any thread may use it.
 class OwnRanges {
  public:
-  /// Right after it was allocated. What cannot be kept is not found.
+  /// Call it right after the allocation. A range that cannot be stored will not be found.
   void add(const KnownRange& range) noexcept {
     try {
       const std::unique_lock lock(mutex_);
       ranges_.insert_or_assign(range.begin, range);
-    } catch (const std::bad_alloc&) {  // then the driver is asked, as for memory of others
+    } catch (const std::bad_alloc&) {  // then the driver is asked, as for other memory
     }
   }
-  /// Before it is freed: then its addresses may be somebody else's.
+  /// Call it before the memory is freed, because then its addresses may be reused.
   void remove(const void* data) noexcept {
     const std::unique_lock lock(mutex_);
     ranges_.erase(reinterpret_cast<std::uintptr_t>(data));
@@ -39,7 +39,7 @@ class OwnRanges {
 
  private:
   mutable std::shared_mutex mutex_;
-  std::map<std::uintptr_t, KnownRange> ranges_;  ///< By their first address.
+  std::map<std::uintptr_t, KnownRange> ranges_;  ///< Ranges by first address.
 };
 
 }  // namespace headrace::detail

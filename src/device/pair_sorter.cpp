@@ -13,7 +13,7 @@ constexpr std::uint32_t kKeyBits = 64;
 
 std::size_t checked(std::size_t count) {
   if (count > PairSorter::kPairsMax) {
-    throw UsageError(fmt::format("{} pairs are sorted at most, not {}", PairSorter::kPairsMax, count));
+    throw UsageError(fmt::format("at most {} pairs can be sorted, not {}", PairSorter::kPairsMax, count));
   }
   return count;
 }

@@ -34,10 +34,11 @@ PeerConnection peer_connection(Device from, Device to) {
 
 PeerAccess::PeerAccess(Device from, Device to) : from_(&from.backend()), to_(&to.backend()) {
   if (from.kind() != to.kind()) {
-    throw DeviceError(Errc::not_supported, fmt::format("{} cannot be let into the memory of {}: they are of two kinds",
-                                                       from.name(), to.name()));
+    throw DeviceError(
+        Errc::not_supported,
+        fmt::format("{} cannot access the memory of {}: the devices are of different kinds", from.name(), to.name()));
   }
-  from_->enable_peer(*to_).or_throw(fmt::format("letting {} into the memory of {}", from.name(), to.name()));
+  from_->enable_peer(*to_).or_throw(fmt::format("giving {} access to the memory of {}", from.name(), to.name()));
 }
 
 PeerAccess::PeerAccess(PeerAccess&& other) noexcept

@@ -13,13 +13,13 @@ namespace headrace {
 
 RegisteredMemory::RegisteredMemory(Device device, void* data, std::size_t bytes)
     : data_(static_cast<std::byte*>(data)), bytes_(bytes), device_(&device.backend()) {
-  if (data == nullptr || bytes == 0) throw UsageError("there is no memory to register");
+  if (data == nullptr || bytes == 0) throw UsageError("the memory to register is null or has no bytes");
   if (reinterpret_cast<std::uintptr_t>(data) % kAlignment != 0 || bytes % kAlignment != 0) {
     throw UsageError(fmt::format("registered memory must start and end on a multiple of {} bytes", kAlignment));
   }
   device_->register_host(data, bytes)
-      .or_throw(fmt::format("page-locking {} for {} (ulimit -l bounds what a process may lock)", format_bytes(bytes),
-                            device.name()));
+      .or_throw(fmt::format("page-locking {} for {} (ulimit -l limits how much a process may lock)",
+                            format_bytes(bytes), device.name()));
 }
 
 RegisteredMemory::RegisteredMemory(RegisteredMemory&& other) noexcept

@@ -6,12 +6,12 @@
 
 #include "device/backend.hpp"
 
-/// Where each kind of device comes from.
+/// Finds the devices of each kind.
 namespace headrace::detail {
 
 inline constexpr int kCpuDevicesMax = 64;
 
-/// The CPU device of that number, made on first use and never destroyed. 0 <= ordinal < kCpuDevicesMax.
+/// CPU device number `ordinal`, made on first use and never destroyed. 0 <= ordinal < kCpuDevicesMax.
 [[nodiscard]] DeviceBackend& cpu_device(int ordinal);
 
 /// The devices of one kind, by ordinal.
@@ -20,7 +20,7 @@ struct FoundDevices {
   std::string absence;  ///< Why there are none; empty when there are.
 };
 
-/// Finds the CUDA devices. Called once. Only linked where Headrace is built with CUDA.
+/// Finds the CUDA devices. Called once. Linked only if Headrace is built with CUDA.
 [[nodiscard]] FoundDevices find_cuda_devices();
 
 }  // namespace headrace::detail

@@ -14,7 +14,7 @@ namespace headrace {
 namespace {
 
 constexpr Duration kBetweenLooks = std::chrono::microseconds(50);
-/// One look within this time asks the device, which takes a microsecond or two.
+/// At most one check within this time queries the device, which takes a microsecond or two.
 constexpr Duration kAskEvery = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -25,7 +25,7 @@ struct ResidentKernel::AbandonedList {
 };
 
 ResidentKernel::AbandonedList& ResidentKernel::abandoned() {
-  // Never destroyed: a kernel that hangs uses what is kept here until the process is gone.
+  // Never destroyed, because a hung kernel uses the memory kept here until the process has ended.
   static AbandonedList& list = make_process_wide<AbandonedList>();
   return list;
 }
@@ -33,7 +33,7 @@ ResidentKernel::AbandonedList& ResidentKernel::abandoned() {
 ResidentKernel::ResidentKernel(Device device, Leave leave, StreamOptions options)
     : leave_(std::move(leave)), run_(new Run{{}, Stream(device, options), {}, nullptr}) {
   run_->ends.push_back({device, Event(device)});
-  static_cast<void>(abandoned_count());  // their room may be needed
+  static_cast<void>(abandoned_count());  // frees the room of those that have ended, which may be needed
 }
 
 ResidentKernel::~ResidentKernel() {
@@ -77,7 +77,7 @@ Status ResidentKernel::wait_started(const std::function<bool()>& started, Durati
 }
 
 Status ResidentKernel::wait_ended(const std::uint64_t& beat, Duration limit) noexcept {
-  constexpr int kPolls = 256;  // kernels that do little are quick: poll first, and then sleep
+  constexpr int kPolls = 256;  // short kernels end quickly, so poll first and then sleep
   constexpr Duration kNapMost = std::chrono::milliseconds(1);
   const Time began = SteadyClock::now();
   for (int poll = 0;; ++poll) {
@@ -131,13 +131,13 @@ void ResidentKernel::abandon(std::shared_ptr<const void> owner) noexcept {
   const std::lock_guard lock(list.mutex);
   if (std::ranges::find(list.runs, run_) != list.runs.end()) return;
   run_->owner = std::move(owner);
-  list.runs.push_back(run_);  // out of memory here ends the process: nothing else is safe
+  list.runs.push_back(run_);  // if this runs out of memory, the process ends, because nothing else is safe
 }
 
 std::size_t ResidentKernel::abandoned_count() noexcept {
   AbandonedList& list = abandoned();
   while (true) {
-    std::shared_ptr<Run> gone;  // freed without the lock: the end of an owner may take time
+    std::shared_ptr<Run> gone;  // freed without the lock, because destroying an owner may take time
     std::shared_ptr<const void> owner;
     const std::lock_guard lock(list.mutex);
     const auto found = std::ranges::find_if(list.runs, [](const auto& run) { return run->gone(); });
@@ -153,8 +153,8 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
   const std::uint32_t fit = device.resident_blocks_max(kernel, threads);
   const std::uint32_t most = fit > own ? fit - own : 0;
   if (most == 0 || wanted > most) {
-    throw UsageError(fmt::format("{} cannot be resident on {}: at most {}, besides {} that hand work out", what,
-                                 device.name(), most, own),
+    throw UsageError(fmt::format("{} cannot be resident on {}, which holds at most {} besides {} that hand out work",
+                                 what, device.name(), most, own),
                      Errc::not_supported);
   }
   if (wanted != 0 || !device.properties().host_cores) return wanted != 0 ? wanted : most;
@@ -164,8 +164,8 @@ std::uint32_t ResidentKernel::block_count(Device device, const Kernel& kernel, s
 
 void ResidentKernel::write(Device device, const Buffer& to, const Buffer& from) {
   const Stream stream(device);
-  stream.copy(to.data(), from.data(), from.bytes()).or_throw("writing memory of a resident kernel");
-  stream.wait().or_throw("writing memory of a resident kernel");
+  stream.copy(to.data(), from.data(), from.bytes()).or_throw("writing the memory of a resident kernel");
+  stream.wait().or_throw("writing the memory of a resident kernel");
 }
 
 Buffer ResidentKernel::zeroed(Device device, std::size_t bytes) {

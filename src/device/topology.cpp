@@ -19,11 +19,11 @@ namespace headrace {
 namespace {
 
 constexpr auto kDistances =
-    names_of<CacheDistance>("a distance of caches", {{CacheDistance::same_processor, "same processor"},
-                                                     {CacheDistance::same_core, "same core"},
-                                                     {CacheDistance::same_cache, "same last level cache"},
-                                                     {CacheDistance::same_node, "same NUMA node, other cache"},
-                                                     {CacheDistance::other_node, "other NUMA node"}});
+    names_of<CacheDistance>("a cache distance", {{CacheDistance::same_processor, "same processor"},
+                                                 {CacheDistance::same_core, "same core"},
+                                                 {CacheDistance::same_cache, "same last level cache"},
+                                                 {CacheDistance::same_node, "same NUMA node, other cache"},
+                                                 {CacheDistance::other_node, "other NUMA node"}});
 
 struct FreeTopology {
   void operator()(hwloc_topology* topology) const noexcept { hwloc_topology_destroy(topology); }
@@ -38,19 +38,19 @@ using TopologyPointer = std::unique_ptr<hwloc_topology, FreeTopology>;
 using BitmapPointer = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 using CpuSetPointer = std::unique_ptr<cpu_set_t, FreeCpuSet>;
 
-/// The machine, or the synthetic one where there is a description.
+/// The topology of this machine, or a synthetic one if there is a description.
 TopologyPointer load_topology(const char* description) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw_errno("reading the machine's topology with hwloc");
   TopologyPointer topology(raw);
   if (description != nullptr && hwloc_topology_set_synthetic(raw, description) != 0) {
-    throw UsageError(fmt::format("hwloc knows no machine '{}'", description));
+    throw UsageError(fmt::format("hwloc does not accept the machine description '{}'", description));
   }
   if (hwloc_topology_load(raw) != 0) throw_errno("reading the machine's topology with hwloc");
   return topology;
 }
 
-/// The processors that threads of this process are bound to; everything where the system does not say.
+/// The processors that threads of this process may run on; all if the system does not tell.
 BitmapPointer allowed_processors(hwloc_topology_t topology) {
   BitmapPointer allowed(hwloc_bitmap_alloc());
   if (!allowed) throw_errno("reading the machine's topology with hwloc", ENOMEM);
@@ -61,7 +61,7 @@ BitmapPointer allowed_processors(hwloc_topology_t topology) {
   return allowed;
 }
 
-/// The largest cache above a processor; null where hwloc knows none.
+/// The largest cache above a processor; null if hwloc knows none.
 hwloc_obj_t last_level_cache(hwloc_obj_t processor) {
   hwloc_obj_t last = nullptr;
   for (hwloc_obj_t above = processor; above != nullptr; above = above->parent) {
@@ -90,7 +90,7 @@ Processor read_processor(hwloc_topology_t topology, hwloc_obj_t object) {
   processor.core = number_of(topology, HWLOC_OBJ_CORE, object);
   processor.package = number_of(topology, HWLOC_OBJ_PACKAGE, object);
   processor.numa_node = numa_node_of(topology, object);
-  // Without a cache to go by, processors of a package count as close.
+  // Without a known cache, processors of a package count as close.
   processor.last_level_cache = cache == nullptr ? processor.package : static_cast<int>(cache->logical_index);
   return processor;
 }
@@ -144,7 +144,7 @@ Status bind_to(const std::vector<Processor>& processors) noexcept {
 }  // namespace
 
 const Topology& Topology::machine() {
-  // Never destroyed: threads may still ask while the process exits.
+  // Never destroyed, because threads may still use it while the process exits.
   static const Topology* const machine = new Topology(load_topology(nullptr).get());
   return *machine;
 }
@@ -204,7 +204,7 @@ std::vector<Processor> Topology::by_cache_distance(std::optional<int> numa_node)
     Processor processor;
   };
   std::vector<Ranked> ranked;
-  std::map<int, int> threads_seen;  // of each core
+  std::map<int, int> threads_seen;  // by core
   for (const Processor& p : processors_) {
     const int thread = threads_seen[p.core]++;
     const int distance = p.last_level_cache == start.last_level_cache && p.numa_node == start.numa_node ? 0
@@ -223,14 +223,14 @@ std::string Topology::describe() const { return description_; }
 
 std::string Topology::reordering() const {
   const std::size_t caches = last_level_cache_count();
-  if (processors_.size() == 1) return "one processor: there is nothing to reorder";
+  if (processors_.size() == 1) return "one processor, so there is nothing to reorder";
   if (caches == 1) {
     return core_count() == processors_.size()
-               ? "one last level cache: every core is as near as any other, so reordering cannot matter"
-               : "one last level cache: every core is as near as any other, so reordering cannot matter, but for "
-                 "hardware threads that share a core, which come last";
+               ? "one last level cache: all cores are equally near, so reordering has no effect"
+               : "one last level cache: all cores are equally near, so reordering has no effect, except that hardware "
+                 "threads that share a core come last";
   }
-  return fmt::format("{} last level caches: threads that talk to each other are put on cores of one", caches);
+  return fmt::format("{} last level caches: threads that communicate are placed on cores of one cache", caches);
 }
 
 CacheDistance distance(const Processor& a, const Processor& b) noexcept {

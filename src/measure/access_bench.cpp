@@ -14,7 +14,7 @@ namespace headrace::measure {
 namespace {
 
 constexpr std::uint32_t kAccessBlocksMax = 1U << 16;
-constexpr std::uint64_t kHotPasses = 10;  // of the hot tenth, beside the sweep of everything
+constexpr std::uint64_t kHotPasses = 10;  // sweeps of the hot tenth, besides the sweep of everything
 constexpr std::string_view kMeasuringAccess = "measuring an access pattern";
 
 Kernel kernel_of(const AccessWork& work) {
@@ -36,7 +36,7 @@ RandomRegions regions_of(const AccessWork& work, std::size_t page_count) noexcep
 
 ZipfRows rows_of(const AccessWork& work, std::size_t page_count, DrawSeed seed) noexcept {
   const std::uint64_t rows = page_count * kPageBytes / ZipfRows::kBytes;
-  // Mixed, so that the draws of one seed are not those of another moved on.
+  // Mixed, so that the draws of one seed are not shifted draws of another.
   return ZipfRows::over(rows, rows, work.rows == RowOrder::scattered, mixed(static_cast<std::uint64_t>(seed)));
 }
 
@@ -62,7 +62,7 @@ AccessData AccessBench::of(std::byte* data, std::size_t page_count) const noexce
 LaunchShape AccessBench::shape(const Kernel& kernel, std::uint32_t threads,
                                std::uint32_t blocks_per_multiprocessor) const {
   if (device().properties().host_cores) return {.blocks = 1, .threads = threads};
-  // Never more than are resident at once: a block that starts late would do its part when the others are done.
+  // Never more than can be resident at once, because a block that starts late would work after the others are done.
   std::uint32_t blocks = device().resident_blocks_max(kernel, threads);
   if (blocks_per_multiprocessor > 0) {
     const auto multiprocessors = static_cast<std::uint32_t>(device().properties().multiprocessor_count);

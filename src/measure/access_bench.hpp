@@ -13,7 +13,7 @@
 
 namespace headrace::measure {
 
-/// What a kernel does and how it is launched.
+/// A kernel's work and its launch shape.
 struct AccessWork {
   AccessPattern pattern = AccessPattern::grid_stride;
   AccessOperation operation = AccessOperation::read;
@@ -24,16 +24,16 @@ struct AccessWork {
   std::uint32_t blocks_per_multiprocessor = 0;
 };
 
-/// Which draws: those from which a placement learns are others than those that are timed.
+/// The seed of draws: a placement learns from other draws than those that are timed.
 enum class DrawSeed : std::uint64_t { learnt = 1, timed = 2 };
 
-/// Bytes touched in each granule of data, a byte as often as it is touched.
+/// Bytes touched in each granule of data; every access to a byte counts.
 struct Touches {
   std::size_t granule_bytes = kPageBytes;
   std::vector<std::uint64_t> bytes;
 };
 
-/// Runs access kernels over data of whole pages, times them and checks what they did. Not safe to use from two threads.
+/// Runs access kernels over data of whole pages, times them and verifies their results. Not thread-safe.
 class AccessBench {
  public:
   explicit AccessBench(Device device);
@@ -41,27 +41,27 @@ class AccessBench {
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
   [[nodiscard]] Device device() const noexcept { return stream_.device(); }
 
-  /// What the data is before an operation.
+  /// Fills the data with its contents before an operation.
   void fill(std::byte* data, std::size_t page_count);
-  /// One run of the kernel, on the device's clock. `run` tells it from others.
+  /// Time of one run of the kernel, on the device's clock. `run` distinguishes runs.
   [[nodiscard]] Duration time(const AccessWork& work, std::byte* data, std::size_t page_count, std::uint32_t run);
-  /// What the last time() read, where its operation is a read: the sum of the words touched.
+  /// The sum of the words that the last time() read, if its operation is a read.
   [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
-  /// What that should be, from the indices and draws alone.
+  /// The expected sum, computed only from the indices and draws.
   [[nodiscard]] std::uint64_t expected_sum(const AccessWork& work, std::size_t page_count);
-  /// Units that do not hold what `run` of the work leaves of filled data.
+  /// Number of units without the contents that `run` of the work leaves in filled data.
   [[nodiscard]] std::uint64_t wrong_units(const AccessWork& work, std::byte* data, std::size_t page_count,
                                           std::uint32_t run);
-  /// What the work touches, counted by the device where it is drawn.
+  /// The bytes that the work touches. The device counts drawn ones.
   [[nodiscard]] Touches touches(const AccessWork& work, std::size_t page_count, std::size_t granule_bytes,
                                 DrawSeed seed);
-  /// Blocks of that work's launch.
+  /// Blocks of the launch for that work.
   [[nodiscard]] std::uint32_t blocks(const AccessWork& work) const;
 
  private:
   struct Drawn {
-    std::vector<std::uint32_t> pages;  ///< Draws of each granule.
-    Buffer rows;                       ///< 1 for each row drawn.
+    std::vector<std::uint32_t> pages;  ///< Draws per granule.
+    Buffer rows;                       ///< 1 for each drawn row.
   };
 
   template <class... Wanted, class... Given>

@@ -6,8 +6,8 @@
 
 #include "headrace/device/group.hpp"
 
-/// Which data the random access patterns touch: functions of the number of a draw, so that what was touched can be
-/// computed again by somebody else.
+/// The data that the random access patterns touch, as functions of a draw's number, so that another kernel can compute
+/// it again.
 namespace headrace::measure {
 
 /// The output function of SplitMix64 (Steele, Lea and Flood 2014): a bijection whose every output bit depends on every
@@ -19,12 +19,12 @@ namespace headrace::measure {
   return x ^ (x >> 31);
 }
 
-/// 0..count-1 in a random order: additions, odd multiplications and shifts are bijections of the numbers below a power
-/// of two, and what lies beyond the count goes round again (cycle walking: Black and Rogaway 2002).
+/// 0..count-1 in random order: additions, odd multiplications and shifts are bijections of the numbers below a power of
+/// two, and results beyond the count are mapped again (cycle walking: Black and Rogaway 2002).
 struct Scatter {
   std::uint64_t count = 1;
-  std::uint64_t mask = 0;   ///< The least power of two that is no less, minus 1.
-  std::uint32_t shift = 0;  ///< Half of its bits.
+  std::uint64_t mask = 0;   ///< The least power of two not below the count, minus 1.
+  std::uint32_t shift = 0;  ///< Half of the bits of the mask.
 
   [[nodiscard]] static constexpr Scatter over(std::uint64_t count) noexcept {
     Scatter made;
@@ -36,7 +36,7 @@ struct Scatter {
     return made;
   }
 
-  /// Where `index` < count comes; another order for each `seed`.
+  /// The position of `index` < count; each `seed` gives another order.
   [[nodiscard]] HEADRACE_HD constexpr std::uint64_t at(std::uint64_t index, std::uint64_t seed) const noexcept {
     std::uint64_t x = index;
     do {
@@ -50,8 +50,8 @@ struct Scatter {
   }
 };
 
-/// Regions of 128 bytes, each once, in an order that goes to another page with every draw (NVIDIA 2021's random
-/// warp, but without repeats, so that writes and their check need no atomics).
+/// Regions of 128 bytes, each drawn once, in an order that changes the page with every draw (NVIDIA 2021's random warp,
+/// but without repeats, so that writes and their check need no atomics).
 struct RandomRegions {
   static constexpr std::size_t kBytes = 128;
   static constexpr std::uint32_t kItems = kBytes / sizeof(std::uint32_t);
@@ -68,16 +68,16 @@ struct RandomRegions {
     const std::uint64_t region = (round + mixed(seed ^ page)) & (page_regions - 1);
     return page * page_regions + region;
   }
-  /// Its first item.
+  /// The first item of a draw's region.
   [[nodiscard]] HEADRACE_HD constexpr std::uint64_t first(std::uint64_t draw) const noexcept {
     return at(draw) * kItems;
   }
 };
 
-/// Rows of 512 bytes, drawn with a probability proportional to 1 / rank; in order of rank, or scattered.
+/// Rows of 512 bytes, drawn with probability proportional to 1 / rank and stored in order of rank, or scattered.
 ///
 /// Drawn by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from monotone
-/// discrete distributions", for exponent 1): an exponential function a draw, exact, without a table.
+/// discrete distributions", for exponent 1): exact, one exponential function per draw, without a table.
 struct ZipfRows {
   static constexpr std::size_t kBytes = 512;
   static constexpr std::uint32_t kItems = kBytes / 16;
@@ -86,8 +86,8 @@ struct ZipfRows {
   bool scattered = false;
   std::uint64_t seed = 0;
   std::uint64_t draws = 0;
-  double area_first = 0;  ///< Where the area of rank 1 begins, under an integral of 1 / x,
-  double area_last = 0;   ///< and where that of the last rank ends.
+  double area_first = 0;  ///< Start of the area of rank 1, under an integral of 1 / x,
+  double area_last = 0;   ///< and the end of that of the last rank.
   double sure = 0;        ///< A point this little below its rank is never rejected.
 
   [[nodiscard]] static ZipfRows over(std::uint64_t row_count, std::uint64_t draw_count, bool scattered,
@@ -118,7 +118,7 @@ struct ZipfRows {
       state = mixed(state);
     }
   }
-  /// Its row.
+  /// The row of a draw.
   [[nodiscard]] HEADRACE_HD std::uint64_t at(std::uint64_t draw) const noexcept {
     const std::uint64_t found = rank(draw);
     return scattered ? rows.at(found, kScatterSeed) : found;
@@ -126,7 +126,7 @@ struct ZipfRows {
   [[nodiscard]] HEADRACE_HD std::uint64_t first(std::uint64_t draw) const noexcept { return at(draw) * kItems; }
 
  private:
-  /// The seed of where rows lie, which stays the same whatever is drawn.
+  /// The seed of the rows' positions, which do not depend on the draws.
   static constexpr std::uint64_t kScatterSeed = 0x243F6A8885A308D3;
 };
 

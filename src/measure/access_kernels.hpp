@@ -10,19 +10,19 @@
 
 /// The access patterns of `headrace oversubscribe` as kernels.
 ///
-/// The device part of data streams some fifty times faster than the part behind the link, so a kernel over both is as
-/// fast as its roof when the link never waits. It needs some 100 KB in flight (50 GB/s for 2 us). The grid is as large
-/// as the device holds at once, so no block waits for another to end; and without block synchronisation no warp waits
-/// for another. A warp that meets a host page stalls by itself, the others run ahead through device pages until they
-/// meet host pages as well. Soon nearly all warps stand before the link, which is thousands of KB in flight.
+/// The device part of data streams some fifty times faster than the part behind the link, so a kernel over both reaches
+/// its roof if the link is never idle. The link needs some 100 KB in flight (50 GB/s for 2 us). The grid is as large as
+/// the device holds at once, so no block waits for another to end; and without block synchronisation no warp waits for
+/// another. A warp that reads a host page stalls alone, while the others run ahead through device pages until they read
+/// host pages as well. Soon nearly all warps wait for the link, with thousands of KB in flight.
 namespace headrace::measure {
 
-/// What a thread moves at once, where data is swept: the widest load there is.
+/// What a thread moves at once in a sweep: the widest load.
 struct alignas(16) Unit {
   std::uint32_t a, b, c, d;
 };
 
-/// What data holds before it is touched: any two words differ unless by chance.
+/// Contents of the data before it is touched: any two words differ, except by chance.
 template <class Item>
 [[nodiscard]] HEADRACE_HD constexpr Item filled(std::uint64_t index) noexcept;
 template <>
@@ -37,7 +37,7 @@ HEADRACE_HD constexpr Unit filled<Unit>(std::uint64_t index) noexcept {
           static_cast<std::uint32_t>(high >> 32)};
 }
 
-/// What a write leaves: a function of the word's index and of the run, cheap enough not to hold up the memory.
+/// The word that a write stores: a function of the word's index and the run, cheap enough not to slow the memory down.
 template <class Item>
 [[nodiscard]] HEADRACE_HD constexpr Item written(std::uint64_t index, std::uint32_t run) noexcept;
 template <>
@@ -51,8 +51,9 @@ HEADRACE_HD constexpr Unit written<Unit>(std::uint64_t index, std::uint32_t run)
   return {first, first + 0x9E3779B1U, first + 2 * 0x9E3779B1U, first + 3 * 0x9E3779B1U};
 }
 
-/// What a read-modify-write leaves: the low byte becomes a function of the others and of the run. To do it again
-/// changes nothing, so rows that several warps have at once come out the same, and what comes out shows what was read.
+/// The word that a read-modify-write stores: the low byte becomes a function of the other bytes and the run. The
+/// operation is idempotent, so rows that several warps modify at once get the same result, and the result shows what
+/// was read.
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t modified(std::uint32_t word, std::uint32_t run) noexcept {
   return (word & ~0xFFU) | (((word >> 8) ^ run) & 0xFFU);
 }
@@ -60,13 +61,13 @@ HEADRACE_HD constexpr Unit written<Unit>(std::uint64_t index, std::uint32_t run)
   return {modified(unit.a, run), modified(unit.b, run), modified(unit.c, run), modified(unit.d, run)};
 }
 
-/// The sum of the words: what reads are checked by.
+/// The sum of the words, with which reads are verified.
 [[nodiscard]] HEADRACE_HD constexpr std::uint64_t word_sum(std::uint32_t word) noexcept { return word; }
 [[nodiscard]] HEADRACE_HD constexpr std::uint64_t word_sum(const Unit& unit) noexcept {
   return std::uint64_t{unit.a} + unit.b + unit.c + unit.d;
 }
 
-/// The operations. touch() works on several items at once, so that as many loads are in flight; sum() is that of the
+/// The operations. touch() works on several items at once, so that as many loads are in flight; sum() is the sum of the
 /// words read.
 template <class Item>
 struct Reading {
@@ -109,23 +110,23 @@ struct Modifying {
   [[nodiscard]] HEADRACE_HD static constexpr std::uint64_t sum() noexcept { return 0; }
 };
 
-/// What a kernel works on, in whole pages of kPageBytes.
+/// The data of a kernel, in whole pages of kPageBytes.
 struct AccessData {
   std::byte* data = nullptr;
   std::uint64_t page_count = 0;
-  std::uint64_t* sums = nullptr;  ///< One a block; only a reading kernel writes it.
-  std::uint32_t run = 0;          ///< Tells what one run writes from what another did.
-  bool synchronised = false;      ///< The threads of a block meet after every turn of the loop.
+  std::uint64_t* sums = nullptr;  ///< One per block; only a reading kernel writes it.
+  std::uint32_t run = 0;          ///< Distinguishes the writes of different runs.
+  bool synchronised = false;      ///< The threads of a block synchronise after every iteration of the loop.
 };
 
-/// Units of a page of a span.
+/// Units per page of a span.
 inline constexpr std::uint64_t kPageUnits = kPageBytes / sizeof(Unit);
 
-/// Units begin..end-1: in a turn of the loop each thread takes `Turn` units, `step` apart, from `mine` on.
+/// Sweeps units begin..end-1: in each iteration of the loop, a thread takes `Turn` units, `step` apart, from `mine` on.
 template <std::uint32_t Turn, class Group, class Operation>
 HEADRACE_HD void sweep(const Group& group, Operation& operation, std::uint64_t begin, std::uint64_t end,
                        std::uint64_t mine, std::uint64_t step, bool synchronised) noexcept {
-  // The bounds are those of the block, not of the thread, so that all its threads take as many turns.
+  // The bounds are those of the block, not of the thread, so that all its threads run the same number of iterations.
   for (std::uint64_t turn = begin; turn < end; turn += Turn * step) {
     if (turn + Turn * step <= end) {
       std::uint64_t at[Turn];
@@ -138,8 +139,8 @@ HEADRACE_HD void sweep(const Group& group, Operation& operation, std::uint64_t b
   }
 }
 
-/// The draws, a batch a team: each thread works one out, then all of the team touch one after the other, `Turn` at
-/// once.
+/// Touches the draws, one batch per team: each thread computes one draw, then the whole team touches them in sequence,
+/// `Turn` at once.
 template <std::uint32_t Turn, class Group, class Operation, class Draws>
 HEADRACE_HD void touch_drawn(const Group& group, Operation& operation, const Draws& draws, bool synchronised) noexcept {
   constexpr std::uint32_t kTeam = Group::kTeam;
@@ -173,14 +174,14 @@ HEADRACE_HD void touch_drawn(const Group& group, Operation& operation, const Dra
   }
 }
 
-/// Pages of the part `part` of ten, and of the one that is hot: the last, which no placement favours by its order.
+/// Pages of tenth number `part`. The last tenth is hot, because no placement favours it by its order.
 [[nodiscard]] HEADRACE_HD constexpr PageRange tenth(std::uint64_t page_count, std::uint64_t part) noexcept {
   const std::uint64_t first = page_count * part / 10;
   return {first, page_count * (part + 1) / 10 - first};
 }
 inline constexpr std::uint64_t kHotTenth = 9;
 
-/// A pattern: which items a kernel touches. `Item` is what a thread moves at once.
+/// A pattern defines which items a kernel touches. `Item` is what a thread moves at once.
 struct GridStride {
   using Item = Unit;
   template <class Group, class Operation>
@@ -194,7 +195,7 @@ struct BlockStride {
   static constexpr std::uint64_t kChunk = 256;  ///< Units: 4 KiB.
   template <class Group, class Operation>
   HEADRACE_HD static void run(const Group& group, Operation& operation, const AccessData& to) noexcept {
-    // Parts begin at whole lines of memory: what two blocks shared would be brought twice.
+    // Parts begin at whole memory lines, because a line shared by two blocks would be transferred twice.
     const std::uint64_t chunks = to.page_count * (kPageUnits / kChunk);
     const std::uint64_t begin = chunks * group.block() / group.block_count() * kChunk;
     const std::uint64_t end = chunks * (group.block() + std::uint64_t{1}) / group.block_count() * kChunk;

@@ -63,7 +63,7 @@ struct CountDraws {
     for (std::uint64_t draw = group.thread(); draw < draws.draw_count(); draw += group.thread_count()) {
       const std::uint64_t row = draws.at(draw);
       static_cast<void>(group.fetch_add_relaxed_on_device(counts.pages[row / counts.page_rows], std::uint32_t{1}));
-      counts.rows[row] = 1;  // whoever writes it writes the same
+      counts.rows[row] = 1;  // all writers store the same value
     }
   }
 };

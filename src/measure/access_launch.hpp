@@ -6,8 +6,8 @@
 #include "headrace/device/kernel.hpp"
 #include "measure/access_kernels.hpp"
 
-/// The kernels of the access patterns, and those that fill data, count what is drawn and check what was left. Those
-/// that check share only the draws with those that are checked.
+/// The kernels of the access patterns, and kernels that fill data, count draws and verify results. The verifying
+/// kernels share only the draws with the verified ones.
 namespace headrace::measure {
 
 /// The kernel of a sweep: grid_stride, block_stride or hot_tenth. Arguments: AccessData.
@@ -17,31 +17,31 @@ namespace headrace::measure {
 /// Arguments: AccessData, ZipfRows.
 [[nodiscard]] TypedKernel<AccessData, ZipfRows> zipf_kernel(AccessOperation operation);
 
-/// Puts filled() into every unit. Arguments: AccessData.
+/// Writes filled() to every unit. Arguments: AccessData.
 [[nodiscard]] TypedKernel<AccessData> fill_access_kernel();
 
-/// The sum of the words of filled() in a range of pages, from the indices alone. Arguments: AccessData (sums), page
-/// range (first page, count).
+/// The sum of the words of filled() in a range of pages, computed only from the indices. Arguments: AccessData (sums),
+/// page range (first page, count).
 [[nodiscard]] TypedKernel<AccessData, std::uint64_t, std::uint64_t> expect_pages_kernel();
-/// The same of all rows drawn, as often as they are. Arguments: AccessData (sums), ZipfRows.
+/// The same for all drawn rows, as often as they are drawn. Arguments: AccessData (sums), ZipfRows.
 [[nodiscard]] TypedKernel<AccessData, ZipfRows> expect_drawn_kernel();
 
-/// What the draws touch.
+/// Counts of what the draws touch.
 struct DrawCounts {
   std::uint32_t* pages = nullptr;  ///< Draws of each page of `page_bytes`.
-  std::uint64_t page_rows = 1;     ///< Rows of such a page.
-  std::uint8_t* rows = nullptr;    ///< 1 for each row that is drawn at all.
+  std::uint64_t page_rows = 1;     ///< Rows per such page.
+  std::uint8_t* rows = nullptr;    ///< 1 for each row that is drawn at least once.
 };
-/// Adds to them. Arguments: DrawCounts, ZipfRows.
+/// Adds to the counts. Arguments: DrawCounts, ZipfRows.
 [[nodiscard]] TypedKernel<DrawCounts, ZipfRows> count_kernel();
 
-/// What each word should hold.
+/// The expected contents of each word.
 struct ExpectedWords {
   AccessOperation operation = AccessOperation::read;
   std::uint32_t run = 0;
   const std::uint8_t* rows = nullptr;  ///< Rows that were touched; null for all.
 };
-/// Counts the units that hold anything else, in AccessData::sums. Arguments: AccessData, ExpectedWords.
+/// Counts the units with other contents, in AccessData::sums. Arguments: AccessData, ExpectedWords.
 [[nodiscard]] TypedKernel<AccessData, ExpectedWords> check_kernel();
 
 }  // namespace headrace::measure

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kDeviceBytes = kGiB;  // far beyond any cache
 constexpr std::size_t kLinkBytes = 256 * kMiB;
-constexpr std::size_t kCpuBytes = 64 * kMiB;  // one thread goes through it
+constexpr std::size_t kCpuBytes = 64 * kMiB;  // a single thread processes it
 constexpr int kAccessRuns = 5;
 constexpr std::array<std::uint32_t, 3> kThreadCounts{256, 512, 1024};
 
 std::size_t pages_of(std::size_t bytes) noexcept { return std::max<std::size_t>(1, bytes / kPageBytes); }
 
-/// The best median over the launch shapes, of either order.
+/// The best median over the launch shapes, in either order.
 double rate(AccessBench& bench, AccessOperation operation, MemoryKind kind, std::size_t page_count) {
   const std::size_t bytes = page_count * kPageBytes;
   const Buffer data(bench.device(), kind, bytes);

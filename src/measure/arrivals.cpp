@@ -16,19 +16,19 @@ namespace headrace::measure {
 namespace {
 
 constexpr auto kKinds = names_of<ArrivalKind>(
-    "a kind of arrivals",
+    "an arrival process",
     {{ArrivalKind::poisson, "poisson"}, {ArrivalKind::constant, "constant"}, {ArrivalKind::trace, "trace"}});
 
 constexpr double kNanosecondsPerSecond = 1e9;
 
 constexpr std::uint64_t kGoldenGamma = 0x9E3779B97F4A7C15ULL;
 
-/// ln(x) for a normal x > 0, to 1e-9: the exponent, and the series of 2 atanh(t) for what is left, t at most 0.172.
-/// No branches and no calls, so that loops of it become SIMD, which those of std::log do not.
+/// ln(x) for a normal x > 0, to 1e-9: the exponent, and the series of 2 atanh(t) for the mantissa, with t at most
+/// 0.172. It has no branches or calls, so that the compiler vectorises loops over it, unlike loops over std::log.
 double natural_logarithm(double x) {
   constexpr std::uint64_t kSqrtHalf = 0x3FE6A09E667F3BCDULL;
   constexpr std::uint64_t kMantissa = 0x000FFFFFFFFFFFFFULL;
-  // Counted from sqrt(1/2), so that the mantissa lies in [sqrt(1/2), sqrt(2)).
+  // Subtract sqrt(1/2), so that the mantissa lies in [sqrt(1/2), sqrt(2)).
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) - kSqrtHalf;
   const auto exponent = static_cast<double>(static_cast<std::int64_t>(bits) >> 52);
   const auto mantissa = std::bit_cast<double>((bits & kMantissa) + kSqrtHalf);
@@ -64,7 +64,8 @@ Arrivals Arrivals::trace(std::vector<Duration> offsets) {
   if (offsets.front() < Duration::zero()) throw UsageError("a trace must start at 0 or later");
   for (std::size_t i = 1; i < offsets.size(); ++i) {
     if (offsets[i] < offsets[i - 1]) {
-      throw UsageError(fmt::format("a trace must ascend, but arrival {} is before arrival {}", i, i - 1));
+      throw UsageError(
+          fmt::format("a trace must be in ascending order, but arrival {} is before arrival {}", i, i - 1));
     }
   }
   if (offsets.back() == Duration::zero()) throw UsageError("a trace must last longer than 0 s");

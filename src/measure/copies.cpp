@@ -15,23 +15,22 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr auto kLayouts =
-    names_of<CopyLayout>("a layout of copies", {{CopyLayout::contiguous, "contiguous"},
-                                                {CopyLayout::scattered_source, "scattered_source"},
-                                                {CopyLayout::scattered, "scattered"}});
+constexpr auto kLayouts = names_of<CopyLayout>("a copy layout", {{CopyLayout::contiguous, "contiguous"},
+                                                                 {CopyLayout::scattered_source, "scattered_source"},
+                                                                 {CopyLayout::scattered, "scattered"}});
 constexpr auto kStores =
-    names_of<HostStores>("a kind of stores", {{HostStores::cached, "cached"}, {HostStores::streaming, "streaming"}});
+    names_of<HostStores>("a kind of store", {{HostStores::cached, "cached"}, {HostStores::streaming, "streaming"}});
 
 constexpr std::size_t kOddSource = 1;
 constexpr std::size_t kOddTarget = 3;
-/// Between the end of the data and the end of the buffers, which odd addresses shift it into.
+/// Bytes after the data in the buffers, because odd addresses shift the data.
 constexpr std::size_t kSlack = 16;
 
 CopyCase checked(const CopyCase& of) {
   if (of.copy_bytes == 0 || of.count == 0 || of.repeats == 0) {
-    throw UsageError("a case of copies needs a size, a count and repeats above 0");
+    throw UsageError("a copy case needs a size, a count and repeats above 0");
   }
-  if (of.count > (std::size_t{1} << 40) / of.copy_bytes) throw UsageError("a case of copies is at most 1 TiB");
+  if (of.count > (std::size_t{1} << 40) / of.copy_bytes) throw UsageError("a copy case must be at most 1 TiB");
   if (!host_accessible(of.source)) {
     throw UsageError(fmt::format("the host cannot write sources in {} memory", to_string(of.source)));
   }
@@ -48,7 +47,7 @@ void fill_randomly(const Buffer& buffer, std::uint64_t seed) {
   for (; at < buffer.bytes(); ++at) buffer.data()[at] = static_cast<std::byte>(random());
 }
 
-/// A case with its memory: what moves from where to where.
+/// A case with its memory and its list of copies.
 class Batch {
  public:
   Batch(Device device, const CopyCase& of)
@@ -63,7 +62,7 @@ class Batch {
     from_ = offsets(of.layout != CopyLayout::contiguous, of.odd ? kOddSource : 0, 2);
   }
 
-  /// From the first add() to the end of wait().
+  /// Runs the batch and returns the time from the first add() to the end of wait().
   [[nodiscard]] Result<Duration> run() {
     const auto kind = case_.source == MemoryKind::pageable ? CopySource::pageable : CopySource::stable;
     const Time start = SteadyClock::now();
@@ -85,8 +84,8 @@ class Batch {
   }
 
   [[nodiscard]] bool arrived() {
-    stream_.copy(result_.data(), target_.data(), result_.bytes()).or_throw("fetching what was copied");
-    stream_.wait().or_throw("fetching what was copied");
+    stream_.copy(result_.data(), target_.data(), result_.bytes()).or_throw("reading back the copied bytes");
+    stream_.wait().or_throw("reading back the copied bytes");
     for (std::size_t i = 0; i < case_.count; ++i) {
       if (std::memcmp(result_.data() + to_[i], source_.data() + from_[i], case_.copy_bytes) != 0) return false;
     }
@@ -105,20 +104,20 @@ class Batch {
   Buffer source_;
   Buffer target_;
   Buffer result_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
   CopyBatch batch_;
   std::vector<std::size_t> to_;
   std::vector<std::size_t> from_;
 };
 
-/// Bytes per second of each of `runs` runs of `enqueue()`, after one that warms up.
+/// Bytes per second of each of `runs` runs of `enqueue()`, after a warm-up run.
 template <class Enqueue>
 std::vector<double> rates(StreamRef stream, std::size_t bytes, std::size_t runs, Enqueue enqueue) {
   std::vector<double> found;
   for (std::size_t run = 0; run <= runs; ++run) {
     const Time start = SteadyClock::now();
-    enqueue().or_throw("measuring the roof of copies");
-    stream.wait().or_throw("measuring the roof of copies");
+    enqueue().or_throw("measuring the copy roof");
+    stream.wait().or_throw("measuring the copy roof");
     const std::chrono::duration<double> took = SteadyClock::now() - start;
     if (run > 0) found.push_back(static_cast<double>(bytes) / took.count());
   }
@@ -151,19 +150,19 @@ CopyRuns measure_copy_batch(Device device, const CopyCase& of, std::size_t runs,
 
 CopyRoofs measure_copy_roofs(Device device, std::size_t bytes, std::size_t runs) {
   const std::size_t quads = bytes / sizeof(Quad);
-  if (quads == 0) throw UsageError("the roof of copies needs 16 bytes at least");
+  if (quads == 0) throw UsageError("the copy roof needs at least 16 bytes");
   const Buffer source(device, MemoryKind::mapped, quads * sizeof(Quad));
   const Buffer target(device, MemoryKind::device, source.bytes());
   const Buffer result(device, MemoryKind::pinned, source.bytes());
   const Stream stream(device);
   fill_randomly(source, bytes);
   const auto check = [&](std::string_view what) {
-    stream.copy(result.data(), target.data(), result.bytes()).or_throw("fetching what was copied");
+    stream.copy(result.data(), target.data(), result.bytes()).or_throw("reading back the copied bytes");
     stream.fill(target.data(), 0, target.bytes()).or_throw("clearing the target of copies");
-    stream.wait().or_throw("fetching what was copied");
+    stream.wait().or_throw("reading back the copied bytes");
     if (std::memcmp(result.data(), source.data(), result.bytes()) == 0) return;
     throw DeviceError(Errc::device_fault,
-                      fmt::format("{}: {} moved other bytes than it was given", device.name(), what));
+                      fmt::format("{}: {} delivered bytes that differ from the source", device.name(), what));
   };
   CopyRoofs roofs;
   roofs.engine =

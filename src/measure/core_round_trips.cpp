@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kRoundTrips = 1000;
 constexpr std::size_t kRoundTripRuns = 9;
 
-/// The word that goes to and fro: odd from the caller, even from the answerer.
+/// The word that two threads exchange: odd from the caller, even from the answerer.
 struct Ball {
   alignas(kNoSharing) std::atomic<std::uint32_t> word{0};
   alignas(kNoSharing) std::atomic<bool> over{false};
@@ -33,7 +33,7 @@ void answer(Ball& ball) noexcept {
   }
 }
 
-/// The median time of a round, over runs of kRoundTrips.
+/// The median time of a round trip, over runs of kRoundTrips.
 Duration call(Ball& ball) noexcept {
   std::array<Duration, kRoundTripRuns> runs{};
   std::uint32_t word = 0;
@@ -71,7 +71,7 @@ Result<Duration> core_round_trip(const Processor& a, const Processor& b) {
   Status bound_b;
   Duration median{};
   std::atomic<int> ready{0};
-  // Neither spins before both are bound, so that they never fight for one processor.
+  // Neither thread spins before both are bound, so that they never compete for one processor.
   const auto meet = [&ready] {
     ready.fetch_add(1, std::memory_order_acq_rel);
     ready.notify_all();
@@ -95,7 +95,7 @@ Result<Duration> core_round_trip(const Processor& a, const Processor& b) {
       });
     } catch (const std::system_error& error) {
       bound_a = Error{Errc::system, error.code().value()};
-      meet();  // in its place, so that the other goes on and ends
+      meet();  // meet on its behalf, so that the other thread continues and ends
     }
   }
   if (!bound_a) return bound_a.error();

@@ -10,7 +10,7 @@
 
 namespace headrace::measure {
 
-/// How long a word takes from one processor to another and back.
+/// The time that a word takes from one processor to another and back.
 struct CoreRoundTrip {
   Processor a;
   Processor b;
@@ -23,12 +23,13 @@ struct CoreRoundTrip {
 [[nodiscard]] std::vector<std::pair<Processor, Processor>> pairs_by_distance(const Topology& machine,
                                                                              std::size_t each = 4);
 
-/// Two threads, bound to `a` and `b`, hand a word to and fro: the median round trip of several runs of a thousand.
-/// Errc::invalid_argument for one processor, else the error of binding. Takes about a millisecond on an idle machine.
+/// Two threads, bound to `a` and `b`, pass a word back and forth. Returns the median round trip of several runs of a
+/// thousand. Errc::invalid_argument if both are one processor, else the error of binding. Takes about a millisecond on
+/// an idle machine.
 [[nodiscard]] Result<Duration> core_round_trip(const Processor& a, const Processor& b);
 
-/// All of pairs_by_distance() of this machine, by distance and then by time. Empty on a machine of one processor; pairs
-/// that threads cannot be bound to are left out.
+/// All of pairs_by_distance() of this machine, by distance and then by time. Empty on a machine with one processor.
+/// Pairs to which threads cannot be bound are left out.
 [[nodiscard]] std::vector<CoreRoundTrip> measure_core_round_trips(std::size_t each = 4);
 
 }  // namespace headrace::measure

@@ -16,19 +16,19 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr const char* kMeasuringHostMemory = "measuring ways of host memory";
-constexpr auto kWays = names_of<HostWay>("a way of host memory", {{HostWay::pageable, "pageable"},
-                                                                  {HostWay::staged, "staged"},
-                                                                  {HostWay::pool, "pool"},
-                                                                  {HostWay::registered, "registered"},
-                                                                  {HostWay::read, "read"}});
+constexpr const char* kMeasuringHostMemory = "measuring transfers from host memory";
+constexpr auto kWays = names_of<HostWay>("a way to transfer host memory", {{HostWay::pageable, "pageable"},
+                                                                           {HostWay::staged, "staged"},
+                                                                           {HostWay::pool, "pool"},
+                                                                           {HostWay::registered, "registered"},
+                                                                           {HostWay::read, "read"}});
 
 struct Freed {
   void operator()(std::byte* data) const noexcept { std::free(data); }
 };
 using Pages = std::unique_ptr<std::byte[], Freed>;
 
-/// Pages that have been written to, in the system's ordinary memory.
+/// Allocates ordinary pageable memory and touches its pages.
 Pages make_pages(std::size_t bytes) {
   Pages pages(static_cast<std::byte*>(std::aligned_alloc(RegisteredMemory::kAlignment, bytes)));
   if (pages == nullptr) throw SystemError(Errc::out_of_memory, kMeasuringHostMemory);
@@ -46,7 +46,7 @@ Duration timed(Work work) {
   return SteadyClock::now() - started;
 }
 
-/// One way after the other, from the same pages to the same memory of the device.
+/// Measures the ways in sequence, from the same pages to the same device memory.
 class Ways {
  public:
   Ways(Device device, std::size_t bytes, std::size_t passes)
@@ -143,7 +143,7 @@ class Ways {
   std::size_t passes_;
   Pages pages_;
   Buffer target_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
 };
 
 }  // namespace
@@ -151,8 +151,8 @@ class Ways {
 std::string_view to_string(HostWay way) noexcept { return kWays.of(way); }
 
 std::vector<HostWayCost> measure_host_ways(Device device, std::size_t bytes, std::size_t passes) {
-  if (bytes == 0) throw UsageError("ways of host memory are measured with 1 byte or more");
-  if (passes == 0) throw UsageError("ways of host memory are measured in 1 pass or more");
+  if (bytes == 0) throw UsageError("measuring transfers from host memory needs at least 1 byte");
+  if (passes == 0) throw UsageError("measuring transfers from host memory needs at least 1 pass");
   Ways ways(device, bytes, passes);
   std::vector<HostWayCost> costs;
   for (const HostWay way : {HostWay::pageable, HostWay::staged, HostWay::pool, HostWay::registered, HostWay::read}) {

@@ -15,12 +15,12 @@ struct Chase {
     if (group.thread() != 0) return;
     const ChaseNode* at = start;
     for (std::uint32_t i = 0; i < warm; ++i) at = load_next<FirstCache>(at);
-    // A chain's end is in the report whatever it is, so the clocks are read where they stand.
+    // The report needs the chain's end in any case, so the compiler cannot move the clock reads.
     if (at == nullptr) return;
     const std::uint64_t began = group.clock_ns();
     const std::uint64_t cycles = clock_cycles();
     for (std::uint32_t i = 0; i < steps; ++i) at = load_next<FirstCache>(at);
-    if (at == nullptr) return;  // the last load is back
+    if (at == nullptr) return;  // waits for the last load
     report->cycles = clock_cycles() - cycles;
     report->nanoseconds = group.clock_ns() - began;
     report->end = at;
@@ -60,7 +60,7 @@ struct HideLoads {
     std::uint32_t sum = 0;
     const std::uint64_t began = group.clock_ns();
     const std::uint64_t cycles = clock_cycles();
-    // Unrolled, the near loads of several rounds would go out together.
+    // If unrolled, the near loads of several rounds would be issued together.
 #if defined(__CUDA_ARCH__)
 #pragma unroll 1
 #endif
@@ -74,7 +74,7 @@ struct HideLoads {
         }
         for (std::uint32_t j = 0; j < Loads; ++j) sum += words[j];
       }
-      at = next;  // the next round's address: waits for it
+      at = next;  // the address for the next round, which waits for this load
     }
     report->end = at;
     report->sum = sum;

@@ -17,10 +17,10 @@ namespace {
 constexpr std::uint32_t kWords = 256;
 constexpr std::size_t kWordBytes = kWords * sizeof(std::uint32_t);
 constexpr std::uint32_t kAtomicThreads = 256;
-constexpr std::uint32_t kCpuRounds = 256 * kWords;  // where one thread does it all
+constexpr std::uint32_t kCpuRounds = 256 * kWords;  // a single thread does all additions
 constexpr Duration kGateBound = std::chrono::seconds(1);
 
-/// One who adds. A device's kernel adds `rounds` to the words together from each of its threads.
+/// A device that adds: each thread of its kernel makes `rounds` additions, spread over the words.
 class Adder {
  public:
   explicit Adder(Device device)
@@ -41,7 +41,7 @@ class Adder {
     const Duration taken = end_.since(start_).or_throw("timing atomic operations");
     return std::chrono::duration<double>(std::max(taken, Duration{1})).count();
   }
-  /// How much one enqueue() adds to every word: each thread goes round them a whole number of times.
+  /// How much one enqueue() adds to every word: each thread makes a whole number of passes over the words.
   [[nodiscard]] std::uint32_t each() const noexcept { return shape_.blocks * shape_.threads * (rounds() / kWords); }
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
 
@@ -57,7 +57,7 @@ class Adder {
 
 double total(std::uint32_t each) { return static_cast<double>(each) * kWords; }
 
-/// Lets the adders add at once, from behind one gate. Empty when the gate's bound passed first.
+/// Runs the adders at once, behind one gate. Empty if the gate's bound passed first.
 std::optional<double> seconds_of(Gate& gate, const std::vector<const Adder*>& adders, std::uint32_t* words) {
   gate.next();
   Status status;
@@ -70,7 +70,7 @@ std::optional<double> seconds_of(Gate& gate, const std::vector<const Adder*>& ad
     const Status waited = adder->stream().wait();
     if (status) status = waited;
   }
-  status.or_throw("adding over a link");
+  status.or_throw("adding to words over a link");
   if (gate.expired()) return {};
   double slowest = 0;
   for (const Adder* adder : adders) slowest = std::max(slowest, adder->seconds());
@@ -81,7 +81,7 @@ bool all_are(const std::uint32_t* words, std::uint32_t value) {
   return std::all_of(words, words + kWords, [value](std::uint32_t word) { return word == value; });
 }
 
-/// Adds `rounds` times to every word, as the host.
+/// Adds `rounds` times to every word on the host.
 double host_adds(std::uint32_t* words, std::uint32_t rounds) {
   const Time start = SteadyClock::now();
   for (std::uint32_t i = 0; i < rounds; ++i) {
@@ -100,7 +100,7 @@ class PeerAtomics {
         owner_(owner),
         other_(other) {}
 
-  /// Adds per second of these at once. Empty when the host was too slow for the gate.
+  /// Additions per second of these adders at once. Empty if the host enqueued too slowly for the gate.
   [[nodiscard]] std::optional<double> rate(const std::vector<const Adder*>& adders) {
     owner_.stream().fill(words_.data(), 0, kWordBytes).or_throw("clearing words");
     owner_.stream().wait().or_throw("clearing words");
@@ -128,10 +128,10 @@ class PeerAtomics {
 };
 
 void check(int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
 }
 
-constexpr const char* kTooSlow = "the host was too slow for the gate";
+constexpr const char* kTooSlow = "the host enqueued too slowly for the gate";
 
 }  // namespace
 

@@ -27,7 +27,7 @@ class SendTrial {
     from_.fill(kSeed);
   }
 
-  /// The median time of `send`, which enqueues everything; what arrives is verified.
+  /// The median time of `send`, which enqueues all pieces. Verifies what arrives.
   template <class Send>
   [[nodiscard]] Duration time(int samples, Send send) {
     std::vector<Duration> times;
@@ -51,7 +51,7 @@ class SendTrial {
     return {};
   }
   [[nodiscard]] Status whole() const { return stream_.copy(to_.data(), from_.data(), pieces_ * piece_bytes_); }
-  /// Every other piece, then those between: neighbours in the list are no neighbours that could be merged.
+  /// Adds every other piece, then those in between, so that neighbours in the list cannot be merged.
   [[nodiscard]] Status batch() {
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       for (std::size_t i = first; i < pieces_; i += 2) {
@@ -80,10 +80,10 @@ class SendTrial {
 
 BatchedSend measure_batched_send(Device device, std::size_t pieces, std::size_t piece_bytes, int samples) {
   if (pieces == 0 || piece_bytes == 0 || piece_bytes % sizeof(Quad) != 0) {
-    throw UsageError(
-        fmt::format("pieces of a multiple of {} bytes are sent, not {} of {}", sizeof(Quad), pieces, piece_bytes));
+    throw UsageError(fmt::format("there must be at least one piece, each of a multiple of {} bytes, not {} of {} bytes",
+                                 sizeof(Quad), pieces, piece_bytes));
   }
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   SendTrial trial(device, pieces, piece_bytes);
   BatchedSend result;
   result.pieces = pieces;

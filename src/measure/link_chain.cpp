@@ -15,7 +15,7 @@ namespace headrace::measure {
 
 namespace {
 
-/// The nodes by index in the order of the ring, which starts at the first.
+/// Indices of the nodes in the order of the ring, which starts at node 0.
 std::vector<std::uint32_t> ring_order(std::size_t count, std::uint64_t seed) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
@@ -31,7 +31,7 @@ std::size_t checked_count(std::size_t bytes, std::size_t stride) {
   }
   const std::size_t count = bytes / stride;
   if (count < 2 || count > std::numeric_limits<std::uint32_t>::max()) {
-    throw UsageError(fmt::format("a chain of {} bytes has no 2 to 2^32 nodes {} bytes apart", bytes, stride));
+    throw UsageError(fmt::format("a chain of {} bytes does not have 2 to 2^32 nodes {} bytes apart", bytes, stride));
   }
   return count;
 }
@@ -39,7 +39,7 @@ std::size_t checked_count(std::size_t bytes, std::size_t stride) {
 Buffer memory_of(Device user, FarMemory memory, std::optional<Device> peer, std::size_t bytes) {
   if (memory == FarMemory::host) return {user, MemoryKind::mapped, bytes};
   if (memory == FarMemory::local) return {user, MemoryKind::device, bytes};
-  if (!peer) throw UsageError("a peer's memory needs a peer");
+  if (!peer) throw UsageError("memory 'peer' needs a peer device");
   return {*peer, MemoryKind::device, bytes};
 }
 

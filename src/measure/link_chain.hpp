@@ -12,7 +12,7 @@
 
 namespace headrace::measure {
 
-/// Nodes in memory near or far, each with the address of the next: one ring through all of them in random order.
+/// Nodes in local or remote memory, each with the address of the next: one ring through all of them in random order.
 class Chain {
  public:
   /// Throws UsageError or DeviceError as measure_chase() does.
@@ -20,7 +20,7 @@ class Chain {
         std::uint64_t seed);
 
   [[nodiscard]] const ChaseNode* start() const noexcept { return after(0); }
-  /// The node that so many steps lead to.
+  /// The node after `steps` steps.
   [[nodiscard]] const ChaseNode* after(std::uint64_t steps) const noexcept {
     return node(order_[steps % order_.size()]);
   }
@@ -32,7 +32,7 @@ class Chain {
   [[nodiscard]] const ChaseNode* node(std::size_t index) const noexcept {
     return reinterpret_cast<const ChaseNode*>(memory_.data() + index * stride_);
   }
-  /// Writes the ring to `to`, host memory, as it is to lie in memory_.
+  /// Writes the ring to `to`, in host memory, with the layout for memory_.
   void write(std::byte* to) const;
 
   std::size_t stride_;
@@ -41,12 +41,12 @@ class Chain {
   std::vector<std::uint32_t> order_;
 };
 
-/// A stream for latency kernels, and the place for their report.
+/// A stream for latency kernels, and memory for their report.
 class LatencyBench {
  public:
   explicit LatencyBench(Device device);
 
-  /// Runs a kernel of one thread whose last argument is the report; returns what it reported. Throws DeviceError.
+  /// Runs a kernel with one thread whose last argument is the report, and returns the report. Throws DeviceError.
   template <class... Wanted, class... Given>
   [[nodiscard]] LatencyReport run(const TypedKernel<Wanted...>& kernel, const Given&... arguments) const {
     finish(launch(stream_, kernel, {}, arguments..., report_.as<LatencyReport>()));

@@ -14,14 +14,14 @@ namespace {
 constexpr auto kFarMemories = names_of<FarMemory>(
     "a kind of memory to chase", {{FarMemory::local, "local"}, {FarMemory::peer, "peer"}, {FarMemory::host, "host"}});
 
-/// More lines than an L1 has; the larger caches are filled by a sweep.
+/// More lines than an L1 has; a sweep fills the larger caches.
 constexpr std::uint32_t kWarmSteps = 8192;
 constexpr std::size_t kOwnerBytes = kMiB;
 constexpr std::size_t kLineBytes = 128;
 
 double per_step(std::uint64_t whole, std::uint32_t steps) { return static_cast<double>(whole) / steps; }
 
-/// Memory that is read to put everything else out of a device's caches: more than any L2 has.
+/// Memory that is read to evict everything else from a device's caches: more than any L2 has.
 Buffer sweeping_memory(Device device) {
   const std::size_t wanted = device.properties().host_cores ? 32 * kMiB : 256 * kMiB;
   return {device, MemoryKind::device, std::min(wanted, device.memory().free_bytes / 4)};
@@ -66,7 +66,7 @@ std::string_view to_string(FarMemory memory) noexcept { return kFarMemories.of(m
 FarMemory parse_far_memory(std::string_view text) { return kFarMemories.parse(text); }
 
 ChaseResult measure_chase(Device device, const ChaseOptions& options) {
-  if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs a sample and a step");
+  if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs at least one sample and one step");
   const Chain chain(device, options.memory, options.peer, options.bytes, options.stride_bytes, options.seed);
   const LatencyBench bench(device);
   const auto warm = static_cast<std::uint32_t>(std::min<std::size_t>(chain.node_count(), kWarmSteps));
@@ -90,7 +90,7 @@ ChaseResult measure_chase(Device device, const ChaseOptions& options) {
 }
 
 OwnerCache measure_owner_cache(Device reader, Device owner, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   OwnerCache result;
   if (!peer_connection(reader, owner).access) {
     result.note = "no peer access";

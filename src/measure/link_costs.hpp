@@ -9,35 +9,35 @@
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/device/device.hpp"
 
-/// What sending small pieces costs, and what access to a peer costs (Evtushenko 2020).
+/// Measures the cost of sending small pieces and of peer access (Evtushenko 2020).
 namespace headrace::measure {
 
-/// Many small copies against one large one, host to device, pinned, by the host's clock from the first call until all
-/// has arrived; medians.
+/// Many small copies compared with one large copy, from pinned host memory to the device. Medians by the host's clock,
+/// from the first call until everything has arrived.
 struct BatchedSend {
   std::size_t pieces = 0;
   std::size_t piece_bytes = 0;
-  Duration each{};   ///< One call a piece.
-  Duration whole{};  ///< One call for all of it.
+  Duration each{};   ///< One call per piece.
+  Duration whole{};  ///< One call for all pieces.
   Duration batch{};  ///< The pieces through a CopyBatch, scattered on both sides so that none merge.
   int samples = 0;
   bool verified = false;
 };
 
-/// Evtushenko's 512 pieces of 1 KiB by default. Throws UsageError (no pieces, no bytes, no multiple of 16) or
+/// Evtushenko's 512 pieces of 1 KiB by default. Throws UsageError (no pieces, no bytes, not a multiple of 16) or
 /// DeviceError.
 [[nodiscard]] BatchedSend measure_batched_send(Device device, std::size_t pieces = 512, std::size_t piece_bytes = 1024,
                                                int samples = 9);
 
-/// What reaching another device's memory costs, by access to all of it and by rights to a span.
+/// The cost of access to another device's memory: to all of it, and by rights to a span.
 struct PeerCosts {
-  std::string note;             ///< Why there are no figures.
-  double copy_without = 0;      ///< Bytes per second of 64 MiB from the peer without access, once; 0: not possible.
-  double copy_with = 0;         ///< With it.
-  Duration enable{};            ///< PeerAccess; once, with `allocations` of the peer there.
-  std::size_t allocations = 0;  ///< Allocations of allocation_bytes each, on the peer, timed:
+  std::string note;         ///< Why there are no figures.
+  double copy_without = 0;  ///< Bytes per second of one copy of 64 MiB from the peer without access; 0 if not possible.
+  double copy_with = 0;     ///< The same with access.
+  Duration enable{};        ///< Time of PeerAccess, measured once while the peer has `allocations`.
+  std::size_t allocations = 0;  ///< Timed allocations of allocation_bytes each on the peer:
   std::size_t allocation_bytes = 0;
-  Duration allocate_without{};  ///< all of them, without access,
+  Duration allocate_without{};  ///< the time of all of them, without access,
   Duration allocate_with{};     ///< and with it.
   std::size_t span_pages = 0;
   Duration allow{};       ///< Span::allow() for a span of so many pages on the peer; median.
@@ -46,16 +46,16 @@ struct PeerCosts {
 
 [[nodiscard]] PeerCosts measure_peer_costs(Device device, Device peer, int samples = 5);
 
-/// What NVLink's own counters say of bytes that are known.
+/// NVLink's own counters, compared with a known number of bytes.
 struct CounterCheck {
   std::string note;                  ///< Why there are no figures.
   std::uint64_t moved_bytes = 0;     ///< Copied from the peer to the device.
   std::uint64_t received_bytes = 0;  ///< By the device's counters,
   std::uint64_t sent_bytes = 0;      ///< and by the peer's.
-  double rate = 0;                   ///< Bytes per second meanwhile, by the host's clock.
+  double rate = 0;                   ///< Bytes per second of the copies, by the host's clock.
 };
 
-/// Copies `bytes` bytes in pieces of 64 MiB over the link while the counters are watched.
+/// Copies `bytes` bytes in pieces of 64 MiB over the link, and reads the counters before and after.
 [[nodiscard]] CounterCheck measure_counters(Device device, Device peer, std::uint64_t bytes = std::uint64_t{4} << 30U);
 
 }  // namespace headrace::measure

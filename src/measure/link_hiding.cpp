@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFarBytes = 4 * kMiB;
 constexpr std::size_t kFarStride = 128;
-constexpr std::size_t kNearBytes = 8 * kMiB;  // more than an L1, less than an L2
+constexpr std::size_t kNearBytes = 8 * kMiB;  // larger than an L1, smaller than an L2
 constexpr std::uint32_t kNearCount = kNearBytes / sizeof(std::uint32_t);
 constexpr std::uint32_t kHidingRounds = 2048;
 constexpr std::uint64_t kSeed = 3;
@@ -34,7 +34,7 @@ class HidingTrial {
     const Stream stream(device);
     stream.copy(near_.data(), words_.data(), kNearBytes).or_throw("writing local words");
     stream.wait().or_throw("writing local words");
-    // Local words come from the second cache; the far chain, once read, from wherever its memory is cached.
+    // Local words come from L2. The far chain, once read, comes from wherever its memory is cached.
     bench_.sweep(near_.as<std::uint64_t>(), words_.size());
   }
 
@@ -52,7 +52,7 @@ class HidingTrial {
   [[nodiscard]] bool verified() const noexcept { return verified_; }
 
  private:
-  /// Nanoseconds a round.
+  /// Nanoseconds per round.
   [[nodiscard]] double time(std::uint32_t count, bool with_far) {
     const bool loads = work_ == HiddenWork::loads;
     const HidingTask task{.far = with_far ? chain_.start() : nullptr,
@@ -98,7 +98,7 @@ class HidingTrial {
 }  // namespace
 
 HidingCurve measure_hiding(Device device, FarMemory memory, std::optional<Device> peer, HiddenWork work, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
   HidingCurve curve{.work = work, .points = {}, .verified = false, .note = {}};
   HidingTrial trial(device, memory, peer, work, samples);
   double far_only = 0;

@@ -4,7 +4,7 @@
 
 #include "headrace/device/group.hpp"
 
-/// The few device-only instructions of the latency kernels, each with what a CPU does in its place.
+/// The few device-only instructions of the latency kernels, each with its CPU equivalent.
 namespace headrace::measure {
 
 /// A node of a chain: the address of the next.
@@ -12,9 +12,9 @@ struct ChaseNode {
   const ChaseNode* next;
 };
 
-/// One load that may be kept in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that none is
-/// left out. The assembler may still move loads that do not wait for each other, within a pass of a loop and, where it
-/// unrolls one, between passes.
+/// One load that is cached in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that none is
+/// removed. The assembler may still move independent loads, within an iteration of a loop and, if it unrolls one,
+/// between iterations.
 template <bool FirstCache>
 [[nodiscard]] HEADRACE_HD inline const ChaseNode* load_next(const ChaseNode* at) noexcept {
 #if defined(__CUDA_ARCH__)
@@ -30,7 +30,7 @@ template <bool FirstCache>
 #endif
 }
 
-/// The same of a word, past L1.
+/// The same for a word, bypassing L1.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t load_word(const std::uint32_t* at) noexcept {
 #if defined(__CUDA_ARCH__)
   std::uint32_t word;
@@ -41,11 +41,11 @@ template <bool FirstCache>
 #endif
 }
 
-/// Hides from the compiler how `value` came about, so that steps of arithmetic stay as many as are written: it would
-/// make one multiplication of four of arithmetic_step().
+/// Hides the computation of `value` from the compiler, so that it keeps every step: otherwise it would merge four
+/// arithmetic_step() into one multiplication.
 HEADRACE_HD inline void keep_step(std::uint32_t& value) noexcept { asm volatile("" : "+r"(value)); }
 
-/// The multiprocessor's clock; 0 on a CPU, whose own counts something else.
+/// The multiprocessor's clock; 0 on a CPU, whose clock counts something else.
 [[nodiscard]] HEADRACE_HD inline std::uint64_t clock_cycles() noexcept {
 #if defined(__CUDA_ARCH__)
   return static_cast<std::uint64_t>(clock64());

@@ -9,7 +9,7 @@ namespace headrace::measure {
 namespace {
 
 constexpr std::uint32_t kThreads = 512;
-/// Two blocks a multiprocessor, so that a kernel for each direction fits beside the other.
+/// Two blocks per multiprocessor, so that the kernels of both directions fit at once.
 constexpr std::uint64_t kBlocksPerMultiprocessor = 2;
 
 struct HoldGate {
@@ -19,7 +19,7 @@ struct HoldGate {
                               std::uint64_t bound_ns) {
     if (group.thread() != 0) return;
     const std::uint64_t start = group.clock_ns();
-    // Pairs with the host's release in Gate::open(). Tickets only grow, so their difference tells which is later.
+    // Pairs with the host's release in Gate::open(). Tickets only increase, so their difference shows which is later.
     while (static_cast<std::int32_t>(group.load(*word) - ticket) < 0) {
       if (group.clock_ns() - start > bound_ns) {
         group.store(*expired, ticket);
@@ -53,7 +53,7 @@ struct Verify {
 
 struct CopyQuads {
   static constexpr const char* kName = "link::copy";
-  /// Four loads are under way before the first store needs one.
+  /// Four loads are in flight before the first store needs one.
   template <class Group>
   HEADRACE_HD static void run(Group group, Quad* to, const Quad* from, std::uint64_t count) {
     const std::uint64_t stride = group.thread_count();

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::size_t kLeadBytes = 1024;
 
-/// Where a call that copies returns before the copy is done. Others would wait for a gate that only they could open.
+/// Whether a copying call returns before the copy is done. Other calls would wait for a gate that only they could open.
 bool copies_asynchronously(const LinkRoute& route) noexcept {
   if (route.means == LinkMeans::kernel) return true;
   return route.memory != LinkMemory::pageable && route.memory != LinkMemory::managed;
 }
 
-/// The ends of the lanes: first that towards the device, then that away from it.
+/// The directions of the lanes: first towards the device, then away from it.
 struct Directions {
   bool in;
   bool out;
@@ -51,7 +51,7 @@ bool needs_access(const LinkRoute& route) noexcept {
   return route.peer && route.peer_access && route.memory != LinkMemory::span;
 }
 
-/// What each route took, from what each lane took.
+/// Computes the time of each route from those of its lanes.
 std::vector<Duration> slowest_lanes(const std::vector<Duration>& lanes, const std::vector<std::size_t>& ends) {
   std::vector<Duration> slowest;
   std::size_t begin = 0;
@@ -151,7 +151,8 @@ std::vector<Duration> LinkLanes::time_by_host(std::size_t bytes, std::size_t cou
     if (!waited) return waited.error();
     return Duration(SteadyClock::now() - start);
   };
-  std::vector<std::future<Result<Duration>>> others;  // a call that waits for its copy would hold up the other lanes
+  std::vector<std::future<Result<Duration>>>
+      others;  // one thread per lane, because a call that waits for its copy would block the other lanes
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
     others.push_back(std::async(std::launch::async, run, std::cref(lanes_[i])));
   }

@@ -21,9 +21,10 @@ class LinkLane {
   LinkLane(const LinkRoute& route, LinkEnd from, LinkEnd to, std::uint64_t seed);
 
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
-  /// Enqueues `count` transfers of `bytes` bytes, to and from places one after the other, as many as there is room for.
+  /// Enqueues `count` transfers of `bytes` bytes, at consecutive places as far as there is room, then from the start
+  /// again.
   [[nodiscard]] Status enqueue(std::size_t bytes, std::size_t count) const;
-  /// The same between two timed events, after a transfer that is not counted: it gets the engine going.
+  /// The same between two timed events, after an uncounted transfer that starts the engine.
   [[nodiscard]] Status enqueue_timed(std::size_t bytes, std::size_t count) const;
   [[nodiscard]] Result<Duration> time() const { return end_.since(start_); }
   void spoil(std::size_t bytes, std::size_t count) const { to_.spoil(touched(bytes, count)); }
@@ -40,21 +41,20 @@ class LinkLane {
   LinkEnd to_;
   std::uint64_t seed_;
   TypedKernel<Quad*, const Quad*, std::uint64_t> kernel_;
-  Stream stream_;  ///< Destroyed before the ends: its destruction waits for work on them.
+  Stream stream_;  ///< Destroyed before the ends, because its destructor waits for work on them.
   Event start_;
   Event end_;
 };
 
-/// The lanes of one or several routes, and how they are timed.
+/// The lanes of one or several routes, with their timing.
 class LinkLanes {
  public:
   /// Throws DeviceError. There is at least one route.
   LinkLanes(std::span<const LinkRoute> routes, std::size_t most_bytes, const LinkOptions& options);
 
-  /// The time of `count` transfers of `bytes` bytes in every lane at once: for each route that of its slowest lane.
+  /// Times `count` transfers of `bytes` bytes in every lane at once. The time of a route is that of its slowest lane.
   [[nodiscard]] std::vector<Duration> time(std::size_t bytes, std::size_t count);
-  /// The same without a gate and without a figure: what is done at a first call, such as loading a kernel, is done
-  /// then.
+  /// The same without a gate or a result, so that work of a first call, such as loading a kernel, is done before.
   void warm_up(std::size_t bytes, std::size_t count) const { static_cast<void>(time_by_host(bytes, count)); }
   void spoil(std::size_t bytes, std::size_t count) const;
   /// Whether all bytes of a route arrived.
@@ -63,11 +63,11 @@ class LinkLanes {
   [[nodiscard]] std::size_t count(std::size_t route) const noexcept;
   /// See LinkCurve::gated.
   [[nodiscard]] bool gated() const noexcept { return gated_; }
-  /// Whether a gate's bound passed, so that gates were given up.
+  /// Whether a gate's bound passed, so that gates are no longer used.
   [[nodiscard]] bool expired() const noexcept { return expired_; }
 
  private:
-  /// Empty when a gate's bound passed.
+  /// Empty if a gate's bound passed.
   [[nodiscard]] std::optional<std::vector<Duration>> time_gated(std::size_t bytes, std::size_t count);
   [[nodiscard]] std::vector<Duration> time_by_host(std::size_t bytes, std::size_t count) const;
   void add(const LinkRoute& route, std::size_t most_bytes, std::uint64_t seed);

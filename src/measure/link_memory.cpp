@@ -41,7 +41,7 @@ LinkEnd::LinkEnd(Device user, Device owner, LinkMemory memory, bool on_host, std
     const std::size_t locked = align_up(bytes, RegisteredMemory::kAlignment);
     Buffer pages(user, MemoryKind::pageable, locked + RegisteredMemory::kAlignment);
     std::byte* const start = aligned(pages.data());
-    std::memset(start, 0, locked);  // pages that do not exist yet cannot be locked
+    std::memset(start, 0, locked);  // pages must exist before they can be locked
     RegisteredMemory registration(user, start, locked);
     memory_ = Registered{std::move(pages), std::move(registration)};
     data_ = start;

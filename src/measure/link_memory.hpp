@@ -13,26 +13,26 @@ namespace headrace::measure {
 /// Memory of one end of a link.
 class LinkEnd {
  public:
-  /// @param user    the device that reaches for it
-  /// @param owner   the device that it lies on; equal to `user` for host memory
-  /// Throws DeviceError where there is no such memory.
+  /// @param user    the device that accesses it
+  /// @param owner   the device on which it lies; equal to `user` for host memory
+  /// Throws DeviceError if there is no such memory.
   LinkEnd(Device user, Device owner, LinkMemory memory, bool on_host, std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// The device whose kernels fill and verify it; the host does where it may.
+  /// The device whose kernels fill and verify it, unless the host can.
   [[nodiscard]] Device owner() const noexcept { return owner_; }
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
 
-  /// Fills it with the pattern of `seed`; returns when that is done.
+  /// Fills it with the pattern of `seed`, and returns when that is done.
   void fill(std::uint64_t seed) const;
-  /// Makes the first `bytes` bytes what no pattern is.
+  /// Overwrites the first `bytes` bytes with a value that is no pattern.
   void spoil(std::size_t bytes) const;
   /// Whether the first `bytes` bytes are the pattern of `seed`.
   [[nodiscard]] bool holds(std::size_t bytes, std::uint64_t seed) const;
 
  private:
-  /// Pageable memory registered: the registration goes first.
+  /// Registered pageable memory. The registration is destroyed first.
   struct Registered {
     Buffer memory;
     RegisteredMemory registration;

@@ -5,21 +5,20 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr auto kPaths = names_of<LinkPath>("a path of a link", {{LinkPath::to_device, "to device"},
-                                                                {LinkPath::from_device, "from device"},
-                                                                {LinkPath::both_ways, "both ways"},
-                                                                {LinkPath::within, "within"},
-                                                                {LinkPath::from_peer, "from peer"},
-                                                                {LinkPath::to_peer, "to peer"},
-                                                                {LinkPath::both_peers, "both peers"}});
-constexpr auto kLinkMemories =
-    names_of<LinkMemory>("a kind of memory of a link", {{LinkMemory::pageable, "pageable"},
-                                                        {LinkMemory::registered, "registered"},
-                                                        {LinkMemory::pinned, "pinned"},
-                                                        {LinkMemory::mapped, "mapped"},
-                                                        {LinkMemory::managed, "managed"},
-                                                        {LinkMemory::span, "span"},
-                                                        {LinkMemory::device, "device"}});
+constexpr auto kPaths = names_of<LinkPath>("a link path", {{LinkPath::to_device, "to device"},
+                                                           {LinkPath::from_device, "from device"},
+                                                           {LinkPath::both_ways, "both ways"},
+                                                           {LinkPath::within, "within"},
+                                                           {LinkPath::from_peer, "from peer"},
+                                                           {LinkPath::to_peer, "to peer"},
+                                                           {LinkPath::both_peers, "both peers"}});
+constexpr auto kLinkMemories = names_of<LinkMemory>("a kind of link memory", {{LinkMemory::pageable, "pageable"},
+                                                                              {LinkMemory::registered, "registered"},
+                                                                              {LinkMemory::pinned, "pinned"},
+                                                                              {LinkMemory::mapped, "mapped"},
+                                                                              {LinkMemory::managed, "managed"},
+                                                                              {LinkMemory::span, "span"},
+                                                                              {LinkMemory::device, "device"}});
 constexpr auto kLinkMeans =
     names_of<LinkMeans>("a means of transfer", {{LinkMeans::engine, "engine"}, {LinkMeans::kernel, "kernel"}});
 

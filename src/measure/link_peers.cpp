@@ -21,7 +21,7 @@ constexpr std::size_t kAllocations = 256;
 constexpr std::size_t kAllocationBytes = 2 * kMiB;
 constexpr std::size_t kSpanPages = 32;
 
-/// As many allocations as fit beside what the other measurements take.
+/// As many allocations as fit next to the memory of the other measurements.
 std::size_t allocation_count(Device peer) {
   return std::clamp<std::size_t>(peer.memory().free_bytes / 4 / kAllocationBytes, 1, kAllocations);
 }
@@ -33,7 +33,7 @@ std::vector<Buffer> allocate(Device peer, std::size_t count) {
   return buffers;
 }
 
-/// What `count` allocations take; they are freed outside of the time.
+/// The time of `count` allocations, without freeing them.
 Duration time_allocations(Device peer, std::size_t count, int samples) {
   std::vector<Duration> times;
   for (int sample = 0; sample < samples; ++sample) {
@@ -65,7 +65,7 @@ Duration time_allow(Device device, Device peer, int samples) {
   return median(times);
 }
 
-/// Copies that much in pieces, from buffer to buffer.
+/// Copies `bytes` bytes in pieces, from buffer to buffer.
 void copy_much(StreamRef stream, const Buffer& to, const Buffer& from, std::uint64_t bytes) {
   constexpr std::uint64_t kAtOnce = 16;  // so that the stream's queue never fills
   std::uint64_t enqueued = 0;
@@ -80,8 +80,8 @@ void copy_much(StreamRef stream, const Buffer& to, const Buffer& from, std::uint
 }  // namespace
 
 PeerCosts measure_peer_costs(Device device, Device peer, int samples) {
-  if (samples < 1) throw UsageError("an experiment needs a sample");
-  if (device == peer) throw UsageError("a device is no peer of itself");
+  if (samples < 1) throw UsageError("an experiment needs at least one sample");
+  if (device == peer) throw UsageError("a device cannot be its own peer");
   PeerCosts costs;
   if (!peer_connection(device, peer).access) {
     costs.note = device.name() + " cannot reach the memory of " + peer.name();
@@ -113,7 +113,7 @@ PeerCosts measure_peer_costs(Device device, Device peer, int samples) {
 }
 
 CounterCheck measure_counters(Device device, Device peer, std::uint64_t bytes) {
-  if (bytes == 0) throw UsageError("counters need bytes to count");
+  if (bytes == 0) throw UsageError("the counters need at least one byte to count");
   CounterCheck check;
   const LinkCounters received = read_link_counters(device);
   const LinkCounters sent = read_link_counters(peer);

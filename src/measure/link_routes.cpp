@@ -29,21 +29,21 @@ std::vector<LinkRoute> peer_routes(Device device, Device peer) {
 }
 
 std::string why_not_between(const LinkRoute& route) {
-  if (!route.peer) throw UsageError(fmt::format("'{}' needs two devices", to_string(route.path)));
-  if (*route.peer == route.device) throw UsageError(fmt::format("{} is no peer of itself", route.device.name()));
+  if (!route.peer) throw UsageError(fmt::format("path '{}' needs two devices", to_string(route.path)));
+  if (*route.peer == route.device) throw UsageError(fmt::format("{} cannot be its own peer", route.device.name()));
   if (route.peer->kind() != route.device.kind()) {
     throw UsageError(
-        fmt::format("{} and {} are no peers: they are of two kinds", route.device.name(), route.peer->name()));
+        fmt::format("{} and {} cannot be peers: they are of different kinds", route.device.name(), route.peer->name()));
   }
   if (route.memory != LinkMemory::device && route.memory != LinkMemory::span) {
-    return "between devices there are device memory and spans only";
+    return "between devices, only device memory and spans can be measured";
   }
   const bool access = peer_connection(route.device, *route.peer).access;
   if (route.peer_access && !access) {
     return fmt::format("{} cannot reach the memory of {}", route.device.name(), route.peer->name());
   }
   if (!route.peer_access && (route.means == LinkMeans::kernel || route.memory == LinkMemory::span)) {
-    return "without peer access there are copies of device memory only";
+    return "without peer access, only copies of device memory can be measured";
   }
   return {};
 }
@@ -57,7 +57,7 @@ std::vector<LinkRoute> link_routes(Device device, std::optional<Device> peer) {
     for (const LinkMeans means : kAllMeans) {
       for (const LinkMemory memory : {LinkMemory::pageable, LinkMemory::registered, LinkMemory::pinned,
                                       LinkMemory::mapped, LinkMemory::managed, LinkMemory::span}) {
-        // CUDA's pinned memory is mapped too, so a kernel would measure the same twice.
+        // CUDA's pinned memory is also mapped, so a kernel would measure the same memory twice.
         if (means == LinkMeans::kernel && memory == LinkMemory::pinned) continue;
         routes.push_back({.device = device, .path = path, .memory = memory, .means = means, .peer = {}});
       }
@@ -75,9 +75,9 @@ std::string why_not(const LinkRoute& route) {
   if (between_devices(route.path)) return why_not_between(route);
   const bool on_host = route.path != LinkPath::within;
   const bool device_memory = route.memory == LinkMemory::device;
-  if (on_host && device_memory) return "the host's side of a link does not lie on the device";
+  if (on_host && device_memory) return "the host's side of a link cannot be device memory";
   if (!on_host && !device_memory && route.memory != LinkMemory::span) {
-    return "within a device there are device memory and spans only";
+    return "within a device, only device memory and spans can be measured";
   }
   const DeviceProperties& has = route.device.properties();
   if (route.means == LinkMeans::kernel && route.memory == LinkMemory::pageable && !has.pageable_memory_access) {
@@ -89,7 +89,7 @@ std::string why_not(const LinkRoute& route) {
 }
 
 std::vector<std::size_t> link_sizes(std::size_t least, std::size_t most, std::size_t factor) {
-  if (least == 0 || factor < 2) throw UsageError("sizes start above 0 and grow by a factor of 2 or more");
+  if (least == 0 || factor < 2) throw UsageError("sizes must start above 0 and grow by a factor of 2 or more");
   std::vector<std::size_t> sizes;
   for (std::size_t size = least; size <= most; size *= factor) {
     sizes.push_back(size);
@@ -108,7 +108,8 @@ std::size_t saturation_bytes(const LinkCurve& curve, double share) {
 }
 
 std::optional<double> pcie_rate(std::optional<int> generation, std::optional<int> width) {
-  // Giga-transfers a second and lane; 8b/10b coding up to generation 2, 128b/130b to 5, flits of 242 in 256 bytes in 6.
+  // Gigatransfers per second and lane; 8b/10b coding up to generation 2, 128b/130b to 5, flits of 242 in 256 bytes in
+  // 6.
   struct Generation {
     double transfers;
     double useful;

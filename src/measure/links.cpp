@@ -15,24 +15,24 @@ namespace headrace::measure {
 
 namespace {
 
-constexpr std::size_t kTransfersMax = 64;  // fewer than a stream's queue holds: enqueueing behind the gate never waits
-constexpr std::size_t kShareOfFree = 6;    // of what is free; a route has up to four ends
+constexpr std::size_t kTransfersMax = 64;  // fewer than a stream's queue holds, so enqueueing never blocks
+constexpr std::size_t kShareOfFree = 6;    // of the free memory for each end; a route has up to four ends
 
 void check(const LinkOptions& options) {
-  if (options.sizes.empty()) throw UsageError("a link needs a size to be measured with");
+  if (options.sizes.empty()) throw UsageError("measuring a link needs at least one size");
   if (options.samples < 1) throw UsageError(fmt::format("samples must be 1 or more, not {}", options.samples));
-  if (options.gate_bound <= Duration::zero()) throw UsageError("a gate must be bounded by a time above 0");
+  if (options.gate_bound <= Duration::zero()) throw UsageError("gate_bound must be above 0");
   std::size_t before = 0;
   for (const std::size_t size : options.sizes) {
     if (size == 0 || size % sizeof(Quad) != 0) {
       throw UsageError(fmt::format("sizes must be multiples of {} bytes above 0, not {}", sizeof(Quad), size));
     }
-    if (size <= before) throw UsageError("sizes must ascend");
+    if (size <= before) throw UsageError("sizes must be in strictly ascending order");
     before = size;
   }
 }
 
-/// The sizes that there is room for, when every route has its own ends.
+/// The sizes that fit in memory if every route has its own ends.
 std::vector<std::size_t> fitting(std::span<const LinkRoute> routes, const std::vector<std::size_t>& sizes) {
   std::size_t free = host_memory().free_bytes;
   for (const LinkRoute& route : routes) {
@@ -46,7 +46,7 @@ std::vector<std::size_t> fitting(std::span<const LinkRoute> routes, const std::v
   return found;
 }
 
-/// A route's samples at one size: of several transfers queued, and of one by itself.
+/// A route's samples at one size: of several queued transfers, and of a single one.
 struct Samples {
   std::vector<Duration> many;
   std::vector<Duration> single;
@@ -77,7 +77,7 @@ void measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& option
       samples[i].single.push_back(single[i]);
     }
   }
-  // Once more, not counted, so that what is verified is what timed transfers moved, and not the warm-up.
+  // Run once more, uncounted, so that timed transfers are verified and not the warm-up.
   lanes.spoil(bytes, count);
   static_cast<void>(lanes.time(bytes, count));
   for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -88,13 +88,13 @@ void measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& option
   }
 }
 
-/// What the machine has not or has no room for: a note and no failure.
+/// Whether the machine lacks something or has no room, which is a note and not a failure.
 bool is_lack(const Exception& error) noexcept {
   return error.code() == Errc::not_supported || error.code() == Errc::out_of_memory ||
          error.code() == Errc::no_permission;
 }
 
-/// The curves without points, each with the same note.
+/// Curves without points, each with the same note.
 std::vector<LinkCurve> without_points(std::span<const LinkRoute> routes, const std::string& note) {
   std::vector<LinkCurve> curves;
   for (const LinkRoute& route : routes) {
@@ -107,7 +107,7 @@ std::vector<LinkCurve> without_points(std::span<const LinkRoute> routes, const s
 
 std::vector<LinkCurve> measure_links_at_once(std::span<const LinkRoute> routes, const LinkOptions& options) {
   check(options);
-  if (routes.empty()) throw UsageError("measuring links at once needs a route");
+  if (routes.empty()) throw UsageError("measuring links at once needs at least one route");
   for (const LinkRoute& route : routes) {
     const std::string reason = why_not(route);
     if (!reason.empty()) return without_points(routes, reason);

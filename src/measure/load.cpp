@@ -18,11 +18,11 @@ bool right_and_in_time(const LoadResult& result, Duration p99_bound) {
          result.lost == 0 && result.latency.count > 0 && std::max(result.latency.p99, result.p99_offered) <= p99_bound;
 }
 
-/// Queries that arrived in the windows and were not answered in them, in multiples of what keeping up allows.
+/// Queries that arrived in the windows but were not answered in them, relative to the number that keeping up allows.
 double shortfall(const LoadResult& result) {
   const double seconds = std::chrono::duration<double>(result.measured_for).count();
   const double missing = (result.incoming_per_second - result.measured_per_second) * seconds;
-  // What is in flight at either end of the windows differs by chance, as a Poisson count does.
+  // The queries in flight at either end of the windows vary by chance, like a Poisson count.
   const double in_flight = result.incoming_per_second * std::chrono::duration<double>(result.latency.mean).count();
   const double allowed = (1 - kKeepsUp) * result.incoming_per_second * seconds + 4 * std::sqrt(in_flight) + 1;
   return missing / allowed;
@@ -41,7 +41,7 @@ bool fell_behind(const LoadResult& result, Duration p99_bound) {
 std::string why_disturbed(const LoadResult& result) {
   if (!result.complete) return "the generator or the answers fell too far behind to be counted";
   if (result.latency.count > 0 && shortfall(result) < -1) {
-    return "more was answered than arrived: the machine had stood still before";
+    return "more queries were answered than arrived, because the machine had stalled before";
   }
   const Duration late = std::max(kLatenessMost, result.latency.p99 / 2);
   if (result.lateness_p99 > late) {
@@ -65,8 +65,8 @@ void validate(const LoadOptions& options) {
     throw UsageError(fmt::format("stable_within must be 0 or more, not {}", options.stable_within));
   }
   if (options.stable_windows < 1 || options.windows_max < options.stable_windows) {
-    throw UsageError(fmt::format("windows: at least 1 must be stable and no more than windows_max ({}), not {}",
-                                 options.windows_max, options.stable_windows));
+    throw UsageError(fmt::format("stable_windows must be 1 to windows_max ({}), not {}", options.windows_max,
+                                 options.stable_windows));
   }
 }
 
@@ -76,7 +76,7 @@ namespace {
 
 constexpr double kTail = 0.99;
 
-/// The percentile of latencies of which so many more are later than any.
+/// The percentile of latencies if `unanswered` further queries are later than any of them.
 Duration percentile_with_unanswered(const Latencies& latency, std::uint64_t unanswered, double fraction) {
   const auto count = static_cast<double>(latency.count());
   if (unanswered == 0) return latency.percentile(fraction);
@@ -98,7 +98,7 @@ Arrivals share_of_arrivals(const LoadOptions& options, std::size_t index, std::s
   std::vector<Duration> mine;
   for (std::size_t i = index; i < options.trace.size(); i += count) mine.push_back(options.trace[i]);
   if (mine.empty()) throw UsageError("a trace must hold at least one arrival for each generator thread");
-  mine.back() = options.trace.back();  // every thread starts over at the same time
+  mine.back() = options.trace.back();  // every thread repeats the trace at the same time
   return Arrivals::trace(std::move(mine));
 }
 
@@ -149,7 +149,7 @@ bool stable(std::span<const std::span<const Window>> threads, int end, const Loa
     samples += right;
   }
   const double mean = total / count;
-  // Poisson arrivals alone make counts of this mean differ by their square root; four of them are rarely exceeded.
+  // Poisson arrivals alone make counts with this mean vary by its square root; four times that is rarely exceeded.
   const double chance = options.arrivals == ArrivalKind::poisson ? 4 * std::sqrt(mean) : 0;
   return samples > 0 && samples >= options.samples && most - least <= options.stable_within * mean + chance;
 }

@@ -30,7 +30,7 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-/// CPU time of this process and of its children that have ended.
+/// CPU time of this process and of its ended children.
 double own_seconds() {
   double seconds = 0;
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
@@ -44,7 +44,7 @@ bool may_use(const cpu_set_t& set, int processor) {
   return processor >= CPU_SETSIZE || CPU_ISSET(static_cast<std::size_t>(processor), &set) != 0;
 }
 
-/// "total=" of the first line of /proc/pressure/cpu, in seconds; 0 where the kernel has none.
+/// "total=" of the first line of /proc/pressure/cpu, in seconds; 0 if the kernel does not have it.
 double waiting_seconds() {
   std::ifstream in("/proc/pressure/cpu");
   std::string line;
@@ -53,12 +53,12 @@ double waiting_seconds() {
   return at == std::string::npos ? 0 : std::strtod(line.c_str() + at + std::strlen("total="), nullptr) * 1e-6;
 }
 
-/// Other tasks that run or wait for a processor, as the fourth field of /proc/loadavg has them, such as "3/412".
+/// Other tasks that run or wait for a processor, from the fourth field of /proc/loadavg, such as "3/412".
 double runnable_tasks() {
   std::ifstream in("/proc/loadavg");
   std::string word;
   for (int field = 0; field < 4; ++field) in >> word;
-  return std::max(0.0, std::strtod(word.c_str(), nullptr) - 1);  // this one runs
+  return std::max(0.0, std::strtod(word.c_str(), nullptr) - 1);  // minus this thread
 }
 
 }  // namespace
@@ -72,11 +72,11 @@ MachineWatch::Reading MachineWatch::read() {
   const double tick = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   std::ifstream in("/proc/stat");
   for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
-    int processor = 0;  // of a line such as "cpu1 4705 150"; the line "cpu  4705" is the sum of them
+    int processor = 0;  // from a line such as "cpu1 4705 150"; the line "cpu 4705" is their sum
     const auto [end, error] = std::from_chars(line.data() + 3, line.data() + line.size(), processor);
     if (error != std::errc{} || (known && !may_use(set, processor))) continue;
     std::istringstream fields(line.substr(line.find(' ')));
-    // user, nice, system, idle, iowait, irq, softirq, steal, as proc(5) has them.
+    // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
     std::array<double, 8> ticks{};
     for (double& value : ticks) fields >> value;
     const double idle = ticks[3] + ticks[4];

@@ -6,7 +6,7 @@
 
 namespace headrace::measure {
 
-/// The middle of the values, the upper one of two; they are reordered. There is one at least.
+/// The middle value, or the upper one of two. Reorders the values. There must be at least one.
 template <class T>
 [[nodiscard]] T median(std::vector<T>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -31,7 +31,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-/// Seconds of the median of kRateRuns calls, after one that warms up.
+/// Median seconds of kRateRuns calls, after a warm-up call.
 template <class Work>
 double median_seconds(Work work) {
   std::vector<double> times;
@@ -58,7 +58,7 @@ double access_rate(AccessBench& bench, AccessPattern pattern, AccessOperation op
   return static_cast<double>(data.bytes()) / time;
 }
 
-/// All operations over `data`, which is checked to have been read.
+/// The rates of all operations over `data`. Verifies that the data was read.
 OperationRates operation_rates(AccessBench& bench, AccessPattern pattern, const Buffer& data) {
   const std::size_t pages = data.bytes() / kPageBytes;
   const AccessWork reading{.pattern = pattern, .operation = AccessOperation::read};
@@ -66,14 +66,15 @@ OperationRates operation_rates(AccessBench& bench, AccessPattern pattern, const 
   bench.fill(data.data(), pages);
   rates.read = access_rate(bench, pattern, AccessOperation::read, data);
   if (bench.sum() != bench.expected_sum(reading, pages)) {
-    throw DeviceError(Errc::device_fault, fmt::format("{} read other bytes than were there", bench.device().name()));
+    throw DeviceError(Errc::device_fault,
+                      fmt::format("{} read bytes that differ from those in memory", bench.device().name()));
   }
   rates.write = access_rate(bench, pattern, AccessOperation::write, data);
   rates.read_modify_write = access_rate(bench, pattern, AccessOperation::read_modify_write, data);
   return rates;
 }
 
-/// First touches of managed memory that the host has just written.
+/// Bytes per second of first touches of managed memory that the host has just written.
 double fault_rate(AccessBench& bench, AccessPattern pattern) {
   const ManagedMemory data(bench.device(), kFaultPages * kPageBytes);
   std::memset(data.data(), 1, data.bytes());
@@ -107,7 +108,7 @@ void measure_copies(StreamRef stream, const Buffer& host, const Buffer& near, Me
                     });
 }
 
-/// A device without spans keeps the figures of the table.
+/// Measures the costs of pages. A device without spans keeps the figures of the table.
 void measure_pages(StreamRef stream, MemoryRates& rates) {
   const Device device = stream.device();
   const auto pages = static_cast<double>(kPagesToMap);
@@ -119,7 +120,7 @@ void measure_pages(StreamRef stream, MemoryRates& rates) {
     Span span(device, kPagesToMap * kPageBytes, Placement::all(Place::host()));
     rates.host_page = seconds(SteadyClock::now() - start) / pages;
     const PageRange all{0, kPagesToMap};
-    span.move(stream, all, Place::on(device));  // takes the pages; what comes back finds them kept
+    span.move(stream, all, Place::on(device));  // allocates the pages; later moves reuse the spare ones
     span.move(stream, all, Place::host());
     rates.page_move = host_seconds([&] { span.move(stream, all, Place::on(device)); }) / pages;
   } catch (const DeviceError& error) {
@@ -131,7 +132,7 @@ void measure_pages(StreamRef stream, MemoryRates& rates) {
 
 MemoryRates measure_memory_rates(Device device) {
   MemoryRates rates = memory_rates_of(device);
-  // A GPU copies so much that neither its caches nor the time of a launch count.
+  // On a GPU, use so much data that neither caches nor launch times matter.
   const std::size_t bytes = device.properties().host_cores ? 32 * kMiB : kGiB;
   AccessBench bench(device);
   const Buffer near(device, MemoryKind::device, bytes);
@@ -140,7 +141,7 @@ MemoryRates measure_memory_rates(Device device) {
   rates.device_random = operation_rates(bench, AccessPattern::random_warp, near);
   rates.link = rates.one_memory ? rates.device : operation_rates(bench, AccessPattern::grid_stride, host);
   rates.link_random = rates.one_memory ? rates.device_random : operation_rates(bench, AccessPattern::random_warp, host);
-  if (rates.one_memory) std::memset(host.data(), 0, bytes);  // not to time the first touch of its pages
+  if (rates.one_memory) std::memset(host.data(), 0, bytes);  // so that the first touch of its pages is not timed
   rates.cache = std::max(rates.cache, rates.device.read);
   measure_copies(bench.stream(), host, near, rates);
   measure_faults(bench, rates);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint32_t kRunsMin = 3;
 constexpr Duration kLongCell = std::chrono::seconds(6);
-/// The share of the machine's memory that the host part may take: the rest is for everybody else.
+/// The share of the machine's memory that the host part may take. The rest is for other processes.
 constexpr double kHostShareMax = 0.75;
 
 AccessWork work_of(const OversubscriptionCell& cell, std::uint32_t blocks_per_multiprocessor) noexcept {
@@ -33,9 +33,9 @@ AccessWork work_of(const OversubscriptionCell& cell, std::uint32_t blocks_per_mu
           .blocks_per_multiprocessor = blocks_per_multiprocessor};
 }
 
-/// Which heat by_budget places by; cells of one kind share a span. Swept data has none: its pages are alike, and dealt
-/// evenly both parts stream side by side. So are those of random_warp, but there heat keeps the host's in one piece,
-/// where fewer address translations reach them.
+/// The heat by which by_budget places pages; cells of one kind share a span. Swept data has none: its pages are alike,
+/// and if they are dealt evenly, both parts stream at the same time. The pages of random_warp are alike, too, but heat
+/// keeps its host pages contiguous, so that fewer address translations cover them.
 enum class HeatKind : std::uint8_t { none, even, hot_tenth, ordered, scattered };
 
 HeatKind heat_kind(const OversubscriptionCell& cell) noexcept {
@@ -50,7 +50,7 @@ HeatKind heat_kind(const OversubscriptionCell& cell) noexcept {
   return cell.rows == RowOrder::ordered ? HeatKind::ordered : HeatKind::scattered;
 }
 
-/// What is placed as one: of random_warp, page_bytes is the page that is drawn.
+/// Bytes that are placed as one. For random_warp, page_bytes is the size of the drawn page.
 std::size_t piece_bytes(const OversubscriptionCell& cell) noexcept {
   const bool by_heat = cell.strategy == Strategy::by_budget && cell.pattern != AccessPattern::random_warp;
   return by_heat || cell.strategy == Strategy::prefetched ? cell.page_bytes : kPageBytes;
@@ -61,7 +61,8 @@ bool is_managed(const OversubscriptionCell& cell) noexcept {
          piece_bytes(cell) < kPageBytes;
 }
 
-/// What decides about memory, and in which order cells are measured: those of one memory come together, reads first.
+/// The key of a cell's memory, which also orders the measurements: cells with the same memory come together, reads
+/// first.
 auto memory_key(const OversubscriptionCell& cell) noexcept {
   return std::tuple(cell.factor, cell.strategy, piece_bytes(cell), heat_kind(cell));
 }
@@ -72,25 +73,25 @@ double median_seconds(std::vector<Duration> times) {
   return std::chrono::duration<double>(*middle).count();
 }
 
-/// Pages of an interleaved span are alike to all patterns but this one: which of them the most popular rows fall on is
-/// chance, so that such a cell is measured with pages dealt forwards and backwards.
+/// Pages of an interleaved span are alike for all patterns but this one: chance decides on which pages the most popular
+/// rows lie. Such a cell is therefore measured with pages dealt forwards and backwards.
 bool is_dealt_twice(const OversubscriptionCell& cell) noexcept {
   return cell.strategy == Strategy::interleaved && cell.pattern == AccessPattern::zipf_rows;
 }
 
-/// Whether device and host part stream side by side, so that the roof is within reach.
+/// Whether device and host part stream at the same time, so that the cell can reach its roof.
 bool can_reach_roof(const OversubscriptionCell& cell) noexcept {
   const bool sequential = cell.pattern == AccessPattern::grid_stride || cell.pattern == AccessPattern::block_stride;
   return sequential && (cell.strategy == Strategy::interleaved || cell.strategy == Strategy::by_budget);
 }
 
-/// A cell whose roof is within reach and was not reached, so that its runs may have been disturbed.
+/// Whether a cell could reach its roof but did not, so that its runs may have been disturbed.
 bool falls_short(const OversubscriptionResult& result) noexcept {
   constexpr double kReached = 0.97;
   return can_reach_roof(result.cell) && !result.times.empty() && result.bytes_per_second < kReached * result.roof;
 }
 
-/// The cell as if every run had been made on one and then on the other half of both.
+/// Combines two results of a cell as if each run had used one half of each.
 void combine(OversubscriptionResult& one, OversubscriptionResult other) {
   std::ranges::sort(one.times);
   std::ranges::sort(other.times);
@@ -103,7 +104,7 @@ void combine(OversubscriptionResult& one, OversubscriptionResult other) {
   one.bytes_per_second = static_cast<double>(one.touched_bytes) / median_seconds(one.times);
 }
 
-/// Measures cells one after the other, and keeps memory from one to the next where it serves both.
+/// Measures cells in sequence, and keeps memory from one to the next if both can use it.
 class Oversubscription {
  public:
   Oversubscription(Device device, const OversubscriptionOptions& options)
@@ -124,7 +125,7 @@ class Oversubscription {
     }
   }
 
-  /// @param runs  timed ones
+  /// @param runs  number of timed runs
   [[nodiscard]] OversubscriptionResult measure(const OversubscriptionCell& cell, const OversubscriptionReport& roofs,
                                                std::uint32_t runs) {
     OversubscriptionResult result;
@@ -154,7 +155,7 @@ class Oversubscription {
     return result;
   }
 
-  /// Twice as many runs more; all of them count.
+  /// Adds twice as many runs; all runs count.
   void measure_again(OversubscriptionResult& result, const OversubscriptionReport& roofs) {
     OversubscriptionResult more = measure(result.cell, roofs, 2 * options_.runs);
     if (more.times.empty()) return;
@@ -176,24 +177,24 @@ class Oversubscription {
     return std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
   }
 
-  /// Why a cell is not even tried; empty when it is.
+  /// Why a cell is not tried; empty if it is.
   [[nodiscard]] std::string refusal(const OversubscriptionCell& cell, std::size_t data_bytes) {
     if (cell.strategy == Strategy::on_demand && data_bytes > budget_bytes_) {
-      return "with a budget below the card's size nothing is evicted, so its figure would not be one of "
-             "oversubscription; managed memory beyond the card's size can hang it";
+      return "with a budget below the GPU's memory nothing is evicted, so the figure would not show oversubscription; "
+             "managed memory beyond the GPU's memory can hang it";
     }
     const std::size_t held = memory_ && memory_key(cell) == key_ && !backwards_ ? data_bytes : 0;
     if (!held) forget();
     const std::size_t free_bytes = bench_.device().memory().free_bytes;
     if (is_managed(cell) && !held && data_bytes > free_bytes) {
-      return fmt::format("{} of managed memory would be more than the {} that are free, which can hang a card",
+      return fmt::format("{} of managed memory would exceed the {} that are free, which can hang a GPU",
                          format_bytes(data_bytes), format_bytes(free_bytes));
     }
     const std::size_t all_on_host = cell.strategy == Strategy::zero_copy ? data_bytes : 0;
     const std::size_t on_host = std::max(all_on_host, data_bytes - std::min(data_bytes, budget_bytes_));
     const double most = kHostShareMax * static_cast<double>(Device::parse("cpu").memory().total_bytes);
     if (static_cast<double>(on_host) > most) {
-      return fmt::format("{} on the host would be more than three quarters of its memory", format_bytes(on_host));
+      return fmt::format("{} on the host would exceed three quarters of its memory", format_bytes(on_host));
     }
     return {};
   }
@@ -203,7 +204,7 @@ class Oversubscription {
     key_.reset();
   }
 
-  /// Memory as the cell wants it, filled.
+  /// Prepares and fills the memory that the cell needs.
   void prepare(const OversubscriptionCell& cell, std::size_t page_count, bool backwards) {
     if (!memory_ || memory_key(cell) != key_ || backwards != backwards_) {
       forget();
@@ -233,7 +234,7 @@ class Oversubscription {
     result.blocks = bench_.blocks(work);
     Duration spent{};
     std::uint32_t number = 0;
-    for (; number <= runs; ++number) {  // the first warms up
+    for (; number <= runs; ++number) {  // the first run warms up
       memory_->before_run(bench_.stream());
       const Duration time = bench_.time(work, memory_->data(), page_count, number + 1);
       if (reads && bench_.sum() != expected) result.verified = false;
@@ -256,7 +257,7 @@ class Oversubscription {
     result.host_bytes = traffic.host_bytes;
     const AccessRoofs& of = *std::find_if(roofs.roofs.begin(), roofs.roofs.end(),
                                           [&](const AccessRoofs& one) { return one.operation == work.operation; });
-    // Pages are migrated by the copy engine, which may be faster than a kernel.
+    // The copy engine migrates pages, and may be faster than a kernel.
     const bool migrates = result.cell.strategy == Strategy::on_demand;
     const double link = migrates ? std::max(of.over_link, roofs.copy_to_device) : of.over_link;
     const double least_seconds = std::max(static_cast<double>(traffic.device_bytes) / of.on_device,
@@ -305,7 +306,8 @@ OversubscriptionReport measure_oversubscription(Device device, const Oversubscri
     report.interrupted = options.stop.stop_requested();
     if (!report.interrupted) results[order[done]] = measuring.measure(cells[order[done]], report, options.runs);
   }
-  // What others do on the same machine makes a link slower for a second or two, and cells of that time with it.
+  // Other programs on the machine may slow the link down for a second or two, and with it the cells measured at that
+  // time.
   for (const std::size_t at : order) {
     if (report.interrupted || !falls_short(*results[at])) continue;
     report.interrupted = options.stop.stop_requested();

@@ -7,7 +7,7 @@
 #include "headrace/base/error.hpp"
 #include "measure/oversubscription.hpp"
 
-/// Which cells there are.
+/// Lists the cells to measure.
 namespace headrace::measure {
 
 namespace {
@@ -39,7 +39,7 @@ void check(const OversubscriptionOptions& options) {
   }
   for (const std::size_t bytes : options.page_bytes) {
     if (bytes != 4 * kKiB && bytes != 64 * kKiB && bytes != kPageBytes) {
-      throw UsageError(fmt::format("a page has 4 KiB, 64 KiB or 2 MiB, not {}", format_bytes(bytes)));
+      throw UsageError(fmt::format("a page must be 4 KiB, 64 KiB or 2 MiB, not {}", format_bytes(bytes)));
     }
   }
   for (const std::uint32_t threads : options.threads) {
@@ -60,7 +60,7 @@ void check(const OversubscriptionOptions& options) {
   }
 }
 
-/// The values of an option where it applies, else `otherwise` alone.
+/// The values of an option if it applies, else only `otherwise`.
 template <class T>
 std::vector<T> where(bool applies, const std::vector<T>& values, T otherwise) {
   return applies ? values : std::vector<T>{otherwise};
@@ -82,7 +82,7 @@ std::vector<OversubscriptionCell> oversubscription_cells(const OversubscriptionO
           cell.page_bytes = page_bytes;
           cell.threads = threads;
           cell.synchronised = synchronised;
-          // What an option names twice is measured once.
+          // A value that an option names twice is measured once.
           if (std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(cell);
         }
       }

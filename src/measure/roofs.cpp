@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kRoofBytes = 64 * kMiB;
 constexpr int kRoofRuns = 5;
 
-/// Bytes per second of the median of kRoofRuns copies, after one that warms up.
+/// Median bytes per second of kRoofRuns copies, after a warm-up copy.
 double copy_rate(StreamRef stream, std::byte* to, const std::byte* from) {
   std::vector<double> seconds;
   for (int run = 0; run <= kRoofRuns; ++run) {
@@ -58,7 +58,7 @@ class CopyWithin {
     stream_.copy(found.data() + some, to_.data() + (to_.bytes() - some), some).or_throw(kDoing);
     wait();
     if (std::all_of(found.begin(), found.end(), [](unsigned char byte) { return byte == kPattern; })) return;
-    throw DeviceError(Errc::device_fault, fmt::format("{} did not copy its memory rightly", stream_.device().name()));
+    throw DeviceError(Errc::device_fault, fmt::format("{} did not copy its memory correctly", stream_.device().name()));
   }
 
  private:
@@ -67,15 +67,15 @@ class CopyWithin {
 
   Buffer from_;
   Buffer to_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
 };
 
 }  // namespace
 
 std::vector<double> measure_memory_copies(const std::vector<Device>& devices, std::size_t bytes, int runs) {
   if (devices.empty() || bytes == 0 || runs < 1) {
-    throw UsageError(
-        fmt::format("copies of {} bytes on {} devices, {} runs: each must be above 0", bytes, devices.size(), runs));
+    throw UsageError(fmt::format("measuring copies of {} bytes on {} devices in {} runs: each number must be above 0",
+                                 bytes, devices.size(), runs));
   }
   std::vector<CopyWithin> shares;
   for (const Device device : devices) shares.emplace_back(device, bytes);
@@ -108,7 +108,7 @@ MemoryRoofs measure_memory_roofs(Device device) {
   roofs.to_device = copy_rate(stream, near.data(), source.data());
   roofs.on_device = 2 * copy_rate(stream, far.data(), near.data());
   if (!device.properties().host_cores) {
-    // A GPU copies kRoofBytes in the time of a few launches.
+    // A GPU copies kRoofBytes in the time of a few launches, so it needs more bytes.
     constexpr std::size_t kLargeBytes = 512 * kMiB;
     std::vector<double> rates = measure_memory_copies({device}, kLargeBytes, kRoofRuns);
     std::nth_element(rates.begin(), rates.begin() + kRoofRuns / 2, rates.end());

@@ -18,8 +18,8 @@ class Search {
 
   SearchResult run() {
     narrow(std::min(options_.start_per_second, options_.most_per_second));
-    // One bad verdict bounds all that follows, and a machine that stood still for a moment makes one of any rate. So
-    // the lowest bad rate is looked at once more; if it is good by now, the search goes on upwards from there.
+    // One bad verdict bounds all later rates, and a momentary stall of the machine makes any rate look bad. So the
+    // search tries the lowest bad rate once more; if it is good now, the search continues upwards from there.
     while (may_go_on() && good_rate_ > 0 && bad_rate_ != kNone) {
       const double rate = bad_rate_;
       if (!good(rate)) break;
@@ -33,7 +33,7 @@ class Search {
  private:
   [[nodiscard]] bool may_go_on() const { return result_.probes < options_.probes_max && !result_.interrupted; }
 
-  /// Narrows the interval from `rate` on, until it is no wider than the resolution.
+  /// Narrows the interval from `rate` on until it is at most as wide as the resolution.
   void narrow(double rate) {
     while (may_go_on() && rate >= options_.least_per_second) {
       (good(rate) ? good_rate_ : bad_rate_) = rate;
@@ -54,7 +54,7 @@ class Search {
   }
 
   bool good(double rate) {
-    int disturbed = 0;  // tries that say nothing, because the machine was not quiet: no more than of the others
+    int disturbed = 0;  // inconclusive tries, because the machine was not quiet; at most as many as other tries
     for (int tries = 0; tries < options_.tries && !result_.interrupted; ++tries) {
       const LoadResult load = probe_(rate);
       ++result_.probes;

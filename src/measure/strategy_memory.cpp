@@ -8,7 +8,7 @@ namespace headrace::measure {
 
 namespace {
 
-/// What the driver moves at the least.
+/// The smallest unit that the driver moves.
 constexpr std::size_t kSmallPageBytes = 4 * kKiB;
 
 std::vector<bool> on_host(const std::vector<Place>& places) {
@@ -17,7 +17,7 @@ std::vector<bool> on_host(const std::vector<Place>& places) {
   return made;
 }
 
-/// Where the pages go, by heat if there is some.
+/// The placement of the pages, by heat if there is any.
 Placement placement_of(Device device, const StrategyPlan& plan) {
   if (plan.heat.empty()) return Placement::budget(device, plan.budget_bytes);
   return Placement::budget(device, plan.budget_bytes, plan.heat);

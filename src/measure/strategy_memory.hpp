@@ -14,13 +14,13 @@
 
 namespace headrace::measure {
 
-/// What data is to be kept in.
+/// How to keep the data.
 struct StrategyPlan {
   Strategy strategy = Strategy::interleaved;
   std::size_t page_count = 1;            ///< The number of pages of kPageBytes.
-  std::size_t budget_bytes = 0;          ///< The budget of the device, whole pages.
-  std::size_t piece_bytes = kPageBytes;  ///< What prefetched and by_budget place; small ones are managed memory.
-  std::vector<std::uint64_t> heat{};     ///< The heat for by_budget, one a piece.
+  std::size_t budget_bytes = 0;          ///< The budget of the device, in whole pages.
+  std::size_t piece_bytes = kPageBytes;  ///< Bytes placed as one; small pieces are managed memory.
+  std::vector<std::uint64_t> heat{};     ///< The heat for by_budget, one per piece.
   bool backwards = false;                ///< For interleaved: dealt from the last page to the first.
 };
 
@@ -30,18 +30,19 @@ struct Traffic {
   std::uint64_t host_bytes = 0;
 };
 
-/// Data kept as a strategy says.
+/// Data kept according to a strategy.
 class StrategyMemory {
  public:
-  /// Throws DeviceError when there is no room or no such memory, or when hints would take too long to give.
+  /// Throws DeviceError if there is no room or no such memory, or if giving the hints would take too long.
   StrategyMemory(StreamRef stream, const StrategyPlan& plan);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  /// Puts pages back to where a run is to find them. Nothing but on_demand moves any.
+  /// Moves pages back to where a run expects them. Only on_demand moves pages.
   void before_run(StreamRef stream);
-  /// Granules in which traffic() wants the touches.
+  /// Granule size of the touches that traffic() needs.
   [[nodiscard]] std::size_t granule_bytes() const noexcept { return granule_bytes_; }
-  /// Where the bytes touched lie. Of on_demand, every byte touched crosses the link once, and is touched on the device.
+  /// Where the touched bytes lie. For on_demand, every touched byte crosses the link once, and is touched on the
+  /// device.
   [[nodiscard]] Traffic traffic(const Touches& touches) const;
 
  private:
@@ -50,7 +51,7 @@ class StrategyMemory {
   Strategy strategy_;
   std::byte* data_ = nullptr;
   std::size_t granule_bytes_ = kPageBytes;
-  std::vector<bool> on_host_;  ///< Whether each granule is; empty where all are alike.
+  std::vector<bool> on_host_;  ///< Whether each granule lies on the host; empty if all are alike.
   std::variant<std::monostate, Buffer, ManagedMemory, Span> memory_;
 };
 

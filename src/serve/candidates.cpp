@@ -17,11 +17,11 @@ constexpr std::uint32_t kStreamsMost = 32;
 constexpr std::uint32_t kGeneratorsMost = 64;
 constexpr std::array<std::uint32_t, 3> kBatches{8, 32, 128};
 
-/// Threads that may exist beside the generators; async has a completing thread beside each.
+/// Most engine threads next to the generators; async has a completing thread for each of them in addition.
 std::uint32_t threads_most(Schedule schedule, const CandidateLimits& limits) {
   if (limits.single_thread) return 1;
   if (is_threadless(schedule)) {
-    // One processor is left to the rest of the machine, where there are several.
+    // Leave one processor to the rest of the machine if there are several.
     const std::uint32_t most = limits.processors > 2 ? limits.processors - 2 : limits.processors;
     return std::min(
         {limits.threads_max == 0 ? most : limits.threads_max, std::max(most, limits.generators), kGeneratorsMost});
@@ -58,7 +58,7 @@ CandidateLimits limits_for(Device device, const Operator& op, const PlanSpaceOpt
 
 void require_valid(std::string_view who, const RateSearchOptions& options) {
   if (options.arrivals == measure::ArrivalKind::trace) {
-    throw UsageError(fmt::format("{} needs poisson or constant arrivals: a trace has a rate of its own", who));
+    throw UsageError(fmt::format("{} needs poisson or constant arrivals, because a trace sets its own rate", who));
   }
   if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
   if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");
@@ -92,7 +92,7 @@ Candidate make_candidate(Plan plan, std::uint32_t threads, std::uint32_t streams
   plan.threads = clients_only ? 1 : threads;
   plan.streams_per_thread = streams;
   plan.batch_max = batch;
-  // Waiting longer than this for a batch to fill would leave p99 no room.
+  // Waiting longer than this for a full batch would use up the bound on p99.
   if (batch > 1 && plan.batch_age == Duration::zero() && !clients_only) plan.batch_age = limits.bound / 10;
   plan.clients_max = made.generators;
   made.in_flight = in_flight_each(plan, made.generators, limits.resident);
@@ -102,7 +102,7 @@ Candidate make_candidate(Plan plan, std::uint32_t threads, std::uint32_t streams
 
 double usable_capacity(double per_second, double in_flight, Duration bound) {
   if (per_second <= 0) return 0;
-  constexpr double kLeast = 0.25;  // a load that low has no queue left to lose
+  constexpr double kLeast = 0.25;  // a load below this has no queue that could shrink
   const double latency = in_flight / per_second;
   return per_second * std::clamp(std::chrono::duration<double>(bound).count() / latency, kLeast, 1.0);
 }
@@ -118,7 +118,7 @@ std::vector<Sized> sweep(const Plan& plan, const Axes& axes, const CandidateLimi
       double best = 0;
       int no_better = 0;
       for (const std::uint32_t streams : axes.streams) {
-        // Twice what can be resident hides every copy; a device gains nothing from still more.
+        // Twice the resident queries hide every copy; more gain nothing.
         const bool too_many = streams > 1 && std::uint64_t{threads} * streams > 2 * std::uint64_t{limits.resident};
         if (stop.stop_requested() || no_better == kNoBetter || too_many) break;
         Sized next{make_candidate(plan, threads, streams, batch, limits), {threads, streams, batch, 0}, 0};

@@ -14,9 +14,9 @@ namespace headrace::serve {
 
 namespace {
 
-/// How long wait() polls before it sleeps: most answers come sooner than a thread switch takes.
+/// How long wait() polls before it sleeps. Most answers arrive in less time than a thread switch takes.
 constexpr Duration kWaitSpin = std::chrono::microseconds(20);
-/// How long it sleeps between looks at an answer that a device writes.
+/// How long it sleeps between polls for an answer that a device writes.
 constexpr Duration kWaitNap = std::chrono::microseconds(50);
 
 }  // namespace
@@ -52,7 +52,7 @@ Client::~Client() { leave(); }
 void Client::leave() noexcept {
   if (!engine_) return;
   if (birth_.inherited()) {
-    [[maybe_unused]] const auto* parents = watch_.release();  // its thread is the parent's
+    [[maybe_unused]] const auto* parents = watch_.release();  // its thread belongs to the parent
     return engine_.reset();
   }
   forget_wake();
@@ -143,17 +143,17 @@ Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
     if (back(ticket)) return true;
     if (SteadyClock::now() >= until) return false;
   }
-  const Time late = deadline(ticket);  // of a query that is in flight
+  const Time late = deadline(ticket);  // deadline of a query in flight
   while (!back(ticket)) {
     const Time now = SteadyClock::now();
-    if (now > late) return true;  // as poll() finds as well
+    if (now > late) return true;  // poll() will find the same
     if (now >= until) return false;
     if (now - began < kWaitSpin) continue;
     const Time wake = late < until ? late + Duration{1} : until;
     if (direct_ == nullptr) {
       lane_->client_parking.wait_until(wake, [&] { return lane_->done(ticket); });
     } else {
-      std::this_thread::sleep_for(std::min(kWaitNap, wake - now));  // a device wakes nobody
+      std::this_thread::sleep_for(std::min(kWaitNap, wake - now));  // a device cannot wake a thread
     }
   }
   return true;
@@ -172,7 +172,7 @@ Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer
         status = done.status;
         if (done.status) std::memcpy(answer.data(), done.answer.data(), answer.size());
       },
-      1);  // it has come back, or is late
+      1);  // the query has come back or is late
   return status;
 }
 
@@ -203,7 +203,7 @@ void Client::wake_direct(int descriptor) {
   const Ticket freed = direct_->late().freed(taken);
   if (taken == next() ? !keeps : direct_->settled(taken)) return signal_event(descriptor);
   if (!watch_) {
-    start_each("threads that watch for answers of a device", 1,
+    start_each("threads that poll for answers from a device", 1,
                [&](std::size_t) { watch_ = std::make_unique<detail::DirectWatch>(*direct_); });
   }
   watch_->watch({taken != next() ? taken : freed, keeps ? freed : taken}, descriptor);

@@ -23,7 +23,7 @@ void DirectLane::write_lone(const std::byte* query) noexcept {
   unit.sequence = static_cast<std::uint32_t>(next_ + 1);
   SealedUnit* to = memory_.lone;
   const std::size_t bytes = sealed_units(query_bytes_) * sizeof(SealedUnit);
-  prefetch_to_write(reinterpret_cast<const std::byte*>(to), bytes, bytes);  // the device has read them just now
+  prefetch_to_write(reinterpret_cast<const std::byte*>(to), bytes, bytes);  // the device has just read these lines
   for (std::size_t at = 0; at < query_bytes_; at += SealedUnit::kDataBytes) {
     std::memcpy(unit.data, query + at, std::min<std::size_t>(SealedUnit::kDataBytes, query_bytes_ - at));
     CpuGroup::store_unit(*to++, unit);  // pairs with LoneQuery::read
@@ -43,7 +43,7 @@ bool DirectLane::kept() noexcept {
 
 std::uint64_t DirectLane::first_unanswered(std::uint64_t from) const noexcept {
   const std::uint64_t end = submitted();
-  // Queries before it were answered, and their slots may hold later ones by now.
+  // Earlier queries were answered, and their slots may already hold later ones.
   std::uint64_t position = std::max(from, counters_.freed.load(std::memory_order_acquire));
   while (position < end && answered(position)) ++position;
   return position;
@@ -84,7 +84,7 @@ void DirectLane::take_sample(const Note& note) noexcept {
   sample.copy_in = Duration{static_cast<std::int64_t>(stamps.staged - stamps.taken)};
   sample.kernel = Duration{static_cast<std::int64_t>(stamps.computed - stamps.staged)};
   sample.queue = Duration{static_cast<std::int64_t>(stamps.taken - stamps.seen)};
-  // Host and device have clocks of their own: what is left are the ways to the device and back.
+  // Host and device have separate clocks, so the remaining time is that of the transfers to the device and back.
   sample.host = std::max(Duration::zero(), sample.whole - sample.queue - sample.copy_in - sample.kernel);
   record_sample(*stages_, sample);
 }

@@ -23,10 +23,10 @@ Buffer zeroed(Device device, MemoryKind kind, std::size_t bytes) {
   return buffer;
 }
 
-/// Words of all tails and the stop word behind them.
+/// Words of all tails and of the stop word after them.
 std::size_t tail_words(const Plan& plan) { return (std::size_t{plan.clients_max} + 1) * DispatchView::kTailStride; }
 
-/// And of the heartbeat.
+/// tail_words() plus those of the heartbeat.
 std::size_t control_words(const Plan& plan) { return tail_words(plan) + DispatchView::kTailStride; }
 
 bool sealed(const Operator& op) { return op.answer_bytes <= kSealedBytesMax; }

@@ -6,9 +6,9 @@ namespace headrace::serve::detail {
 
 namespace {
 
-/// How long the thread polls before it naps: most answers come sooner than a thread switch takes.
+/// How long the thread polls before it sleeps. Most answers arrive in less time than a thread switch takes.
 constexpr Duration kWatchSpin = std::chrono::microseconds(20);
-/// How long it sleeps between looks at an answer that a device writes.
+/// How long it sleeps between polls for an answer that a device writes.
 constexpr Duration kWatchNap = std::chrono::microseconds(50);
 
 }  // namespace

@@ -11,19 +11,19 @@
 
 namespace headrace::serve::detail {
 
-/// A thread that looks at a lane which a device answers, for a client that sleeps on an eventfd: a device wakes nobody.
-/// It sleeps itself while it has nothing to look at.
+/// A thread that polls a lane for answers from a device, on behalf of a client that sleeps on an eventfd, because a
+/// device cannot wake a thread. It sleeps while it has nothing to watch.
 class DirectWatch {
  public:
-  /// Throws std::system_error where the system gives no thread.
+  /// Throws std::system_error if the thread cannot be started.
   explicit DirectWatch(const DirectLane& lane);
   ~DirectWatch();
   DirectWatch(const DirectWatch&) = delete;
   DirectWatch& operator=(const DirectWatch&) = delete;
 
-  /// Writes to the eventfd once when one of `positions` is settled, which takes the place of what was watched before.
+  /// Writes to the eventfd once when one of `positions` is settled. Replaces the previous watch.
   void watch(std::array<std::uint64_t, 2> positions, int descriptor) noexcept;
-  /// After it nothing is written, until the next watch().
+  /// After it, nothing is written until the next watch().
   void forget() noexcept;
 
  private:
@@ -34,9 +34,10 @@ class DirectWatch {
   }
 
   const DirectLane& lane_;
-  std::atomic<std::uint64_t> first_{0};   ///< Written under the mutex, as is the next member.
-  std::atomic<std::uint64_t> second_{0};  ///< A stale one costs a look, no more: run() looks again under the mutex.
-  std::atomic<int> descriptor_{-1};       ///< -1 for nothing to watch.
+  std::atomic<std::uint64_t> first_{0};  ///< Written under the mutex, like the next member.
+  std::atomic<std::uint64_t> second_{
+      0};                            ///< A stale value only costs a poll, because run() checks again under the mutex.
+  std::atomic<int> descriptor_{-1};  ///< -1 if there is nothing to watch.
   std::atomic<bool> ends_{false};
   std::mutex mutex_;
   Parking parking_;

@@ -16,23 +16,23 @@ namespace headrace::serve::detail {
 
 namespace {
 
-/// So many that block 0 seldom has to ask whether a half of the queue has been read.
+/// Large enough that block 0 seldom has to check whether a half of the queue has been read.
 constexpr std::size_t kEntriesMin = 4096;
 
-/// Throws UsageError when parts of half the queue cannot be counted.
+/// Log2 of the entries. Throws UsageError if the parts of half the queue do not fit in 32 bits.
 std::uint32_t queue_log2(const DispatchView& view) {
   const std::size_t entries = std::bit_ceil(std::max(2 * std::size_t{view.lane_count} * view.slots, kEntriesMin));
   const std::size_t parts = entries / 2 * view.blocks;
   if (parts > std::numeric_limits<std::uint32_t>::max()) {
-    throw UsageError(fmt::format(
-        "plan: {} clients with {} slots each, and {} blocks a query, are more than dispatched can count: take fewer "
-        "slots",
-        view.lane_count, view.slots, view.blocks));
+    throw UsageError(
+        fmt::format("plan: {} clients with {} slots each and {} blocks per query exceed what schedule 'dispatched' can "
+                    "count; use fewer slots",
+                    view.lane_count, view.slots, view.blocks));
   }
   return static_cast<std::uint32_t>(std::bit_width(entries - 1));
 }
 
-/// Where each piece begins, in bytes. The queue itself is first.
+/// Offset of each piece in bytes. The queue itself is first.
 struct Layout {
   std::size_t next_ticket;
   std::size_t leave;

@@ -9,20 +9,20 @@
 
 namespace headrace::serve::detail {
 
-/// The device half of what a resident pool uses, laid out as DispatchView says: the queue and its counts.
+/// The device memory of a resident pool, with the layout of DispatchView: the queue and its counts.
 class DispatchQueue {
  public:
-  /// Takes the memory and sets the pointers and the size of `view`, whose host half is set. Throws UsageError when
-  /// parts of half the queue cannot be counted, DeviceError when the device has no room.
+  /// Allocates the memory and sets the pointers and the size of `view`, whose host half is already set. Throws
+  /// UsageError if the parts of half the queue do not fit in 32 bits, DeviceError if the device has no room.
   DispatchQueue(Device device, DispatchView& view);
 
-  /// As it is before a launch: counts are zero, and the queue holds what clients have submitted and no pool has
-  /// answered. `own` has the multiprocessors on which blocks are to stay; null: on all. No kernel may use the queue
-  /// meanwhile; clients may go on. Waits. Throws DeviceError.
+  /// Prepares the queue for a launch: counts are zero, and the queue holds the queries that clients have submitted and
+  /// no pool has answered. `own` has the multiprocessors on which blocks stay; null for all. No kernel may use the
+  /// queue meanwhile; clients may continue. Waits. Throws DeviceError.
   void fill(DispatchView& view, const std::vector<std::unique_ptr<DirectLane>>& lanes,
             const MultiprocessorSet* own) const;
 
-  /// What lives as long as a kernel uses it.
+  /// The memory, which must live as long as a kernel uses it.
   [[nodiscard]] std::shared_ptr<const void> memory() const { return memory_; }
 
  private:
@@ -32,7 +32,7 @@ class DispatchQueue {
   };
   Device device_;
   std::shared_ptr<const Memory> memory_;
-  Buffer image_;  ///< The queue as it is before a launch, in page-locked memory of the host.
+  Buffer image_;  ///< The contents of the queue before a launch, in page-locked host memory.
 };
 
 }  // namespace headrace::serve::detail

@@ -37,14 +37,14 @@ std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan
 }  // namespace
 
 Engine::Engine(Device device, Operator op, Plan plan) {
-  static_cast<void>(abandoned_count());  // their room may be needed
+  static_cast<void>(abandoned_count());  // frees the room of those that have ended, which may be needed
   try {
     state_ = start(device, std::move(op), std::move(plan));
   } catch (const DeviceError& error) {
     if (error.code() != Errc::device_fault) throw;
     throw DeviceError(error.code(),
-                      fmt::format("{} has failed in this process and serves no more (CUDA keeps a fault until the "
-                                  "process ends): start a new process. {}",
+                      fmt::format("{} failed in this process and cannot be used again (CUDA keeps a fault until the "
+                                  "process ends); start a new process; the failure was: {}",
                                   device.name(), error.what()),
                       error.native());
   }
@@ -76,7 +76,7 @@ void Engine::set_share(double share) {
   wanted.share = share;
   validate(wanted, device(), op());
   if (plan().schedule != Schedule::dispatched || plan().workers != 0) {
-    throw UsageError("only an engine of schedule dispatched, whose plan has no workers, has a share that can change");
+    throw UsageError("the share can change only with schedule 'dispatched' and a plan that does not set workers");
   }
   if (state_->stopping()) throw_error("changing the share of an engine", Error{Errc::stopped, 0});
   state_->watchdog->set_share(share);
@@ -90,7 +90,7 @@ void Engine::stop() noexcept { state_->stop(); }
 bool Engine::stopped() const noexcept { return state_->stopping(); }
 
 EngineStatistics Engine::statistics() const {
-  state_->birth.require("asking an engine for statistics");
+  state_->birth.require("reading the statistics of an engine");
   EngineStatistics total;
   std::uint64_t samples = 0;
   StageTimes& stages = total.stages;

@@ -15,7 +15,7 @@ Plan validated(Plan plan, Device device, const Operator& op) {
   return plan;
 }
 
-/// One a worker, two a submitting thread and its completing one, one a client that needs no worker.
+/// One per worker; two per submitting thread, which has a completing one; one per client if there are no workers.
 std::size_t counters_needed(const Plan& plan) {
   if (is_threadless(plan.schedule)) return plan.clients_max;
   return plan.schedule == Schedule::async ? std::size_t{2} * plan.threads : plan.threads;
@@ -52,7 +52,7 @@ EngineState::~EngineState() { stop(); }
 LaneRef EngineState::take_lane() {
   const std::lock_guard lock(lanes_mutex_);
   if (free_lanes_.empty()) {
-    throw UsageError(fmt::format("all {} lanes of the engine are taken: raise Plan::clients_max", plan.clients_max),
+    throw UsageError(fmt::format("all {} lanes of the engine are taken; raise Plan::clients_max", plan.clients_max),
                      Errc::full);
   }
   const LaneRef lane = free_lanes_.back();
@@ -62,7 +62,7 @@ LaneRef EngineState::take_lane() {
 
 void EngineState::give_lane(LaneRef lane) noexcept {
   const std::lock_guard lock(lanes_mutex_);
-  free_lanes_.push_back(lane);  // within capacity: the lane came from here
+  free_lanes_.push_back(lane);  // within capacity, because the lane came from here
 }
 
 void EngineState::published(Lane& lane) noexcept {
@@ -81,7 +81,7 @@ void EngineState::answer_without_worker(Lane& lane, Status status) noexcept {
 }
 
 std::optional<Job> EngineState::try_job(std::uint32_t worker) noexcept {
-  // Workers start at different lanes, so that they rarely meet.
+  // Workers start at different lanes, so that they rarely contend.
   const std::size_t count = lanes.size();
   for (std::size_t i = 0; i < count; ++i) {
     Lane& lane = *lanes[(worker + i) % count];
@@ -172,15 +172,15 @@ bool EngineState::all_answered() const noexcept {
 }
 
 void EngineState::stop() noexcept {
-  if (birth.inherited()) return;  // the parent's threads go on
+  if (birth.inherited()) return;  // the parent's threads continue
   std::call_once(stopped_, [this] {
     stopping_.store(true, std::memory_order_seq_cst);
     worker_parking_.notify_all();
     workers.clear();  // joins
-    // Without an owner, the kernel keeps what is its own: an engine that was never made had no query to hang in.
+    // Without an owner, the kernel keeps only its own resources: the engine's constructor threw, so no query can hang.
     if (watchdog && !watchdog->stop()) watchdog->kernel().abandon(weak_from_this().lock());
     for (const auto& lane : direct_lanes) lane->close(fault().value_or(Error{Errc::stopped, 0}));
-    // A client that published while the workers left either sees `closed_` or is seen here.
+    // A client that published while the workers exited either sees `closed_`, or its query is seen here.
     closed_.store(true, std::memory_order_seq_cst);
     for (const auto& lane : lanes) answer_without_worker(*lane, Errc::stopped);
   });

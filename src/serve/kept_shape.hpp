@@ -4,8 +4,8 @@
 
 namespace headrace::serve {
 
-/// Whether an operator is answered by the threads and blocks of Operator::shape alone. Code that is made at run time
-/// is: its author has chosen them, and may have sized memory that threads share by them, which nothing can check.
+/// Whether an operator works only with the threads and blocks of Operator::shape. That holds for code that is made at
+/// run time: its author chose the shape and may have sized shared memory by it, which cannot be checked.
 [[nodiscard]] inline bool keeps_shape(const Operator& op) noexcept { return op.link != nullptr; }
 
 }  // namespace headrace::serve

@@ -26,7 +26,7 @@ using detail::Sized;
 using detail::Trial;
 using detail::TrialResult;
 
-/// Climbs one rung: the capacity of each candidate, then the rate search on the few that promise most.
+/// Climbs one rung: measures the capacity of each candidate, then searches the rates of the most promising ones.
 class Climber {
  public:
   Climber(Device device, const Operator& op, const LadderOptions& options, const Roofs& roofs,
@@ -66,12 +66,12 @@ class Climber {
   }
 
  private:
-  static constexpr double kBetter = 1.03;  ///< A search is worth its time for no less.
+  static constexpr double kBetter = 1.03;  ///< The least gain for which a search is worth its time.
 
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 
   [[nodiscard]] std::string why_none(const std::vector<Sized>& sized, const std::string& refusal) const {
-    if (stopped()) return "stopped before it had a figure";
+    if (stopped()) return "stopped before a result was measured";
     if ((sized.empty() || sized.front().usable <= 0) && !refusal.empty()) return refusal;
     const double bound_ms = std::chrono::duration<double, std::milli>(options_.bound).count();
     return fmt::format("no rate keeps p99 within {:.3g} ms{}", bound_ms, last_failure_);
@@ -89,9 +89,9 @@ class Climber {
     return Trial(device_, op_, queries_, candidate, trial_).capacity(options_.window / 2);
   }
 
-  /// The first candidate is searched from far below its capacity. Others of about the same promise, no more than
-  /// kChallengers, must first do better than the best so far. Rates below a share of the best capacity are not tried:
-  /// where threads that spin starve each other, a load there takes minutes and shows nothing else.
+  /// Searches the first candidate from far below its capacity. At most kChallengers others of similar promise must
+  /// first beat the best so far. Rates below a share of the best capacity are not tried: if spinning threads starve
+  /// each other, a load there takes minutes and shows nothing else.
   void search(const std::vector<Sized>& sized, RungResult& result) {
     constexpr double kClose = 0.85;
     constexpr int kChallengers = 2;
@@ -139,7 +139,7 @@ class Climber {
   std::string last_failure_;
 };
 
-/// A stop that comes when another does, or when some time is over.
+/// A stop that is requested with another one or after a time limit.
 class TimeLimit {
  public:
   TimeLimit(const std::stop_token& stop, Duration limit)
@@ -161,7 +161,7 @@ class TimeLimit {
 
 void validate(const LadderOptions& options) {
   detail::require_valid("a ladder", options);
-  if (options.budget <= Duration::zero()) throw UsageError("the budget of a climb must be above 0");
+  if (options.budget <= Duration::zero()) throw UsageError("the budget of a ladder must be above 0");
   for (const int number : options.rungs) static_cast<void>(find_rung(std::to_string(number)));
 }
 

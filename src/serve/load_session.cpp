@@ -62,10 +62,11 @@ PlanLoad load(Device device, const Operator& op, const Plan& plan, const measure
   const double ceiling = result.roofs.generator * generators;
   const bool trace = options.arrivals == measure::ArrivalKind::trace;
   if (!trace && options.rate_per_second > ceiling) {
-    throw UsageError(fmt::format(
-        "{:.0f} queries/s are more than {} generator thread{} can make here ({:.0f}); raise --generators or "
-        "lower --rate",
-        options.rate_per_second, generators, generators == 1 ? "" : "s", ceiling));
+    throw UsageError(
+        fmt::format("{:.0f} queries/s are more than {} generator thread{} can generate on this machine ({:.0f}); raise "
+                    "--generators or "
+                    "lower --rate",
+                    options.rate_per_second, generators, generators == 1 ? "" : "s", ceiling));
   }
   LoadSession session(device, op, plan, generators, options.seed);
   result.load = session.run(options);

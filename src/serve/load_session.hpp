@@ -8,23 +8,23 @@
 
 namespace headrace::serve {
 
-/// An engine that one load after the other is put on, every answer compared with the host's: for runs so long that
-/// keeping every latency of all of it would not do, and for loads that change. One thread at a time.
+/// An engine that runs one load after another, with every answer compared with the host's. For runs too long to keep
+/// every latency, and for changing loads. One thread at a time.
 class LoadSession {
  public:
-  /// `generators` threads will make the load, each with a client of its own; the engine's threads are bound, where the
-  /// plan says so, to the processors after theirs. `seed` chooses the queries. Throws as Engine does, and UsageError
-  /// when the operator has no sample queries or `generators` is not 1 to 64.
+  /// `generators` threads generate the load, each with its own client. If the plan binds the engine's threads, it binds
+  /// them to the processors after theirs. `seed` chooses the queries. Throws as Engine does, and UsageError if the
+  /// operator has no sample queries or `generators` is not 1 to 64.
   LoadSession(Device device, Operator op, Plan plan, std::uint32_t generators = 1, std::uint64_t seed = 1);
   ~LoadSession();
   LoadSession(LoadSession&&) noexcept;
   LoadSession& operator=(LoadSession&&) noexcept;
 
-  /// One load; everything of it has been answered when this returns. Throws UsageError for options out of range.
+  /// Runs one load and returns once all its queries are answered. Throws UsageError for options out of range.
   [[nodiscard]] measure::LoadResult run(const measure::LoadOptions& options);
-  /// Over all runs so far.
+  /// Statistics over all runs so far.
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Ends the engine's threads. A run after that is answered with Errc::stopped.
+  /// Ends the engine's threads. Queries of a later run come back with Errc::stopped.
   void stop() noexcept;
 
  private:

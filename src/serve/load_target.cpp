@@ -16,7 +16,7 @@ QuerySet::QuerySet(const Operator& op, std::uint64_t seed, std::size_t count)
       queries_(count * op.query_bytes),
       answers_(count * op.answer_bytes) {
   if (!op.sample)
-    throw UsageError(fmt::format("operator {} has no sample queries, so no load can be made for it", op.name));
+    throw UsageError(fmt::format("operator {} has no sample queries, so no load can be generated for it", op.name));
   const LoadedState state = op.load(Device::parse("cpu"));
   for (std::size_t i = 0; i < count; ++i) {
     op.sample(seed * count + i, queries_.data() + i * query_bytes_);

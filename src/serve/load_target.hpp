@@ -11,8 +11,8 @@
 
 namespace headrace::serve::detail {
 
-/// Different queries that a load asks, over and over: so many that their cost is that of the operator's queries on
-/// average, and otherwise so few that they lie in a core's own cache, as those do that a client has just made.
+/// Number of different queries that a load repeats: enough that their mean cost is that of the operator's queries, but
+/// few enough that they fit in a core's own cache, like queries that a client has just made.
 [[nodiscard]] inline std::size_t load_queries(const Operator& op) noexcept {
   constexpr std::size_t kBytes = 64 * kKiB;
   constexpr std::size_t kLeast = 64;
@@ -20,7 +20,7 @@ namespace headrace::serve::detail {
   return std::max(std::clamp(kBytes / op.query_bytes, kLeast, kMost), op.samples_least);
 }
 
-/// Queries of an operator with the answers that the host gives to them.
+/// Queries of an operator, with the host's answers to them.
 class QuerySet {
  public:
   QuerySet(const Operator& op, std::uint64_t seed, std::size_t count);
@@ -43,7 +43,7 @@ class QuerySet {
   std::vector<std::byte> answers_;
 };
 
-/// A client of an engine as measure's LoadTarget: answers come back in order of submission, so that each can be
+/// A client of an engine as a LoadTarget of measure. Answers come back in order of submission, so that each can be
 /// checked.
 class EngineTarget {
  public:
@@ -87,13 +87,13 @@ class EngineTarget {
 /// `count` targets on `engine`. Answers of an engine that does nothing are not verified.
 [[nodiscard]] std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& queries, std::uint32_t count);
 
-/// Where generator threads run beside `plan`: bound to the first processors when the engine's threads are bound (to
-/// those after them), else anywhere.
+/// Where generator threads run next to `plan`: bound to the first processors if the engine's threads are bound (to the
+/// following ones), else anywhere.
 [[nodiscard]] std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators);
 
-/// `plan` for a machine that it shares with so many generator threads: a client for each, processors after theirs, and
-/// engine threads that do not go to sleep between queries where every thread has a processor (waking one takes tens of
-/// microseconds, in a virtual machine hundreds).
+/// `plan` for a machine shared with `generators` generator threads: a client for each, and the processors after theirs.
+/// If every thread has a processor, engine threads do not sleep between queries (waking one takes tens of microseconds,
+/// in a virtual machine hundreds).
 [[nodiscard]] Plan beside_generators(Plan plan, std::uint32_t generators);
 
 }  // namespace headrace::serve::detail

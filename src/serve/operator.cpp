@@ -25,7 +25,7 @@ Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& 
 
 Operator linked(Operator op, Device device, KernelUse use) {
   if (op.link) {
-    const auto link = op.link;  // which it may replace
+    const auto link = op.link;  // copied, because the call may replace it
     link(op, device, use);
   }
   return op;

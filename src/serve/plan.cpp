@@ -25,7 +25,7 @@ constexpr auto kAllocators = names_of<Allocator>(
     "a kind of allocator",
     {{Allocator::per_query, "per-query"}, {Allocator::stream_ordered, "stream-ordered"}, {Allocator::pool, "pool"}});
 constexpr auto kStreams =
-    names_of<Streams>("a sharing of streams", {{Streams::shared, "shared"}, {Streams::per_thread, "per-thread"}});
+    names_of<Streams>("a way to share streams", {{Streams::shared, "shared"}, {Streams::per_thread, "per-thread"}});
 constexpr auto kBindings = names_of<Binding>("a binding", {{Binding::none, "none"}, {Binding::cores, "cores"}});
 
 void require(bool holds, const std::string& message) {
@@ -50,18 +50,19 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("batch_max must be 1 to {}, not {}", kBatchMax, plan.batch_max));
   require(plan.batch_age >= Duration::zero(), "batch_age must not be negative");
   require(plan.batch_age == Duration::zero() || plan.schedule != Schedule::caller,
-          "batch_age must be 0 under schedule caller: a client that waits for its answers submits nothing meanwhile");
+          "batch_age must be 0 with schedule 'caller', because a client submits no queries while it waits for answers");
   require(plan.block_threads <= kBlockThreadsMax,
           fmt::format("block_threads must be at most {}, not {}", kBlockThreadsMax, plan.block_threads));
   const LaunchShape shape = plan.shape(op.shape);
   require(
       !keeps_shape(op) || (shape.blocks == op.shape.blocks && shape.threads == op.shape.threads),
-      fmt::format("operator {} was made for {} blocks of {} threads, not {} of {}: leave blocks and block_threads 0",
+      fmt::format("operator {} was made for {} blocks of {} threads, not {} of {}; leave blocks and block_threads at 0",
                   op.name, op.shape.blocks, op.shape.threads, shape.blocks, shape.threads));
   require(plan.share > 0 && plan.share <= 1, fmt::format("share must be above 0 and at most 1, not {:g}", plan.share));
   require(plan.share == 1 || plan.schedule == Schedule::dispatched,
-          fmt::format("share is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
-  require(plan.share == 1 || plan.workers == 0, "share and workers both say how many blocks stay: choose one");
+          fmt::format("share is available with schedule 'dispatched', not with '{}'", to_string(plan.schedule)));
+  require(plan.share == 1 || plan.workers == 0,
+          "share and workers both set the number of resident blocks; set only one of them");
   require(plan.hang_after > Duration::zero(), "hang_after must be above 0");
   require(plan.clients_max >= 1 && plan.clients_max <= kClientsMax,
           fmt::format("clients_max must be 1 to {}, not {}", kClientsMax, plan.clients_max));
@@ -73,26 +74,28 @@ void validate(const Plan& plan, Device device, const Operator& op) {
   require(plan.host_memory != MemoryKind::managed || device.properties().managed_memory,
           fmt::format("{} has no managed memory", device.name()));
   require(plan.schedule != Schedule::dispatched || device_accessible(plan.host_memory),
-          fmt::format("dispatched needs host_memory that the device reads: mapped or managed, not {}",
+          fmt::format("schedule 'dispatched' needs host_memory that the device can read: mapped or managed, not {}",
                       to_string(plan.host_memory)));
   require(plan.schedule != Schedule::dispatched || plan.clients_max <= kDispatchLanesMax,
-          fmt::format("dispatched serves at most {} clients, not {}", kDispatchLanesMax, plan.clients_max));
-  require(!plan.answer_inline || plan.schedule == Schedule::dispatched,
-          fmt::format("answer_inline is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
+          fmt::format("schedule 'dispatched' serves at most {} clients, not {}", kDispatchLanesMax, plan.clients_max));
+  require(
+      !plan.answer_inline || plan.schedule == Schedule::dispatched,
+      fmt::format("answer_inline is available with schedule 'dispatched', not with '{}'", to_string(plan.schedule)));
   require(!plan.answer_inline || op.pool_inline.cpu_entry() != nullptr,
           fmt::format("operator {} has no pool_inline, which answer_inline needs", op.name));
   require(!plan.answer_inline || shape.blocks == 1,
-          fmt::format("with answer_inline one block answers a query, not {}", shape.blocks));
+          fmt::format("answer_inline needs 1 block per query, not {}", shape.blocks));
   require(op.query_bytes > 0 && op.answer_bytes > 0, fmt::format("operator {} has an empty query or answer", op.name));
   const bool in_place = device_accessible(plan.host_memory);
   require(plan.schedule != Schedule::graph || plan.allocator == Allocator::pool || in_place,
-          fmt::format("schedule graph keeps its addresses: allocator must be pool (or host_memory mapped or managed), "
-                      "not {}",
+          fmt::format("schedule 'graph' keeps device addresses, so allocator must be pool (or host_memory mapped or "
+                      "managed), not {}",
                       to_string(plan.allocator)));
-  require(plan.schedule != Schedule::graph || plan.batch_max == 1 || plan.host_memory != MemoryKind::pageable,
-          "schedule graph gathers batches by a kernel: with batch_max above 1, host_memory must not be pageable");
+  require(
+      plan.schedule != Schedule::graph || plan.batch_max == 1 || plan.host_memory != MemoryKind::pageable,
+      "schedule 'graph' gathers batches with a kernel, so host_memory must not be pageable when batch_max is above 1");
   require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu_entry() != nullptr,
-          fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs where host_memory is {}",
+          fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs when host_memory is {}",
                       op.name, to_string(plan.host_memory)));
   require(op.kernel.runs_on(device.kind()) || op.link,
           fmt::format("operator {} has no code for GPUs and runs on CPU devices only", op.name));

@@ -29,7 +29,7 @@ namespace {
 constexpr std::string_view kFormat = "headrace plans 1";
 constexpr std::uintmax_t kBytesMost = 1 << 24;
 
-/// The file's plans, or none when it is not such a file.
+/// The plans in the file; none if it is not a plan cache.
 Json::Object read_plans(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > kBytesMost) return {};
@@ -48,8 +48,8 @@ Json::Object read_plans(const std::filesystem::path& file) {
   }
 }
 
-/// Keeps other processes from changing files of a folder, so that none overwrites what another has just added. Where it
-/// cannot be had in time, a plan may be lost, which is searched again.
+/// Keeps other processes from changing files of a folder, so that none overwrites another's new plan. If the lock is
+/// not available in time, a plan may be lost and is searched again.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder)
@@ -83,7 +83,7 @@ detail::CachedPlan read_entry(const Json& entry) {
   detail::CachedPlan cached;
   cached.plan = plan_from_json(*plan);
   const double generators = number(entry, "generators");
-  const bool has_generators = generators >= 1 && generators <= 64;  // no NaN has
+  const bool has_generators = generators >= 1 && generators <= 64;  // false for NaN
   if (!has_generators) throw DataError("generators");
   cached.generators = static_cast<std::uint32_t>(generators);
   cached.per_second = number(entry, "per_second");
@@ -101,7 +101,7 @@ std::filesystem::path plan_cache_file() {
     const char* value = std::getenv(name);
     return std::filesystem::path(value == nullptr ? "" : value);
   };
-  // The XDG specification has relative paths ignored.
+  // The XDG specification requires that relative paths be ignored.
   std::filesystem::path cache = folder("XDG_CACHE_HOME");
   if (!cache.is_absolute()) {
     const auto home = folder("HOME");
@@ -130,7 +130,7 @@ std::optional<CachedPlan> read_cached(const std::filesystem::path& file, const s
       if (name == key) return read_entry(entry);
     }
   } catch (const std::exception&) {
-    return std::nullopt;  // an entry that this version cannot read is none
+    return std::nullopt;  // ignore an entry that this version cannot read
   }
   return std::nullopt;
 }

@@ -12,7 +12,7 @@ namespace headrace::serve {
 
 namespace {
 
-/// One member of a plan's object: how it is written and how it is read.
+/// One member of a plan's JSON object, with functions to write and read it.
 struct Member {
   std::string_view name;
   std::function<Json(const Plan&)> write;
@@ -30,7 +30,7 @@ const std::string& string_of(std::string_view name, const Json& json) {
 
 double number_of(std::string_view name, const Json& json, double most) {
   const double* number = json.number();
-  const bool in_range = number != nullptr && *number >= 0 && *number <= most;  // no NaN is
+  const bool in_range = number != nullptr && *number >= 0 && *number <= most;  // false for NaN
   if (!in_range) {
     refuse(name, fmt::format("a number from 0 to {:.0f}", most));
   }
@@ -113,14 +113,14 @@ Json to_json(const Plan& plan) {
 
 Plan plan_from_json(const Json& json) {
   const Json::Object* object = json.object();
-  if (object == nullptr) throw UsageError("a plan is a JSON object");
+  if (object == nullptr) throw UsageError("a plan must be a JSON object");
   Plan plan;
   for (const auto& [name, value] : *object) {
     const Member* found = nullptr;
     for (const Member& member : members()) {
       if (member.name == name) found = &member;
     }
-    if (found == nullptr) throw UsageError(fmt::format("plan: there is no '{}'", name));
+    if (found == nullptr) throw UsageError(fmt::format("plan: there is no member '{}'", name));
     found->read(plan, value);
   }
   return plan;

@@ -12,7 +12,7 @@ namespace headrace::serve::detail {
 
 Watchdog::Watchdog(EngineState& engine, std::unique_ptr<Resident> resident)
     : engine_(engine), resident_(std::move(resident)) {
-  start_each("threads that watch an engine", 1, [this](std::size_t) { thread_ = std::jthread([this] { watch(); }); });
+  start_each("watchdog threads of an engine", 1, [this](std::size_t) { thread_ = std::jthread([this] { watch(); }); });
 }
 
 Watchdog::~Watchdog() {
@@ -21,7 +21,7 @@ Watchdog::~Watchdog() {
 }
 
 void Resident::set_share(double /*share*/) {
-  throw UsageError("this schedule has no share of a device that could change", Errc::not_supported);
+  throw UsageError("this schedule has no device share that could change", Errc::not_supported);
 }
 
 void Watchdog::set_share(double share) {
@@ -33,7 +33,7 @@ void Watchdog::set_share(double share) {
   while (given.wait_for(kLookEvery) != std::future_status::ready) {
     if (!engine_.fault() && !ending_.load(std::memory_order_seq_cst)) continue;
     Wanted* asked = &wanted;
-    if (wanted_.compare_exchange_strong(asked, nullptr)) {  // nobody has taken it up, nor will
+    if (wanted_.compare_exchange_strong(asked, nullptr)) {  // the watchdog has not taken it up and will not
       throw_error("changing the share of an engine", engine_.fault().value_or(Error{Errc::stopped, 0}));
     }
   }

@@ -11,7 +11,7 @@
 #include "headrace/base/result.hpp"
 #include "headrace/device/detail/resident_kernel.hpp"
 
-/// The safety of engines whose kernels stay on the device.
+/// Supervision of engines with resident kernels.
 namespace headrace::serve::detail {
 
 class EngineState;
@@ -21,49 +21,49 @@ class Resident {
  public:
   virtual ~Resident() = default;
 
-  /// Called by the watchdog every few milliseconds: why the kernel is of no use any more (Errc::device_fault: it ended
-  /// or faulted; Errc::hung: it does not come back from a query), or ok.
+  /// The watchdog calls it every few milliseconds. Returns why the kernel is unusable (Errc::device_fault: it ended or
+  /// faulted; Errc::hung: it does not return from a query), or ok.
   [[nodiscard]] virtual Status look(Time now) noexcept = 0;
-  /// Ends the kernel and starts it with another share of the device; see Engine::set_share(). Called by the watchdog.
-  /// Where it throws UsageError, the kernel has its old share; where anything else, it is of no use any more.
+  /// Ends the kernel and restarts it with another share of the device; see Engine::set_share(). Called by the watchdog.
+  /// If it throws UsageError, the kernel keeps its old share; after any other exception the kernel is unusable.
   virtual void set_share(double share);
-  /// The kernel has left for good: gives back what it held of the device, though clients may keep this object.
+  /// Called when the kernel has left for good: releases its share of the device, because clients may keep this object.
   virtual void ended() noexcept {}
   [[nodiscard]] virtual ResidentKernel& kernel() noexcept = 0;
 };
 
-/// Looks at an engine's resident kernel from a thread of its own, and sees it off.
+/// Supervises an engine's resident kernel from its own thread, and ends it.
 class Watchdog {
  public:
-  /// What Resident::look() answers goes to EngineState::fail().
+  /// Passes failures from Resident::look() to EngineState::fail().
   Watchdog(EngineState& engine, std::unique_ptr<Resident> resident);
   ~Watchdog();
 
-  /// Tells the kernel to leave and waits for that; whether it has left. It waits at most kLeaveWithin once the engine
-  /// has failed, else until a query would count as hung. The engine must have no thread any more that uses it.
+  /// Tells the kernel to leave, waits for that, and returns whether it has left. Waits at most kLeaveWithin once the
+  /// engine has failed, else until a query would count as hung. No thread of the engine may use the kernel any more.
   [[nodiscard]] bool stop() noexcept;
-  /// Resident::set_share(), by the thread that watches; returns when it is done. Any thread. Throws what that throws,
-  /// and Exception with the engine's fault, or Errc::stopped, where nobody watches any more.
+  /// Calls Resident::set_share() in the watchdog thread and returns when it is done. Any thread. Throws what that
+  /// throws, and Exception with the engine's fault, or Errc::stopped, if the watchdog has ended.
   void set_share(double share);
   [[nodiscard]] ResidentKernel& kernel() noexcept { return resident_->kernel(); }
 
   static constexpr Duration kLookEvery = std::chrono::milliseconds(5);
 
  private:
-  /// A share that is asked for.
+  /// A requested share.
   struct Wanted {
     double share;
     std::promise<void> given;
   };
   void watch() noexcept;
-  /// Gives the share that is asked for, if any; whether the kernel can still be used.
+  /// Sets the requested share, if any, and returns whether the kernel is still usable.
   [[nodiscard]] bool give_share() noexcept;
 
   EngineState& engine_;
   std::unique_ptr<Resident> resident_;
   std::atomic<bool> ending_{false};
   std::atomic<Wanted*> wanted_{nullptr};
-  std::mutex wanting_;  ///< One share is asked for at a time.
+  std::mutex wanting_;  ///< Held while a share is requested, so that there is one request at a time.
   Parking parking_;
   std::jthread thread_;
 };

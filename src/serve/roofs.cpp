@@ -21,11 +21,11 @@ namespace headrace::serve {
 namespace {
 
 constexpr Duration kComputeTime = std::chrono::milliseconds(100);
-/// Threads of a block that answers a query alone: tried beside the operator's own shape, because few large blocks can
-/// answer more than many small ones.
+/// Threads per block for shapes with one block per query. They are tried next to the operator's own shape, because few
+/// large blocks can answer more than many small ones.
 constexpr std::array<std::uint32_t, 3> kBlockThreads = {256, 512, 1024};
 
-/// Queries per second when every thread of the machine answers in place.
+/// Queries per second if every hardware thread of the machine answers in place.
 double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
   const LoadedState state = op.load(Device::parse("cpu"));
   std::atomic<std::uint64_t> total{0};
@@ -47,14 +47,14 @@ double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
   return static_cast<double>(total.load(std::memory_order_relaxed)) / seconds;
 }
 
-/// How a launch answers queries. `scattered`: where a list says, by another kernel around the same operator. Compilers
-/// give the two other registers, which has been seen to make one of them 15% slower.
+/// How a launch answers queries. `scattered`: with the kernel that takes a list of places. Compilers allocate registers
+/// differently for the two kernels, which has been seen to make one of them 15% slower.
 struct LaunchWay {
   LaunchShape shape;
   bool scattered = false;
 };
 
-/// Thousands of queries that lie on a device, and launches of all of them that follow each other.
+/// Consecutive launches that each answer thousands of queries in device memory.
 class SaturatingLaunches {
  public:
   SaturatingLaunches(Device device, const Operator& op, const detail::QuerySet& queries)
@@ -82,12 +82,12 @@ class SaturatingLaunches {
     scattered_ = way.scattered;
   }
 
-  /// Queries per second over so long.
+  /// Queries per second over `length`.
   [[nodiscard]] double rate(Duration length) const {
     const Time start = SteadyClock::now();
     std::uint64_t launches = 0;
     Time now = start;
-    // Launches stay enqueued behind each other, so that the device never waits for the host.
+    // Keep several launches enqueued, so that the device never waits for the host.
     for (; now - start < length; now = SteadyClock::now()) {
       constexpr std::uint64_t kBehind = 4;
       for (std::uint64_t i = 0; i < kBehind; ++i) launch();
@@ -123,11 +123,11 @@ class SaturatingLaunches {
   Buffer in_;
   Buffer out_;
   Buffer places_;
-  Stream stream_;  ///< After what it works on, so that it ends first.
+  Stream stream_;  ///< Declared after the memory that it works on, so that it is destroyed first.
   bool scattered_ = false;
 };
 
-/// The ways to try: the operator's own shape, and where it may have another, one block a query.
+/// The ways to try: the operator's own shape and, if it may have another, one block per query.
 std::vector<LaunchWay> ways(Device device, const Operator& op) {
   std::vector<LaunchWay> found;
   for (const bool scattered : {false, true}) {
@@ -142,8 +142,8 @@ std::vector<LaunchWay> ways(Device device, const Operator& op) {
   return found;
 }
 
-/// Queries per second of the best way, at the clock that the device comes to under this load: one that was idle takes
-/// its time.
+/// Queries per second of the best way, at the clock that the device reaches under this load, which takes an idle device
+/// some time.
 double compute_on_device(Device device, const Operator& op, const detail::QuerySet& queries) {
   constexpr Duration kWindow = std::chrono::milliseconds(50);
   constexpr int kRisingMax = 40;  // windows
@@ -168,7 +168,7 @@ double compute_on_device(Device device, const Operator& op, const detail::QueryS
   return most;
 }
 
-/// Arrivals per second of one generator thread that is always late, against an engine that does nothing.
+/// Arrivals per second of one generator thread that is always behind, against an engine that does nothing.
 double generator_ceiling(Device device, const Operator& op, const detail::QuerySet& queries) {
   constexpr double kUnreachable = 1e9;
   Plan plan;
@@ -203,7 +203,8 @@ std::string why_disturbed(const Roofs& before, const Roofs& after) {
     const double least = std::min(before.*roof, after.*roof);
     const double most = std::max(before.*roof, after.*roof);
     if (least >= (1 - kRoofsDiffer) * most) continue;
-    return fmt::format("the {} roof read {:.3g} queries/s, then {:.3g}", name, before.*roof, after.*roof);
+    return fmt::format("the {} roof was {:.3g} queries/s before the measurement and {:.3g} after it", name,
+                       before.*roof, after.*roof);
   }
   return {};
 }

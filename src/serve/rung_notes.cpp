@@ -11,7 +11,7 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr double kResolution = 0.03;  ///< The resolution of the search: two rungs that differ by no more may be equal.
+constexpr double kResolution = 0.03;  ///< The search's resolution: rungs that differ by less may be equal.
 constexpr double kClearly = 0.95;
 
 double us(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
@@ -27,7 +27,7 @@ std::string threads_of(const Capacity& capacity) {
   return text;
 }
 
-/// The stage that has grown most from `before` to `now`: ": its kernel takes 31 us, there 12 us". Empty where none has.
+/// The stage that grew most from `before` to `now`: ": its kernel takes 31 us, there 12 us". Empty if none grew.
 std::string grown_stage(const StageTimes& before, const StageTimes& now) {
   using Stage = std::pair<std::string_view, Duration StageTimes::*>;
   constexpr std::array<Stage, 6> kStages{
@@ -42,7 +42,7 @@ std::string grown_stage(const StageTimes& before, const StageTimes& now) {
                      us(before.*most.second));
 }
 
-/// Where fewer threads can do more than the most tried: that they are in each other's way.
+/// A note if fewer threads do more than the most threads tried, because threads slow each other down.
 std::string threads_in_the_way(const RungResult& rung) {
   const Capacity* best = highest(rung);
   const auto most = std::ranges::max_element(rung.capacities, {}, &Capacity::threads);
@@ -52,7 +52,7 @@ std::string threads_in_the_way(const RungResult& rung) {
     if (capacity.threads == most->threads) of_most = std::max(of_most, capacity.per_second);
   }
   if (of_most >= kClearly * best->per_second) return {};
-  return fmt::format("; more threads are in each other's way ({:.0f}/s with {}, {:.0f}/s with {})", best->per_second,
+  return fmt::format("; more threads slow each other down ({:.0f}/s with {}, {:.0f}/s with {})", best->per_second,
                      best->threads, of_most, most->threads);
 }
 
@@ -61,7 +61,7 @@ std::string threads_in_the_way(const RungResult& rung) {
 std::string describe_failure(const measure::LoadResult& failure, Duration bound) {
   if (failure.wrong > 0) return fmt::format(": {} wrong answers", failure.wrong);
   if (failure.failed > 0) return fmt::format(": {} queries failed", failure.failed);
-  if (failure.latency.count == 0) return ": nothing was answered";
+  if (failure.latency.count == 0) return ": no query was answered";
   const std::string disturbed = measure::why_disturbed(failure);
   const std::string also = disturbed.empty() ? "" : fmt::format(", and {}", disturbed);
   if (failure.latency.p99 <= bound) {
@@ -77,15 +77,17 @@ std::string why_lower(const RungResult& before, const RungResult& now) {
   const double ratio = now.load->measured_per_second / before.load->measured_per_second;
   if (ratio >= 1) return {};
   std::string text = fmt::format("{:.1f}% below rung {}", 100 * (1 - ratio), before.rung.number);
-  if (ratio >= 1 - kResolution) return text + ": no more than two searches may differ by";
+  if (ratio >= 1 - kResolution) return text + ": within the resolution of a search";
   const Capacity* here = highest(now);
   const Capacity* there = highest(before);
   if (here != nullptr && there != nullptr) {
-    text +=
-        here->per_second < kClearly * there->per_second
-            ? fmt::format(": unbounded it does {:.0f}/s with {}, rung {} {:.0f}/s with {}", here->per_second,
-                          threads_of(*here), before.rung.number, there->per_second, threads_of(*there))
-            : fmt::format(": unbounded it does as many ({:.0f}/s), but p99 reaches the bound sooner", here->per_second);
+    text += here->per_second < kClearly * there->per_second
+                ? fmt::format(": without a latency bound it answers {:.0f}/s with {}, rung {} answers {:.0f}/s with {}",
+                              here->per_second, threads_of(*here), before.rung.number, there->per_second,
+                              threads_of(*there))
+                : fmt::format(
+                      ": without a latency bound it answers as many ({:.0f}/s), but its p99 reaches the bound sooner",
+                      here->per_second);
   }
   return text + threads_in_the_way(now) + grown_stage(before.stages, now.stages);
 }

@@ -27,7 +27,7 @@ Rung rung(int number, std::string_view id, std::string_view title, std::string_v
   return {number, id, title, removes, named(id, streams, allocator, host_memory, binding), number >= 3, false, false};
 }
 
-/// A rung of page-locked or managed slots, bound threads and a pool, driven by another schedule.
+/// A rung with page-locked or managed slots, bound threads and a pool, driven by `schedule`.
 Rung rung(int number, std::string_view id, std::string_view title, std::string_view removes, Schedule schedule,
           MemoryKind host_memory) {
   Rung made{number, id, title, removes, {}, true, true, false};
@@ -43,9 +43,10 @@ Rung batched(Rung rung) {
 
 Rung in_caller() {
   constexpr std::uint32_t kBatch = 64;
-  Rung made = batched(rung(15, "caller", "Caller's Own Thread",
-                           "the way to another thread and back: whoever asks takes its queries through the device",
-                           Schedule::caller, MemoryKind::mapped));
+  Rung made = batched(
+      rung(15, "caller", "Caller's Own Thread",
+           "the handoff to another thread and back: the client's own thread takes its queries through the device",
+           Schedule::caller, MemoryKind::mapped));
   made.many_streams = false;
   made.plan.binding = Binding::none;
   made.plan.batch_max = kBatch;
@@ -65,14 +66,14 @@ std::span<const Rung> rungs() {
       rung(1, "single", "Single CPU Thread & Single CUDA Stream",
            "nothing: every query allocates, copies, launches, copies, waits and frees", kShared, per_query, kPageable,
            kFree),
-      rung(2, "stream-ordered", "Stream Ordered Memory Allocator", "allocation and release that stop the whole device",
-           kShared, stream_ordered, kPageable, kFree),
+      rung(2, "stream-ordered", "Stream Ordered Memory Allocator",
+           "allocation and release that synchronise the whole device", kShared, stream_ordered, kPageable, kFree),
       rung(3, "limited-threads", "Limited CPU Threads", "waiting in one thread while the next query could be submitted",
            kShared, stream_ordered, kPageable, kFree),
       rung(4, "limited-streams", "Limited CUDA Streams", "queries that wait for each other on one stream", kOwn,
            stream_ordered, kPageable, kFree),
-      rung(5, "binding", "Thread-Core Binding and Core Reordering", "threads that wander and talk across caches", kOwn,
-           stream_ordered, kPageable, kBound),
+      rung(5, "binding", "Thread-Core Binding and Core Reordering",
+           "threads that migrate and communicate across caches", kOwn, stream_ordered, kPageable, kBound),
       rung(6, "resource-pool", "Resource Pool", "allocation per query", kOwn, pool, kPageable, kBound),
       rung(7, "page-locked", "Page-Locked Host Memory", "the driver's staging of pageable memory", kOwn, pool,
            MemoryKind::pinned, kBound),
@@ -80,16 +81,17 @@ std::span<const Rung> rungs() {
            MemoryKind::managed, kBound),
       rung(9, "pipelined", "Pipeline Scheduling", "a thread that waits for one stream while others could be fed",
            Schedule::pipelined, MemoryKind::managed),
-      rung(10, "async", "Async Scheduling", "looking for what is done in the thread that submits", Schedule::async,
+      rung(10, "async", "Async Scheduling", "polling for completions in the submitting thread", Schedule::async,
            MemoryKind::managed),
-      rung(11, "persistent", "Persistent Kernel Pool", "every call: the kernels stay and are fed through memory",
-           Schedule::persistent, MemoryKind::pinned),
-      rung(12, "graph", "CUDA Graph", "setting a launch up: a kernel that reads and writes host memory is replayed",
+      rung(11, "persistent", "Persistent Kernel Pool",
+           "every driver call: the kernels stay resident and take queries through memory", Schedule::persistent,
+           MemoryKind::pinned),
+      rung(12, "graph", "CUDA Graph", "launch set-up: a recorded kernel that reads and writes host memory is replayed",
            Schedule::graph, MemoryKind::mapped),
-      batched(rung(13, "batched", "Dynamic Batching", "the calls of all queries of a batch but one",
+      batched(rung(13, "batched", "Dynamic Batching", "all driver calls of a batch but those of one query",
                    Schedule::pipelined, MemoryKind::mapped)),
       rung(14, "dispatched", "Dispatched Persistent Pool",
-           "engine threads: clients write where a resident pool reads, and blocks take queries as they come",
+           "engine threads: clients write where a resident pool reads, and blocks take queries as they arrive",
            Schedule::dispatched, MemoryKind::mapped),
       in_caller(),
   };

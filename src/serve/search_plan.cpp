@@ -45,7 +45,7 @@ class PlanSearcher {
     result.generators = options_.generators;
     result.capacity = trial_.capacity(options_.window);
     if (result.capacity <= 0) {
-      result.note = stopped() ? "interrupted" : "no query was answered rightly";
+      result.note = stopped() ? "interrupted" : "no query was answered correctly";
       return result;
     }
     const double start = options_.start_per_second > 0 ? options_.start_per_second : 0.7 * result.capacity;
@@ -64,7 +64,7 @@ class PlanSearcher {
  private:
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 
-  /// Loads at `rate`, and at lower ones until so many as are asked for have been sustained at one.
+  /// Runs loads at `rate`, and at lower rates until the requested number of loads is sustained at one rate.
   void confirm(double rate, double least, PlanSearch& result) {
     while (rate >= least && !stopped()) {
       const std::size_t before = loads_.tried.size();
@@ -80,7 +80,7 @@ class PlanSearcher {
     }
   }
 
-  /// Whether one of so many loads as may be tried is sustained; that one is added to `good`.
+  /// Tries loads up to options_.tries times. Returns whether one is sustained, and adds that one to `good`.
   bool sustained_once(double rate, std::vector<measure::LoadResult>& good) {
     for (std::uint32_t tries = 0; tries < options_.tries && !stopped(); ++tries) {
       const measure::LoadResult load = trial_.load(rate, detail::Exactness::exact, loads_);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPercentile = 0.99;
 constexpr int kRatesMost = 16;
-constexpr double kCoarse = 2.5;  ///< The search knows p99's rank so much less exactly than the confirmation.
+constexpr double kCoarse = 2.5;  ///< Factor by which the search knows p99's rank less precisely than the confirmation.
 
 }  // namespace
 
@@ -44,9 +44,9 @@ double Trial::capacity(Duration length) {
   const auto run = [&](Duration part) {
     return measure::closed_loop<EngineTarget>(targets_, candidate_.in_flight, part, load);
   };
-  // The better of two: the first warms up, and a shared machine may stop for either.
+  // Take the better of two runs: the first warms up, and a shared machine may stall during either.
   double best = std::max(run(length / 2), run(length / 2));
-  // A search that starts from a rate far too low takes long: few answers are no measure.
+  // Few answers are not a reliable measure, and a search from a rate far too low takes long.
   constexpr double kAnswersLeast = 100;
   constexpr int kLonger = 4;
   if (best * std::chrono::duration<double>(length).count() < kAnswersLeast && !stopped()) {
@@ -95,8 +95,8 @@ void Trial::confirm(double rate, double least, TrialResult& result) {
   double step = kStep;
   for (int tries = 1; rate >= least && !stopped(); ++tries) {
     if (sustained(rate, result)) {
-      // Below the rate that coarse loads sustained: whatever kept it down may be over. And a disturbed load is no
-      // result, so that others are tried in the hope of a quiet one.
+      // If this is below the rate that coarse loads sustained, try that rate again, because the disturbance may be
+      // over. A disturbed load is not a result, so try again for a quiet one.
       if (rate < found && !stopped() && sustained(found, result)) rate = found;
       for (int again = 0; again < kQuietTries && !stopped() && !measure::why_disturbed(*result.load).empty(); ++again) {
         sustained(rate, result);
@@ -105,7 +105,7 @@ void Trial::confirm(double rate, double least, TrialResult& result) {
     }
     if (tries % measure::kTriesPerRate != 0) continue;
     rate *= 1 - step;
-    step = std::min(step + kStep, kLongest);  // so that a hopeless start costs few rates
+    step = std::min(step + kStep, kLongest);  // so that a start far too high costs few trials
   }
 }
 
@@ -125,17 +125,17 @@ measure::LoadResult Trial::load(double rate, Exactness exactness, TrialResult& r
   load.seed = options_.seed + loads_++;
   load.samples = measure::samples_needed(kPercentile, (coarse ? kCoarse : 1) * options_.rank_tolerance);
   const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
-  // A search looks at many rates, most of them wrong: half as long a look is enough.
+  // A search tries many rates, most of them wrong, so half the time is enough.
   const Duration shortest = coarse ? options_.window / 2 : options_.window;
   load.window = std::max(shortest, Duration{static_cast<std::int64_t>(seconds * 1e9)});
   load.windows_max = 2 * load.stable_windows;
-  // Twice as many as p99 leaves room for among the queries of the windows that count, each twice as late as it allows.
+  // Give up after twice as many late queries as p99 allows in the windows that count, each twice as late as the bound.
   constexpr double kFewest = 10;
   const double window_seconds = std::chrono::duration<double>(load.window).count();
   const double most_late = 2 * (1 - kPercentile) * rate * window_seconds * load.stable_windows;
   load.give_up_latency = 2 * options_.bound;
   load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) + 1;
-  // A search does not wait for a machine that stands still: it tries again.
+  // A search does not wait for a stalled machine; it tries again.
   load.late_limit = std::max<Duration>(2 * options_.bound, std::chrono::seconds(1));
   load.bind_to = processors_;
   load.stop = options_.stop;

@@ -13,29 +13,29 @@
 
 namespace headrace::serve::detail {
 
-/// How loads are put on candidates.
+/// How to run loads on candidates.
 struct TrialOptions : RateSearchOptions {
-  int tries = measure::kTriesPerRate;  ///< As measure::SearchOptions has them, as is the next.
+  int tries = measure::kTriesPerRate;  ///< As in measure::SearchOptions, like the next member.
   double resolution = 0.03;
   double generator_per_second = 1e9;  ///< The ceiling of one generator thread.
   /// Rate tried, rate measured and p99 so far.
   std::function<void(double, double, Duration)> progress{};
 };
 
-/// What the search for the highest rate of one candidate found.
+/// Result of the search for the highest rate of one candidate.
 struct TrialResult {
   std::optional<measure::LoadResult> load;
   StageTimes stages;
   std::vector<StageSample> samples;
-  std::vector<measure::LoadResult> tried;  ///< In the order of trying, without what was interrupted.
-  std::string failure;                     ///< What the last rate that was not sustained did, ": p99 was ...".
-  bool fell_behind = false;                ///< It kept p99 within the bound, but not up with what came in.
+  std::vector<measure::LoadResult> tried;  ///< In the order of the trials, without interrupted ones.
+  std::string failure;                     ///< Why the last unsustained rate failed, ": p99 was ...".
+  bool fell_behind = false;  ///< It kept p99 within the bound, but did not keep up with the incoming rate.
 };
 
-/// How well a load must know p99.
+/// How precisely a load must determine p99.
 enum class Exactness : std::uint8_t { coarse, exact };
 
-/// One candidate at work: an engine with clients that loads are put on.
+/// One candidate at work: an engine with clients that generate loads.
 class Trial {
  public:
   /// Throws what Engine's constructor throws.
@@ -43,20 +43,20 @@ class Trial {
 
   /// The plan as it runs.
   [[nodiscard]] const Plan& plan() const noexcept { return engine_.plan(); }
-  /// Queries per second that come back in a closed loop of that length.
+  /// Queries per second that are answered in a closed loop of that length.
   [[nodiscard]] double capacity(Duration length);
-  /// The highest rate sustained within the bound: a search with few samples a rate, begun at `start`, then a
-  /// confirmation with all that p99 needs, stepping down until it holds, never below `least`.
+  /// The highest rate sustained within the bound: a search with few samples per rate, begun at `start`, then a
+  /// confirmation with all samples that p99 needs, stepping down until it holds, never below `least`.
   [[nodiscard]] TrialResult search(double start, double least);
   /// The first half of search(): a rate that coarse loads sustained, if any.
   [[nodiscard]] std::optional<double> highest(double start, double least, TrialResult& result);
-  /// One load of random arrivals, others than those of the load before.
+  /// Runs one load of random arrivals, which differ from those of the previous load.
   measure::LoadResult load(double rate, Exactness exactness, TrialResult& result);
-  /// Loads the candidate at a part of the rate that was found, for the curve of latency against throughput.
+  /// Runs loads at fractions of the found rate, for the curve of latency against throughput.
   void add_lower_rates(TrialResult& result);
 
  private:
-  /// One exact load; when it is sustained, it is the result.
+  /// Runs one exact load. If it is sustained, it becomes the result.
   bool sustained(double rate, TrialResult& result);
   void confirm(double rate, double least, TrialResult& result);
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }

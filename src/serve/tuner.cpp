@@ -22,11 +22,11 @@ void validate(const TunerOptions& options) {
   detail::require_valid("a tuner", options);
   if (options.budget <= Duration::zero()) throw UsageError("a tuner's budget must be above 0");
   for (const Schedule schedule : options.schedules) {
-    if (schedule == Schedule::none) throw UsageError("schedule none answers nothing: there is no rate to tune for");
+    if (schedule == Schedule::none) throw UsageError("schedule 'none' answers no queries, so there is no rate to tune");
   }
 }
 
-/// Loads on the machine itself.
+/// Runs loads on the machine itself.
 class Bench {
  public:
   Bench(Device device, const Operator& op, const TunerOptions& options)
@@ -59,7 +59,7 @@ void put(TunedPlan& tuned, const Candidate& candidate, const TrialResult& result
   tuned.p99 = result.load->latency.p99;
 }
 
-/// Takes a plan of the cache, measured again where that is asked for. Empty where it no longer holds.
+/// Takes a plan from the cache and measures it again if requested. Empty if it no longer holds.
 std::optional<TunedPlan> from_cache(const detail::CachedPlan& cached, const Bench& bench, const TunerOptions& options) {
   constexpr double kStart = 0.9;
   TunedPlan tuned;
@@ -76,14 +76,14 @@ std::optional<TunedPlan> from_cache(const detail::CachedPlan& cached, const Benc
     if (!result.load) return std::nullopt;
     put(tuned, candidate, result);
   } catch (const Exception&) {
-    return std::nullopt;  // what is not possible any more is searched for again
+    return std::nullopt;  // if the plan does not work any more, search again
   }
   return tuned;
 }
 
 TunedPlan run(Device device, const Operator& op, const TunerOptions& options, bool exhaustive,
               const std::function<void(const TunerProgress&)>& progress) {
-  constexpr int kShortest = 10;  // Windows are for rates; a tenth tells a bad plan from a good one.
+  constexpr int kShortest = 10;  // Rates need whole windows; a tenth shows that a plan is bad.
   const Time began = SteadyClock::now();
   const Bench bench(device, op, options);
   const detail::CandidateLimits limits = detail::limits_for(device, op, options);
@@ -147,7 +147,7 @@ Plan Plan::tuned(Device device, const Operator& op, Duration bound) {
   options.measure_cached = false;
   TunedPlan found = tune(device, op, options);
   if (found.per_second <= 0) throw Exception(Errc::not_found, found.note);
-  // The tuner's own clients are as many as its generators; a service may have others.
+  // The tuner has as many clients as generators; a service may have more.
   found.plan.clients_max = std::max(found.plan.clients_max, Plan{}.clients_max);
   return found.plan;
 }

@@ -11,15 +11,15 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr std::size_t kKept = 6;   ///< Plans that successive halving ends with.
-constexpr std::size_t kThird = 3;  ///< One plan in so many goes on ...
-constexpr int kLonger = 3;         ///< ... to runs so many times as long.
+constexpr std::size_t kKept = 6;   ///< Plans with which successive halving ends.
+constexpr std::size_t kThird = 3;  ///< One plan in this many continues ...
+constexpr int kLonger = 3;         ///< ... with runs this many times as long.
 constexpr double kBetter = 1.03;   ///< The resolution of a rate search.
 constexpr double kLittleBetter = 1.02;
-constexpr double kRange = 16;       ///< A rate search ends at its start divided by so much, about.
-constexpr double kPromising = 0.6;  ///< The share of the best: a plan whose usable capacity is less cannot win.
+constexpr double kRange = 16;       ///< A rate search ends at about its start divided by this.
+constexpr double kPromising = 0.6;  ///< A plan whose usable capacity is below this share of the best rate cannot win.
 
-/// How far from what the device can hold a plan is: 0 is right there.
+/// Distance of a plan's parallelism from what the device can hold; 0 if they are equal.
 double distance_from_resident(const Candidate& candidate, const CandidateLimits& limits) {
   return std::abs(std::log2(static_cast<double>(candidate.plan.parallelism()) / limits.resident));
 }
@@ -60,7 +60,7 @@ std::optional<TunerSearch::Best> TunerSearch::exhaustive() {
   std::optional<Best> best;
   for (std::size_t i = 0; i < points.size() && !options_.stop.stop_requested(); ++i) {
     report("exhaustive", candidate_at(grids_, points[i], limits_), i, points.size());
-    best_.reset();  // so that each plan is searched in full, not only for being better
+    best_.reset();  // so that each plan gets a full search, not only a comparison with the best
     if (look(points[i], kLonger * kLonger * options_.shortest) > 0) try_rates(points[i]);
     const bool better =
         best_ && (!best || best_->result.load->measured_per_second > best->result.load->measured_per_second);
@@ -108,7 +108,7 @@ std::vector<Point> TunerSearch::halve() {
   constexpr double kShare = 0.4;
   constexpr std::size_t kStarts = 3;
   std::vector<Point> alive = coarse_points(grids_, limits_);
-  // What is near the device's own measure comes first, should time run out.
+  // Plans close to what the device can hold come first, in case time runs out.
   std::ranges::stable_sort(alive, {}, [&](const Point& point) {
     return distance_from_resident(candidate_at(grids_, point, limits_), limits_);
   });
@@ -144,7 +144,7 @@ void TunerSearch::climb(Point from) {
   }
 }
 
-/// The best of each schedule that is not far behind, then the next of all.
+/// The best plan of each schedule that is not far behind, then the next best of all.
 std::vector<Point> TunerSearch::finalists() const {
   constexpr double kClose = 0.85;
   const std::vector<Point> points = best_looking();
@@ -161,7 +161,8 @@ std::vector<Point> TunerSearch::finalists() const {
   return chosen;
 }
 
-/// Searches a plan's rate; where there is a best one already, only for being better. Whether it is the best now.
+/// Searches a plan's rate; if there is already a best one, searches only for a better rate. Returns whether it is now
+/// the best.
 bool TunerSearch::try_rates(const Point& point) {
   const double best = best_ ? best_->result.load->measured_per_second : 0;
   if (tried_[point] || usable(point) < kPromising * best) return false;
@@ -182,7 +183,7 @@ bool TunerSearch::try_rates(const Point& point) {
   }
 }
 
-/// Climbs by the rate itself from the best plan, as long as a neighbour is better and there is time.
+/// Hill-climbs by rate from the best plan, as long as a neighbour is better and there is time.
 void TunerSearch::refine() {
   for (bool better = best_.has_value(); better;) {
     better = false;

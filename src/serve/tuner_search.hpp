@@ -13,17 +13,17 @@
 
 namespace headrace::serve::detail {
 
-/// What the search asks of the machine; a test answers from a table. Both throw Exception for a plan that is refused.
+/// Measurements that the search requests; a test answers them from a table. Both throw Exception for a refused plan.
 struct TunerProbe {
   std::function<double(const Candidate&, Duration length)> capacity;
   std::function<TrialResult(const Candidate&, double start, double least)> search;
   std::function<Time()> now;
 };
 
-/// A plan's rate from `start` down to `least`, and where none is sustained only because what comes in is not kept up
-/// with, further down, to a 256th of `least`: a machine that stops for tens of milliseconds leaves a queue at the end
-/// of a short window that is too long at a high rate, and no more than chance at a low one. What is late at `least` is
-/// late at any rate, and is not looked at again.
+/// Searches a plan's rate from `start` down to `least`. If none is sustained only because the plan does not keep up
+/// with the incoming rate, searches further, down to a 256th of `least`: after a stall of tens of milliseconds, the
+/// queue at the end of a short window is too long at a high rate, but within chance at a low one. A plan that is late
+/// at `least` is late at any rate and is not tried again.
 [[nodiscard]] TrialResult search_down(const TunerProbe& probe, const Candidate& candidate, double start, double least);
 
 struct TunerSearchOptions {
@@ -50,7 +50,7 @@ class TunerSearch {
   [[nodiscard]] std::uint32_t space() const;
   [[nodiscard]] std::uint32_t looked_at() const noexcept { return static_cast<std::uint32_t>(usable_.size()); }
   [[nodiscard]] std::uint32_t searched() const noexcept { return searched_; }
-  /// Why the first plan that was refused was, or why the last search found no rate.
+  /// refusal(): why the first refused plan was refused. failure(): why the last search found no rate.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
 
@@ -71,9 +71,9 @@ class TunerSearch {
   TunerProbe probe_;
   TunerSearchOptions options_;
   Time began_{};
-  Duration length_{};               ///< The length of the capacity runs now.
-  std::map<Point, double> usable_;  ///< As last measured.
-  std::map<Point, bool> tried_;     ///< The points whose rate has been searched for.
+  Duration length_{};               ///< The current length of capacity runs.
+  std::map<Point, double> usable_;  ///< The last measured usable capacity.
+  std::map<Point, bool> tried_;     ///< Points whose rate has been searched.
   std::optional<Best> best_;
   std::uint32_t searched_ = 0;
   std::string refusal_;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kSchedules{Schedule::blocking,   Schedule::pipelined,  Schedule::async, Schedule::graph,
                                 Schedule::persistent, Schedule::dispatched, Schedule::caller};
 
-/// `value` halved, as it is, and doubled, within the bounds.
+/// Half of `value`, `value`, and twice `value`, within the bounds.
 std::vector<std::uint32_t> around(std::uint32_t value, std::uint32_t least, std::uint32_t most) {
   std::vector<std::uint32_t> values;
   for (const std::uint32_t next : {value / 2, value, value * 2}) {
@@ -31,7 +31,7 @@ Plan base_of(Schedule schedule, MemoryKind memory) {
   return plan;
 }
 
-/// The rung of the ladder that has this schedule tells which choices it has.
+/// The last rung of the ladder with this schedule, which defines its choices.
 const Rung& rung_of(Schedule schedule) {
   const auto all = rungs();
   return *std::find_if(all.rbegin(), all.rend(), [&](const Rung& rung) { return rung.plan.schedule == schedule; });
@@ -55,7 +55,7 @@ Grid grid_of(Schedule schedule, MemoryKind memory, const CandidateLimits& limits
   if (!held.groups_matter) return grid;
   grid.axes.push_back({Choice::block_threads, around(held.block_threads, kWarp, kThreadsOfBlockMost)});
   if (held.blocks > 1) grid.axes.push_back({Choice::blocks, around(held.blocks, 1, held.resident_blocks)});
-  // The last is "as many as fit", which is written 0.
+  // The last value, 0, means as many as fit.
   if (schedule == Schedule::dispatched && held.resident_blocks >= 4) {
     grid.axes.push_back({Choice::workers, {held.resident_blocks / 4, held.resident_blocks / 2, 0}});
   }
@@ -69,7 +69,7 @@ std::uint32_t value_of(const Grid& grid, const Point& point, Choice choice, std:
   return otherwise;
 }
 
-/// Not more in flight than twice what the device can hold; of kernels that stay, not more than it can hold.
+/// Whether at most twice as many queries are in flight as the device can hold; for resident kernels, at most as many.
 bool useful(const Grid& grid, const Point& point, const CandidateLimits& limits) {
   const std::uint64_t together =
       std::uint64_t{value_of(grid, point, Choice::threads, 1)} * value_of(grid, point, Choice::streams, 1);
@@ -113,7 +113,7 @@ std::vector<Grid> tuning_grids(const std::vector<Schedule>& schedules, const Can
   std::vector<Grid> grids;
   for (const Schedule schedule : kSchedules) {
     if (!schedules.empty() && std::ranges::find(schedules, schedule) == schedules.end()) continue;
-    // Kernels read host memory themselves (mapped), or copies bring it (pinned): which is faster depends on the sizes.
+    // Kernels read host memory in place (mapped), or copies transfer it (pinned). Which is faster depends on the sizes.
     const bool both = schedule != Schedule::persistent && schedule != Schedule::dispatched;
     if (schedule != Schedule::dispatched) grids.push_back(grid_of(schedule, MemoryKind::pinned, limits, held));
     if (both || schedule == Schedule::dispatched) {

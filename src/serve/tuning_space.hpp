@@ -5,7 +5,7 @@
 
 #include "serve/candidates.hpp"
 
-/// The plans that the tuner chooses from.
+/// The plans from which the tuner chooses.
 namespace headrace::serve::detail {
 
 enum class Choice : std::uint8_t { threads, streams, batch, slots, blocks, block_threads, workers };
@@ -29,12 +29,12 @@ struct Point {
   friend auto operator<=>(const Point&, const Point&) = default;
 };
 
-/// What the device can hold of an operator, for the grids.
+/// What the device can hold of an operator, as input of the grids.
 struct Held {
-  std::uint32_t blocks = 1;  ///< Blocks that one query takes, and threads of each.
+  std::uint32_t blocks = 1;  ///< Blocks per query; the next member has the threads of each.
   std::uint32_t block_threads = 1;
   std::uint32_t resident_blocks = 1;
-  bool groups_matter = false;  ///< Whether blocks and threads are more than words: not on a CPU device.
+  bool groups_matter = false;  ///< Whether blocks and threads have an effect; false on a CPU device.
 };
 
 /// The grids of those schedules (empty: all but Schedule::none).
@@ -42,11 +42,11 @@ struct Held {
                                              const Held& held);
 [[nodiscard]] Held held_by(Device device, const Operator& op);
 
-/// Every point of the grids whose parallelism the device can make use of.
+/// Every point of the grids whose parallelism the device can use.
 [[nodiscard]] std::vector<Point> all_points(const std::vector<Grid>& grids, const CandidateLimits& limits);
-/// Those of every other value on each axis, the first and the last among them.
+/// The points at every other value of each axis, including the first and the last.
 [[nodiscard]] std::vector<Point> coarse_points(const std::vector<Grid>& grids, const CandidateLimits& limits);
-/// The points one step from `point` on one axis.
+/// The points that are one step from `point` on one axis.
 [[nodiscard]] std::vector<Point> neighbours(const std::vector<Grid>& grids, const Point& point,
                                             const CandidateLimits& limits);
 [[nodiscard]] Candidate candidate_at(const std::vector<Grid>& grids, const Point& point, const CandidateLimits& limits);

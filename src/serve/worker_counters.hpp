@@ -12,16 +12,16 @@ namespace headrace::serve::detail {
 
 /// The last sampled queries of one writer, which any thread may read while it writes.
 ///
-/// Each entry carries a sequence number, odd while it is written. The fields are stored with release after the odd
-/// number and loaded with acquire before the second look at it: a reader that sees a field of a later round also sees
-/// that round's odd number, and drops the entry.
+/// Each entry has a sequence number, which is odd while the entry is written. The fields are stored with release after
+/// the odd number, and loaded with acquire before the number is loaded again. A reader that sees a field of a later
+/// round therefore also sees that round's odd number, and drops the entry.
 class SampleRing {
  public:
   static constexpr std::size_t kEntries = 32;
 
-  /// The one writer.
+  /// Only the one writer may call it.
   void push(const StageSample& sample) noexcept;
-  /// Appends the samples in it to `samples`, in no order; one that is being overwritten is left out.
+  /// Appends the samples to `samples`, in no particular order, except one that is being overwritten.
   void read(std::vector<StageSample>& samples) const;
 
  private:
@@ -32,10 +32,10 @@ class SampleRing {
   };
 
   std::array<Entry, kEntries> entries_;
-  std::uint64_t next_ = 0;  ///< The writer's own.
+  std::uint64_t next_ = 0;  ///< Only the writer uses it.
 };
 
-/// Counters of one worker; it alone writes them.
+/// Counters of one worker, which only that worker writes.
 struct alignas(kNoSharing) WorkerCounters {
   std::atomic<std::uint64_t> answered{0};
   std::atomic<std::uint64_t> failed{0};
@@ -50,7 +50,7 @@ struct alignas(kNoSharing) WorkerCounters {
   SampleRing recent;
 };
 
-/// Adds a sampled query to the sums and to the last samples. Only the worker whose counters they are.
+/// Adds a sampled query to the sums and to the last samples. Only the worker that owns the counters may call it.
 void record_sample(WorkerCounters& counters, const StageSample& sample) noexcept;
 
 }  // namespace headrace::serve::detail

@@ -237,12 +237,13 @@ TEST_P(Dispatched, RefusesToAnswerInlineWhatItCannot) {
   EXPECT_EQ(says(operators::light(), plan), "nothing");
   EXPECT_EQ(says(operators::reference({.blocks = 1}), plan),
             "plan: operator reference has no pool_inline, which answer_inline needs");
-  EXPECT_EQ(says(uneven_operator(3), plan), "plan: with answer_inline one block answers a query, not 3");
+  EXPECT_EQ(says(uneven_operator(3), plan), "plan: answer_inline needs 1 block per query, not 3");
   plan.blocks = 2;
-  EXPECT_EQ(says(operators::light(), plan), "plan: with answer_inline one block answers a query, not 2");
+  EXPECT_EQ(says(operators::light(), plan), "plan: answer_inline needs 1 block per query, not 2");
   plan.blocks = 0;
   plan.schedule = Schedule::persistent;
-  EXPECT_EQ(says(operators::light(), plan), "plan: answer_inline is a choice of schedule dispatched, not persistent");
+  EXPECT_EQ(says(operators::light(), plan),
+            "plan: answer_inline is available with schedule 'dispatched', not with 'persistent'");
 }
 
 TEST_P(Dispatched, EnginesThatShareADeviceAnswerAtTheSameTime) {
@@ -461,8 +462,9 @@ TEST_P(Dispatched, SharesThatCannotBeAreRefused) {
   EXPECT_EQ(says(0.25, Schedule::dispatched, 0), "nothing");
   EXPECT_EQ(says(0, Schedule::dispatched, 0), "plan: share must be above 0 and at most 1, not 0");
   EXPECT_EQ(says(1.5, Schedule::dispatched, 0), "plan: share must be above 0 and at most 1, not 1.5");
-  EXPECT_EQ(says(0.5, Schedule::caller, 0), "plan: share is a choice of schedule dispatched, not caller");
-  EXPECT_EQ(says(0.5, Schedule::dispatched, 1), "plan: share and workers both say how many blocks stay: choose one");
+  EXPECT_EQ(says(0.5, Schedule::caller, 0), "plan: share is available with schedule 'dispatched', not with 'caller'");
+  EXPECT_EQ(says(0.5, Schedule::dispatched, 1),
+            "plan: share and workers both set the number of resident blocks; set only one of them");
 }
 
 using headrace::testing::device_names;

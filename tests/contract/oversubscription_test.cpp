@@ -155,7 +155,7 @@ TEST(OversubscriptionMemoryTest, WhatDoesNotFitSaysSo) {
   options.strategies = {Strategy::prefetched, Strategy::interleaved};
   options.budget_bytes = std::max(kPageBytes, free_bytes / 512 / kPageBytes * kPageBytes);
   const auto report = measure_oversubscription(device, options);
-  EXPECT_THAT(report.cells[0].note, HasSubstr("which can hang a card"));
+  EXPECT_THAT(report.cells[0].note, HasSubstr("which can hang a GPU"));
   EXPECT_THAT(report.cells[1].note, HasSubstr("three quarters of its memory"));
   for (const auto& result : report.cells) {
     EXPECT_FALSE(result.verified);

@@ -208,7 +208,7 @@ TEST(CpuSpanMove, BeyondTheBudgetIsRefusedBeforeAnyPageMoves) {
     FAIL() << "must throw";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::out_of_memory);
-    EXPECT_STREQ(error.what(), "a span of 10 MiB asks for 10 MiB on cpu:53 (8 MiB free)");
+    EXPECT_STREQ(error.what(), "a span of 10 MiB needs 10 MiB on cpu:53 (8 MiB free)");
   }
   Span span(device, 6 * kPageBytes, Placement::budget(device, 2 * kPageBytes));
   const auto before = span.places();
@@ -217,7 +217,7 @@ TEST(CpuSpanMove, BeyondTheBudgetIsRefusedBeforeAnyPageMoves) {
     FAIL() << "must throw";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::out_of_memory);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("asks for 8 MiB more on cpu:53 (4 MiB free)"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("needs 8 MiB more on cpu:53 (4 MiB free)"));
   }
   EXPECT_EQ(span.places(), before);
 }

@@ -89,7 +89,7 @@ TEST_P(SpanPageSizeTest, ABudgetHoldsWholePages) {
 TEST_P(SpanPageSizeTest, OtherSizesAreRefused) {
   for (const std::size_t bytes : {std::size_t{0}, kPageBytes / 2, 3 * kPageBytes, kPageBytes + 1}) {
     expect_usage_error([&] { const Span span(device(), 1, Placement::all(here()), {.page_bytes = bytes}); },
-                       "has a power of two of bytes, 2097152 at least");
+                       "must be a power of two of at least 2097152 bytes");
   }
   const std::size_t none_has = std::size_t{1} << 63;
   EXPECT_THROW(Span(device(), 1, Placement::all(here()), {.page_bytes = none_has}), DeviceError);
@@ -97,7 +97,7 @@ TEST_P(SpanPageSizeTest, OtherSizesAreRefused) {
   profile.bytes = 4 * kLarge;
   profile.budget_bytes = 2 * kLarge;
   expect_usage_error([&] { static_cast<void>(Span::advised(device(), profile, {.page_bytes = kLarge})); },
-                     "advice is for pages of 2 MiB, not 8 MiB");
+                     "advice works only for pages of 2 MiB, not 8 MiB");
 }
 
 TEST_P(SpanPageSizeTest, TheyAreShared) {
@@ -114,12 +114,12 @@ TEST_P(SpanPageSizeTest, TheyAreShared) {
     EXPECT_TRUE(read(again, stream) == bytes);
   }
   shared.page_bytes = 2 * kLarge;
-  expect_usage_error([&] { const Span wrong(shared); }, "1 pages, and there are 2 descriptors");
+  expect_usage_error([&] { const Span wrong(shared); }, "1 pages, but there are 2 descriptors");
   shared.page_bytes = 1;
-  expect_usage_error([&] { const Span wrong(shared); }, "a power of two of bytes");
+  expect_usage_error([&] { const Span wrong(shared); }, "must be a power of two of at least");
   if (on_cpu()) {
     const SharedPages wrong{.bytes = 2, .device = device(), .descriptors = {shared.descriptors[0]}};
-    expect_usage_error([&] { const Span taken(wrong); }, "taking over page 1 of 1");
+    expect_usage_error([&] { const Span taken(wrong); }, "importing page 1 of 1");
   }
   for (const int descriptor : shared.descriptors) close(descriptor);
 }
@@ -145,7 +145,8 @@ TEST_P(SpanPageSizeTest, HeatIsCountedAndEvenedOutForPagesOfThatSize) {
   EXPECT_EQ(span.places(), (std::vector<Place>{here(), Place::host(), Place::host(), here()}));
   EXPECT_TRUE(read(span, stream) == bytes);
   const PageHeat fine(stream, span.data(), 4);
-  expect_usage_error([&] { rebalance(span, stream, fine, kLarge); }, "pages of 8 MiB, and counts for pages of 2 MiB");
+  expect_usage_error([&] { rebalance(span, stream, fine, kLarge); },
+                     "pages of 8 MiB, but the counts are for pages of 2 MiB");
   EXPECT_THROW(PageHeat(stream, span.data(), 4, 3 * kPageBytes), UsageError);
   EXPECT_THROW(PageHeat(stream, span.data(), 4, 0), UsageError);
 }
@@ -181,7 +182,7 @@ TEST(CpuSpanPageSize, AFullDeviceIsRearrangedThroughOnePage) {
     FAIL() << "must throw";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::out_of_memory);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("asks for 24 MiB more on cpu:57"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("needs 24 MiB more on cpu:57"));
   }
   span.release();
   EXPECT_EQ(device.memory().free_bytes, 3 * kLarge);

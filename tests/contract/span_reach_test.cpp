@@ -269,7 +269,7 @@ TEST_F(SpanReach, RightsBeyondReachAreRefused) {
   span.allow(other_, Right::read, PageRange{2, 2});
   Stream stream(device_);
   expect_usage_error([&] { span.move(stream, {2, 1}, here_); },
-                     "cpu:1 has a right to page 2 and could not reach it on cpu:0");
+                     "cpu:1 has a right to page 2 but could not reach it on cpu:0");
   Stream far(other_);
   expect_usage_error([&] { span.move(far, {0, 1}, Place::host()); }, "cpu:1 cannot reach pages on cpu:0");
   span.allow(other_, Right::none);

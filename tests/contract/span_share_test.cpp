@@ -31,7 +31,7 @@ TEST_P(SpanShareTest, PagesAreMappedAgain) {
   const auto more = some_bytes(span.bytes(), 21);
   write(again, stream, more);
   EXPECT_TRUE(read(span, stream) == more) << "the same memory";
-  expect_usage_error([&] { again.move(stream, {0, 1}, Place::host()); }, "another process's span are never moved");
+  expect_usage_error([&] { again.move(stream, {0, 1}, Place::host()); }, "another process's span cannot be moved");
   expect_usage_error([&] { static_cast<void>(again.share()); }, "not made shareable");
   span.release();
   EXPECT_TRUE(read(again, stream) == more) << "the pages live as long as somebody has them";
@@ -76,16 +76,16 @@ TEST_P(SpanShareTest, WhatAreNoPagesIsRefused) {
   const auto taken = [&](std::size_t bytes, std::vector<int> descriptors) {
     return [=] { const Span span(SharedPages{bytes, device(), descriptors}); };
   };
-  expect_usage_error(taken(0, {}), "a byte at least");
-  expect_usage_error(taken(2 * kPageBytes, {0}), "2 pages, and there are 1 descriptors");
+  expect_usage_error(taken(0, {}), "need at least one byte");
+  expect_usage_error(taken(2 * kPageBytes, {0}), "2 pages, but there are 1 descriptors");
   expect_usage_error(taken(~std::size_t{0}, {0}), "descriptors");
   expect_usage_error(taken(kPageBytes, {-1}), "file descriptor -1");
   expect_usage_error(taken(kPageBytes, {987654}), "file descriptor 987654");
   std::FILE* const file = std::tmpfile();
-  expect_usage_error(taken(1, {fileno(file)}), "taking over page 1 of 1");
+  expect_usage_error(taken(1, {fileno(file)}), "importing page 1 of 1");
   std::fclose(file);
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  expect_usage_error(taken(kPageBytes, {nothing}), "taking over page 1 of 1");
+  expect_usage_error(taken(kPageBytes, {nothing}), "importing page 1 of 1");
   close(nothing);
   EXPECT_EQ(open_descriptors(), before);
 }

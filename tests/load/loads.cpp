@@ -358,7 +358,7 @@ TEST(WhyDisturbed, NamesWhatWasAnsweredOfAnEarlierTime) {
   LoadResult result = simulated(10'000, 10'000);
   EXPECT_EQ(why_disturbed(result), "");
   result.measured_per_second = 10'500;
-  EXPECT_NE(why_disturbed(result).find("more was answered than arrived"), std::string::npos);
+  EXPECT_NE(why_disturbed(result).find("more queries were answered than arrived"), std::string::npos);
 }
 
 TEST(WhyDisturbed, NamesWhatOtherProgramsAndTheHypervisorTook) {

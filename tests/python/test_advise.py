@@ -65,14 +65,14 @@ def test_the_code_works_as_pasted(pattern: str, reuse: float, factor: int):
 @pytest.mark.parametrize(
     ("arguments", "more", "says"),
     [
-        ((0, GIB), {}, "bytes is 0"),
-        ((GIB, 0), {}, "budget_bytes is 0"),
+        ((0, GIB), {}, "bytes must be above 0"),
+        ((GIB, 0), {}, "budget_bytes must be above 0"),
         ((GIB, GIB, "zigzag"), {}, "grid-stride"),
         ((GIB, GIB, "grid-stride", "erase"), {}, "read-modify-write"),
-        ((GIB, GIB), {"reuse": 0}, "more than 0 times"),
-        ((GIB, GIB), {"reuse": math.nan}, "more than 0 times"),
+        ((GIB, GIB), {"reuse": 0}, "reuse must be above 0"),
+        ((GIB, GIB), {"reuse": math.nan}, "reuse must be above 0"),
         ((GIB, GIB), {"order": "sorted"}, "scattered"),
-        ((GIB, GIB), {"heat": [1, 2]}, "counts of 2"),
+        ((GIB, GIB), {"heat": [1, 2]}, "counts for 2"),
     ],
 )
 def test_a_profile_that_can_never_be(arguments: tuple, more: dict, says: str):
@@ -266,7 +266,7 @@ def test_a_broken_file_of_counts_is_named(tmp_path: Path, name: str):
         (("grid-stride", "--factor", "2", "--bytes", "one"), 2, "one"),
         (("grid-stride", "--factor", "2", "--budget", "0"), 2, "1 byte or more"),
         (("grid-stride", "--factor", "2", "--operation", "erase", *H100), 2, "read-modify-write"),
-        (("grid-stride", "--factor", "2", "--reuse", "0", *H100), 2, "more than 0"),
+        (("grid-stride", "--factor", "2", "--reuse", "0", *H100), 2, "reuse must be above 0"),
         (("zipf-rows", "--factor", "2", "--rows", "sorted", *H100), 2, "scattered"),
         (("grid-stride", "--factor", "2", "--gpu", "toaster"), 2, "H100"),
         (("grid-stride", "--factor", "2", "--gpu", "H100", "--rates", "x"), 2, "not both"),

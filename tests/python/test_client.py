@@ -319,5 +319,8 @@ def test_a_share_changes_while_queries_are_in_flight(operator: headrace.Operator
     with pytest.raises(headrace.Error) as stopped:
         engine.share = 0.5
     assert stopped.value.code == Errc.stopped
-    with Engine("cpu", operator) as engine, pytest.raises(UsageError, match="only an engine of schedule dispatched"):
+    with (
+        Engine("cpu", operator) as engine,
+        pytest.raises(UsageError, match="the share can change only with schedule 'dispatched'"),
+    ):
         engine.share = 1.0

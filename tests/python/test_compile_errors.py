@@ -50,8 +50,8 @@ def test_a_launch_that_is_right_compiles(tmp_path: Path):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        ("launch(stream, typed, {}, floats)", "another number of arguments"),
-        ("launch(stream, typed, {}, floats, 3, 4)", "another number of arguments"),
+        ("launch(stream, typed, {}, floats)", "as many arguments as the kernel was made with"),
+        ("launch(stream, typed, {}, floats, 3, 4)", "as many arguments as the kernel was made with"),
         ("launch(stream, typed, {}, doubles, 3)", "does not convert to the type"),
         ("launch(stream, typed, {}, floats, 3.5)", "does not convert to the type"),
         ("launch_resident(stream, typed, {}, 3, floats)", "does not convert to the type"),
@@ -74,8 +74,8 @@ const auto kernel = headrace::make_kernel<Body, %s>();
 
 
 def test_a_body_that_does_not_take_its_arguments_says_so(tmp_path: Path):
-    expect_first(tmp_path, BODY % "double*, int", "a kernel's body has template <class Group>")
-    expect_first(tmp_path, BODY % "float*", "a kernel's body has template <class Group>")
+    expect_first(tmp_path, BODY % "double*, int", "a kernel's body needs template <class Group>")
+    expect_first(tmp_path, BODY % "float*", "a kernel's body needs template <class Group>")
     assert errors(tmp_path, BODY % "float*, std::uint32_t") == []
 
 
@@ -99,15 +99,15 @@ const auto made = headrace::serve::make_operator<Sum>({}, {});
     ("right", "wrong", "says"),
     [
         ("", "", ""),
-        ("const Query* query, Answer*", "Query* query, Answer*", "an operator answers by template <class Group>"),
+        ("const Query* query, Answer*", "Query* query, Answer*", "an operator needs template <class Group>"),
         (
             "Group group, const State&",
             "Group group, int, const State&",
-            "an operator answers by template <class Group>",
+            "an operator needs template <class Group>",
         ),
-        ("void answer(", "void respond(", "an operator answers by template <class Group>"),
-        ("const char* kName", "const char* kTitle", "an operator has kName, Query, Answer and State"),
-        ("{ const float* weights; }", "{ const float* weights; char more[256]; }", "State has at most 256 bytes"),
+        ("void answer(", "void respond(", "an operator needs template <class Group>"),
+        ("const char* kName", "const char* kTitle", "an operator needs kName, Query, Answer and State"),
+        ("{ const float* weights; }", "{ const float* weights; char more[256]; }", "State may have at most 256 bytes"),
         ("{ float sum; }", "{ float sum; ~Answer(); }", "are copied bytewise"),
     ],
 )

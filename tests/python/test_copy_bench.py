@@ -111,9 +111,9 @@ def test_a_route_that_the_device_lacks_is_said_to_be_missing():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"route": "auto"}, "'auto' is not a route of copies: automatic, engine"),
-        ({"layout": "sorted"}, "'sorted' is not a layout of copies: contiguous"),
-        ({"stores": "fast"}, "'fast' is not a kind of stores"),
+        ({"route": "auto"}, "'auto' is not a copy route: automatic, engine"),
+        ({"layout": "sorted"}, "'sorted' is not a copy layout: contiguous"),
+        ({"stores": "fast"}, "'fast' is not a kind of store:"),
         ({"source": "device"}, "cannot write sources in device memory"),
         ({"count": 0}, "above 0"),
         ({"copy_bytes": 1 << 50}, "at most 1 TiB"),

@@ -95,7 +95,7 @@ def test_a_pair_without_access_is_told_once():
     ("absence", "remedy"),
     [
         ("built without CUDA (HEADRACE_CUDA=ON builds it)", "build again with HEADRACE_CUDA=ON"),
-        ("left out by HEADRACE_DEVICES=cpu", "Unset HEADRACE_DEVICES"),
+        ("excluded by HEADRACE_DEVICES=cpu", "Unset HEADRACE_DEVICES"),
         ("no driver (libcuda.so.1 is not installed, or cannot be loaded)", "driver"),
         ("", "CPU device"),
     ],

@@ -172,7 +172,7 @@ def test_the_default_device_is_the_best_everywhere() -> None:
     ("name", "nearest"), [("H1000", "H100"), ("GH200", "H200"), ("H100 PCIe", "H100"), ("AH100", "H100")]
 )
 def test_rates_of_gpus_that_are_only_called_alike_are_not_given(name: str, nearest: str) -> None:
-    with pytest.raises(UsageError, match=f"no memory rates are known of '{name}'; did you mean {nearest}"):
+    with pytest.raises(UsageError, match=f"no memory rates are known for '{name}'; did you mean {nearest}"):
         headrace.span.find_memory_rates(name)
 
 

@@ -42,7 +42,7 @@ def test_every_pattern_operation_and_strategy_is_verified():
         ({"patterns": ["zigzag"]}, "'zigzag' is not an access pattern: grid-stride"),
         ({"operations": ["erase"]}, "'erase' is not an operation: read"),
         ({"strategies": ["hope"]}, "'hope' is not a strategy: on-demand"),
-        ({"rows": ["sorted"]}, "'sorted' is not an order of rows"),
+        ({"rows": ["sorted"]}, "'sorted' is not a row order"),
         ({"factors": [0.0]}, "a factor must be above 0"),
         ({"factors": [float("nan")]}, "a factor must be above 0"),
         ({"factors": []}, "at least one of: factors"),
@@ -172,7 +172,7 @@ def test_table(run: Run):
     assert done.returncode == 0, done.stderr
     assert "random-warp, read-modify-write, GB/s" in done.stdout
     assert "zero-copy 4 KiB 64 threads synchronised" in done.stdout
-    assert "- on-demand at 2: with a budget below the card's size" in done.stdout
+    assert "- on-demand at 2: with a budget below the GPU's memory" in done.stdout
     assert "Roofs in GB/s" in done.stdout
     assert "span.random_warp.gain:" in done.stdout
     assert "WRONG" not in done.stdout

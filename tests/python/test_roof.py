@@ -23,7 +23,7 @@ def test_the_documents_figures():
 def test_occupancy_by_registers():
     found = headrace.device.occupancy(headrace.device.find_gpu("h200"), registers=48, block_threads=128)
     assert (found.blocks, found.limited_by) == (10, "registers")
-    with pytest.raises(UsageError, match="a block has 1 to 1024 threads"):
+    with pytest.raises(UsageError, match="a block must have 1 to 1024 threads"):
         headrace.device.occupancy(headrace.device.find_gpu("h200"), registers=48, block_threads=0)
     with pytest.raises(UsageError, match="L40S"):
         headrace.device.find_gpu("toaster")
@@ -104,6 +104,6 @@ def test_a_machine_that_is_another():
     split = Topology.synthetic("numa:1 l3:4 core:4 pu:2")
     assert split.last_level_cache_count == 4
     assert "4 last level caches" in split.reordering()
-    assert "cannot matter" in Topology.synthetic("l3:1 core:4 pu:1").reordering()
+    assert "reordering has no effect" in Topology.synthetic("l3:1 core:4 pu:1").reordering()
     with pytest.raises(UsageError, match="bread"):
         Topology.synthetic("bread:2")

@@ -53,11 +53,11 @@ def test_placements_take_names():
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: Placement.interleaved([]), "need a share"),
+        (lambda: Placement.interleaved([]), "need at least one share"),
         (lambda: Placement.interleaved([("host", 0)]), "weight 0"),
         (lambda: Placement.map(["cpu"]).pages(2), "for 1 pages"),
         (lambda: Placement.blocked(["cuda:99"]), "cuda:99"),
-        (lambda: Span("cpu", 0, Placement.all("cpu")), "a byte at least"),
+        (lambda: Span("cpu", 0, Placement.all("cpu")), "needs at least one byte"),
         (lambda: Span("cpu", 9, Placement.map(["cpu", "cpu"])), "for 2 pages"),
     ],
 )
@@ -242,7 +242,7 @@ def test_larger_pages_are_shared():
     assert shared.page_bytes == large
     again = Span.from_shared(headrace.span.SharedPages(2 * large, "cpu", shared.descriptors, page_bytes=large))
     assert (again.numpy() == 3).all()
-    with pytest.raises(headrace.UsageError, match="4 pages, and there are 2 descriptors"):
+    with pytest.raises(headrace.UsageError, match="4 pages, but there are 2 descriptors"):
         Span.from_shared(headrace.span.SharedPages(2 * large, "cpu", shared.descriptors))
     for descriptor in shared.descriptors:
         os.close(descriptor)

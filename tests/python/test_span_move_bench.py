@@ -44,4 +44,4 @@ def test_bytes_that_are_none_are_refused():
     assert bench("--bytes", "many").returncode == 2
     refused = bench("--bytes", "8MiB", "--page-bytes", "3MiB")
     assert refused.returncode == 1
-    assert "a power of two of bytes" in refused.stderr
+    assert "a power of two of at least" in refused.stderr

@@ -31,7 +31,7 @@ def test_a_plan_comes_back_from_json():
     back = Plan.from_json(plan.to_json())
     assert back.to_json() == plan.to_json()
     assert (back.schedule, back.threads, back.streams_per_thread, back.slots) == ("pipelined", 3, 5, 64)
-    with pytest.raises(UsageError, match="there is no 'thread'"):
+    with pytest.raises(UsageError, match="there is no member 'thread'"):
         Plan.from_json('{"thread": 1}')
     with pytest.raises(DataError, match="JSON"):
         Plan.from_json("{")
@@ -70,7 +70,7 @@ def test_plan_tuned_reads_the_users_cache(tmp_path: Path, monkeypatch: pytest.Mo
         ({"bound": 0}, "bound"),
         ({"budget": 0}, "budget"),
         ({"schedules": ["fast"]}, "'fast' is not a schedule"),
-        ({"schedules": ["none"]}, "schedule none"),
+        ({"schedules": ["none"]}, "schedule 'none'"),
         ({"cache": "maybe"}, "use, refresh, ignore"),
         ({"arrivals": "trace"}, "poisson or constant"),
         ({"generators": 65}, "generators"),

@@ -108,7 +108,7 @@ def test_load_of_a_pool_that_answers_inline(run: Run):
     assert answer["load"]["wrong"] == 0
     refused = run(*asked, "--plan", "persistent")
     assert refused.returncode == 2
-    assert "answer_inline is a choice of schedule dispatched, not persistent" in refused.stderr
+    assert "answer_inline is available with schedule 'dispatched', not with 'persistent'" in refused.stderr
 
 
 def test_retrieval_through_load(run: Run, index_file: Path):

@@ -92,8 +92,8 @@ TEST(PlanJson, RefusesByName) {
     }
     return "nothing";
   };
-  EXPECT_EQ(says("[]"), "a plan is a JSON object");
-  EXPECT_EQ(says(R"({"thread": 1})"), "plan: there is no 'thread'");
+  EXPECT_EQ(says("[]"), "a plan must be a JSON object");
+  EXPECT_EQ(says(R"({"thread": 1})"), "plan: there is no member 'thread'");
   EXPECT_EQ(says(R"({"threads": 1.5})"), "plan: threads must be a whole number");
   EXPECT_EQ(says(R"({"threads": -1})"), "plan: threads must be a number from 0 to 4294967295");
   EXPECT_EQ(says(R"({"threads": "1"})"), "plan: threads must be a number from 0 to 4294967295");

@@ -67,7 +67,8 @@ TEST(PlaceTest, NamesParseBack) {
 }
 
 TEST(PlaceTest, UnknownPlacesAreNamed) {
-  expect_refused([] { static_cast<void>(Place::parse("moon")); }, "'host' or a device: there is no device 'moon'");
+  expect_refused([] { static_cast<void>(Place::parse("moon")); },
+                 "must be 'host' or a device: there is no device 'moon'");
   expect_refused([] { static_cast<void>(Place::parse("")); }, "there is no device ''");
 }
 
@@ -102,7 +103,7 @@ TEST(PlacementTest, BlockedGivesConsecutivePages) {
 TEST(PlacementTest, MapSaysItPageByPage) {
   const Placement map = Placement::map({cpu(0), Place::host(), cpu(2)});
   EXPECT_EQ(picture(map.pages(3)), "DH2");
-  expect_refused([&] { static_cast<void>(map.pages(4)); }, "the page map is for 3 pages, and the span has 4");
+  expect_refused([&] { static_cast<void>(map.pages(4)); }, "the page map is for 3 pages, but the span has 4");
 }
 
 TEST(PlacementTest, BudgetGivesWholePagesAndSpreadsTheRest) {
@@ -135,19 +136,19 @@ TEST(PlacementTest, HeatPutsTheHottestPagesOnTheDevice) {
   EXPECT_EQ(picture_of(3, {0, 0, 1, 0}), "DDDH") << "what is left of the budget serves pages never counted";
   EXPECT_EQ(picture_of(0, {9, 9}), "HH");
   expect_refused([&] { static_cast<void>(Placement::budget(device, kPageBytes, {1, 2}).pages(3)); },
-                 "the heat is for 2 pages, and the span has 3");
+                 "the heat is for 2 pages, but the span has 3");
 }
 
 TEST(PlacementTest, RulesWithoutAPlaceAreRefused) {
   const Device device = Device::parse("cpu");
-  expect_refused([] { static_cast<void>(Placement::interleaved({})); }, "need a share");
+  expect_refused([] { static_cast<void>(Placement::interleaved({})); }, "need at least one share");
   expect_refused([] { static_cast<void>(Placement::interleaved({{cpu(0), 0}, {Place::host(), 0}})); }, "weight 0");
   expect_refused([] { static_cast<void>(Placement::interleaved({{cpu(1), 1}, {Place::host(), 1}, {cpu(1), 2}})); },
                  "cpu:1 has two shares");
-  expect_refused([] { static_cast<void>(Placement::blocked({})); }, "need a place");
-  expect_refused([] { static_cast<void>(Placement::map({})); }, "needs a page");
+  expect_refused([] { static_cast<void>(Placement::blocked({})); }, "need at least one place");
+  expect_refused([] { static_cast<void>(Placement::map({})); }, "needs at least one page");
   expect_refused([&] { static_cast<void>(Placement::budget(device, kPageBytes, std::vector<std::uint64_t>{})); },
-                 "needs the count of a page");
+                 "needs the count of at least one page");
 }
 
 }  // namespace

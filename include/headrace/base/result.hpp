@@ -79,8 +79,8 @@ class [[nodiscard]] Result<void> {
   }
 
  private:
-  // Two words without padding: success is then returned as one constant. A bool beside an Error was put together in
-  // memory and read back in larger pieces, for which the processor waits: 5 ns a call.
+  // Two words without padding: success is then returned as one constant. A bool beside an Error was assembled in memory
+  // and read back in larger pieces, which stalled the processor for 5 ns a call.
   std::uint32_t failure_ = 0;  ///< 1 and the code above it; 0: none.
   std::int32_t native_ = 0;
 };

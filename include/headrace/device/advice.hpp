@@ -69,7 +69,7 @@ struct AdviceConstants {
 /// The predicted performance of one strategy.
 struct StrategyForecast {
   Strategy strategy = Strategy::zero_copy;  ///< The strategy that is predicted.
-  std::string refused;                      ///< Why it cannot be used here; empty when it can.
+  std::string refused;                      ///< Why it cannot be used here; empty if it can.
   double pass_seconds = 0;                  ///< Once through the data.
   double prepare_seconds = 0;   ///< Before the first pass, beyond what all strategies need, and first touches.
   double host_share = 0;        ///< The share of the bytes of a pass that cross the link.
@@ -89,8 +89,8 @@ struct Advice {
   std::string python;                       ///< The choice as Python code.
 };
 
-/// Chooses strategy and placement for data on `device` that is used as `profile` says, by a model of what each strategy
-/// reaches at these rates (src/device/advice/advice_model.hpp has its formulas). Uses no device. Throws as
+/// Chooses strategy and placement for data on `device` with the use that `profile` describes, by a model of each
+/// strategy at these rates (src/device/advice/advice_model.hpp has its formulas). Uses no device. Throws as
 /// AccessProfile::check() does.
 [[nodiscard]] Advice advise(Device device, const AccessProfile& profile, const MemoryRates& rates,
                             const AdviceConstants& constants = {});

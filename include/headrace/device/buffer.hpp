@@ -1,7 +1,7 @@
 #pragma once
 
-// A Buffer owns memory of one kind: the device's own, or the host's, be that pageable, pinned, mapped or managed. A
-// RegisteredMemory page-locks host memory that somebody else owns.
+// A Buffer owns memory of one kind: device memory, or host memory that is pageable, pinned, mapped or managed. A
+// RegisteredMemory page-locks host memory that other code owns.
 //
 //     headrace::Stream stream(headrace::Device::parse("best"));
 //     headrace::Buffer here(stream.device(), headrace::MemoryKind::pinned, 4096);
@@ -59,7 +59,7 @@ class Buffer {
   /// Throws DeviceError (Errc::out_of_memory, native CUDA code) that says how much was asked for, of which kind, and
   /// how much is free. `kind` must not be stream_ordered.
   Buffer(Device device, MemoryKind kind, std::size_t bytes);
-  /// Memory that is usable by work enqueued on `stream` from now on, and goes back in its order.
+  /// Memory that work enqueued on `stream` from now on may use, and that is freed in stream order.
   Buffer(StreamRef stream, MemoryKind kind, std::size_t bytes);
 
   /// As the constructor, but returns the error instead of throwing: Errc::out_of_memory with the native code, or
@@ -83,7 +83,7 @@ class Buffer {
   }
   /// The memory as bytes for the host. Only for kinds that the host can access, see host_accessible().
   [[nodiscard]] std::span<std::byte> host() const noexcept { return {data_, bytes_}; }
-  /// Gives the memory back now rather than at destruction.
+  /// Frees the memory now rather than at destruction.
   void reset() noexcept;
 
  private:
@@ -94,8 +94,8 @@ class Buffer {
   detail::StreamBackend* stream_ = nullptr;  ///< Only for stream_ordered.
 };
 
-/// Page-locks host memory that somebody else owns (a mapped file, a NumPy array), so that kernels of every device reach
-/// it while this object lives. Takes about 30 us per MiB, a tenth of allocating pinned memory; on a CPU device nothing.
+/// Page-locks host memory that other code owns (a mapped file, a NumPy array), so that kernels of every device reach it
+/// while this object lives. Takes about 30 us per MiB, a tenth of allocating pinned memory; on a CPU device no time.
 class RegisteredMemory {
  public:
   /// Address and size must be multiples of this many bytes.

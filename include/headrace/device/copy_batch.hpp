@@ -125,51 +125,51 @@ class CopyBatch {
     std::size_t used = 0;
   };
 
-  /// add() where there is more to be looked at than a list that has room.
+  /// The slow path of add(), for everything but a stable copy that fits the list.
   [[nodiscard]] Status add_any(const Copy& copy, CopySource source) noexcept;
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
-  /// The first submissions, after a pause, are early ones.
+  /// Resets the thresholds, so that the first submissions after a pause are early.
   void start_small() noexcept;
   /// Whether the copies should be submitted early.
   [[nodiscard]] bool is_due() noexcept;
-  /// The bytes of what add() has put in the list by itself.
+  /// The bytes that the fast path of add() has listed and not counted yet.
   [[nodiscard]] std::size_t unsettled() const noexcept { return room_given_ - room_bytes_; }
-  /// Counts them.
+  /// Counts the unsettled bytes.
   void settle() noexcept;
-  /// Settles, and says how much add() may put in the list by itself.
+  /// Settles, and computes how much the fast path of add() may list.
   void make_room() noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
   [[nodiscard]] Status mark() noexcept;
-  /// Gives everything gathered to the stream; does not record done_. Whether all that the stream was given has arrived,
-  /// as it may have where `and_wait` says that the caller waits for it at once.
+  /// Gives everything gathered to the stream; does not record done_. Returns whether all work of the stream is done
+  /// already, which is possible only with `and_wait`, when the caller waits at once.
   [[nodiscard]] Result<bool> submit(bool and_wait) noexcept;
   [[nodiscard]] Status submit_copies(CopyRoute chosen, bool and_wait) noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
   [[nodiscard]] Status submit_merged() noexcept;
-  /// Whether the kernel that stays has copied all that was gathered.
+  /// Returns whether the lingering kernel has copied everything gathered.
   [[nodiscard]] Result<bool> copied_by_lingering() noexcept;
   [[nodiscard]] Status wait_for_submitted() noexcept;
-  /// Nothing is gathered any more.
+  /// Empties the batch.
   void clear() noexcept;
 
   StreamRef stream_;
   CopyBatchOptions options_;
   std::vector<Copy> copies_;
-  std::vector<Copy> pageable_;       ///< Known to be so.
-  std::vector<Copy> detected_;       ///< Copies of copies_ that a submission found to be so.
-  std::size_t gathered_bytes_ = 0;   ///< But for what is unsettled.
-  std::size_t copies_bytes_ = 0;     ///< Bytes of copies_, the same.
+  std::vector<Copy> pageable_;       ///< Copies whose source is known to be pageable.
+  std::vector<Copy> detected_;       ///< Copies of copies_ that a submission found to be pageable.
+  std::size_t gathered_bytes_ = 0;   ///< Without unsettled bytes.
+  std::size_t copies_bytes_ = 0;     ///< Bytes of copies_, without unsettled bytes.
   std::size_t threshold_bytes_ = 0;  ///< The flush threshold of copies_; see above.
   std::size_t threshold_count_ = 0;  ///< Entries of copies_ at which is_due() asks whether the device is idle.
-  std::size_t room_given_ = 0;       ///< What make_room() gave.
-  std::size_t room_bytes_ = 0;       ///< What is left of it.
-  std::size_t room_count_ = 0;       ///< Entries of copies_ up to which add() may fill it by itself.
+  std::size_t room_given_ = 0;       ///< Bytes that make_room() allowed.
+  std::size_t room_bytes_ = 0;       ///< Bytes left of room_given_.
+  std::size_t room_count_ = 0;       ///< Entries of copies_ up to which the fast path of add() may fill it.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;
   std::size_t half_ = 0;
   std::unique_ptr<detail::StagedCopier> stager_;
-  std::unique_ptr<detail::LingeringCopier> lingering_;  ///< Where options_.linger is not 0.
+  std::unique_ptr<detail::LingeringCopier> lingering_;  ///< Only if options_.linger is not 0.
   Event done_;
   detail::EventBackend* mark_ = nullptr;
   CopyBatchStatistics statistics_;

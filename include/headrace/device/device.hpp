@@ -1,6 +1,6 @@
 #pragma once
 
-// A Device names a GPU or the CPU of this machine, and says what it is and what it can do.
+// A Device names a GPU or the CPU of this machine, and reports what it is and what it can do.
 //
 //     for (headrace::Device device : headrace::Device::list()) {
 //       std::printf("%s: %s, %zu bytes free\n", device.name().c_str(), device.properties().name.c_str(),
@@ -36,14 +36,14 @@ inline constexpr std::size_t kDeviceKinds = 2;
 /// What a device is and can do. Test these rather than the kind of the device. An optional is empty if the machine does
 /// not report the value.
 struct DeviceProperties {
-  std::string name;                                 ///< As the vendor writes it, e.g. "NVIDIA H100 80GB HBM3".
-  std::string driver;                               ///< Driver version, empty on a CPU device.
-  std::string runtime;                              ///< CUDA version the driver speaks, empty on a CPU device.
-  std::size_t memory_bytes = 0;                     ///< Device memory, all of it.
-  int multiprocessor_count = 0;                     ///< Multiprocessors; cores of a CPU device.
-  int threads_per_multiprocessor = 0;               ///< Most resident threads; hardware threads of a core.
-  int blocks_per_multiprocessor = 0;                ///< Most resident blocks.
-  std::size_t registers_per_multiprocessor = 0;     ///< Registers of 32 bits.
+  std::string name;                              ///< As the vendor writes it, e.g. "NVIDIA H100 80GB HBM3".
+  std::string driver;                            ///< Driver version, empty on a CPU device.
+  std::string runtime;                           ///< CUDA version that the driver supports; empty on a CPU device.
+  std::size_t memory_bytes = 0;                  ///< Total device memory.
+  int multiprocessor_count = 0;                  ///< Multiprocessors; cores of a CPU device.
+  int threads_per_multiprocessor = 0;            ///< Most resident threads; on a CPU device, hardware threads per core.
+  int blocks_per_multiprocessor = 0;             ///< Most resident blocks.
+  std::size_t registers_per_multiprocessor = 0;  ///< Registers of 32 bits.
   std::size_t shared_bytes_per_multiprocessor = 0;  ///< Shared memory.
   int compute_capability = 0;                       ///< 90 for 9.0; 0 on a CPU device.
   std::optional<int> clock_mhz;                     ///< Highest clock.
@@ -56,27 +56,28 @@ struct DeviceProperties {
   bool virtual_memory_management = false;           ///< Spans are possible: memory can be mapped page by page.
   bool host_native_atomics = false;     ///< Kernels can do atomic read-modify-write on host memory; PCIe GPUs cannot.
   bool pageable_memory_access = false;  ///< Kernels can use pageable host memory in place.
-  bool host_cores = false;     ///< Kernels run on the host's cores, one thread an item, beside the host's own threads.
-  bool host_memory = false;    ///< Its memory is the host's: each reads and writes all memory of the other in place.
-  bool listed_copies = false;  ///< The vendor's library does copies whose list lies in the device's memory.
+  bool host_cores = false;     ///< Kernels run on the host's cores, one thread per item, beside the host's own threads.
+  bool host_memory = false;    ///< Device and host share one memory, which each reads and writes in place.
+  bool listed_copies = false;  ///< The vendor's library can copy a list that lies in device memory.
 };
 
 /// The memory of a device at one moment, in bytes.
 struct MemoryInfo {
-  std::size_t free_bytes = 0;   ///< What can still be allocated.
-  std::size_t total_bytes = 0;  ///< All of it.
+  std::size_t free_bytes = 0;   ///< Memory that can still be allocated.
+  std::size_t total_bytes = 0;  ///< Total memory.
 };
 
 /// A device, as a value: "cpu", "cpu:1", "cuda:0". Cheap to copy; valid for the life of the process.
 class Device {
  public:
-  /// The devices present, CUDA devices first, then "cpu:0". Never empty; a missing driver is no error.
+  /// The devices present, CUDA devices first, then "cpu:0". Never empty; a missing driver is not an error.
   /// HEADRACE_DEVICES=cpu (or cuda) in the environment leaves out the other kind.
   [[nodiscard]] static std::vector<Device> list();
-  /// The device that `name` names; "cuda" and "cpu" mean number 0, "best" the first of list().
-  /// Every cpu:N with N < 64 exists. Throws UsageError naming the devices present otherwise.
+  /// The device called `name`; "cuda" and "cpu" mean number 0, "best" the first of list(). Every cpu:N with N < 64
+  /// exists. Throws UsageError naming the devices present otherwise.
   [[nodiscard]] static Device parse(std::string_view name);
-  /// Why there are no CUDA devices ("built without CUDA", "no driver", the driver's own error); empty when there are.
+  /// Why there are no CUDA devices ("built without CUDA", "no driver", the driver's own error); empty if there are
+  /// some.
   [[nodiscard]] static std::string cuda_absence();
 
   /// Which kind of hardware it is.
@@ -93,7 +94,7 @@ class Device {
   /// The most blocks of `threads` threads of `kernel` that can be resident at once: by registers, shared memory and
   /// threads on CUDA; on a CPU device, the number of threads it will start.
   [[nodiscard]] std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const;
-  /// What `kernel` takes of a multiprocessor; all zeros on a CPU device, and for a kernel that has no CUDA entry.
+  /// What `kernel` uses of a multiprocessor; all zeros on a CPU device, and for a kernel without a CUDA entry.
   [[nodiscard]] KernelResources kernel_resources(const Kernel& kernel) const;
 
   /// For Headrace's own use: the object that does the work.

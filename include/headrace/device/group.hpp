@@ -43,9 +43,9 @@ struct alignas(16) SealedUnit {
 
 namespace detail {
 
-/// One T for each host thread. A function of its own, because nvcc allows no thread_local where it may see device code.
-/// A large one is allocated by the threads that want it: all of those together would not fit the stack of a thread,
-/// which holds what every thread has.
+/// One T for each host thread. A separate function, because nvcc allows no thread_local where it may see device code.
+/// Threads that use a large T allocate it: thread-local storage lies in every thread's stack, which could not hold all
+/// large ones.
 template <class T>
 [[nodiscard]] T& thread_storage() noexcept {
   constexpr std::size_t kLarge = 1024;
@@ -60,11 +60,11 @@ template <class T>
 
 }  // namespace detail
 
-/// Memory of a barrier that one host thread and one thread of a kernel meet at, again and again: a
-/// cuda::barrier<thread_scope_system> on a CUDA device, a count of arrivals on a CPU device. What a side wrote before
-/// it arrived is visible to the other once the barrier has been passed.
+/// Memory of a barrier at which one host thread and one thread of a kernel meet repeatedly: a
+/// cuda::barrier<thread_scope_system> on a CUDA device, a count of arrivals on a CPU device. Everything that a side
+/// wrote before it arrived is visible to the other once the barrier has been passed.
 struct alignas(64) BarrierCell {
-  std::byte storage[64];  ///< For arrive() and passed() of a group alone.
+  std::byte storage[64];  ///< Only arrive() and passed() of a group may access it.
 };
 
 /// What a kernel sees of the threads that run it. Kernel logic is a template over this interface, so that one
@@ -105,11 +105,11 @@ struct alignas(64) BarrierCell {
 ///                            at a BarrierCell shared with the host; see there
 ///   store_unit(to, unit), load_unit(from)
 ///                            write and read a SealedUnit so that its sequence is never seen without its data; it is
-///                            written again only once nobody expects that sequence any more
+///                            overwritten only once no reader expects that sequence any more
 ///   multiprocessor()         the number of the multiprocessor that runs this block; 0 on the CPU
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
-///   relax_briefly()          the same, where what is polled takes its time anyhow
+///   relax_briefly()          the same, if reading the polled memory is slow already
 ///   launch_dependents()      a launch behind this one with LaunchShape::early may begin once all blocks have called it
 ///
 /// On the CPU a block is one thread, so sync() does nothing and the reductions are the identity.
@@ -190,7 +190,7 @@ class CpuGroup {
   /// Reads a word shared with the host, and orders nothing.
   template <class T>
   [[nodiscard]] HEADRACE_HD static T load_relaxed(const T& word) noexcept {
-    return load(word);  // costs nothing more here
+    return load(word);  // acquire costs nothing more here
   }
 
   /// Writes a word shared with the host, and orders nothing.
@@ -229,7 +229,7 @@ class CpuGroup {
   /// Writes a word shared by threads of the device; orders nothing without a fence.
   template <class T>
   HEADRACE_HD static void store_relaxed_on_device(T& word, T value) noexcept {
-    store(word, value);  // what fence_device() is not: see there
+    store(word, value);  // a release, because fence_device() does nothing here
   }
 
   /// Adds to a word shared by threads of the device; returns the value before. Orders nothing without a fence.
@@ -273,7 +273,7 @@ class CpuGroup {
   /// Orders what this thread has seen or written before what it writes next, for all devices and the host. Does nothing
   /// here: every store of this class but store_relaxed() is a release. (ThreadSanitizer knows no fences.)
   HEADRACE_HD static void fence_system() noexcept {}
-  /// The same for the threads of the device.
+  /// fence_system() for the threads of the device only.
   HEADRACE_HD static void fence_device() noexcept {}
 
   /// Threads of a team, which run together: a warp on CUDA.
@@ -325,10 +325,10 @@ class CpuGroup {
   /// Pauses a polling thread for up to `most` nanoseconds.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void pause_ns(std::uint32_t /*most*/) noexcept { std::this_thread::yield(); }
-  /// As relax(), where the polled memory is slow enough to limit the polling by itself.
+  /// relax() for polled memory that is slow enough to limit the polling by itself.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax_briefly() noexcept { std::this_thread::yield(); }
-  /// To be called in every iteration of a loop that polls.
+  /// Call it in every iteration of a polling loop.
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax() noexcept { std::this_thread::yield(); }
 

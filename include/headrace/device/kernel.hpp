@@ -33,9 +33,9 @@
 
 namespace headrace {
 
-/// Most arguments that a kernel takes.
+/// Most arguments of a kernel.
 inline constexpr std::size_t kKernelArgumentsMax = 8;
-/// Most bytes that the arguments of a kernel take together.
+/// Most bytes of all arguments of a kernel together.
 inline constexpr std::size_t kKernelArgumentBytesMax = 640;
 
 /// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
@@ -45,7 +45,7 @@ struct Kernel {
 
   const char* name = "";  ///< For messages.
   /// The code for each kind of device, by DeviceKind: a CpuEntry for the CPU, the address of a __global__ function for
-  /// CUDA. Null where the kernel was compiled without that kind's compiler.
+  /// CUDA. Null if the kernel was compiled without that kind's compiler.
   std::array<const void*, kDeviceKinds> entries{};
   std::uint32_t argument_count = 0;  ///< Arguments that the kernel takes.
   /// The size of each argument.
@@ -63,15 +63,14 @@ struct Kernel {
   }
 };
 
-/// A Kernel that still knows the types of its arguments, so that launch() can check and convert what it is given.
-/// Converts to a Kernel by losing them; a Kernel is launched through StreamRef::launch().
+/// A Kernel that knows the types of its arguments, so that launch() can check and convert the given ones. The
+/// conversion to a Kernel loses the types; a Kernel is launched through StreamRef::launch().
 template <class... Arguments>
 struct TypedKernel : Kernel {};
 
-/// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
-/// A CUDA device takes at most 65,535 items a launch and refuses more (Errc::invalid_argument).
-/// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
-/// block.
+/// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads. A
+/// CUDA device takes at most 65,535 items per launch and refuses more (Errc::invalid_argument). A CPU device runs each
+/// item with one thread, whatever the shape says; a resident launch there has one thread per block.
 struct LaunchShape {
   std::uint32_t blocks = 1;   ///< Blocks that work on one item.
   std::uint32_t threads = 1;  ///< Threads of each block.
@@ -81,15 +80,15 @@ struct LaunchShape {
   /// must order those themselves (CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"). No
   /// effect below compute capability 9.0 and in graphs.
   bool early = false;
-  /// launch_resident(): the kernel stays on multiprocessors that an OwnMultiprocessors has taken, where no other
-  /// resident kernel is, so it takes nothing of what others share.
+  /// launch_resident(): the kernel stays on multiprocessors that an OwnMultiprocessors has taken, which no other
+  /// resident kernel uses, so it takes nothing from the share of others.
   bool on_own_multiprocessors = false;
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
 namespace detail {
 
-/// The most threads of a block that runs Body: Body::kThreadsMax, or 1,024.
+/// Most threads of a block that runs Body: Body::kThreadsMax, or 1,024.
 template <class Body>
 [[nodiscard]] consteval int threads_max() {
   if constexpr (requires { Body::kThreadsMax; }) {
@@ -99,7 +98,7 @@ template <class Body>
   }
 }
 
-/// How many such blocks a multiprocessor is to hold: Body::kBlocksMin, or 1.
+/// Blocks that a multiprocessor must be able to hold: Body::kBlocksMin, or 1.
 template <class Body>
 [[nodiscard]] consteval int blocks_min() {
   if constexpr (requires { Body::kBlocksMin; }) {
@@ -110,7 +109,7 @@ template <class Body>
 }
 
 #if defined(__CUDACC__)
-/// Bounded, so that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
+/// Bounded, so that no body uses more registers than a block of its threads has: 64 per thread for 1,024 threads.
 template <class Body, class... Arguments>
 __global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
@@ -133,22 +132,23 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 
 }  // namespace detail
 
-/// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
-/// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
-/// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// Body::kThreadsMax, if the body has it, is the most threads of a block: it bounds the registers of a thread, as does
-/// Body::kBlocksMin, the number of such blocks that must fit a multiprocessor. A CUDA device refuses a shape with more
-/// threads. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640 bytes together.
+/// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group. It always has a
+/// CPU entry, and a CUDA entry if nvcc compiles this call. `static`, because the same call compiled by nvcc and by a
+/// C++ compiler gives different kernels. Body::kThreadsMax, if the body has it, is the most threads of a block: it
+/// bounds the registers of a thread, as does Body::kBlocksMin, the number of such blocks that must fit a
+/// multiprocessor. A CUDA device refuses a shape with more threads. Requires: Body::kName; every argument trivially
+/// copyable; at most 8 arguments of 640 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static TypedKernel<Arguments...> make_kernel() {
-  static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
+  static_assert((std::is_trivially_copyable_v<Arguments> && ...),
+                "kernel arguments are copied bytewise, so they must be trivially copyable");
   static_assert(sizeof...(Arguments) <= kKernelArgumentsMax, "a kernel takes at most 8 arguments");
   static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax,
-                "the arguments of a kernel take at most 640 bytes together");
-  static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
+                "the arguments of a kernel may take at most 640 bytes together");
+  static_assert(((alignof(Arguments) <= 64) && ...), "kernel arguments may be aligned to at most 64 bytes");
   static_assert(detail::RunsWith<Body, Arguments...>,
-                "a kernel's body has template <class Group> HEADRACE_HD static void run(Group, arguments...), which "
-                "takes the arguments that make_kernel() names");
+                "a kernel's body needs template <class Group> HEADRACE_HD static void run(Group, arguments...) with "
+                "the arguments that make_kernel() names");
   TypedKernel<Arguments...> kernel;
   if constexpr (detail::RunsWith<Body, Arguments...>) {
     kernel.name = Body::kName;
@@ -179,7 +179,7 @@ template <class Value>
   }
 }
 
-/// Whether an integer is the same number as a Wanted. Anything else that kTakes allows is.
+/// Whether an integer keeps its value as a Wanted. Every other conversion that kTakes allows does.
 template <class Wanted, class Given>
 [[nodiscard]] constexpr bool keeps_value(const Given& given) noexcept {
   if constexpr (std::is_integral_v<Wanted> && std::is_integral_v<Given> && !std::is_same_v<Wanted, Given>) {
@@ -194,13 +194,12 @@ template <class Wanted, class Given>
 template <class... Wanted, class Enqueue, class... Given>
 [[nodiscard]] Status with_arguments(const TypedKernel<Wanted...>& /*kernel*/, const Enqueue& enqueue,
                                     const Given&... given) {
-  static_assert(sizeof...(Given) == sizeof...(Wanted),
-                "launch() is given another number of arguments than the kernel was made with");
+  static_assert(sizeof...(Given) == sizeof...(Wanted), "launch() needs as many arguments as the kernel was made with");
   if constexpr (sizeof...(Given) != sizeof...(Wanted)) {
     return Errc::invalid_argument;
   } else if constexpr (!(kTakes<Wanted, Given> && ...)) {
     static_assert((kTakes<Wanted, Given> && ...),
-                  "launch() is given an argument that does not convert to the type the kernel was made with");
+                  "an argument of launch() does not convert to the type that the kernel was made with");
     return Errc::invalid_argument;
   } else {
     if (!(keeps_value<Wanted>(given) && ...)) return Errc::invalid_argument;
@@ -225,7 +224,7 @@ template <class... Wanted, class... Given>
 }
 
 /// Enqueues a kernel that stays until it is told to stop, such as one that serves a Mailbox. All its blocks are
-/// resident at once: a CPU device gives each block a thread of its own, a CUDA device refuses a shape that does not fit
+/// resident at once: a CPU device gives each block its own thread, a CUDA device refuses a shape that does not fit
 /// (Errc::not_supported, native code = the most blocks that would). Arguments are taken as by launch().
 template <class... Wanted, class... Given>
 [[nodiscard]] Status launch_resident(StreamRef stream, const TypedKernel<Wanted...>& kernel, LaunchShape shape,

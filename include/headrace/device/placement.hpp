@@ -90,7 +90,7 @@ class Placement {
   Placement(Rule rule, std::vector<Share> shares, std::size_t budget_bytes, std::vector<std::uint64_t> heat);
 
   Rule rule_;
-  std::vector<Share> shares_;  ///< The shares of a map, one a page; of a budget, the device.
+  std::vector<Share> shares_;  ///< For a map, one share per page; for a budget, the device.
   std::size_t budget_bytes_;
   std::vector<std::uint64_t> heat_;
 };

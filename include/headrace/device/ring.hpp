@@ -49,8 +49,8 @@ class Ring {
   /// The buffer that all slots lie in.
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
 
-  /// Producer: the first of `count` free positions, or empty when fewer are free. Reserving again before publish()
-  /// gives the same position.
+  /// Producer: the first of `count` free positions, or empty if fewer are free. Reserving again before publish()
+  /// returns the same position.
   [[nodiscard]] std::optional<std::uint64_t> try_reserve(std::size_t count = 1) noexcept {
     if (next_ + count - released_seen_ > slot_count()) {
       released_seen_ = released_.load(std::memory_order_acquire);  // pairs with release()
@@ -59,7 +59,7 @@ class Ring {
     return next_;
   }
 
-  /// Producer: hands every slot below `end` to the consumers. Sequentially consistent, so that a producer may look for
+  /// Producer: hands every slot below `end` to the consumers. Sequentially consistent, so that a producer may check for
   /// sleeping consumers right after it.
   void publish(std::uint64_t end) noexcept {
     next_ = end;
@@ -105,8 +105,8 @@ class Ring {
   std::size_t stride_;
   std::size_t mask_;
   Buffer buffer_;
-  alignas(kNoSharing) std::uint64_t next_ = 0;  ///< Producer's own.
-  std::uint64_t released_seen_ = 0;             ///< Producer's own: spares it the releaser's line.
+  alignas(kNoSharing) std::uint64_t next_ = 0;  ///< Only the producer uses it.
+  std::uint64_t released_seen_ = 0;  ///< Only the producer uses it, to avoid reading the releaser's cache line.
   alignas(kNoSharing) std::atomic<std::uint64_t> published_{0};
   alignas(kNoSharing) std::atomic<std::uint64_t> claimed_{0};
   alignas(kNoSharing) std::atomic<std::uint64_t> released_{0};

@@ -23,7 +23,7 @@ namespace headrace {
 
 /// A logical processor that this process may run on.
 struct Processor {
-  int os_index = 0;          ///< As the operating system numbers it.
+  int os_index = 0;          ///< Its number in the operating system.
   int core = 0;              ///< Processors with one core number are hardware threads of one core.
   int last_level_cache = 0;  ///< Processors with one number share the last level cache.
   int numa_node = 0;         ///< The memory node nearest to it.
@@ -47,7 +47,7 @@ enum class CacheDistance : std::uint8_t {
 /// The machine as hwloc sees it, restricted to what this process may use.
 class Topology {
  public:
-  /// Reads the machine once; later calls give the same object. Throws SystemError when hwloc cannot.
+  /// Reads the machine once; later calls return the same object. Throws SystemError if hwloc fails.
   [[nodiscard]] static const Topology& machine();
 
   /// A machine that hwloc makes from a description, e.g. "numa:2 l3:4 core:4 pu:2", for tests of other machines. Throws
@@ -62,14 +62,14 @@ class Topology {
   [[nodiscard]] std::size_t last_level_cache_count() const noexcept;
 
   /// The processors by cache distance from the first: other cores of its last level cache, then of its NUMA node, then
-  /// the rest; the second hardware thread of a core after the first of all cores at the same distance. Starts on
-  /// `numa_node` when given and present.
+  /// the rest. The second hardware thread of a core comes after the first ones of all cores at the same distance.
+  /// Starts on `numa_node` if given and present.
   [[nodiscard]] std::vector<Processor> by_cache_distance(std::optional<int> numa_node = {}) const;
 
-  /// One line a cache group, for people: "8 cores share 32 MiB L3: 0-7".
+  /// One line per cache group, for people: "8 cores share 32 MiB L3: 0-7".
   [[nodiscard]] std::string describe() const;
   /// Whether the order in which threads are bound to cores can matter, and why: "4 last level caches: ..." or "one last
-  /// level cache: ... cannot matter".
+  /// level cache: ... no effect".
   [[nodiscard]] std::string reordering() const;
 
  private:

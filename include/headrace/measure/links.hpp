@@ -29,11 +29,11 @@ namespace headrace::measure {
 enum class LinkPath : std::uint8_t {
   to_device,    ///< Host memory to the device.
   from_device,  ///< The device to host memory.
-  both_ways,    ///< Both at once.
+  both_ways,    ///< Both directions at once.
   within,       ///< From the device to itself.
   from_peer,    ///< Another device's memory to this one.
   to_peer,      ///< This device's memory to another's.
-  both_peers,   ///< Both at once, done by one device.
+  both_peers,   ///< Both directions at once, driven by one device.
 };
 
 /// The memory at the far end: host memory for the first three paths, else device memory or a span on a device.
@@ -47,10 +47,10 @@ enum class LinkMemory : std::uint8_t {
   device,      ///< MemoryKind::device.
 };
 
-/// What moves the bytes: the copy engine, or a kernel that reads and writes memory where it lies.
+/// What moves the bytes: the copy engine, or a kernel that reads and writes memory in place.
 enum class LinkMeans : std::uint8_t {
   engine,  ///< Copies enqueued on a stream.
-  kernel,  ///< A kernel that uses the memory in place.
+  kernel,  ///< A kernel that accesses the memory in place.
 };
 
 /// "to device", "both ways", ...
@@ -62,8 +62,8 @@ enum class LinkMeans : std::uint8_t {
 
 /// One way of moving bytes that can be measured.
 struct LinkRoute {
-  Device device;                           ///< Does the work.
-  LinkPath path = LinkPath::to_device;     ///< Between which memories, and which way.
+  Device device;                           ///< The device that does the work.
+  LinkPath path = LinkPath::to_device;     ///< The two memories and the direction.
   LinkMemory memory = LinkMemory::pinned;  ///< The memory at the far end.
   LinkMeans means = LinkMeans::engine;     ///< What moves the bytes.
   std::optional<Device> peer;              ///< For the paths between devices.
@@ -73,8 +73,8 @@ struct LinkRoute {
 /// Every route of a device to the host and within itself; with `peer`, those between the two instead.
 [[nodiscard]] std::vector<LinkRoute> link_routes(Device device, std::optional<Device> peer = {});
 
-/// Why a route cannot be measured, e.g. "kernels cannot reach pageable memory"; empty when it can be tried. Throws
-/// UsageError for a route that says nothing: no peer, a peer that is the device, devices of two kinds.
+/// Why a route cannot be measured, e.g. "kernels cannot reach pageable memory"; empty if it can be tried. Throws
+/// UsageError for a meaningless route: no peer, a peer that is the device itself, devices of different kinds.
 [[nodiscard]] std::string why_not(const LinkRoute& route);
 
 /// Which transfers are measured, and how often.
@@ -107,8 +107,8 @@ struct LinkCurve {
   LinkRoute route;                ///< The route that was measured.
   std::vector<LinkPoint> points;  ///< By ascending size; none if the route could not be measured.
   /// Whether the work was enqueued behind a closed gate and timed by events of the device, so that enqueueing counts
-  /// for nothing. Where the call that copies waits for the copy (pageable and managed memory), or the gate's bound
-  /// passed, the host's clock times the calls.
+  /// for nothing. If the copying call waits for the copy (pageable and managed memory), or the gate's bound passed, the
+  /// host's clock times the calls.
   bool gated = true;
   std::string note;  ///< Why there are no points, or a caveat about them.
 };
@@ -120,16 +120,16 @@ struct LinkCurve {
 
 /// Measures several routes while all of them are busy, such as every device with the host: a curve for each route, in
 /// order. They begin together, and each is timed until its own end, so the sum of the rates is what the links carry
-/// together as long as the rates are alike. When one route cannot be measured, none has points, and each note says
-/// which and why. Throws as measure_link does, and UsageError without a route.
+/// together as long as the rates are alike. If one route cannot be measured, none has points, and each note says which
+/// and why. Throws as measure_link does, and UsageError without a route.
 [[nodiscard]] std::vector<LinkCurve> measure_links_at_once(std::span<const LinkRoute> routes,
                                                            const LinkOptions& options);
 
-/// The smallest size that reaches `share` of the curve's best rate; 0 of a curve without points.
+/// The smallest size that reaches `share` of the curve's best rate; 0 for a curve without points.
 [[nodiscard]] std::size_t saturation_bytes(const LinkCurve& curve, double share = 0.9);
 
 /// What a PCIe link of that generation and width can carry one way, in bytes per second after line coding (PCI Express
-/// Base Specification); empty when either is unknown.
+/// Base Specification); empty if either is unknown.
 [[nodiscard]] std::optional<double> pcie_rate(std::optional<int> generation, std::optional<int> width);
 
 }  // namespace headrace::measure

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Client is one thread's way into an Engine: it submits queries without blocking and polls for their answers, or asks
-// one query and waits.
+// A Client is one thread's connection to an Engine: it submits queries without blocking and polls for their answers, or
+// asks one query and waits.
 //
 //     auto ask_all = [](headrace::serve::Client& client, std::span<const float> queries) {  // at most Plan::slots
 //       for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -51,8 +51,8 @@ struct Completion {
   std::span<const std::byte> answer;  ///< Operator::answer_bytes bytes; empty or meaningless unless status is ok.
 };
 
-/// A thread's own way into an engine: a lane that it shares with no other client, so that clients do not slow each
-/// other. Used by one thread at a time. Every query submitted comes back exactly once, through poll(), wait() or ask().
+/// A thread's own connection to an engine: a lane that no other client shares, so that clients do not slow each other
+/// down. Used by one thread at a time. Every query submitted comes back exactly once, through poll(), wait() or ask().
 class Client {
  public:
   Client(Client&& other) noexcept;
@@ -103,14 +103,14 @@ class Client {
         done(Completion{ticket, tag(ticket), Errc::deadline_exceeded, {}});
       });
       free_slots();
-    } while (head_done());  // it came in time after all
+    } while (head_done());  // its answer arrived in time after all
     return count;
   }
 
-  /// Waits until `ticket` has come back, its deadline has passed, or `limit` has; false in the last case alone. The
-  /// query must still be polled. Returns Errc::invalid_argument for a ticket that was never issued, and true for one
-  /// already polled. Under Schedule::caller the call answers the queries up to that one; it finishes a batch that has
-  /// begun even beyond the limit.
+  /// Waits until `ticket` has come back, its deadline has passed, or `limit` has passed; returns false only in the last
+  /// case. The query must still be polled. Returns Errc::invalid_argument for a ticket that was never issued, and true
+  /// for one already polled. Under Schedule::caller the call answers the queries up to that one; it finishes a batch
+  /// that has begun even beyond the limit.
   [[nodiscard]] Result<bool> wait(Ticket ticket, Duration limit = Duration::max()) const noexcept;
   /// Submits one query and waits for its answer, which is copied. Returns Errc::invalid_argument if another query of
   /// this client is in flight or `answer` is not Operator::answer_bytes long.
@@ -153,7 +153,7 @@ class Client {
 
   [[nodiscard]] Result<Ticket> submit_queued(std::span<const std::byte> query, SubmitOptions options) noexcept;
   [[nodiscard]] Ticket next() const noexcept { return direct_ != nullptr ? direct_->next() : next_; }
-  /// Whether the answer is there, or the query has come back without.
+  /// Whether the answer has arrived, or the query has come back without one.
   [[nodiscard]] bool back(Ticket ticket) const noexcept {
     return direct_ != nullptr ? direct_->back(ticket) : lane_->done(ticket) || lane_->given_up(ticket);
   }
@@ -162,11 +162,11 @@ class Client {
   }
   [[nodiscard]] std::uint64_t tag(Ticket ticket) const noexcept { return lane_->control(ticket).tag; }
   [[nodiscard]] bool head_done() const noexcept { return taken_ < next_ && lane_->done(taken_); }
-  /// Has a batch answered where that is for this thread to do; whether the oldest query is back then.
+  /// Answers a batch if that is this thread's task, and returns whether the oldest query is back then.
   [[nodiscard]] bool run_head() const noexcept { return taken_ < next_ && lane_->run() && lane_->done(taken_); }
   [[nodiscard]] Completion head() const noexcept;
   void pop() noexcept;
-  /// Gives back the slots that nobody uses any more.
+  /// Frees the slots that are no longer in use.
   void free_slots() noexcept;
   void wake_direct(int descriptor);
   void wait_until_free() noexcept;
@@ -177,10 +177,10 @@ class Client {
   detail::Lane* lane_;
   detail::DirectLane* direct_;
   std::size_t query_bytes_;
-  Ticket next_;   ///< The next ticket to give out. A direct lane keeps its own, and the next member.
-  Ticket taken_;  ///< The oldest not yet polled.
+  Ticket next_;   ///< The next ticket to issue. A direct lane has its own copy of this and of the next member.
+  Ticket taken_;  ///< The oldest ticket not yet polled.
   detail::LateQueries late_;
-  std::unique_ptr<detail::DirectWatch> watch_;  ///< A direct lane has one from the first wake() on.
+  std::unique_ptr<detail::DirectWatch> watch_;  ///< Only for a direct lane, from the first wake() on.
 };
 
 }  // namespace headrace::serve

@@ -46,7 +46,7 @@ struct StageSample {
 
 /// What an engine has done since its construction. Queries are counted once, by how they ended.
 struct EngineStatistics {
-  std::uint64_t submitted = 0;      ///< Admitted, whatever became of them.
+  std::uint64_t submitted = 0;      ///< Admitted, whatever their outcome.
   std::uint64_t answered = 0;       ///< Came back with an answer.
   std::uint64_t failed = 0;         ///< Came back with an error other than the next two.
   std::uint64_t cancelled = 0;      ///< Came back with Errc::cancelled.
@@ -77,14 +77,13 @@ class Engine {
   /// Waits until every query submitted so far has come back, or `limit` has passed. False if queries are left. Any
   /// thread.
   [[nodiscard]] bool drain(Duration limit = Duration::max());
-  /// Gives the resident pool of schedule dispatched another part of the device, above 0 and at most 1: see Plan::share.
-  /// Queries that are in flight stay so: those that blocks work on are finished, and the others wait, some
-  /// milliseconds, until the pool is there again. Returns when it is. Any thread. Throws UsageError for another
-  /// schedule, for a plan with workers, for what is no share, and (Errc::full) where the device has no room for it, all
-  /// of which leave the old share; and Exception where the engine has failed, or stopped (Errc::stopped), or does so
-  /// now.
+  /// Gives the resident pool of schedule dispatched another share of the device, above 0 and at most 1: see
+  /// Plan::share. Queries in flight stay in flight: blocks finish those that they work on, and the others wait some
+  /// milliseconds until the pool runs again. Returns when it does. Any thread. Throws UsageError for another schedule,
+  /// for a plan with workers, for an invalid share, and (Errc::full) if the device has no room for it, all of which
+  /// keep the old share. Throws Exception if the engine has failed, has stopped (Errc::stopped), or does so meanwhile.
   void set_share(double share);
-  /// The part of the device that the pool has: Plan::share, or what set_share() has given it since. Any thread.
+  /// The pool's share of the device: Plan::share, or the last value of set_share(). Any thread.
   [[nodiscard]] double share() const noexcept;
   /// Refuses new queries, answers those not yet started with Errc::stopped, waits for those in progress, and ends the
   /// threads. Clients may still poll. Calling it again does nothing.

@@ -61,7 +61,8 @@ struct LoadedState {
 /// The LoadedState that holds `state`.
 template <class State>
 [[nodiscard]] LoadedState make_state(const State& state, std::shared_ptr<const void> owner = nullptr) {
-  static_assert(std::is_trivially_copyable_v<State>, "the state travels to the kernel bytewise");
+  static_assert(std::is_trivially_copyable_v<State>,
+                "the state is copied to the kernel bytewise, so it must be trivially copyable");
   LoadedState loaded{std::vector<std::byte>(sizeof(State)), std::move(owner)};
   std::memcpy(loaded.bytes.data(), &state, sizeof(State));
   return loaded;
@@ -98,8 +99,8 @@ struct Operator {
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample;
-  /// How many different samples a load asks at least, over and over. 0: some hundreds, which lie in a core's own cache.
-  /// More where caches would otherwise hold all that these queries read, such as their rows of a large table.
+  /// The least number of different samples that a load repeats. 0: some hundreds, which fit in a core's own cache. Set
+  /// it higher if caches would otherwise hold everything that these queries read, such as their rows of a large table.
   std::size_t samples_least = 0;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
@@ -154,20 +155,20 @@ template <class Op>
 concept AnswersQueries = requires(CpuGroup group, const typename Op::State& state, const typename Op::Query* query,
                                   typename Op::Answer* answer) { Op::answer(group, state, query, answer); };
 
-/// Does not compile where an Op is no operator, with a message that says why. False then.
+/// Does not compile if Op is not an operator, with a message that says why. Returns false then.
 template <class Op>
 [[nodiscard]] consteval bool is_operator() {
-  static_assert(DescribesItself<Op>, "an operator has kName, Query, Answer and State; see make_operator()");
+  static_assert(DescribesItself<Op>, "an operator needs kName, Query, Answer and State; see make_operator()");
   if constexpr (DescribesItself<Op>) {
     constexpr bool kCopied = std::is_trivially_copyable_v<typename Op::Query> &&
                              std::is_trivially_copyable_v<typename Op::Answer> &&
                              std::is_trivially_copyable_v<typename Op::State>;
     static_assert(kCopied, "an operator's Query, Answer and State are copied bytewise: make them trivially copyable");
     static_assert(sizeof(typename Op::State) <= kStateBytesMax,
-                  "an operator's State has at most 256 bytes: let a pointer in it lead to the rest");
+                  "an operator's State may have at most 256 bytes: keep the rest behind a pointer in it");
     static_assert(AnswersQueries<Op>,
-                  "an operator answers by template <class Group> HEADRACE_HD static void answer(Group, const State&, "
-                  "const Query*, Answer*); see make_operator()");
+                  "an operator needs template <class Group> HEADRACE_HD static void answer(Group, const State&, const "
+                  "Query*, Answer*); see make_operator()");
     return kCopied && sizeof(typename Op::State) <= kStateBytesMax && AnswersQueries<Op>;
   }
   return false;
@@ -185,7 +186,7 @@ template <class Op>
   return 0;
 }
 
-/// Fills in the kernels.
+/// Sets the kernels of `op`.
 template <class Op>
 static void add_kernels(Operator& op) {
   using State = typename Op::State;

@@ -39,7 +39,7 @@ enum class Schedule : std::uint8_t {
   return schedule == Schedule::dispatched || schedule == Schedule::caller || schedule == Schedule::none;
 }
 
-/// How host and kernel tell each other about a request under Schedule::persistent.
+/// How host and kernel signal a request to each other under Schedule::persistent.
 enum class Doorbell : std::uint8_t {
   words,    ///< Sequence words with one writer each, in mapped memory.
   barrier,  ///< cuda::barrier at system scope in managed memory, which both sides arrive at (std::barrier on a CPU).
@@ -66,7 +66,7 @@ enum class Binding : std::uint8_t {
 
 /// Every choice that an engine makes. A value: copy one and change a field to try something else.
 struct Plan {
-  std::string name = "custom";             ///< As reports show it.
+  std::string name = "custom";             ///< The name that reports show.
   Schedule schedule = Schedule::blocking;  ///< How queries are driven through the device.
   /// Engine threads. Schedule::async has a completing thread for each of them in addition; threadless schedules ignore
   /// it.
@@ -140,7 +140,7 @@ void validate(const Plan& plan, Device device, const Operator& op);
 [[nodiscard]] Doorbell parse_doorbell(std::string_view text);
 /// The allocator of that name. Throws as parse_schedule() does.
 [[nodiscard]] Allocator parse_allocator(std::string_view text);
-/// The sharing of streams of that name. Throws as parse_schedule() does.
+/// The stream sharing of that name. Throws as parse_schedule() does.
 [[nodiscard]] Streams parse_streams(std::string_view text);
 /// The binding of that name. Throws as parse_schedule() does.
 [[nodiscard]] Binding parse_binding(std::string_view text);

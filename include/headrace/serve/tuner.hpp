@@ -72,12 +72,12 @@ struct TunerProgress {
 [[nodiscard]] TunedPlan tune(Device device, const Operator& op, const TunerOptions& options = {},
                              const std::function<void(const TunerProgress&)>& progress = {});
 
-/// The rate search on every plan of the same space: what the tuner is held against. The cache and the budget do not
-/// matter.
+/// Runs the rate search on every plan of the same space, as a reference for the tuner. Ignores the cache and the
+/// budget.
 [[nodiscard]] TunedPlan tune_exhaustively(Device device, const Operator& op, const TunerOptions& options = {},
                                           const std::function<void(const TunerProgress&)>& progress = {});
 
-/// $XDG_CACHE_HOME/headrace/plans.json, or the same under ~/.cache; empty where neither is known.
+/// $XDG_CACHE_HOME/headrace/plans.json, or the same under ~/.cache; empty if neither is known.
 [[nodiscard]] std::filesystem::path plan_cache_file();
 
 }  // namespace headrace::serve

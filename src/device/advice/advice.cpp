@@ -19,14 +19,14 @@ namespace {
 using detail::ModelInput;
 using detail::OnDevice;
 
-/// Data beyond this is beyond any machine, and its list of pages would be too.
+/// No machine holds more data than this, nor the list of its pages.
 constexpr std::size_t kMostBytes = 16384 * kGiB;
 
-/// The strategies, the simplest first: what a tie goes to.
+/// The strategies, simplest first; a tie goes to the simpler one.
 constexpr std::array kSimplestFirst{Strategy::zero_copy, Strategy::interleaved, Strategy::by_budget,
                                     Strategy::prefetched, Strategy::on_demand};
 
-/// How a strategy places its pages: what a Span would do for it.
+/// The placement that a Span would use for a strategy.
 Placement placement_of(Strategy strategy, Device device, const ModelInput& input,
                        const std::vector<std::uint64_t>& heat) {
   const std::size_t budget = input.profile.budget_bytes;
@@ -48,7 +48,7 @@ bool better(const StrategyForecast& a, const StrategyForecast& b) {
   return a.bytes_per_second > b.bytes_per_second;
 }
 
-/// The best first; one that is simpler and as good as that before it.
+/// Sorts the best first, but puts a simpler strategy that is as good before it.
 void order(std::vector<StrategyForecast>& forecasts, double simpler) {
   std::stable_sort(forecasts.begin(), forecasts.end(), better);
   const double enough = forecasts.front().bytes_per_second * (1 - simpler);
@@ -69,17 +69,19 @@ void require(bool holds, const std::string& message) {
 }  // namespace
 
 void AccessProfile::check() const {
-  require(bytes > 0, "there must be data: bytes is 0");
-  require(bytes <= kMostBytes, fmt::format("{} are more than {}", format_bytes(bytes), format_bytes(kMostBytes)));
-  require(budget_bytes > 0, "the device must have memory for the data: budget_bytes is 0");
-  require(reuse > 0, fmt::format("the data is gone through more than 0 times, not {}", reuse));
+  require(bytes > 0, "bytes must be above 0");
+  require(bytes <= kMostBytes,
+          fmt::format("{} of data exceed the limit of {}", format_bytes(bytes), format_bytes(kMostBytes)));
+  require(budget_bytes > 0, "budget_bytes must be above 0");
+  require(reuse > 0, fmt::format("reuse must be above 0, not {}", reuse));
   require(std::isfinite(exponent) && exponent >= 0 && exponent <= 16,
-          fmt::format("an exponent is 0 to 16, not {}", exponent));
-  require(row_bytes > 0, "rows must have bytes: row_bytes is 0");
+          fmt::format("exponent must be 0 to 16, not {}", exponent));
+  require(row_bytes > 0, "row_bytes must be above 0");
   require(std::isfinite(hot_sweeps) && hot_sweeps >= 0,
-          fmt::format("the hot tenth is swept 0 times or more, not {}", hot_sweeps));
+          fmt::format("hot_sweeps must be finite and at least 0, not {}", hot_sweeps));
   require(heat.empty() || heat.size() == page_count(),
-          fmt::format("{} have {} pages, but there are counts of {}", format_bytes(bytes), page_count(), heat.size()));
+          fmt::format("{} of data have {} pages, but heat has counts for {}", format_bytes(bytes), page_count(),
+                      heat.size()));
 }
 
 Advice advise(Device device, const AccessProfile& profile, const MemoryRates& rates, const AdviceConstants& constants) {

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kWarpBytes = 128;
 
-/// Bytes of a part by where they are.
+/// Bytes of a part by location.
 struct Split {
   double device = 0;
   double host = 0;
-  double device_cached = 0;  ///< What the cache could serve of `device`.
+  double device_cached = 0;  ///< The bytes of `device` that the cache could serve.
   double host_cached = 0;
-  double host_distinct = 0;  ///< Bytes of the host pages used.
+  double host_distinct = 0;  ///< Bytes of the host pages in use.
 };
 
 Split split(const Traffic& part, const OnDevice& on_device) {
@@ -40,7 +40,7 @@ Split split(const Traffic& part, const OnDevice& on_device) {
   return found;
 }
 
-/// How a strategy's pages differ from those of a span with its pages dealt.
+/// How a strategy differs from a span whose pages are dealt evenly.
 struct Manner {
   double overlap = 1;
   double device = 1;  ///< Share of the device's rates.
@@ -100,13 +100,13 @@ double fault_rate(const ModelInput& input) {
                                                               : input.rates.faults.grid_stride;
 }
 
-/// Bytes that one access at random takes.
+/// Bytes of one random access.
 double piece_bytes(const AccessProfile& profile) {
   if (profile.pattern == AccessPattern::zipf_rows) return static_cast<double>(profile.row_bytes);
   return kWarpBytes;
 }
 
-/// On demand, more than the budget: `resident` are the pages that the budget would keep at best.
+/// Time on demand when the data exceeds the budget: `resident` are the pages that the budget keeps at best.
 double thrashing_seconds(const ModelInput& input, const OnDevice& resident) {
   const OnDevice all(resident.size(), true);
   const double rate = fault_rate(input) * input.constants.eviction;

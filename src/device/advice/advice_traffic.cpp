@@ -8,11 +8,11 @@ namespace headrace::detail {
 
 namespace {
 
-constexpr std::size_t kHotPart = 10;  ///< hot_tenth: one in so many.
+constexpr std::size_t kHotPart = 10;  ///< hot_tenth: one page in this many is hot.
 constexpr double kHeatScale = 1e15;
 
-/// Sums of k^-exponent over ranks, from 1: exact for the first ranks, then the integral from middle to middle, which is
-/// off by less than 1e-6 of it.
+/// Sums of k^-exponent over ranks from 1: exact for the first ranks, then the midpoint integral, whose relative error
+/// is below 1e-6.
 class RankSums {
  public:
   explicit RankSums(double exponent) : exponent_(exponent) {
@@ -21,7 +21,7 @@ class RankSums {
     }
   }
 
-  /// The share of the first `ranks` ranks; of a fraction of a rank, that fraction.
+  /// The share of the first `ranks` ranks. A fraction of a rank counts in proportion.
   [[nodiscard]] double first(double ranks) const {
     const double whole = std::floor(ranks);
     return first_whole(whole) + (ranks - whole) * std::pow(whole + 1, -exponent_);
@@ -42,7 +42,7 @@ class RankSums {
   std::array<double, 257> exact_{};
 };
 
-/// Pages of the whole data, each with the same share of `bytes`.
+/// A part over all pages, each with the same share of `bytes`.
 Traffic even(double bytes, std::size_t page_count, bool random) {
   Traffic part;
   part.bytes = bytes;
@@ -52,7 +52,7 @@ Traffic even(double bytes, std::size_t page_count, bool random) {
   return part;
 }
 
-/// The hot pages are the last, which no placement favours by its order.
+/// The hot pages are the last ones, because no placement favours those by its order.
 std::vector<Traffic> hot_tenth(const AccessProfile& profile, double bytes) {
   const std::size_t pages = profile.page_count();
   std::vector<Traffic> parts{even(bytes, pages, false)};
@@ -64,7 +64,7 @@ std::vector<Traffic> hot_tenth(const AccessProfile& profile, double bytes) {
   return parts;
 }
 
-/// A well mixed word for each number (SplitMix64, Steele, Lea and Flood 2014).
+/// A well-mixed word for each number (SplitMix64, Steele, Lea and Flood 2014).
 std::uint64_t mixed(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15ULL;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -72,10 +72,10 @@ std::uint64_t mixed(std::uint64_t value) noexcept {
   return value ^ (value >> 31);
 }
 
-/// Popular rows thrown at random pages one by one; the many that are left differ so little that every page gets the
-/// same of them.
+/// Assigns popular rows to random pages one by one. The remaining rows differ so little in popularity that every page
+/// gets the same share of them.
 void scatter(Traffic& part, const RankSums& sums, double rows, double cached_rows, double exponent) {
-  constexpr double kOneByOne = 32;  // rows a page
+  constexpr double kOneByOne = 32;  // rows per page
   const std::size_t pages = part.share.size();
   const double total = sums.first(rows);
   const double single = std::floor(std::min(rows, kOneByOne * static_cast<double>(pages)));
@@ -125,7 +125,7 @@ Traffic counted(const AccessProfile& profile, double bytes) {
     total += static_cast<double>(count);
     used += count > 0 ? 1 : 0;
   }
-  if (total == 0) return part;  // never used: nothing is known
+  if (total == 0) return part;  // no access was counted, so nothing is known
   std::transform(profile.heat.begin(), profile.heat.end(), part.share.begin(),
                  [total](std::uint64_t count) { return static_cast<double>(count) / total; });
   part.distinct_bytes = static_cast<double>(used) * kPage;

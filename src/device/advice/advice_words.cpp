@@ -24,23 +24,24 @@ std::string rate(double bytes_per_second) {
 }
 
 std::string_view how_it_is_used(const AccessProfile& profile) {
-  if (!profile.heat.empty()) return "pages as hot as they were counted to be";
+  if (!profile.heat.empty()) return "page heat as counted";
   switch (profile.pattern) {
-    case AccessPattern::grid_stride: return "neighbouring blocks go through it side by side";
-    case AccessPattern::block_stride: return "each block goes through a part of its own";
-    case AccessPattern::random_warp: return "each warp takes 128 bytes of a random page at a time";
-    case AccessPattern::hot_tenth: return "a hot tenth is swept again and again";
+    case AccessPattern::grid_stride: return "neighbouring blocks traverse it side by side";
+    case AccessPattern::block_stride: return "each block traverses its own part";
+    case AccessPattern::random_warp: return "each warp accesses 128 bytes of a random page at a time";
+    case AccessPattern::hot_tenth: return "a hot tenth is swept repeatedly";
     case AccessPattern::zipf_rows: break;
   }
-  return profile.order == RowOrder::ordered ? "rows are drawn by popularity, and lie in that order"
-                                            : "rows are drawn by popularity, and lie scattered";
+  return profile.order == RowOrder::ordered ? "rows are drawn by popularity and stored in that order"
+                                            : "rows are drawn by popularity and stored in random order";
 }
 
 std::string what_the_data_is(const AccessProfile& profile) {
   const std::string data = format_bytes(profile.bytes);
   const std::string budget = format_bytes(profile.budget_bytes);
-  if (profile.bytes <= profile.budget_bytes) return fmt::format("{} fit in the {} of the device", data, budget);
-  return fmt::format("{} are {:.3g} times the {} of the device", data, profile.factor(), budget);
+  if (profile.bytes <= profile.budget_bytes)
+    return fmt::format("{} of data fit in the device's budget of {}", data, budget);
+  return fmt::format("{} of data are {:.3g} times the device's budget of {}", data, profile.factor(), budget);
 }
 
 std::string what_it_does(const AccessProfile& profile, const MemoryRates& rates, const StrategyForecast& choice) {
@@ -48,8 +49,8 @@ std::string what_it_does(const AccessProfile& profile, const MemoryRates& rates,
   switch (choice.strategy) {
     case Strategy::zero_copy:
       if (rates.one_memory) return "Device and host share one memory, so it may stay where it is";
-      return "Zero-copy leaves all of it in pinned host memory, and the kernel uses it over the link: to prepare "
-             "anything else costs more than it brings";
+      return "Zero-copy leaves all of it in pinned host memory, and the kernel accesses it over the link: any other "
+             "preparation costs more than it gains";
     case Strategy::interleaved:
       if (fits) return "All of it goes on the device";
       return fmt::format(
@@ -67,10 +68,10 @@ std::string what_it_does(const AccessProfile& profile, const MemoryRates& rates,
           100 * choice.host_share);
     case Strategy::on_demand: break;
   }
-  return "Managed memory without hints: what is touched moves to the device";
+  return "Managed memory without hints: touched pages move to the device";
 }
 
-/// What fits prefetched in pages dealt evenly, the rest kept on the host and mapped.
+/// Code that prefetches what fits, in pages dealt evenly, and keeps the rest mapped on the host.
 std::string prefetched_code(const AccessProfile& profile, bool fits) {
   if (fits) {
     return fmt::format(
@@ -104,7 +105,7 @@ std::string because(const AccessProfile& profile, const MemoryRates& rates,
   if (next != forecasts.end()) {
     words += fmt::format("; {} {}", to_string(next->strategy), rate(next->bytes_per_second));
   }
-  if (!std::isinf(profile.reuse)) words += fmt::format(", over {:g} passes with what comes before them", profile.reuse);
+  if (!std::isinf(profile.reuse)) words += fmt::format(", over {:g} passes including preparation", profile.reuse);
   return words + ".";
 }
 

@@ -10,7 +10,7 @@ namespace headrace {
 
 namespace {
 
-/// Payloads of different boxes share no line, and start where any type may.
+/// Payloads of different boxes share no cache line, and their alignment suits any type.
 constexpr std::size_t kPayloadAlignment = 256;
 constexpr std::size_t kWordsPerBox = BoxesView::kWordStride;
 constexpr std::size_t kLineBytes = kWordsPerBox * sizeof(std::uint32_t);
@@ -21,9 +21,9 @@ std::uint32_t checked_count(std::uint32_t box_count, std::uint32_t blocks) {
   return box_count;
 }
 
-/// Heartbeats and `extra` words of every box, the stop word, and the word that says that all blocks run.
+/// Heartbeats and `extra` words of every box, the stop word, and the word that tells that all blocks run.
 std::size_t host_lines(std::size_t box_count, std::size_t extra) { return (1 + extra) * box_count + 2; }
-/// Relays and counts of finished blocks of every box, and the count of those that have entered.
+/// Relays and counts of finished blocks of every box, and the count of blocks that have entered.
 std::size_t device_lines(std::size_t box_count) { return 2 * box_count + 1; }
 
 std::size_t stride(std::size_t payload_bytes) {

@@ -17,7 +17,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kHalves = 2;
-/// Room for this many copies from the start; longer lists grow.
+/// The initial capacity in copies; longer lists grow.
 constexpr std::size_t kFirstCapacity = 4096;
 constexpr Duration kLingerMax = std::chrono::seconds(1);
 
@@ -80,7 +80,7 @@ CopyBatch::CopyBatch(CopyBatch&&) noexcept = default;
 
 CopyBatch::~CopyBatch() {
   if (halves_.empty()) return;  // moved from
-  // A failure of the device is reported by the next call on the stream; here there is only the memory to keep.
+  // The next call on the stream reports a device failure. Here only the memory must stay valid.
   static_cast<void>(done_.wait());
 }
 
@@ -88,7 +88,7 @@ Result<std::byte*> CopyBatch::stage(const void* from, std::size_t bytes) noexcep
   const std::size_t half_bytes = options_.staging_bytes / kHalves;
   if (bytes > half_bytes) return Errc::invalid_argument;
   if (halves_[half_].used + bytes > half_bytes) {
-    // Full: everything in it goes now, and the other half is taken once the stream has read it.
+    // This half is full: submit everything in it, and take the other half once the stream has read it.
     if (const Status flushed = flush(); !flushed) return flushed.error();
     if (const Status recorded = stream_.record(halves_[half_].submitted); !recorded) return recorded.error();
     Half& other = halves_[(half_ + 1) % kHalves];
@@ -111,7 +111,7 @@ Status CopyBatch::poll() noexcept {
 CopyRoute CopyBatch::route() const noexcept {
   detail::DeviceBackend& device = stream_.device().backend();
   if (options_.route != CopyRoute::automatic || device.kernel_can_start()) return options_.route;
-  // The device sends each copy its own way, unless it is better to make one of them.
+  // The device chooses a route for each copy, unless merging them is better.
   CopyShape shape{.count = copies_.size(),
                   .bytes = bytes_of(copies_),
                   .target_runs = target_runs(copies_),
@@ -166,7 +166,7 @@ Result<bool> CopyBatch::submit(bool and_wait) noexcept {
 Result<bool> CopyBatch::copied_by_lingering() noexcept {
   const bool fits = lingering_ && copies_.size() <= detail::kLingerPartsMax && pageable_.empty() && mark_ == nullptr;
   if (!fits || options_.route != CopyRoute::automatic || !stream_.device().backend().kernel_can_start()) return false;
-  // The kernel knows nothing of the stream's order.
+  // The kernel does not observe the stream's order.
   const auto idle = stream_.ready();
   if (!idle || !*idle) return idle;
   const auto copied = lingering_->copy(copies_);
@@ -179,7 +179,7 @@ Result<bool> CopyBatch::copied_by_lingering() noexcept {
 Status CopyBatch::flush() noexcept {
   if (empty()) return mark();
   const auto submitted = submit(false);
-  // Part of a batch that fails may be on its way all the same, and its memory must stay as long.
+  // Part of a failed batch may already be in flight, and its memory must stay valid that long.
   const Status recorded = stream_.record(done_);
   return submitted ? recorded : Status(submitted.error());
 }
@@ -190,7 +190,7 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
 }
 
 Status CopyBatch::wait_for_submitted() noexcept {
-  // A batch that is waited for at once needs no event: that is a call of the driver less.
+  // If the caller waits at once, no event is needed, which saves a driver call.
   if (empty()) return done_.wait();
   const auto copied = copied_by_lingering();
   if (!copied) return copied.error();

@@ -4,32 +4,32 @@
 #include "device/copies/joined_copies.hpp"
 #include "headrace/device/copy_batch.hpp"
 
-/// What is gathered, and when it is submitted.
+/// Gathers copies and decides when to submit them.
 namespace headrace {
 
 namespace {
 
-/// The first submission after a pause: the link waits for it.
+/// Flush threshold after a pause, when the link is idle.
 constexpr std::size_t kFirstBytes = kMiB;
-/// Then each is larger than the last by a quarter: the link is to be busy until it comes.
+/// Each further submission is a quarter larger than the last, so that the link stays busy until it arrives.
 constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes / 4; }
-/// Twice as large where copies are left to the engine: gathering them takes the host a fraction of what they travel.
-/// Up to where the time between two copies of the engine, 2.6 us, is 0.5% of theirs.
+/// Submissions to the copy engine grow by a factor of two, because gathering takes the host a fraction of the transfer
+/// time. At this limit, the 2.6 us between two copies of the engine are 0.5% of their time.
 constexpr std::size_t kEngineBytesMax = 32 * kMiB;
-/// Copies that do not merge are submitted when there are so many of them and the link is idle.
+/// Copies that do not merge are submitted at this count if the link is idle.
 constexpr std::size_t kCountStep = 4096;
-/// And when there are so many, that the time between two kernels, 5 us, is 1% of what they take.
+/// At this count they are submitted in any case: the 5 us between two kernels are then 1% of their time.
 constexpr std::size_t kCountMax = 32768;
 
 }  // namespace
 
-/// Most copies need no more than a place in the list, and so no more than this is done for them: the link moves 1 KiB
-/// in 20 ns.
+/// Most copies only need an entry in the list, so the common path does nothing else: the link moves 1 KiB in 20 ns.
 Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource source) noexcept {
   ++statistics_.copies;
-  const bool fits = bytes - 1 < room_bytes_ && copies_.size() < room_count_;  // 0 - 1 is above all
+  const bool fits = bytes - 1 < room_bytes_ && copies_.size() < room_count_;  // 0 - 1 wraps to the largest value
   if (source != CopySource::stable || !fits) return add_any({to, from, bytes}, source);
-  if (detail::append(copies_, {to, from, bytes})) ++statistics_.merged;  // its memory is reserved
+  if (detail::append(copies_, {to, from, bytes}))
+    ++statistics_.merged;  // capacity is reserved, so this does not allocate
   room_bytes_ -= bytes;
   return {};
 }
@@ -44,7 +44,7 @@ Status CopyBatch::add_any(const Copy& copy, CopySource source) noexcept {
   }
   const bool timed = options_.flush_after != Duration::max();
   if (timed && empty()) oldest_ = SteadyClock::now();
-  // A route that is forced takes pageable memory as it comes.
+  // A forced route takes pageable memory as it is.
   const bool apart = source == CopySource::pageable && options_.route == CopyRoute::automatic;
   try {
     if (detail::append(apart ? pageable_ : copies_, {copy.to, from, copy.bytes})) ++statistics_.merged;
@@ -56,7 +56,7 @@ Status CopyBatch::add_any(const Copy& copy, CopySource source) noexcept {
   statistics_.bytes += copy.bytes;
   const std::size_t gathered = copies_.size() + pageable_.size();
   if (gathered_bytes_ >= options_.flush_bytes || gathered >= options_.flush_count) return flush();
-  // A flush returns once it has staged pageable memory: there is nothing to be gained by an early one.
+  // A flush returns once it has staged pageable memory, so an early flush gains nothing.
   if (!apart) {
     copies_bytes_ += copy.bytes;
     if (is_due()) {
@@ -73,7 +73,7 @@ bool CopyBatch::is_due() noexcept {
   if (copies_bytes_ >= threshold_bytes_ || copies_.size() >= kCountMax) return true;
   if (copies_.size() < threshold_count_) return false;
   threshold_count_ += kCountStep;
-  // A failure is the flush's to report.
+  // The flush reports a failure.
   const auto idle = done_.ready();
   return !idle || *idle;
 }
@@ -89,7 +89,7 @@ void CopyBatch::settle() noexcept {
 void CopyBatch::make_room() noexcept {
   settle();
   const auto left = [](std::size_t most, std::size_t used) { return most > used ? most - used - 1 : 0; };
-  if (options_.flush_after != Duration::max()) return;  // every copy looks at the clock
+  if (options_.flush_after != Duration::max()) return;  // every copy reads the clock
   room_given_ = std::min(left(options_.flush_bytes, gathered_bytes_), left(threshold_bytes_, copies_bytes_));
   room_bytes_ = room_given_;
   room_count_ = std::min({left(options_.flush_count, pageable_.size()), threshold_count_ - 1, copies_.capacity()});

@@ -6,11 +6,11 @@ namespace headrace {
 
 namespace {
 
-constexpr auto kRoutes = names_of<CopyRoute>("a route of copies", {{CopyRoute::automatic, "automatic"},
-                                                                   {CopyRoute::engine, "engine"},
-                                                                   {CopyRoute::batch_call, "batch_call"},
-                                                                   {CopyRoute::merged, "merged"},
-                                                                   {CopyRoute::gather, "gather"}});
+constexpr auto kRoutes = names_of<CopyRoute>("a copy route", {{CopyRoute::automatic, "automatic"},
+                                                              {CopyRoute::engine, "engine"},
+                                                              {CopyRoute::batch_call, "batch_call"},
+                                                              {CopyRoute::merged, "merged"},
+                                                              {CopyRoute::gather, "gather"}});
 
 }  // namespace
 

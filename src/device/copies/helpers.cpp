@@ -13,7 +13,7 @@ namespace headrace::detail {
 
 namespace {
 
-/// The processors of the node; none on a machine of one node, where threads go where the system puts them: bound ones
+/// The processors of the node. None on a machine with one node, where the system places the threads: bound threads
 /// would wait for a processor that the caller's own threads hold.
 std::vector<Processor> processors_near(int numa_node) {
   std::vector<Processor> near;
@@ -29,21 +29,21 @@ std::vector<Processor> processors_near(int numa_node) {
   return near;
 }
 
-/// Binds the calling thread to a processor of the node, each number to another one. A thread that stays unbound is
-/// slower, not wrong.
+/// Binds the calling thread to a processor of the node, a different one for each number. A thread that stays unbound is
+/// slower but correct.
 void settle_near(std::optional<int> numa_node, std::uint32_t number) noexcept {
-  // A thread inherits the binding of the one that started it, which may be bound to one processor.
+  // A thread inherits the binding of its creator, which may be bound to one processor.
   static_cast<void>(unbind_this_thread());
   if (!numa_node) return;
   try {
     const std::vector<Processor> near = processors_near(*numa_node);
     if (!near.empty()) static_cast<void>(bind_this_thread(near[number % near.size()]));
   } catch (const std::exception&) {
-    return;  // a machine that cannot be read, or no memory
+    return;  // the topology cannot be read, or memory has run out
   }
 }
 
-/// False when there is no more to be had.
+/// False if the system starts no more threads.
 template <class Run>
 bool start_one(std::vector<std::thread>& threads, Run run) noexcept {
   try {

@@ -15,13 +15,13 @@ namespace {
 #if defined(__x86_64__)
 
 constexpr std::size_t kLine = 64;
-/// Lines are handed on while they lie in the first cache.
+/// Lines are demoted in blocks of this size, while they are still in the L1 cache.
 constexpr std::size_t kBlock = 4096;
-/// Below this, nothing is handed on: others write to the same lines next.
+/// Shorter copies are not demoted, because other copies write to the same lines next.
 constexpr std::size_t kDemotedBytesMin = 1024;
 
-/// A device reads lines that a core has written much more slowly from that core's caches than from the one that all
-/// cores share, to which this hands them on. A hint: processors that do not know it take it for none.
+/// Demotes lines to the cache that all cores share. A device reads written lines from there much faster than from a
+/// core's own caches. Processors without this instruction treat it as a no-op.
 [[gnu::target("cldemote")]] void demote_lines(std::byte* from, std::size_t bytes) noexcept {
   for (; bytes >= kLine; from += kLine, bytes -= kLine) _cldemote(from);
 }
@@ -34,10 +34,10 @@ void copy_demoting(std::byte* to, const std::byte* from, std::size_t bytes) noex
   }
 }
 
-/// Below this, what is not a whole line makes more stores than the rest.
+/// In shorter copies, partial lines take more stores than whole lines.
 constexpr std::size_t kStreamedBytesMin = 1024;
 
-/// Lines of `to`, which is aligned to one.
+/// Writes whole lines. `to` is aligned to a line.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += kLine) {
     const auto* const source = reinterpret_cast<const __m128i*>(from + at);
@@ -51,7 +51,7 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) noexc
     _mm_stream_si128(target + 2, c);
     _mm_stream_si128(target + 3, d);
   }
-  _mm_sfence();  // streaming stores are ordered by nothing else
+  _mm_sfence();  // only a fence orders streaming stores
 }
 
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

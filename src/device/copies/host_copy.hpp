@@ -6,8 +6,8 @@
 
 namespace headrace::detail {
 
-/// Copies between memory of the host that does not overlap. What is written is visible to a device that is given a copy
-/// of it afterwards.
+/// Copies between host memory ranges that do not overlap. Device copies that are enqueued afterwards see the written
+/// bytes.
 void host_copy(std::byte* to, const std::byte* from, std::size_t bytes, HostStores stores) noexcept;
 
 }  // namespace headrace::detail

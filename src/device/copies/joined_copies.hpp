@@ -7,8 +7,8 @@
 
 namespace headrace::detail {
 
-/// Puts the copy at the end of `list`, or into its last one where it continues that on both sides, at either end.
-/// Whether it went into the last one. Throws std::bad_alloc.
+/// Appends the copy to `list`, or merges it into the last copy if it extends that copy at either end on both sides.
+/// Returns whether it merged. Throws std::bad_alloc.
 inline bool append(std::vector<Copy>& list, const Copy& copy) {
   if (!list.empty()) {
     Copy& last = list.back();

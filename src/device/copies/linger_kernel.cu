@@ -12,10 +12,10 @@ namespace headrace::detail {
 namespace {
 
 constexpr std::uint32_t kThreads = 256;
-static_assert(kThreads / 32 == LingerShare::kParts, "a warp a part");
-static_assert(LingerShare::kWords <= 32, "a warp reads a share in one go");
+static_assert(kThreads / 32 == LingerShare::kParts, "each part needs one warp");
+static_assert(LingerShare::kWords <= 32, "one warp must be able to read a share at once");
 
-/// By all threads of a team.
+/// Called by all threads of a team.
 template <class Group>
 HEADRACE_HD void copy_by_team(Group group, const Part& part) {
 #if defined(__CUDA_ARCH__)
@@ -34,14 +34,15 @@ struct LingerBody {
   /// The state of a block.
   struct State {
     LingerShare taken;
-    std::uint64_t next[kLingerShares];  ///< The number of the list that is waited for, of its own shares.
+    std::uint64_t
+        next[kLingerShares];  ///< For each of the block's own shares, the number of the list that it waits for.
   };
 
   template <class Group>
   HEADRACE_HD static void run(Group group, LingerView view, std::uint32_t generation) {
     auto& state = group.template shared<State>();
     for (std::uint32_t i = group.block(); i < kLingerShares && group.rank() == 0; i += group.block_count()) {
-      // Answered by a kernel that left before other blocks had done their part, perhaps.
+      // An earlier kernel may have answered it and left before its other blocks had done their part.
       state.next[i] = group.load(view.answered[i]) + 1;
     }
     group.sync();
@@ -59,7 +60,7 @@ struct LingerBody {
     if (group.rank() == 0) group.store(view.left[group.block()], generation);
   }
 
-  /// By one team: waits for a share of a list, which one it is, or kNone where none comes.
+  /// Called by one team. Waits for a share of a list and returns its index, or kNone if none arrives.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static std::uint32_t take(Group group, const LingerView& view, State& state,
                                                       std::uint32_t generation) {
@@ -91,7 +92,7 @@ struct LingerBody {
 TypedKernel<LingerView, std::uint32_t> linger_kernel() { return make_kernel<LingerBody, LingerView, std::uint32_t>(); }
 
 LaunchShape linger_shape(Device device) {
-  if (device.properties().host_cores) return {.blocks = 2};  // threads; several, so that it is tried there
+  if (device.properties().host_cores) return {.blocks = 2};  // each block is a thread; several, to exercise that case
   return {.blocks = kLingerShares, .threads = kThreads};
 }
 

@@ -7,13 +7,14 @@
 #include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 
-/// The kernel that takes one short list of copies after the other, and leaves when none comes any more.
+/// The kernel that processes short lists of copies in sequence and exits when no more arrive.
 namespace headrace::detail {
 
 inline constexpr std::uint32_t kLingerPartsMax = 64;
 
-/// A word of a list that is posted. Each says itself which list it belongs to, so that a kernel that polls them has the
-/// list as soon as it sees it: a word that announced it, read first, would cost one more round over the link.
+/// A word of a posted list. Each word is tagged with the list that it belongs to, so that a kernel that polls the words
+/// has the list as soon as it sees it. A separate word that announces the list would cost one more round trip over the
+/// link.
 struct LingerWord {
   static constexpr std::uint32_t kTagBits = 8;
   static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << kTagBits) - 1;
@@ -22,7 +23,7 @@ struct LingerWord {
   [[nodiscard]] static constexpr std::uint64_t of(std::uint64_t value, std::uint64_t sequence) noexcept {
     return value << kTagBits | (sequence & kTagMask);
   }
-  /// Whether it is of the list of that number, which every list before it, at least the last 255, has overwritten.
+  /// Whether the word belongs to list `sequence`. The tag is unambiguous because every list overwrites all words.
   [[nodiscard]] HEADRACE_HD static constexpr bool is_of(std::uint64_t word, std::uint64_t sequence) noexcept {
     return (word & kTagMask) == (sequence & kTagMask);
   }
@@ -31,8 +32,8 @@ struct LingerWord {
   }
 };
 
-/// The parts of a list that one block copies, and the number of the kernel that may do so. Written by the host, parts
-/// that the list does not have as such of no bytes.
+/// The parts of a list that one block copies, and the number of the kernel that may copy them. The host writes all
+/// parts; unused ones have 0 bytes.
 struct alignas(256) LingerShare {
   static constexpr std::uint32_t kParts = 8;
   static constexpr std::uint32_t kWords = 3 * kParts + 1;
@@ -50,17 +51,17 @@ struct alignas(256) LingerShare {
 };
 inline constexpr std::uint32_t kLingerShares = kLingerPartsMax / LingerShare::kParts;
 
-/// What host and kernel share, in memory of the host. Every word has one writer.
+/// The words that host and kernel share, in host memory. Every word has one writer.
 struct LingerView {
   const LingerShare* shares = nullptr;  ///< kLingerShares of them.
-  std::uint64_t* answered = nullptr;    ///< One a share: the number of the last list of which it is copied.
-  std::uint32_t* left = nullptr;        ///< One a block: the generation of the kernel that has left, written last.
-  std::uint64_t linger_ns = 0;          ///< How long it waits for the next list.
+  std::uint64_t* answered = nullptr;    ///< One per share: the number of the last list whose share has been copied.
+  std::uint32_t* left = nullptr;        ///< One per block: the generation of the kernel that has exited, written last.
+  std::uint64_t linger_ns = 0;          ///< How long the kernel waits for the next list.
 };
 
 /// (LingerView, uint32_t generation). Block b copies shares b, b + blocks, ... of every list that it has not answered.
 [[nodiscard]] TypedKernel<LingerView, std::uint32_t> linger_kernel();
-/// A block a share, with a team for each part of it, on CUDA.
+/// On CUDA, one block per share, with one team per part of it.
 [[nodiscard]] LaunchShape linger_shape(Device device);
 
 }  // namespace headrace::detail

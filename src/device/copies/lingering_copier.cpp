@@ -12,14 +12,14 @@ namespace headrace::detail {
 
 namespace {
 
-/// The words of all shares, and of all blocks, lie beside each other: the host looks at one line for each kind.
+/// The words of all shares, and those of all blocks, are adjacent, so that the host reads one cache line for each kind.
 struct LingerWords {
   LingerShare shares[kLingerShares];
   alignas(kNoSharing) std::uint64_t answered[kLingerShares];
   alignas(kNoSharing) std::uint32_t left[kLingerShares];
 };
 
-/// Looks for an answer before it asks whether the device has failed.
+/// Polls for an answer between two checks whether the device has failed.
 constexpr std::uint32_t kSpinsPerLook = 4096;
 
 }  // namespace
@@ -59,7 +59,7 @@ std::uint32_t LingeringCopier::list(std::span<const Copy> copies) noexcept {
   return count;
 }
 
-/// Dealt out one by one, so that a short list has many blocks.
+/// Deals parts to shares in turn, so that many blocks work on a short list.
 void LingeringCopier::post(std::uint32_t count) noexcept {
   ++sequence_;
   for (std::uint32_t i = 0; i < kLingerPartsMax; ++i) {
@@ -84,8 +84,8 @@ Status LingeringCopier::launch() noexcept {
   ++generation_;
   if (generation_ == 0) generation_ = 1;
   replace(*words_, generation_);
-  // It ends by itself, so that it need not count as resident where work may wait for its end. On a CPU device it takes
-  // a thread of its own all the same: others wait for their turn there.
+  // The kernel ends by itself, so it need not count as resident where other work may wait for its end. On a CPU device
+  // it still needs its own thread, because other work there waits for its turn.
   const Status status = kernel_.run([this](StreamRef stream) {
     return device_.properties().host_cores ? launch_resident(stream, linger_kernel(), shape_, view_, generation_)
                                            : headrace::launch(stream, linger_kernel(), shape_, view_, generation_);
@@ -94,8 +94,8 @@ Status LingeringCopier::launch() noexcept {
   return status;
 }
 
-/// Where the last kernel could not be launched, the list before may have been copied in part: it is forgotten, once the
-/// kernel before that one has left.
+/// If the last kernel could not be launched, the previous list may have been copied in part. It is dropped once the
+/// earlier kernel has exited.
 Status LingeringCopier::begin() noexcept {
   if (launched_ || answered()) return {};
   if (const Status left = kernel_.leave(hang_after_); !left) return left;
@@ -116,7 +116,7 @@ bool LingeringCopier::answered() const noexcept {
 Status LingeringCopier::wait() noexcept {
   const Time until = SteadyClock::now() + hang_after_;
   for (std::uint32_t spins = 1;; ++spins) {
-    const bool gone = left();  // looked at first: a block answers before it leaves
+    const bool gone = left();  // read this first: a block answers before it exits
     if (answered()) return {};
     if (gone) {
       if (const Status launched = launch(); !launched) return launched;

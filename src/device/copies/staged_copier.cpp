@@ -19,16 +19,16 @@ namespace headrace::detail {
 namespace {
 
 constexpr std::uint32_t kThreadsMax = 256;
-/// At 4 to 5 GB/s a thread, handing lines on, so many fill the link.
+/// At 4 to 5 GB/s per thread, with lines demoted, this many threads saturate the link.
 constexpr std::uint32_t kAutomaticThreadsMax = 16;
 constexpr std::size_t kSlotBytesMin = 4 * kKiB;
-/// A run takes no more of the ring, so that the rest can be filled while it travels and another waits. Who fills alone
-/// fills one half while the other travels.
+/// A run takes at most this fraction of the ring, so that the rest can be filled while one run travels and another
+/// waits. A thread that fills alone fills one half while the other travels.
 constexpr std::size_t kRunShare = 4;
 constexpr std::size_t kRunShareAlone = 2;
-/// While another run travels, fewer bytes are not worth a copy.
+/// While another run travels, a copy of fewer bytes is not worthwhile.
 constexpr std::size_t kRunBytesMin = kMiB;
-/// So many fill slots about as fast as the link empties them: the calling thread then only sends, at once.
+/// This many helpers fill slots about as fast as the link empties them, so the calling thread only sends, and at once.
 constexpr std::uint32_t kHelpersEnough = 6;
 
 std::uint32_t automatic_threads(std::optional<int> numa_node) {
@@ -40,10 +40,11 @@ std::uint32_t automatic_threads(std::optional<int> numa_node) {
 
 StagingOptions checked(StagingOptions options, Device device) {
   if (options.threads > kThreadsMax) {
-    throw UsageError(fmt::format("copy batch: {} staging threads are more than {}", options.threads, kThreadsMax));
+    throw UsageError(
+        fmt::format("copy batch: {} staging threads exceed the limit of {}", options.threads, kThreadsMax));
   }
   if (options.slot_bytes < kSlotBytesMin) {
-    throw UsageError(fmt::format("copy batch: slot_bytes must be {} at least", kSlotBytesMin));
+    throw UsageError(fmt::format("copy batch: slot_bytes must be at least {}", kSlotBytesMin));
   }
   if (options.threads == 0) options.threads = automatic_threads(device.properties().numa_node);
   return options;
@@ -66,7 +67,7 @@ StagedCopier::~StagedCopier() { start_over(); }
 
 void StagedCopier::start_over() noexcept {
   for (; read_runs_ < sent_runs_; ++read_runs_) {
-    // A failure is reported by the next call on the stream; here there is only the memory to keep.
+    // The next call on the stream reports a failure. Here only the memory must stay valid.
     static_cast<void>(runs_[read_runs_ % kRuns].read.wait());
   }
   for (std::size_t i = 0; i < ring_.count; ++i) ring_.slots[i].filled.store(0, std::memory_order_relaxed);
@@ -81,7 +82,7 @@ bool StagedCopier::grow() noexcept {
     start_over();
     ring_ = std::move(larger);
   } catch (const std::exception&) {
-    return false;  // no memory, or the device refuses
+    return false;  // memory has run out, or the device refused
   }
   return true;
 }
@@ -92,20 +93,20 @@ std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(options_.threads, parts));
   if (wanted < 2) return 1;
   DeviceBackend& device = stream_.device().backend();
-  // One thread makes it slower, not wrong. Taking memory may wait for ever where no kernel can start.
+  // One thread is slower but correct. Allocating memory may wait forever while no kernel can start.
   if (ring_.count == kSlots && !(device.kernel_can_start() && grow())) return 1;
   return std::min(wanted, 1 + helpers_->start(wanted - 1, device.properties().numa_node));
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
-  if (birth_.inherited()) return kInherited;  // there are no helpers to wait for
+  if (birth_.inherited()) return kInherited;  // the helper threads do not exist in this process
   bytes_ = 0;
   for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
   scatter_ = scatter;
   sent_bytes_ = 0;
   next_ = {.bytes = bytes_};
-  stop_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
+  stop_.store(false, std::memory_order_relaxed);  // begin() below makes it, and the other members, visible to helpers
   const std::uint32_t helpers = threads_for(bytes_) - 1;
   if (helpers > 0) {
     helpers_->begin(
@@ -119,7 +120,7 @@ Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcep
 }
 
 StagedCopier::Taken StagedCopier::take(Part& part) noexcept {
-  // Pairs with free_oldest(): the device has read what lay there. A look before the lock, which others want as well.
+  // Pairs with free_oldest(): the device has read the old contents. Checked before taking the contended lock.
   const auto has_room = [this] {
     return taken_.load(std::memory_order_relaxed) - freed_.load(std::memory_order_acquire) < ring_.count;
   };
@@ -144,7 +145,8 @@ StagedCopier::Taken StagedCopier::take(Part& part) noexcept {
 
 void StagedCopier::help() noexcept {
   Part part;
-  for (std::uint32_t spins = 1; !stop_.load(std::memory_order_relaxed); ++spins) {  // set by copy(), or by another
+  for (std::uint32_t spins = 1; !stop_.load(std::memory_order_relaxed);
+       ++spins) {  // set by copy() or by another helper
     const Taken taken = take(part);
     if (taken == Taken::nothing_left) return;
     if (taken == Taken::no_slot) {
@@ -155,7 +157,7 @@ void StagedCopier::help() noexcept {
   }
 }
 
-/// Its only failure is a want of memory.
+/// Fails only if memory has run out.
 Status StagedCopier::fill(const Part& part) noexcept {
   const std::size_t place = part.number % ring_.count;
   Slot& slot = ring_.slots[place];
@@ -182,10 +184,10 @@ Status StagedCopier::fill(const Part& part) noexcept {
 }
 
 Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
-  // Helpers take a while to wake up.
+  // Fill slots here at first, because helpers take a while to wake up.
   bool fills = true;
   for (std::uint32_t spins = 1; sent_bytes_ < bytes_; ++spins) {
-    // Alone there is nothing to be gained before all slots travel, and then the oldest run is waited for.
+    // Without helpers, freeing slots gains nothing before all slots travel; the thread then waits for the oldest run.
     if (helpers > 0) {
       if (const Status freed = free_read(); !freed) return freed;
     }
@@ -234,7 +236,7 @@ Status StagedCopier::send(std::size_t slots) noexcept {
   sent_ += slots;
   Run& run = runs_[sent_runs_++ % kRuns];
   run.end = sent_;
-  // Also after a failure: some of it may be on its way.
+  // Record even after a failure, because part of the run may be in flight.
   const Status recorded = stream_.record(run.read);
   return enqueued ? recorded : enqueued;
 }

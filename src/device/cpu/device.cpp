@@ -19,7 +19,7 @@ namespace headrace::detail {
 
 namespace {
 
-/// Two at least, so that a function which waits for another stream's work does not wait for ever.
+/// At least two, so that a function that waits for another stream's work does not wait forever.
 constexpr int kWorkersMin = 2;
 
 std::uint32_t worker_count(const DeviceProperties& properties) noexcept {
@@ -113,7 +113,7 @@ PageArena& CpuDevice::page_arena(std::size_t page_bytes) {
 }
 
 DeviceBackend& cpu_device(int ordinal) {
-  // Never destroyed: threads may still use a device while the process exits.
+  // Never destroyed, because threads may still use a device while the process exits.
   static std::mutex& mutex = make_process_wide<std::mutex>();
   static auto* const devices = new std::array<CpuDevice*, kCpuDevicesMax>{};
   const std::lock_guard lock(mutex);

@@ -11,7 +11,7 @@
 
 namespace headrace::detail {
 
-/// The processors of this process as a device. Several may exist; they share the processors and nothing else.
+/// The processors of this process as a device. Several may exist; they share only the processors.
 class CpuDevice final : public DeviceBackend {
  public:
   /// Throws UsageError when HEADRACE_CPU_MEMORY is not a size.
@@ -26,7 +26,7 @@ class CpuDevice final : public DeviceBackend {
 
   [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept override;
   void deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept override;
-  /// All memory is the host's, so there is nothing to do.
+  /// Does nothing, because all memory is host memory.
   [[nodiscard]] Status advise(ManagedAdvice /*advice*/, void* /*data*/, std::size_t /*bytes*/,
                               const DeviceBackend* /*place*/) noexcept override {
     return {};
@@ -36,7 +36,7 @@ class CpuDevice final : public DeviceBackend {
   [[nodiscard]] Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override;
 
-  /// Every address is plain memory.
+  /// Treats every address as plain memory.
   [[nodiscard]] KnownRange look_up(const void* data) const noexcept override;
   [[nodiscard]] bool kernel_can_start() const noexcept override { return true; }
   [[nodiscard]] const BarrierFunctions* barrier_functions() const noexcept override;
@@ -52,7 +52,7 @@ class CpuDevice final : public DeviceBackend {
 
   [[nodiscard]] Workers& workers() noexcept { return workers_; }
   [[nodiscard]] CpuMemory& cpu_memory() noexcept { return memory_; }
-  /// In a forked child: workers start afresh with the next stream. Pages of the parent's spans are left to it.
+  /// For a forked child: workers start again with the next stream. Pages of the parent's spans stay with the parent.
   void renew_after_fork() noexcept;
   /// Throws std::bad_alloc.
   [[nodiscard]] PageArena& page_arena(std::size_t page_bytes);
@@ -61,7 +61,7 @@ class CpuDevice final : public DeviceBackend {
   const int ordinal_;
   CpuMemory memory_;
   std::mutex mutex_;
-  std::map<std::size_t, PageArena> pages_;  ///< By the size of a page.
+  std::map<std::size_t, PageArena> pages_;  ///< Arenas by page size.
   const DeviceProperties properties_;
   Workers workers_;
 };

@@ -7,10 +7,11 @@
 
 namespace headrace::detail {
 
-/// The times that a timed event was taken at; shared with the tasks that take them, which outlive the event.
+/// The times of a timed event, shared with the tasks that take them, because tasks may outlive the event.
 class EventTime final : public RefCounted {
  public:
-  /// The work before record number `number` is done now. Of records on different streams the latest counts.
+  /// Takes the time of record `number`: the work before it is done now. If different streams record the event, the
+  /// latest record counts.
   void take(std::uint64_t number) noexcept;
   [[nodiscard]] Time time() const noexcept;
 
@@ -20,7 +21,7 @@ class EventTime final : public RefCounted {
   Time time_{};
 };
 
-/// An event is the point of a strand at which it was recorded; no task is needed unless it takes the time.
+/// An event is the point of a strand at which it was recorded. It needs a task only if it takes the time.
 class CpuEvent final : public EventBackend {
  public:
   /// @param time  null for an event without timing
@@ -32,7 +33,7 @@ class CpuEvent final : public EventBackend {
 
   [[nodiscard]] Status record(Strand& strand) noexcept;
   [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
-  /// As last recorded.
+  /// The point of the last record.
   [[nodiscard]] StrandPoint point() const noexcept;
 
  private:
@@ -45,7 +46,7 @@ class CpuEvent final : public EventBackend {
   std::uint64_t records_ = 0;
 };
 
-/// The event behind a backend of any kind of device; null when it is not a CPU device's.
+/// `event` as a CPU event; null if it belongs to another kind of device.
 [[nodiscard]] CpuEvent* as_cpu_event(EventBackend& event) noexcept;
 
 }  // namespace headrace::detail

@@ -10,8 +10,8 @@ namespace headrace::detail {
 
 class CpuDevice;
 
-/// A graph of a CPU device: its steps are kept and enqueued one by one, each by value, so that launches in flight need
-/// nothing of the graph.
+/// A graph of a CPU device. It keeps its steps and enqueues them one by one and by value, so that launches in flight do
+/// not need the graph.
 class CpuGraph final : public GraphBackend {
  public:
   [[nodiscard]] static Result<std::unique_ptr<GraphBackend>> create(CpuDevice& device,
@@ -22,7 +22,7 @@ class CpuGraph final : public GraphBackend {
 
  private:
   struct Copies {
-    std::vector<Copy> list;  ///< With room for the node's capacity.
+    std::vector<Copy> list;  ///< Reserved for the node's capacity.
   };
   struct Launch {
     void assign(const GraphLaunch& launch) noexcept;

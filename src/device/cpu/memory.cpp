@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-/// The system gives memory of this size and more in huge pages, if it may: one page fault for 512 of them.
+/// From this size on, memory is taken in huge pages if the system allows it: one page fault instead of 512.
 constexpr std::size_t kHugeFrom = 8 * kMiB;
 constexpr std::size_t kHugePage = 2 * kMiB;
 
-/// Null when there is none. Asks the system for no more than the machine has: it might promise what it does not have.
+/// Null if there is no memory. Never asks for more than the machine has, because the system may overcommit.
 void* take_from_system(std::size_t bytes) noexcept {
   if (allocation_must_fail() || bytes > machine_memory_bytes()) return nullptr;
   void* const data = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
@@ -30,7 +30,7 @@ void* take_from_system(std::size_t bytes) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     const std::uintptr_t before = align_up(address, kHugePage) - address;
     const std::size_t whole = (bytes - before) / kHugePage * kHugePage;
-    ::madvise(static_cast<std::byte*>(data) + before, whole, MADV_HUGEPAGE);  // advice: nothing depends on it
+    ::madvise(static_cast<std::byte*>(data) + before, whole, MADV_HUGEPAGE);  // only a hint
   }
   return data;
 }
@@ -82,7 +82,7 @@ void CpuMemory::trim() noexcept {
   }
 }
 
-// Whoever held a lock had changed nothing yet, or all: a list changes by one store.
+// The lists are consistent whichever thread held a lock, because one store changes a list.
 void CpuMemory::renew_locks() noexcept {
   for (SizeClass& one : classes_) renew(one.mutex);
 }

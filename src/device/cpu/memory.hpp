@@ -11,9 +11,9 @@
 
 namespace headrace::detail {
 
-/// The memory of a CPU device. Every kind is plain memory aligned to 256 bytes; what differs is what it counts as:
-/// device, stream-ordered, pool and managed memory against the device's budget, the others against nothing. Pinned
-/// and mapped memory is not locked into RAM: no copy engine needs it to be, and the right to lock is often missing.
+/// The memory of a CPU device. Every kind is plain memory aligned to 256 bytes. Device, stream-ordered, pool and
+/// managed memory count against the device's budget; the other kinds do not. Pinned and mapped memory is not
+/// page-locked: no copy engine needs that, and the right to lock is often missing.
 class CpuMemory {
  public:
   explicit CpuMemory(std::size_t budget_bytes) noexcept : budget_(budget_bytes) {}
@@ -23,15 +23,15 @@ class CpuMemory {
   /// Blocks that the pool keeps count as used, as on a CUDA device.
   [[nodiscard]] MemoryInfo info() const noexcept;
 
-  /// Counts memory that lies elsewhere, such as the pages of a span; false when the budget does not allow it.
+  /// Charges memory that lies elsewhere, such as the pages of a span. False if the budget does not allow it.
   [[nodiscard]] bool take_budget(std::size_t bytes) noexcept;
-  /// In a forked child: another thread of the parent may have held the locks. What the parent has allocated, and what
-  /// its pool keeps, is the child's own copy and counts there, too.
+  /// For a forked child, because another thread of the parent may have held the locks. Memory that the parent has
+  /// allocated or keeps in its pool is copied into the child and counts there, too.
   void renew_locks() noexcept;
   void give_budget(std::size_t bytes) noexcept { discharge(bytes); }
 
  private:
-  /// A free block of the pool; lies in the block itself.
+  /// A free block of the pool, stored in the block itself.
   struct FreeBlock {
     FreeBlock* next;
   };
@@ -39,7 +39,7 @@ class CpuMemory {
     std::mutex mutex;
     FreeBlock* free = nullptr;
   };
-  /// Four classes to each power of two: at most a quarter of a block is unused.
+  /// Four size classes per power of two, so at most a quarter of a block is unused.
   static constexpr std::size_t kClassesPerDouble = 4;
   static constexpr std::size_t kSmallestShift = 8;
   static constexpr std::size_t kClassCount = kClassesPerDouble * (40 - kSmallestShift);
@@ -54,7 +54,7 @@ class CpuMemory {
   [[nodiscard]] Result<void*> allocate_counted(std::size_t bytes) noexcept;
   [[nodiscard]] bool charge(std::size_t bytes) noexcept;
   void discharge(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  /// Gives the blocks that the pool keeps back to the system.
+  /// Returns the free blocks of the pool to the system.
   void trim() noexcept;
   [[nodiscard]] static std::size_t class_bytes(std::size_t index) noexcept;
 

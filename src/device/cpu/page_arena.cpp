@@ -64,7 +64,7 @@ Status PageArena::take_number(std::uint64_t& page) noexcept {
   if (const Status opened = open(); !opened) return opened;
   if (allocation_must_fail()) return Errc::out_of_memory;
   try {
-    if (free_.capacity() <= page_count_) free_.reserve(2 * page_count_ + 8);  // so that giving back needs no memory
+    if (free_.capacity() <= page_count_) free_.reserve(2 * page_count_ + 8);  // so that give() needs no memory
   } catch (const std::bad_alloc&) {
     return Errc::out_of_memory;
   }
@@ -96,7 +96,7 @@ Result<std::uint64_t> PageArena::take() noexcept {
 void PageArena::give(std::uint64_t page) noexcept {
   if (!birth_.inherited()) {
     const std::lock_guard lock(mutex_);
-    // A page that cannot be cut out of the file stays in memory, and is used for the next that is asked for.
+    // A page that cannot be punched out of the file stays in memory and serves the next request.
     static_cast<void>(
         fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(page), static_cast<off_t>(page_bytes_)));
     free_.push_back(page);
@@ -108,7 +108,7 @@ void PageArena::give(std::uint64_t page) noexcept {
 Result<int> PageArena::take_file() noexcept {
   if (memory_ != nullptr && !memory_->take_budget(page_bytes_)) return Errc::out_of_memory;
   const auto file = make_memory_file(true);
-  // Sealed, so that whoever maps it can rely on all of it being there.
+  // Sealed, so that a process that maps the file can rely on all of it.
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (file && ftruncate(*file, static_cast<off_t>(page_bytes_)) == 0 && fcntl(*file, F_ADD_SEALS, kSeals) == 0)
     return *file;
@@ -128,7 +128,7 @@ Status PageArena::map(std::byte* at, std::uint64_t page) const noexcept {
   return map_file_page(at, file_, offset_of(page), page_bytes_);
 }
 
-/// The policy of a shared mapping stays with the file's pages when the mapping is gone (mbind(2), "shared memory").
+/// The policy of a shared mapping stays with the file's pages after the mapping is gone (mbind(2), "shared memory").
 Status PageArena::bind(std::uint64_t page) const noexcept {
   if (!numa_node_) return {};
   constexpr std::size_t kWordBits = 8 * sizeof(unsigned long);

@@ -12,7 +12,7 @@
 
 namespace headrace::detail {
 
-/// What errno says of a call for memory, pages or files that has just failed.
+/// The error for errno after a failed call for memory, pages or files.
 [[nodiscard]] inline Error system_error() noexcept {
   const int code = errno;
   return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
@@ -20,28 +20,28 @@ namespace headrace::detail {
 
 class CpuMemory;
 
-/// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: its
-/// limit is often 1,024, which with a file a page would be 2 GiB. The file is there while pages are. A forked child
-/// maps the same file; it neither takes pages from it nor cuts any out of it, and has arenas of its own.
+/// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: the
+/// limit is often 1,024, which allows only 2 GiB with one file per page. The file exists while pages do. A forked child
+/// maps the same file but neither takes pages from it nor punches any out; it has its own arenas.
 class PageArena {
  public:
   /// @param memory      charged for each page; null for pages of the host
-  /// @param page_bytes  of each
-  /// @param numa_node   on which pages are to lie; wherever the system likes where empty
+  /// @param page_bytes  of each page
+  /// @param numa_node   for the pages; if empty, the system chooses
   PageArena(CpuMemory* memory, std::size_t page_bytes, std::optional<int> numa_node = {}) noexcept
       : memory_(memory), page_bytes_(page_bytes), numa_node_(numa_node) {}
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
   ~PageArena();
 
-  /// The number of a page. Its bytes are 0.
+  /// Takes a zeroed page and returns its number.
   [[nodiscard]] Result<std::uint64_t> take() noexcept;
-  /// Its memory goes back to the system, unless it is the parent's.
+  /// Returns the memory of the page to the system, unless the page is the parent's.
   void give(std::uint64_t page) noexcept;
   /// Maps a page over whatever is at `at`, without rights.
   [[nodiscard]] Status map(std::byte* at, std::uint64_t page) const noexcept;
 
-  /// A page that is a file of its own, for another process.
+  /// Makes a page that is its own file, for another process.
   [[nodiscard]] Result<int> take_file() noexcept;
   void give_file(int file) noexcept;
 
@@ -59,8 +59,8 @@ class PageArena {
   const Birth birth_;
   mutable std::mutex mutex_;
   int file_ = -1;
-  std::uint64_t page_count_ = 0;     ///< The pages of the file.
-  std::vector<std::uint64_t> free_;  ///< Numbers given back, room for all of them.
+  std::uint64_t page_count_ = 0;     ///< Pages in the file.
+  std::vector<std::uint64_t> free_;  ///< Numbers of free pages, with capacity for all pages.
 };
 
 /// Maps the bytes of a memory file from `offset` on over whatever is at `at`, without rights.

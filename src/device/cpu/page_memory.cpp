@@ -20,8 +20,8 @@ namespace headrace::detail {
 
 namespace {
 
-/// Set in the handle of a page that is a file of its own; the rest is the descriptor. Such a page without a source is
-/// another process's.
+/// Set in the handle of a page that is its own file; the other bits are the descriptor. Such a page without a source
+/// belongs to another process.
 constexpr std::uint64_t kOwnFile = std::uint64_t{1} << 63;
 
 bool is_own_file(Page page) noexcept { return (page.handle & kOwnFile) != 0; }
@@ -44,7 +44,7 @@ struct HostArenas {
   std::map<std::pair<std::optional<int>, std::size_t>, PageArena*> arenas;
 };
 
-/// One for each node and size asked for, never destroyed: spans may outlive it.
+/// One arena per node and page size, never destroyed, because spans may outlive it.
 PageArena& host_arena(std::optional<int> numa_node, std::size_t page_bytes) {
   static HostArenas& host = make_process_wide<HostArenas>();
   const std::lock_guard lock(host.mutex);
@@ -70,7 +70,7 @@ bool CpuPageMemory::reaches(Accessor /*who*/, Place /*place*/) { return true; }
 
 Result<std::byte*> CpuPageMemory::reserve(std::size_t bytes) noexcept {
   if (allocation_must_fail()) return Errc::out_of_memory;
-  // One page more than needed, of which both ends are cut off, because mmap() aligns to its own small pages only.
+  // Reserve one page more than needed and trim both ends, because mmap() aligns to small pages only.
   void* const mapped = reserve_addresses(nullptr, bytes + kPageBytes, 0);
   if (mapped == MAP_FAILED) return system_error();
   auto* const begin = static_cast<std::byte*>(mapped);
@@ -118,7 +118,7 @@ Status CpuPageMemory::map(std::byte* at, Page page) noexcept {
 }
 
 Status CpuPageMemory::unmap(std::byte* at, std::size_t bytes) noexcept {
-  if (allocation_must_fail()) return Errc::out_of_memory;  // the system needs memory to cut a mapping in two
+  if (allocation_must_fail()) return Errc::out_of_memory;  // the system needs memory to split a mapping
   if (reserve_addresses(at, bytes, MAP_FIXED) == MAP_FAILED) return system_error();
   return {};
 }
@@ -139,7 +139,7 @@ Result<int> CpuPageMemory::export_page(Page page) noexcept {
 
 Result<Page> CpuPageMemory::import_page(int descriptor, Device /*device*/, std::size_t bytes) noexcept {
   struct stat status{};
-  // A file that could shrink would end whoever reads it with SIGBUS.
+  // If the file could shrink, a reader would die of SIGBUS.
   const int seals = fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Errc::invalid_argument;
   if (fstat(descriptor, &status) != 0 || status.st_size != static_cast<off_t>(bytes)) return Errc::invalid_argument;

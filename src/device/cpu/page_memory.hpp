@@ -4,8 +4,8 @@
 
 namespace headrace::detail {
 
-/// Pages of CPU devices and of the host: parts of memory files, mapped into the one address space that all of them
-/// share, where mprotect() sets the one right that a page has. Serves all CPU devices.
+/// Pages of CPU devices and of the host: parts of memory files, mapped into the address space that all of them share.
+/// mprotect() sets the single right of a page. Serves all CPU devices.
 class CpuPageMemory final : public PageMemory {
  public:
   [[nodiscard]] std::string absence(Place place) override;

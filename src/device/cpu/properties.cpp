@@ -41,7 +41,7 @@ std::optional<int> clock_mhz() {
   return {};
 }
 
-/// The node that all processors of this process are on, where it is one.
+/// The NUMA node of all processors of this process, if they share one.
 std::optional<int> common_numa_node(const Topology& machine) {
   const auto& all = machine.processors();
   const bool same =

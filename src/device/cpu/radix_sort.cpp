@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::uint32_t kDigitBits = 8;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
-/// Pairs that a thread is worth.
+/// The least number of pairs for which another thread pays off.
 constexpr std::size_t kPartLeast = 1 << 14;
 
-/// One pass after the other, from the lowest digit up: every thread counts the digits of its part, and then moves its
-/// pairs to where those of lower digits, and of the same digit in earlier parts, end. (Knuth, TAOCP 3, 5.2.5.)
+/// One pass per digit, from the lowest up: every thread counts the digits of its part, and then moves its pairs behind
+/// those of lower digits and behind those of the same digit in earlier parts. (Knuth, TAOCP 3, 5.2.5.)
 class RadixSort {
  public:
   RadixSort(const PairLists& pairs, std::uint32_t threads)
@@ -51,7 +51,7 @@ class RadixSort {
   using Counts = std::array<std::size_t, kDigits>;
 
   void each_part(Helpers::Work work) noexcept {
-    const auto helping = static_cast<std::uint32_t>(parts_.size()) - 1;  // they have the first parts
+    const auto helping = static_cast<std::uint32_t>(parts_.size()) - 1;  // helpers take the first parts
     if (helping > 0) helpers_.begin(helping, work, this);
     work(this, helping);
     if (helping > 0) helpers_.end();
@@ -67,7 +67,7 @@ class RadixSort {
     for (std::size_t i = first_of(part); i < end_of(part); ++i) ++counts[digit_of(keys_[i])];
     parts_[part] = counts;
   }
-  /// Counts to places. False where all pairs have one digit.
+  /// Turns counts into positions. False if all pairs have the same digit.
   [[nodiscard]] bool place_digits() noexcept {
     std::size_t place = 0;
     for (std::size_t digit = 0; digit < kDigits; ++digit) {

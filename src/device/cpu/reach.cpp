@@ -2,7 +2,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
 
-/// What CPU devices say of links: they and the host share one address space, and there is nothing to lock or to open.
+/// Links of CPU devices: they share one address space with the host, so nothing has to be locked or enabled.
 namespace headrace::detail {
 
 namespace {
@@ -28,7 +28,7 @@ DeviceHealth CpuDevice::health() const {
   try {
     for (const Processor& one : Topology::machine().processors()) health.near_processors.push_back(one.os_index);
   } catch (const SystemError&) {
-    health.near_processors.clear();  // nobody knows
+    health.near_processors.clear();  // unknown
   }
   return health;
 }

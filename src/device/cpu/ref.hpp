@@ -6,7 +6,7 @@
 
 namespace headrace::detail {
 
-/// Base of objects that are owned by several holders and count them. Born with one holder.
+/// Base of reference-counted objects. A new object has one holder.
 class RefCounted {
  public:
   RefCounted() noexcept = default;
@@ -25,16 +25,16 @@ class RefCounted {
   std::atomic<std::uint32_t> refs_{1};
 };
 
-/// One holder of a RefCounted. Unlike std::shared_ptr it is one word and can travel through a task as a raw pointer.
+/// One holder of a RefCounted. Unlike std::shared_ptr, it is one word and can travel through a task as a raw pointer.
 template <class T>
 class Ref {
  public:
   Ref() noexcept = default;
-  /// Becomes one more holder.
+  /// Adds a holder.
   explicit Ref(T* object) noexcept : object_(object) {
     if (object_ != nullptr) object_->add_ref();
   }
-  /// Takes over a holding that somebody else let go of with release().
+  /// Takes over a reference that another holder gave up with release().
   [[nodiscard]] static Ref adopt(T* object) noexcept {
     Ref ref;
     ref.object_ = object;

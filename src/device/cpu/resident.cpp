@@ -83,9 +83,10 @@ void ResidentLaunch::run(std::uint32_t index) noexcept {
   try {
     entry_(CpuGroup(index % shape_.blocks, shape_.blocks, index / shape_.blocks, shape_.items), arguments.data());
   } catch (...) {
-    strand_->fault();  // whoever looks at the stream learns of it; there is nobody to throw to
+    strand_->fault();  // no caller could catch it, so users of the stream see a fault
   }
-  // The last one owns the strand. It keeps its own holding: this object may go once left_ is 0 and threads are joined.
+  // The last thread owns the strand. It keeps its own reference, because this object may be destroyed once left_ is 0
+  // and the threads are joined.
   const Ref<Strand> strand = strand_;
   if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) strand->resident_done();
 }

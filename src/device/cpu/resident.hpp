@@ -13,31 +13,31 @@
 
 namespace headrace::detail {
 
-/// How the arguments of a launch lie one after the other in a task.
+/// Layout of the arguments of a launch, one after the other in a task.
 struct PackedArguments {
   std::array<std::uint32_t, kKernelArgumentsMax> offsets{};
   std::size_t bytes = 0;
 };
 
-/// Where each argument goes when the first goes to `start`, a multiple of 64. A type's alignment divides its size, so
+/// The offset of each argument if the first goes to `start`, a multiple of 64. A type's alignment divides its size, so
 /// the greatest power of two in the size aligns it, up to the 64 that make_kernel() allows.
 [[nodiscard]] PackedArguments pack_arguments(const Kernel& kernel, std::size_t start) noexcept;
 void copy_arguments(const Kernel& kernel, const PackedArguments& packed, void* const* arguments, void* to) noexcept;
 
-/// A kernel of which every block has a thread of its own. The threads are started when it is enqueued, so that a
-/// refusal of the system is the caller's to handle, and wait until the stream gets to it.
+/// A kernel whose blocks each have their own thread. The threads start when the kernel is enqueued, so that the caller
+/// can handle a refusal of the system. They wait until the stream reaches the kernel.
 class ResidentLaunch {
  public:
   static constexpr std::uint32_t kBlocksMax = 256;
 
-  /// Errc::out_of_memory, or Errc::system with errno, when the threads cannot be had.
+  /// Errc::out_of_memory, or Errc::system with errno, if the threads cannot be started.
   [[nodiscard]] static Result<std::unique_ptr<ResidentLaunch>> create(Ref<Strand> strand, const Kernel& kernel,
                                                                       LaunchShape shape,
                                                                       void* const* arguments) noexcept;
   /// Joins the threads. Those of a launch that has not been started leave without running the kernel.
   ~ResidentLaunch();
 
-  /// The stream has come to it.
+  /// Called when the stream reaches the launch.
   void start() noexcept;
   /// True when every block has returned.
   [[nodiscard]] bool finished() const noexcept { return left_.load(std::memory_order_acquire) == 0; }

@@ -45,7 +45,7 @@ Status Strand::enqueue_copies(std::span<const Copy> copies) noexcept {
 }
 
 Workers* Strand::publish(std::uint64_t tasks) noexcept {
-  // Pairs with drain() and enqueued(): whoever sees the count sees the tasks.
+  // Pairs with drain() and enqueued(): a thread that sees the count sees the tasks.
   enqueued_.store(enqueued_.load(std::memory_order_relaxed) + tasks, std::memory_order_release);
   if (state_ != State::idle || run_in_waiter_) return nullptr;
   state_ = State::queued;
@@ -63,7 +63,7 @@ Workers* Strand::settle() noexcept {
   }
   state_ = State::idle;
   if (done == enqueued) queue_.rewind();
-  if (run_in_waiter_ && blocked_count_ > 0) changed_.notify_all();  // one of them can own the strand now
+  if (run_in_waiter_ && blocked_count_ > 0) changed_.notify_all();  // one of the waiting threads can own the strand now
   return nullptr;
 }
 
@@ -96,7 +96,7 @@ void Strand::wake(std::uint64_t done) noexcept {
     }
     parked_ = kept;
     wake_at_.store(next, std::memory_order_seq_cst);
-    if (blocked_count_ > 0) changed_.notify_all();  // those who wait for more ask again
+    if (blocked_count_ > 0) changed_.notify_all();  // threads that wait for a later point check again
   }
   while (const Ref<Strand> waiter = released.pop()) waiter->settle_and_schedule();
 }
@@ -105,7 +105,7 @@ bool Strand::park(Ref<Strand> waiter, std::uint64_t sequence) noexcept {
   const std::lock_guard lock(mutex_);
   const std::uint64_t before = wake_at_.load(std::memory_order_relaxed);
   wake_at_.store(std::min(before, sequence), std::memory_order_seq_cst);
-  // An owner that finishes after this look sees wake_at_ and then waits for the lock to wake the list.
+  // An owner that finishes after this load sees wake_at_, and then takes the lock to wake the list.
   if (done_.load(std::memory_order_seq_cst) >= sequence) return false;
   waiter->parked_until_ = sequence;
   parked_.push(std::move(waiter));
@@ -119,7 +119,7 @@ void Strand::demand(std::uint64_t sequence, Workers& workers) noexcept {
     const std::lock_guard lock(mutex_);
     if (sequence <= demanded_) return;
     demanded_ = sequence;
-    workers_ = &workers;  // they live at least as long as the strand of theirs that waits for `sequence`
+    workers_ = &workers;  // they outlive their strand that waits for `sequence`
     if (state_ == State::idle) runner = settle();
   }
   if (runner != nullptr) schedule(*runner);
@@ -133,7 +133,7 @@ void Strand::run_in_worker(Workers& workers) noexcept {
     if (run_in_waiter_) target = demanded_;
   }
   const Stop stop = drain(target, &workers);
-  if (stop == Stop::resident) return;  // resident_done() goes on
+  if (stop == Stop::resident) return;  // resident_done() continues
   if (stop != Stop::blocked) return settle_and_schedule();
 
   const auto& wait = static_cast<const WaitTask&>(queue_.front());

@@ -18,7 +18,7 @@ namespace headrace::detail {
 class Strand;
 class Workers;
 
-/// A point of a strand: reached when `sequence` of its tasks are done. A recorded event is one of these.
+/// A point of a strand, reached when `sequence` of its tasks are done. A recorded event is such a point.
 struct StrandPoint {
   Ref<Strand> strand;
   std::uint64_t sequence = 0;
@@ -26,7 +26,7 @@ struct StrandPoint {
   [[nodiscard]] bool reached() const noexcept;
 };
 
-/// A list of strands, each with a holding, first in, first out. A strand is on one list at most.
+/// A FIFO of references to strands. A strand is on at most one list.
 class StrandList {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -39,26 +39,26 @@ class StrandList {
   Strand* last_ = nullptr;
 };
 
-/// The state of a stream: a queue of tasks of which at most one runs at a time, by whoever owns the strand at that
-/// moment. That is a worker thread, or a waiting thread where the stream runs in its waiter. Counted, because events
-/// outlive streams.
+/// The state of a stream: a queue of tasks, of which the owner of the strand runs one at a time. The owner is a worker
+/// thread, or a waiting thread if the stream runs in its waiter. Reference-counted, because events outlive streams.
 ///
-/// Two counters say everything: `enqueued_` tasks in, `done_` tasks finished. A point of the strand is a value of the
-/// first; waiting for it is waiting for the second to get there.
+/// Two counters describe the progress: `enqueued_` counts tasks added, `done_` counts tasks finished. A point of the
+/// strand is a value of `enqueued_`; to wait for it is to wait until `done_` reaches that value.
 class Strand final : public RefCounted {
  public:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
   Strand(Workers& workers, StreamOptions options) noexcept;
 
-  /// Gets the first memory of the queue, so that short queues never allocate; false when there is none.
+  /// Allocates the first memory of the queue, so that short queues never allocate. False if there is no memory.
   [[nodiscard]] bool reserve() noexcept { return queue_.reserve(1); }
 
   [[nodiscard]] bool high_priority() const noexcept { return high_priority_; }
-  /// Made before a fork: nobody runs it in this process. Tasks are refused, and nothing waits for it.
+  /// Whether the strand was made before a fork: no thread of this process runs it. It refuses tasks, and waits return
+  /// at once.
   [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
   [[nodiscard]] std::uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
-  /// What the first `sequence` tasks wrote is visible when this is true.
+  /// If true, everything that the first `sequence` tasks wrote is visible.
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
     return done_.load(std::memory_order_acquire) >= sequence;
   }
@@ -82,48 +82,49 @@ class Strand final : public RefCounted {
   [[nodiscard]] Status enqueue(TaskKind kind, Write write) noexcept {
     return enqueue<T>(kind, sizeof(T), write);
   }
-  /// Appends the copies as few tasks; all of them or, with Errc::out_of_memory, none.
+  /// Appends the copies as few tasks. Appends all of them or, with Errc::out_of_memory, none.
   [[nodiscard]] Status enqueue_copies(std::span<const Copy> copies) noexcept;
 
-  /// Returns once the point `sequence` is reached; where the strand runs in its waiter, by running it. Returns at once
-  /// where it is inherited.
+  /// Returns once the point `sequence` is reached. If the strand runs in its waiter, this thread runs it. Returns at
+  /// once if the strand is inherited.
   void wait(std::uint64_t sequence) noexcept;
-  /// Whether the point is reached; where the strand runs in its waiter, runs what it can first. Does not wait.
+  /// Whether the point is reached. If the strand runs in its waiter, first runs the tasks that can run. Does not wait.
   [[nodiscard]] bool poll(std::uint64_t sequence) noexcept;
 
-  /// For a worker that took this strand from the ready list: runs tasks until there are none, something holds them
-  /// back, or another strand should have its turn.
+  /// For a worker that took this strand from the ready list: runs tasks until none is left, one is blocked, or another
+  /// strand should have its turn.
   void run_in_worker(Workers& workers) noexcept;
   /// For the last thread of a resident launch: the task that started it is done.
   void resident_done() noexcept;
-  /// For a thread of a resident launch whose block threw: the device fault of a CPU device.
+  /// For a thread of a resident launch whose block threw: marks the CPU device's equivalent of a device fault.
   void fault() noexcept { faulted_.store(true, std::memory_order_release); }
   [[nodiscard]] bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
 
  private:
   friend class StrandList;
 
-  /// What may touch the front of the queue.
+  /// Which thread may access the front of the queue.
   enum class State : std::uint8_t {
-    idle,    ///< Nobody.
-    queued,  ///< Nobody; the strand is on its workers' ready list.
+    idle,    ///< No thread.
+    queued,  ///< No thread; the strand is on its workers' ready list.
     owned,   ///< The thread that runs it.
-    parked,  ///< Nobody until the point waited for is reached, or the resident kernel ends.
+    parked,  ///< No thread until the awaited point is reached or the resident kernel ends.
   };
   /// Why drain() returned.
   enum class Stop : std::uint8_t { reached, empty, blocked, resident, yielded };
-  /// What became of the task at the front.
+  /// The result of running the task at the front.
   enum class Outcome : std::uint8_t { done, blocked, resident };
 
-  /// Lock held: counts `tasks` in. Where the result is not null the state is queued, and the caller calls schedule().
+  /// Lock held: adds `tasks` to the count. If the result is not null, the state is queued and the caller must call
+  /// schedule().
   [[nodiscard]] Workers* publish(std::uint64_t tasks) noexcept;
-  /// Lock held: the strand has no owner any more. The result as above.
+  /// Lock held: the strand has no owner any more. Returns the same as publish().
   [[nodiscard]] Workers* settle() noexcept;
   /// Lock not held: puts the strand, whose state is queued, on the ready list.
   void schedule(Workers& runner) noexcept;
   void settle_and_schedule() noexcept;
 
-  /// Owner: runs tasks until `sequence` are done; `workers`, where given, are asked whether to yield.
+  /// Called by the owner: runs tasks until `sequence` are done. Asks `workers`, if given, whether to yield.
   [[nodiscard]] Stop drain(std::uint64_t sequence, const Workers* workers) noexcept;
   [[nodiscard]] Outcome run(Task& task) noexcept;
   void finish_front() noexcept;
@@ -131,19 +132,20 @@ class Strand final : public RefCounted {
   void wake(std::uint64_t done) noexcept;
 
   [[nodiscard]] bool try_own() noexcept;
-  /// Gets the strand closer to `sequence`: runs it, or waits (only if `may_wait`). The point that holds it back goes to
+  /// Advances the strand towards `sequence`: runs it, or waits (only if `may_wait`). Stores the point that blocks it in
   /// `obstacle`.
   void advance(std::uint64_t sequence, bool may_wait, StrandPoint& obstacle) noexcept;
   [[nodiscard]] bool finish(std::uint64_t sequence, bool may_wait) noexcept;
   void block(std::uint64_t sequence) noexcept;
 
-  /// Holds `waiter` (state parked) until `sequence` is reached; false when it already is.
+  /// Parks `waiter` (state parked) until `sequence` is reached. False if it is already reached.
   [[nodiscard]] bool park(Ref<Strand> waiter, std::uint64_t sequence) noexcept;
-  /// A strand run by `workers` depends on `sequence`: where this strand runs in its waiter, they run it up to there.
+  /// A strand run by `workers` depends on `sequence`. If this strand runs in its waiter, the workers run it up to
+  /// there.
   void demand(std::uint64_t sequence, Workers& workers) noexcept;
 
   void last_ref_dropped() noexcept override {
-    if (!inherited()) delete this;  // else threads of the parent may count as waiting on its condition variable
+    if (!inherited()) delete this;  // threads of the parent may count as waiting on its condition variable
   }
 
   const bool high_priority_;
@@ -153,20 +155,20 @@ class Strand final : public RefCounted {
   std::atomic<bool> faulted_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  TaskQueue queue_;                  ///< See there for who may call what.
+  TaskQueue queue_;                  ///< TaskQueue documents which thread may call what.
   State state_ = State::idle;        ///< Under mutex_.
-  Workers* workers_;                 ///< Under mutex_; who runs this strand when it is queued.
+  Workers* workers_;                 ///< Under mutex_; the workers that run this strand when it is queued.
   std::uint64_t demanded_ = 0;       ///< Under mutex_; workers run a run_in_waiter strand up to here.
   std::uint32_t blocked_count_ = 0;  ///< Under mutex_; threads in block().
   StrandList parked_;                ///< Under mutex_; strands that wait for a point of this one.
 
-  Strand* next_ = nullptr;          ///< The list that this strand is on.
-  std::uint64_t parked_until_ = 0;  ///< The position of the strand that it is parked on; under that one's mutex_.
+  Strand* next_ = nullptr;          ///< The next strand on the same list.
+  std::uint64_t parked_until_ = 0;  ///< Point of the strand that this one is parked on; under that strand's mutex_.
 
   alignas(kNoSharing) std::atomic<std::uint64_t> enqueued_{0};  ///< Written under mutex_.
   alignas(kNoSharing) std::atomic<std::uint64_t> done_{0};      ///< Written by the owner.
-  /// Least point that somebody waits for. Written under mutex_. A waiter stores this and then looks at done_; the owner
-  /// stores done_ and then looks at this; both sequentially consistent, so one of them sees the other.
+  /// Lowest point that a thread or strand waits for. Written under mutex_. A waiter stores this and then loads done_;
+  /// the owner stores done_ and then loads this. All are sequentially consistent, so one of them sees the other.
   std::atomic<std::uint64_t> wake_at_{kNever};
 };
 

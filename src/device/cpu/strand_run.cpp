@@ -8,7 +8,7 @@
 #include "device/cpu/strand.hpp"
 #include "device/cpu/workers.hpp"
 
-/// The half of Strand that runs tasks and waits for them.
+/// The part of Strand that runs tasks and waits for them.
 namespace headrace::detail {
 
 namespace {
@@ -49,7 +49,7 @@ Strand::Outcome Strand::run(Task& task) noexcept {
     case TaskKind::resident: {
       ResidentLaunch& launch = *static_cast<ResidentTask&>(task).launch;
       {
-        // Before the start: the last thread of the launch may be done, and own the strand, before start() returns.
+        // Park before start(): the last thread of the launch may finish and own the strand before start() returns.
         const std::lock_guard lock(mutex_);
         state_ = State::parked;
       }
@@ -143,8 +143,8 @@ bool Strand::finish(std::uint64_t sequence, bool may_wait) noexcept {
     Strand* here = this;
     std::uint64_t goal = sequence;
     Ref<Strand> held;
-    // Down the chain of strands that hold each other back. Recorded points are older than the waits for them, so it
-    // has no cycle and is no longer than there are strands.
+    // Follow the chain of strands that block each other. Recorded points are older than the waits for them, so the
+    // chain has no cycle and is no longer than the number of strands.
     while (true) {
       StrandPoint obstacle;
       here->advance(goal, may_wait, obstacle);

@@ -31,7 +31,7 @@ std::unique_ptr<CpuStream> CpuStream::create(CpuDevice& device, StreamOptions op
 CpuStream::~CpuStream() {
   if (strand_->inherited()) {
     for (auto& launch : resident_) {
-      const ResidentLaunch* const left = launch.release();  // its threads are the parent's
+      const ResidentLaunch* const left = launch.release();  // its threads belong to the parent
       static_cast<void>(left);
     }
     return;
@@ -158,7 +158,7 @@ void CpuStream::free_in_order(void* data, std::size_t bytes) noexcept {
       task.size = bytes;
     });
     if (enqueued) return;
-    strand_->wait(strand_->enqueued());  // no memory to remember it by
+    strand_->wait(strand_->enqueued());  // there is no memory for the task, so wait and free now
   }
   memory.deallocate(MemoryKind::stream_ordered, data, bytes);
 }

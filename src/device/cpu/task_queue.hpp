@@ -24,10 +24,10 @@ enum class TaskKind : std::uint32_t {
   stamp,
   wait,
   free,
-  next_chunk,  ///< Not work: the queue goes on in the next chunk.
+  next_chunk,  ///< Not a task: the queue continues in the next chunk.
 };
 
-/// The head of every task. Tasks are plain data of any length, written once and run where they lie.
+/// The header of every task. Tasks are plain data of any length, written once and run in place.
 struct Task {
   TaskKind kind;
   std::uint32_t bytes;  ///< Bytes of the whole task, a multiple of TaskQueue::kAlignment.
@@ -37,7 +37,7 @@ struct CopyTask : Task {
   Copy copy;
 };
 struct CopyManyTask : Task {
-  std::uint64_t count;  ///< Copies that follow this head.
+  std::uint64_t count;  ///< Copies that follow this header.
 };
 struct FillTask : Task {
   void* to;
@@ -59,12 +59,12 @@ struct CallTask : Task {
 };
 /// Takes the time for record number `number` of an event.
 struct StampTask : Task {
-  EventTime* time;  ///< A holding.
+  EventTime* time;  ///< A reference.
   std::uint64_t number;
 };
-/// Done when `strand` has done `sequence` tasks.
+/// A task that is done once `strand` has done `sequence` tasks.
 struct WaitTask : Task {
-  Strand* strand;  ///< A holding.
+  Strand* strand;  ///< A reference.
   std::uint64_t sequence;
 };
 struct FreeTask : Task {
@@ -73,15 +73,15 @@ struct FreeTask : Task {
   std::size_t size;
 };
 
-/// A first-in, first-out queue of tasks of different lengths in chunks of memory that are reused, so that a queue
-/// which has reached its greatest length allocates no more. Tasks do not move. push(), reserve(), drop_chunk() and
-/// rewind() are called under the strand's lock; front() and pop() by the strand's owner alone, and only after it has
-/// learnt (by acquiring the count of tasks) that there is a task.
+/// A FIFO queue of tasks of different lengths. It reuses its chunks of memory, so a queue that has reached its greatest
+/// length no longer allocates. Tasks do not move. push(), reserve(), drop_chunk() and rewind() need the strand's lock.
+/// Only the strand's owner calls front() and pop(), and only after an acquire load of the task count has shown that
+/// there is a task.
 class TaskQueue {
  public:
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kChunkBytes = 64 * kKiB;
-  /// The longest task; leaves room for the mark that ends a chunk.
+  /// Bytes of the longest task, which leaves room for the mark that ends a chunk.
   static constexpr std::size_t kTaskBytesMax = kChunkBytes - kAlignment;
 
   TaskQueue() noexcept = default;
@@ -89,7 +89,7 @@ class TaskQueue {
   TaskQueue& operator=(const TaskQueue&) = delete;
   ~TaskQueue();
 
-  /// Room for a task, its head filled in; null when there is no memory.
+  /// Returns room for a task, with its header filled in. Null if there is no memory.
   template <class T>
   [[nodiscard]] T* push(TaskKind kind, std::size_t bytes = sizeof(T)) noexcept {
     bytes = align_up(bytes, kAlignment);
@@ -100,15 +100,15 @@ class TaskQueue {
     task->bytes = static_cast<std::uint32_t>(bytes);
     return task;
   }
-  /// Makes sure that pushes which need up to `chunks` more chunks succeed; false when there is no memory.
+  /// Ensures that pushes that need up to `chunks` more chunks succeed. False if there is no memory.
   [[nodiscard]] bool reserve(std::size_t chunks) noexcept;
 
-  /// The oldest task, which may be the mark next_chunk: then drop_chunk() comes first.
+  /// The oldest task. It may be the mark next_chunk; then call drop_chunk() first.
   [[nodiscard]] Task& front() noexcept { return *reinterpret_cast<Task*>(head_->data + head_used_); }
   void pop() noexcept { head_used_ += front().bytes; }
-  /// Goes on in the next chunk and keeps the one left behind for later.
+  /// Continues in the next chunk and keeps the previous one for reuse.
   void drop_chunk() noexcept;
-  /// An empty queue starts again at the front of its chunk, which the cache still holds.
+  /// Restarts an empty queue at the front of its chunk, which is still in the cache.
   void rewind() noexcept { head_used_ = tail_used_ = 0; }
 
  private:

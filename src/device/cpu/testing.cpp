@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kOff = -1;
 constexpr std::int64_t kHappened = -2;
 
-/// Allocations that still succeed, or one of the above.
+/// Number of allocations that still succeed, or one of the constants above.
 std::atomic<std::int64_t> remaining{kOff};
 
 }  // namespace

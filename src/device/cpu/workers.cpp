@@ -14,7 +14,7 @@ namespace headrace::detail {
 
 namespace {
 
-/// How long threads stay without a user, so that a program which makes streams one after the other keeps its threads.
+/// How long threads stay without a user, so that a program that creates one stream after another keeps its threads.
 constexpr std::chrono::milliseconds kLinger{50};
 
 }  // namespace
@@ -25,7 +25,7 @@ bool Workers::start_thread(int& error_number) noexcept {
     return false;
   }
   try {
-    // Detached: a Workers is never destroyed, and a thread that leaves counts itself out under the lock.
+    // Detached, because a Workers is never destroyed and an exiting thread decrements the count under the lock.
     std::thread([this] { work(); }).detach();
   } catch (const std::system_error& error) {
     error_number = error.code().value();
@@ -43,7 +43,7 @@ Status Workers::add_user() noexcept {
   int error_number = 0;
   while (live_ < count_ && start_thread(error_number)) {
   }
-  // Fewer threads than wanted make it slower, not wrong.
+  // Fewer threads than wanted are slower but correct.
   if (live_ == 0) return error_number == ENOMEM ? Error{Errc::out_of_memory} : Error{Errc::system, error_number};
   ++users_;
   return {};
@@ -51,7 +51,7 @@ Status Workers::add_user() noexcept {
 
 void Workers::remove_user() noexcept {
   const std::lock_guard lock(mutex_);
-  if (--users_ == 0) changed_.notify_all();  // those who sleep without a limit start to linger
+  if (--users_ == 0) changed_.notify_all();  // threads that sleep without a limit start to linger
 }
 
 void Workers::push(Ref<Strand> strand) noexcept {
@@ -95,7 +95,7 @@ Ref<Strand> Workers::next(std::unique_lock<std::mutex>& lock) noexcept {
 }
 
 void Workers::work() noexcept {
-  // A thread inherits the binding of the one that started it, which may be that of a client bound to one processor.
+  // A thread inherits the binding of its creator, which may be a client bound to one processor.
   static_cast<void>(unbind_this_thread());
   pthread_setname_np(pthread_self(), "headrace-worker");
   std::unique_lock lock(mutex_);

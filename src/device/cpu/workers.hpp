@@ -9,31 +9,31 @@
 
 namespace headrace::detail {
 
-/// The threads that run the strands of one device. They start with the first user (stream) and leave a little while
-/// after the last one is gone. Never destroyed.
+/// The threads that run the strands of one device. They start with the first user (stream) and exit shortly after the
+/// last user is gone. Never destroyed.
 class Workers {
  public:
   /// @param count  threads, at least 1
   explicit Workers(std::uint32_t count) noexcept : count_(count) {}
 
-  /// Starts the threads that are missing. Errc::system with errno when none can be had.
+  /// Starts missing threads. Errc::system with errno if none can be started.
   [[nodiscard]] Status add_user() noexcept;
   void remove_user() noexcept;
 
   /// Puts a strand, whose state is queued, on the ready list. The workers must have a user until it has run.
   void push(Ref<Strand> strand) noexcept;
 
-  /// Whether a strand of that priority should let another have its worker; `turn_over`: it has had its share.
+  /// Whether a strand of that priority should give its worker to another one. `turn_over`: it has used its time slice.
   [[nodiscard]] bool should_yield(bool high_priority, bool turn_over) const noexcept {
     return (!high_priority && high_count_.load(std::memory_order_relaxed) > 0) ||
            (turn_over && ready_count_.load(std::memory_order_relaxed) > 0);
   }
 
  private:
-  /// Lock held; false when the system gives no more threads.
+  /// Lock held. False if the system starts no more threads.
   [[nodiscard]] bool start_thread(int& error_number) noexcept;
   void work() noexcept;
-  /// Lock held: the next strand to run, or an empty Ref when this thread should leave.
+  /// Lock held: returns the next strand to run, or an empty Ref if this thread should exit.
   [[nodiscard]] Ref<Strand> next(std::unique_lock<std::mutex>& lock) noexcept;
   [[nodiscard]] Ref<Strand> take() noexcept;
 
@@ -45,7 +45,7 @@ class Workers {
   std::uint32_t users_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t sleeping_ = 0;
-  alignas(kNoSharing) std::atomic<std::uint32_t> ready_count_{0};  ///< The entries of both lists; written under mutex_.
+  alignas(kNoSharing) std::atomic<std::uint32_t> ready_count_{0};  ///< Entries of both lists; written under mutex_.
   std::atomic<std::uint32_t> high_count_{0};
 };
 

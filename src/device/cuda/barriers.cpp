@@ -12,9 +12,9 @@ namespace {
 using Barrier = ::cuda::barrier<::cuda::thread_scope_system>;
 static_assert(sizeof(Barrier) <= sizeof(BarrierCell) && alignof(Barrier) <= alignof(BarrierCell));
 
-/// The host and the kernel.
+/// Parties of each barrier: the host and the kernel.
 constexpr std::ptrdiff_t kParties = 2;
-/// Managed memory moves by pages, and the driver takes up to this much along (the GPU's own page of host memory).
+/// Managed memory moves by pages, and the driver moves up to this much at once (the GPU's page size for host memory).
 constexpr std::size_t kPageBytes = 64 * kKiB;
 
 Barrier& barrier(BarrierCell& cell) noexcept { return *std::launder(reinterpret_cast<Barrier*>(&cell)); }

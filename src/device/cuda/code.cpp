@@ -13,19 +13,19 @@ namespace {
 
 struct Libraries {
   std::mutex mutex;
-  std::atomic<int> resident_kernels{0};  ///< Grows under the mutex only.
-  std::vector<cudaLibrary_t> retired;    ///< Under the mutex: to be unloaded once no resident kernel is there.
+  std::atomic<int> resident_kernels{0};  ///< Increases only under the mutex.
+  std::vector<cudaLibrary_t> retired;    ///< Under the mutex; unloaded once there is no resident kernel.
 
-  /// The mutex is held and no resident kernel is there.
+  /// The mutex is held and there is no resident kernel.
   void unload_retired() noexcept {
     for (const cudaLibrary_t library : retired) {
-      static_cast<void>(cudaLibraryUnload(library));  // fails where the process ends, and the driver with it
+      static_cast<void>(cudaLibraryUnload(library));  // fails if the process, and the driver with it, is ending
     }
     retired.clear();
   }
 };
 
-/// Never destroyed: engines may go after it would have.
+/// Never destroyed, because engines may be destroyed later than static objects.
 [[nodiscard]] Libraries& libraries() noexcept {
   static Libraries& all = *new Libraries;
   return all;
@@ -62,7 +62,7 @@ CudaCode::~CudaCode() {
   const std::lock_guard lock(all.mutex);
   try {
     all.retired.push_back(library_);
-  } catch (const std::bad_alloc&) {  // then it stays loaded, which is better than to wait for ever
+  } catch (const std::bad_alloc&) {  // the library stays loaded, which is better than waiting forever
     return;
   }
   if (all.resident_kernels.load(std::memory_order_acquire) == 0) all.unload_retired();

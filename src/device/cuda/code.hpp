@@ -10,7 +10,7 @@
 namespace headrace::detail::cuda {
 
 /// Counts the resident kernels on all CUDA devices of the process. Loading and unloading code wait for every kernel on
-/// every device, so neither is done while a resident kernel is there.
+/// every device, so neither happens while there is a resident kernel.
 class ResidentCount {
  public:
   /// Waits until no code is being loaded or unloaded.
@@ -18,17 +18,16 @@ class ResidentCount {
   static void ends() noexcept;
 };
 
-/// A library of the CUDA runtime. Its kernels belong to no context: every device whose architecture they are for runs
-/// them.
+/// A library of the CUDA runtime. Its kernels belong to no context: they run on every device of their architecture.
 class CudaCode final : public CodeBackend {
  public:
-  /// The device is current. Errc::full while a resident kernel is on any device.
+  /// The device is current. Errc::full while any device has a resident kernel.
   [[nodiscard]] static Result<std::unique_ptr<CodeBackend>> load(std::span<const std::byte> image) noexcept;
   CudaCode(const CudaCode&) = delete;
   CudaCode& operator=(const CudaCode&) = delete;
   ~CudaCode() override;
 
-  /// A cudaKernel_t, which the runtime's calls take in the place of a __global__ function's address.
+  /// A cudaKernel_t, which the runtime accepts in place of a __global__ function's address.
   [[nodiscard]] Result<const void*> entry(const char* name) const noexcept override;
 
  private:

@@ -15,7 +15,7 @@ struct CopyLists::Gathering {
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
   List* list = nullptr;
   std::uint32_t count = 0;
-  std::uint64_t number = 0;  ///< The number of the list that was announced; 0: none was.
+  std::uint64_t number = 0;  ///< The number of the announced list; 0 if none was announced.
   std::uint32_t blocks = 0;
 
   [[nodiscard]] Part* parts() noexcept {
@@ -31,7 +31,7 @@ struct CopyLists::BatchCall {
   std::array<std::size_t, kCapacity> bytes;
   std::size_t count = 0;
 
-  /// True when it is full.
+  /// Adds a copy. True if the call is full afterwards.
   [[nodiscard]] bool add(const Copy& copy) noexcept {
     to[count] = copy.to;
     from[count] = copy.from;
@@ -65,7 +65,7 @@ Status CopyLists::enqueue(std::span<const Copy> copies, CopyRoute route, const C
     case CopyRoute::engine: return all_by_engine(copies);
     case CopyRoute::batch_call: return all_by_batch_call(copies);
     case CopyRoute::gather: return all_by_gather(copies, circumstances.kernel_can_start);
-    case CopyRoute::merged: break;  // needs staging, which a stream does not have
+    case CopyRoute::merged: break;  // needs staging, which a stream cannot do
   }
   return Errc::not_supported;
 }
@@ -120,8 +120,7 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
     const auto rows = launch_rows(gathering, copies, reach);
     if (!rows) return rows.error();
     const auto left = copies.subspan(rows->launched, rows->left);
-    // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's
-    // work.
+    // Usually all copies lie in two allocations. Then one check covers them all, which saves half of the host's work.
     const bool together = left.size() > 1 && all_for_gather(left, reach);
     for (const Copy& copy : left) {
       if (copy.bytes == 0) continue;
@@ -160,7 +159,7 @@ Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumst
   return status ? submit(call, true) : status;
 }
 
-/// `or_by_engine`: copies that the call refuses go by themselves.
+/// `or_by_engine`: copies that the batch call refuses are enqueued one by one.
 Status CopyLists::submit(BatchCall& call, bool or_by_engine) noexcept {
   const std::size_t count = std::exchange(call.count, 0);
   if (count == 0) return {};
@@ -171,7 +170,7 @@ Status CopyLists::submit(BatchCall& call, bool or_by_engine) noexcept {
                                                    &in_stream_order, &first, 1, stream_);
   if (batched == cudaSuccess) return {};
   if (!or_by_engine) return to_status(batched);
-  // Refused, e.g. while the stream is being captured. Copying some of them again does no harm.
+  // The call was refused, e.g. while the stream is being captured. Copying some of them twice is harmless.
   static_cast<void>(cudaGetLastError());
   for (std::size_t i = 0; i < count; ++i) {
     if (const Status copied = by_engine({call.to[i], call.from[i], call.bytes[i]}); !copied) return copied;
@@ -219,7 +218,7 @@ Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
   return status;
 }
 
-/// Makes room: from the caller's frame to a list, or from a full list to the next.
+/// Makes room: moves from the caller's frame to a list, or from a full list to the next.
 Status CopyLists::grow(Gathering& gathering) noexcept {
   const bool was_inline = gathering.list == nullptr;
   if (was_inline && !gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
@@ -233,13 +232,14 @@ Status CopyLists::grow(Gathering& gathering) noexcept {
   return {};
 }
 
-/// Launches what is gathered, and goes on in the caller's frame.
+/// Launches the gathered parts and continues in the caller's frame.
 Status CopyLists::launch(Gathering& gathering) noexcept {
   if (gathering.count == 0) return {};
   return gathering.list == nullptr ? launch_inline(gathering, nullptr) : launch_list(gathering);
 }
 
-/// The lock keeps numbers in the order of the stream. Without memory for them the list is launched as others are.
+/// The lock keeps numbers in the order of the stream. Without memory for the words, the list is launched like any
+/// other.
 Status CopyLists::launch_announced(Gathering& gathering) noexcept {
   if (!gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
   std::uint64_t* const done = done_.words();
@@ -257,7 +257,7 @@ Status CopyLists::launch_inline(Gathering& gathering, std::uint64_t* done) noexc
   std::array<void*, 1> arguments{&gathering.inline_list};
   const void* const kernel = gather_inline_kernel(count);
   const std::uint32_t blocks = inline_blocks(count);
-  // Where somebody waits for it, the launch itself is a good part of the time.
+  // If the caller waits for a short list, the launch takes much of the time.
   if (done != nullptr && count <= ShortInlineList::kCapacity) {
     const Status launched = to_status(announced_.launch(kernel, blocks, kGatherThreads, arguments.data(), stream_));
     if (launched) return launched;
@@ -288,7 +288,7 @@ Result<CopyLists::List*> CopyLists::next_list() noexcept {
   return &list;
 }
 
-/// Once a stream, at its first long list: most streams never have one.
+/// Runs once per stream, at its first long list, because most streams never have one.
 Status CopyLists::make_lists() noexcept {
   for (List& list : lists_) {
     if (list.read != nullptr) continue;

@@ -18,15 +18,15 @@
 
 namespace headrace::detail::cuda {
 
-/// Gives lists of copies to one stream of a device, each copy by the route that choose_copy_route() names, or all by
-/// one that the caller names. The caller has made the device current. Its memory comes from the device and goes back
-/// there, so that its end waits for no resident kernel.
+/// Enqueues lists of copies on one stream of a device, each copy by the route that choose_copy_route() selects, or all
+/// by a route that the caller names. The caller has made the device current. The memory comes from the device and
+/// returns to it, so that destruction waits for no resident kernel.
 ///
-/// A gather kernel takes a short list as an argument and a long one from mapped memory: as rows of 8 bytes where many
-/// copies in a row have one length and lie within two allocations, as parts of 16 bytes otherwise.
+/// A gather kernel takes a short list as an argument and a long one from mapped memory: as rows of 8 bytes if many
+/// consecutive copies have one length and lie within two allocations, else as parts of 16 bytes.
 class CopyLists {
  public:
-  /// Under what a list is copied.
+  /// The conditions under which a list is copied.
   struct Circumstances {
     bool kernel_can_start = true;
     PageableSink sink;
@@ -35,13 +35,13 @@ class CopyLists {
   CopyLists(DeviceBackend& device, cudaStream_t stream) noexcept;
   CopyLists(const CopyLists&) = delete;
   CopyLists& operator=(const CopyLists&) = delete;
-  /// Waits until no kernel reads the lists any more. The stream itself may be gone.
+  /// Waits until no kernel reads the lists any more. The stream itself may already be destroyed.
   ~CopyLists();
 
   [[nodiscard]] Status enqueue(std::span<const Copy> copies, CopyRoute route,
                                const Circumstances& circumstances) noexcept;
-  /// By the automatic route; returns once the stream has done them and all that it was given before. A short list says
-  /// itself that it is done, in memory of the host, which takes less time than waiting for the stream does.
+  /// Copies by the automatic route and returns once the stream has completed them and all earlier work. The kernel of a
+  /// short list signals completion in host memory, which is faster than waiting for the stream.
   [[nodiscard]] Status copy_and_wait(std::span<const Copy> copies, const Circumstances& circumstances) noexcept;
 
  private:
@@ -49,14 +49,14 @@ class CopyLists {
   static constexpr std::size_t kListCount = 4;  ///< In flight; a caller further ahead waits for the oldest.
   static constexpr std::uint32_t kPartsMax = kListBytes / sizeof(Part);
   static constexpr std::uint32_t kRowsMax = kListBytes / sizeof(Row);
-  /// A list of rows is launched by itself, which shorter ones are not worth.
+  /// A list of rows takes its own launch, which pays off from this length on.
   static constexpr std::size_t kRowsMin = 512;
 
   struct List {
     std::byte* data = nullptr;   ///< In mapped memory.
-    cudaEvent_t read = nullptr;  ///< The kernel is done with it.
+    cudaEvent_t read = nullptr;  ///< Recorded when the kernel is done with the list.
   };
-  /// What became of the front of a list: so many copies are launched; so many after them have to go singly.
+  /// Progress at the front of a list: `launched` copies are launched, and the `left` copies after them must go singly.
   struct Rows {
     std::size_t launched = 0;
     std::size_t left = 0;
@@ -70,13 +70,13 @@ class CopyLists {
   [[nodiscard]] Status all_by_engine(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_batch_call(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept;
-  /// The parts that are gathered in the end are for the caller to launch.
+  /// The caller must launch the parts that remain gathered.
   [[nodiscard]] Status each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
                                          Gathering& gathering) noexcept;
 
-  /// Launches the copies at the front of the list if they make rows.
+  /// Launches the copies at the front of the list if they form rows.
   [[nodiscard]] Result<Rows> launch_rows(Gathering& gathering, std::span<const Copy> copies, Reach& reach) noexcept;
-  /// Launches rows where there are some; `each(copy)` does with the other copies what is to be done.
+  /// Launches rows if there are some, and calls `each(copy)` for the other copies.
   template <class Each>
   [[nodiscard]] Status rows_and_rest(Gathering& gathering, std::span<const Copy> copies, Reach& reach,
                                      Each each) noexcept;
@@ -87,7 +87,7 @@ class CopyLists {
   [[nodiscard]] Status launch_inline(Gathering& gathering, std::uint64_t* done) noexcept;
   [[nodiscard]] Status launch_announced(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch_list(Gathering& gathering) noexcept;
-  /// The lock is held: the next list, once no kernel reads it.
+  /// Lock held: returns the next list once no kernel reads it.
   [[nodiscard]] Result<List*> next_list() noexcept;
   [[nodiscard]] Status make_lists() noexcept;
   [[nodiscard]] Status submit(BatchCall& call, bool or_by_engine) noexcept;
@@ -95,7 +95,7 @@ class CopyLists {
   DeviceBackend& device_;
   std::uint32_t multiprocessor_count_;
   cudaStream_t stream_;
-  std::mutex mutex_;  ///< Guards what follows; taken for lists that are long or announced only.
+  std::mutex mutex_;  ///< Guards the following members; taken only for long or announced lists.
   std::array<List, kListCount> lists_{};
   std::size_t next_ = 0;
   std::byte* memory_ = nullptr;

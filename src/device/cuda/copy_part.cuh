@@ -2,21 +2,21 @@
 
 #include "headrace/device/detail/copy_part.hpp"
 
-/// How a warp copies a part of any length and alignment.
+/// Copies a part of any length and alignment with one warp.
 namespace headrace::detail::cuda {
 
 inline constexpr std::uint32_t kWarp = 32;
 inline constexpr std::uint32_t kAllLanes = 0xffffffffU;
 inline constexpr std::uint32_t kVector = sizeof(uint4);
-/// Vectors that a lane has in flight before it stores the first: a part of 4 KiB costs one round over the link.
+/// Vectors that a lane has in flight before it stores the first: a part of 4 KiB costs one round trip over the link.
 inline constexpr std::uint32_t kInFlight = 8;
 inline constexpr std::uint32_t kRound = kWarp * kInFlight;
-/// Vectors of the line that memory is read in.
+/// Vectors per memory line.
 inline constexpr std::uint32_t kLineVectors = 128 / kVector;
-/// Below this two bytes a lane, in one round, beat the set-up of the vector loop.
+/// Below this size, one round of two bytes per lane is faster than setting up the vector loop.
 inline constexpr std::uint32_t kVectorBytesMin = 2 * kWarp;
 
-/// At most two bytes a lane. Both loads are out before the first store.
+/// Copies at most two bytes per lane. Both loads are issued before the first store.
 __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
   std::byte first{};
   std::byte second{};
@@ -26,13 +26,13 @@ __device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::uin
   if (lane + kWarp < bytes) to[lane + kWarp] = second;
 }
 
-/// How many vectors lie between the start of the line and `from`: lane 0 starts that far before it, so that no line is
-/// asked for by two loads.
+/// Vectors between the start of the line and `from`. Lane 0 starts that far before `from`, so that no two loads request
+/// the same line.
 __device__ inline std::uint32_t line_offset(const uint4* from) {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) / kVector) % kLineVectors;
 }
 
-/// Both sides 16-byte aligned. Indices before 0 wrap to numbers above `count`.
+/// Both sides 16-byte aligned. Indices below 0 wrap to numbers above `count`.
 __device__ inline void copy_aligned(uint4* to, const uint4* from, std::uint32_t count, std::uint32_t lane) {
   const std::uint32_t skip = line_offset(from);
   for (std::uint32_t base = 0; base < count + skip; base += kRound) {
@@ -60,8 +60,8 @@ __device__ uint4 cut(const uint4& low, const uint4& high, std::uint32_t shift) {
           __funnelshift_r(word[Skip + 3], word[Skip + 4], shift)};
 }
 
-/// What the next lane holds; lane 31 gets what lane 0 passes as `wrapped`. Words are chosen one by one: choosing
-/// between whole vectors would put them in local memory.
+/// The next lane's value; lane 31 gets what lane 0 passes as `wrapped`. Words are selected one by one, because
+/// selecting whole vectors would put them in local memory.
 __device__ inline uint4 from_next_lane(uint4 own, uint4 wrapped, std::uint32_t lane) {
   const bool first = lane == 0;
   const std::uint32_t source = (lane + 1) % kWarp;
@@ -72,8 +72,8 @@ __device__ inline uint4 from_next_lane(uint4 own, uint4 wrapped, std::uint32_t l
 }
 
 /// The target is 16-byte aligned; the source starts `Skip` words and `shift` bits into the aligned vector `from[0]`.
-/// Reads from[0] to from[count]. Every lane reads a vector once and gets the following one from its neighbour.
-/// Indices before 0 wrap to numbers above `count`, except that adding 1 to the last of them gives 0.
+/// Reads from[0] to from[count]. Every lane reads a vector once and gets the following one from its neighbour. Indices
+/// below 0 wrap to numbers above `count`, except that adding 1 to the last of them gives 0.
 template <std::uint32_t Skip>
 __device__ void copy_shifted(uint4* to, const uint4* from, std::uint32_t count, std::uint32_t shift,
                              std::uint32_t lane) {
@@ -109,9 +109,9 @@ __device__ inline void copy_shifted(uint4* to, const uint4* from, std::uint32_t 
   }
 }
 
-/// One warp copies one part: bytes until the target is aligned, then vectors, then the bytes that are left. Never
-/// touches a byte outside of the part: the aligned vectors around an unaligned source lie inside it. The bytes at both
-/// ends are loaded before the vectors and stored after them, so that all are one round over the link.
+/// One warp copies one part: bytes until the target is aligned, then vectors, then the remaining bytes. Never touches a
+/// byte outside the part: the aligned vectors around an unaligned source lie inside it. The bytes at both ends are
+/// loaded before the vectors and stored after them, so that everything takes one round trip over the link.
 __device__ inline void copy_part(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
   if (bytes < kVectorBytesMin) {
     copy_bytes(to, from, bytes, lane);
@@ -121,9 +121,9 @@ __device__ inline void copy_part(std::byte* to, const std::byte* from, std::uint
   const auto offset = static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(from) + head) % kVector);
   if (head < offset) head += kVector;  // else the first aligned vector would start before the source
   std::uint32_t count = (bytes - head + offset) / kVector;
-  if (offset != 0) --count;  // each vector stored needs one more than itself
+  if (offset != 0) --count;  // each stored vector needs one more source vector
   const std::uint32_t done = head + count * kVector;
-  const std::uint32_t tail = bytes - done;  // as the head, less than a warp has lanes
+  const std::uint32_t tail = bytes - done;  // like the head, fewer bytes than a warp has lanes
 
   std::byte first{};
   std::byte last{};

@@ -8,11 +8,11 @@ namespace headrace::detail::cuda {
 class CurrentDevice {
  public:
   explicit CurrentDevice(int ordinal) noexcept {
-    // Reading is a thread-local load; setting costs more and is only needed where there are several devices.
+    // Reading is a thread-local load. Setting costs more and is needed only with several devices.
     if (cudaGetDevice(&before_) != cudaSuccess) before_ = ordinal;
     if (before_ == ordinal) return;
     changed_ = true;
-    static_cast<void>(cudaSetDevice(ordinal));  // a failure shows in the call that the scope was made for
+    static_cast<void>(cudaSetDevice(ordinal));  // the call that the scope was made for reports a failure
   }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;

@@ -36,14 +36,15 @@ CudaDevice::CudaDevice(int ordinal, DeviceProperties properties)
 MemoryInfo CudaDevice::memory() const {
   const CurrentDevice scope(ordinal_);
   MemoryInfo info;
-  or_throw(cudaMemGetInfo(&info.free_bytes, &info.total_bytes), fmt::format("reading the memory of cuda:{}", ordinal_));
+  or_throw(cudaMemGetInfo(&info.free_bytes, &info.total_bytes),
+           fmt::format("reading the free memory of cuda:{}", ordinal_));
   return info;
 }
 
 std::uint32_t CudaDevice::resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const {
   return resident_blocks(kernel, threads)
-      .or_throw(fmt::format("asking how many blocks of {} threads of kernel '{}' cuda:{} holds", threads, kernel.name,
-                            ordinal_));
+      .or_throw(fmt::format("querying how many blocks of {} threads of kernel '{}' fit on cuda:{}", threads,
+                            kernel.name, ordinal_));
 }
 
 Result<std::uint32_t> CudaDevice::resident_blocks(const Kernel& kernel, std::uint32_t threads) const noexcept {
@@ -61,7 +62,7 @@ KernelResources CudaDevice::kernel_resources(const Kernel& kernel) const {
   const CurrentDevice scope(ordinal_);
   cudaFuncAttributes attributes{};
   or_throw(cudaFuncGetAttributes(&attributes, kernel.entry(DeviceKind::cuda)),
-           fmt::format("asking what kernel '{}' takes of cuda:{}", kernel.name, ordinal_));
+           fmt::format("reading the attributes of kernel '{}' on cuda:{}", kernel.name, ordinal_));
   return {.registers = static_cast<std::uint32_t>(attributes.numRegs),
           .shared_bytes = attributes.sharedSizeBytes,
           .local_bytes = attributes.localSizeBytes,
@@ -88,7 +89,7 @@ void CudaDevice::deallocate(MemoryKind kind, void* data, std::size_t bytes, Stre
     if (!has_resident_kernels()) return memory_.deallocate(kind, data, bytes, nullptr);
     try {
       kept_.push_back({kind, data, bytes});
-    } catch (const std::bad_alloc&) {  // then it stays taken, which is better than to wait for ever
+    } catch (const std::bad_alloc&) {  // the memory leaks, which is better than waiting forever
     }
     return;
   }

@@ -19,7 +19,7 @@ class CudaDevice final : public DeviceBackend {
   CudaDevice(int ordinal, DeviceProperties properties);
 
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
-  /// CUDA's own number of the device, under CUDA_VISIBLE_DEVICES.
+  /// CUDA's number of the device, under CUDA_VISIBLE_DEVICES.
   [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
   [[nodiscard]] const DeviceProperties& properties() const noexcept override { return properties_; }
   [[nodiscard]] MemoryInfo memory() const override;
@@ -52,22 +52,22 @@ class CudaDevice final : public DeviceBackend {
   /// resident_blocks_max() without throwing.
   [[nodiscard]] Result<std::uint32_t> resident_blocks(const Kernel& kernel, std::uint32_t threads) const noexcept;
 
-  /// Whether a kernel launched to stay may be on the device: then a kernel that must start soon cannot be relied on.
+  /// Whether a resident kernel may be on the device. Then another kernel might not start soon.
   [[nodiscard]] bool has_resident_kernels() const noexcept {
     return resident_kernels_.load(std::memory_order_acquire) > 0;
   }
   [[nodiscard]] double resident_share() const noexcept override {
     return resident_share_.load(std::memory_order_acquire);
   }
-  /// @param share  see resident_share(); the same at the end
+  /// @param share  see resident_share(); pass the same value to resident_kernel_ends()
   void resident_kernel_starts(double share) noexcept {
     ResidentCount::starts();
-    const std::lock_guard lock(kept_mutex_);  // not in the middle of freeing, which would wait for the kernel
+    const std::lock_guard lock(kept_mutex_);  // not while memory is being freed, which would wait for the kernel
     resident_kernels_.fetch_add(1, std::memory_order_acq_rel);
     resident_share_.fetch_add(share, std::memory_order_acq_rel);
   }
   void resident_kernel_ends(double share) noexcept {
-    // The last one leaves nothing behind, not even what rounding has left.
+    // The last kernel resets the share, so that no rounding error remains.
     if (resident_kernels_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       resident_share_.store(0, std::memory_order_release);
     } else {
@@ -83,7 +83,7 @@ class CudaDevice final : public DeviceBackend {
     std::size_t bytes;
   };
 
-  /// kept_mutex_ held: frees what was kept, unless a resident kernel is there.
+  /// kept_mutex_ held: frees the kept memory, unless there is a resident kernel.
   void free_kept() noexcept;
 
   int ordinal_;
@@ -93,7 +93,7 @@ class CudaDevice final : public DeviceBackend {
   CudaPageMemory pages_;
   std::atomic<double> resident_share_{0};
   std::mutex kept_mutex_;
-  std::vector<Kept> kept_;  ///< Under kept_mutex_: memory given back while a resident kernel was on the device.
+  std::vector<Kept> kept_;  ///< Under kept_mutex_: memory released while a resident kernel was on the device.
   std::atomic<int> resident_kernels_{0};
 };
 

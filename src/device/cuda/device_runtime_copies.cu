@@ -7,11 +7,11 @@ namespace headrace::detail::cuda {
 namespace {
 
 constexpr std::uint32_t kLanes = 32;
-/// Copies that one kernel may leave pending: what the device runtime reserves memory for when it is not told otherwise
-/// (CUDA C++ Programming Guide, "cudaLimitDevRuntimePendingLaunchCount"), less some.
+/// Copies that one kernel may leave pending: somewhat fewer than the device runtime reserves memory for by default
+/// (CUDA C++ Programming Guide, "cudaLimitDevRuntimePendingLaunchCount").
 constexpr std::uint32_t kPendingMax = 1920;
 
-/// Whether copies [first, first + count) have one length and lie evenly on both sides.
+/// Whether copies [first, first + count) have one length and are evenly spaced on both sides.
 __device__ bool alike(const ListedCopies& copies, std::uint32_t first, std::uint32_t count) {
   const auto at = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address); };
   const std::uintptr_t to_pitch = at(copies.to[first + 1]) - at(copies.to[first]);
@@ -27,8 +27,8 @@ __device__ bool alike(const ListedCopies& copies, std::uint32_t first, std::uint
   return true;
 }
 
-/// Each lane takes `merge` copies in a row. A copy that cannot be started is a fault of the kernel's, which the host
-/// sees as it sees any other.
+/// Each lane takes `merge` consecutive copies. If a copy cannot be started, the kernel traps, and the host sees the
+/// fault like any other.
 __global__ void copy_from_device(ListedCopies copies) {
   cudaStream_t stream = nullptr;
   if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) __trap();

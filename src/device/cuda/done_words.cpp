@@ -14,8 +14,8 @@ namespace headrace::detail::cuda {
 namespace {
 
 constexpr std::size_t kBytes = kInlineBlocksMax * sizeof(std::uint64_t);
-/// At the words, some 200 us. What takes longer has other work before it, or has failed: then the stream is waited for,
-/// as the device's scheduling flag says.
+/// Polls of the words, some 200 us. A kernel that takes longer has other work before it or has failed. Then the caller
+/// waits for the stream, as the device's scheduling flag says.
 constexpr std::uint32_t kLooks = 4096;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::uint64_t* DoneWords::words() noexcept {
 
 Status DoneWords::wait_for(std::uint64_t number, std::uint32_t blocks, cudaStream_t stream) noexcept {
   const auto done = [number](std::uint64_t& word) {
-    // pairs with gather_inline; a later kernel, which another thread launched, may have passed this one
+    // pairs with gather_inline; a later kernel of another thread may have overwritten the number
     return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_acquire) >= number;
   };
   const std::span<std::uint64_t> words(words_, blocks);

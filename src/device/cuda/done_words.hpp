@@ -9,22 +9,22 @@
 
 namespace headrace::detail::cuda {
 
-/// Words of mapped host memory by which kernels of one stream say that they are done: each block writes the kernel's
-/// number to a word of its own. Numbers go up in the order of the stream, which the caller sees to with a lock around
-/// next() and the launch.
+/// Words of mapped host memory with which kernels of one stream signal completion: each block writes the kernel's
+/// number to its own word. Numbers ascend in the order of the stream, because the caller holds a lock around next() and
+/// the launch.
 class DoneWords {
  public:
   explicit DoneWords(DeviceBackend& device) noexcept : device_(device) {}
   DoneWords(const DoneWords&) = delete;
   DoneWords& operator=(const DoneWords&) = delete;
-  /// Every kernel that was waited for is done with them.
+  /// All kernels that use the words must have been waited for.
   ~DoneWords();
 
-  /// One a block, of kInlineBlocksMax blocks. Null when there is no memory.
+  /// One word per block, for kInlineBlocksMax blocks. Null if there is no memory.
   [[nodiscard]] std::uint64_t* words() noexcept;
-  /// The number of the kernel that is launched next; never 0.
+  /// The number of the next kernel to launch; never 0.
   [[nodiscard]] std::uint64_t next() noexcept { return ++number_; }
-  /// Waits until the kernel of that number, which has so many blocks, and all before it on `stream` are done.
+  /// Waits until kernel `number`, which has `blocks` blocks, and all work before it on `stream` are done.
   [[nodiscard]] Status wait_for(std::uint64_t number, std::uint32_t blocks, cudaStream_t stream) noexcept;
 
  private:

@@ -6,7 +6,7 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-constexpr unsigned kSinceCuda = 12000;  // the version of each entry point that cuda.h declares under its plain name
+constexpr unsigned kSinceCuda = 12000;  // the CUDA version of the entry points that cuda.h declares without a suffix
 
 template <class Function>
 void look_up(const char* name, Function& function) noexcept {

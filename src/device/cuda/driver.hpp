@@ -2,8 +2,8 @@
 
 #include <cuda.h>
 
-/// The driver's entry points that the runtime has no equal of. They are looked up at run time, never linked, so that a
-/// library built with CUDA loads where there is no libcuda.
+/// Driver entry points without an equivalent in the runtime. They are looked up at run time and never linked, so that a
+/// library built with CUDA also loads without libcuda.
 namespace headrace::detail::cuda {
 
 struct Driver {
@@ -24,14 +24,14 @@ struct Driver {
   decltype(&::cuMemExportToShareableHandle) mem_export = nullptr;
   decltype(&::cuMemImportFromShareableHandle) mem_import = nullptr;
 
-  /// Whether all functions of virtual memory management are there.
+  /// Whether the driver has all functions of virtual memory management.
   [[nodiscard]] bool has_virtual_memory() const noexcept;
 
-  /// An attribute of a device, or `fallback` where the driver does not know it.
+  /// An attribute of a device, or `fallback` if the driver does not know it.
   [[nodiscard]] int attribute(CUdevice_attribute attribute, int ordinal, int fallback) const noexcept;
 };
 
-/// Members are null where the driver lacks the function.
+/// A member is null if the driver lacks the function.
 [[nodiscard]] const Driver& driver() noexcept;
 
 }  // namespace headrace::detail::cuda

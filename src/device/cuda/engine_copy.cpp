@@ -11,7 +11,8 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// How many of the `bytes` from `data` on the driver says lie in one allocation; all of them where it does not say.
+/// How many of the `bytes` bytes from `data` on lie in one allocation according to the driver; all of them if it does
+/// not know.
 std::size_t bytes_in_one(const DeviceBackend& device, const void* data, std::size_t bytes) noexcept {
   const std::uintptr_t end = device.look_up(data).end;
   const std::size_t here = end - reinterpret_cast<std::uintptr_t>(data);
@@ -27,7 +28,7 @@ cudaError_t enqueue(const Copy& copy, cudaStream_t stream) noexcept {
 Status engine_copy(const DeviceBackend& device, const Copy& copy, cudaStream_t stream) noexcept {
   cudaError_t status = enqueue(copy, stream);
   Copy rest = copy;
-  // Asked only of what was refused: an answer costs as much as a copy's submission.
+  // Ask only after a refusal, because the query costs as much as submitting a copy.
   while (status == cudaErrorInvalidValue && rest.bytes > 0) {
     const std::size_t bytes = bytes_in_one(device, rest.to, bytes_in_one(device, rest.from, rest.bytes));
     if (bytes == copy.bytes) break;

@@ -44,13 +44,13 @@ Errc classify(cudaError_t code) noexcept {
     case cudaErrorInvalidDevice: return Errc::not_found;
     case cudaErrorNotPermitted: return Errc::no_permission;
 
-    // Illegal addresses, failed launches, asserts, ECC and link errors are sticky for the process; what we do not know
-    // is treated alike, because going on with a device in an unknown state would corrupt answers.
+    // Illegal addresses, failed launches, asserts, ECC and link errors are sticky for the process. Unknown errors are
+    // treated alike, because continuing with a device in an unknown state would corrupt answers.
     default: return Errc::device_fault;
   }
 }
 
-/// The process that asked for devices: a forked child cannot use CUDA, and each call there fails at once.
+/// The process that first asked for devices. A forked child cannot use CUDA, so each call there fails at once.
 const Birth& first_use() noexcept {
   static const Birth birth;
   return birth;

@@ -6,10 +6,10 @@
 
 #include "headrace/base/result.hpp"
 
-/// What the CUDA runtime's error codes mean to Headrace.
+/// Maps error codes of the CUDA runtime to Headrace's.
 namespace headrace::detail::cuda {
 
-/// From now on CUDA belongs to this process: what fails in a child that is forked from it is kInherited.
+/// Marks CUDA as belonging to this process: from now on, failures in a child forked from it are kInherited.
 void note_first_use() noexcept;
 
 /// The Headrace error for a CUDA code other than cudaSuccess; the code is kept as `native`. Also clears the thread's
@@ -21,7 +21,7 @@ void note_first_use() noexcept;
   return to_error(code);
 }
 
-/// True or false for the answer of a query (cudaSuccess or cudaErrorNotReady), an error otherwise.
+/// True for cudaSuccess, false for cudaErrorNotReady, an error otherwise.
 [[nodiscard]] Result<bool> to_ready(cudaError_t code) noexcept;
 
 /// For set-up: throws the exception for `code`, reading "<doing>: <CUDA's own text>: <Headrace's> (native code N)".

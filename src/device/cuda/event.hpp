@@ -7,7 +7,7 @@
 namespace headrace::detail::cuda {
 
 /// An event of a CUDA device. wait() follows the device's scheduling flag: by default the calling thread spins while
-/// the machine has processors to spare, which answers soonest.
+/// the machine has spare processors, which has the lowest latency.
 class CudaEvent final : public EventBackend {
  public:
   [[nodiscard]] static Result<std::unique_ptr<EventBackend>> create(int ordinal, EventTiming timing) noexcept;

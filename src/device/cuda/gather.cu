@@ -8,7 +8,7 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// Blocks that a multiprocessor has room for: 16 warps with up to 4 KiB under way each.
+/// Blocks per multiprocessor: 16 warps with up to 4 KiB in flight each.
 constexpr std::uint32_t kGatherBlocks = 2;
 
 template <class List>
@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(c
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
     gather_list(const Part* parts, std::uint32_t count, std::uint32_t per_block) {
-  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Part) == sizeof(uint4), "a thread fetches one part");
+  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Part) == sizeof(uint4),
+                "each thread fetches at most one part");
   __shared__ uint4 fetched[kPartsPerBlockMax];
   const std::uint32_t first = blockIdx.x * per_block;
   const std::uint32_t here = min(per_block, count - first);
@@ -36,7 +37,8 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
 }
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_rows(const __grid_constant__ RowList list) {
-  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Row) == sizeof(uint2), "a thread fetches one row");
+  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Row) == sizeof(uint2),
+                "each thread fetches at most one row");
   __shared__ uint2 fetched[kPartsPerBlockMax];
   const std::uint32_t first = blockIdx.x * list.per_block;
   const std::uint32_t here = min(list.per_block, list.count - first);

@@ -15,7 +15,7 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// The node of a kernel, checked as CudaStream checks a launch.
+/// The kernel node of a launch, with the same checks as in CudaStream.
 Result<cudaKernelNodeParams> to_params(const GraphLaunch& launch) noexcept {
   if (!launch.kernel.runs_on(DeviceKind::cuda)) {
     return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
@@ -165,7 +165,7 @@ Status CudaGraph::make_ready() noexcept {
     if (!made) return made;
   }
   if (const Status made = to_status(cudaGraphInstantiate(&executable_, graph_, 0)); !made) return made;
-  // Uploaded here, on a stream of its own, so that the first launch costs no more than the others.
+  // Upload it here on its own stream, so that the first launch costs no more than the others.
   cudaStream_t stream = nullptr;
   if (const Status made = to_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)); !made) return made;
   Status uploaded = to_status(cudaGraphUpload(executable_, stream));

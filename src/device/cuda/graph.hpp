@@ -12,8 +12,8 @@ namespace headrace::detail::cuda {
 
 class CudaDevice;
 
-/// A list of copies in mapped memory that a gather kernel reads when it runs. The memory goes back to the device, so
-/// that its end waits for no resident kernel.
+/// A list of copies in mapped memory that a gather kernel reads when it runs. The memory returns to the device, so that
+/// destruction waits for no resident kernel.
 class GraphList {
  public:
   explicit GraphList(DeviceBackend& device) noexcept : device_(device) {}
@@ -21,12 +21,12 @@ class GraphList {
   GraphList& operator=(const GraphList&) = delete;
   ~GraphList();
 
-  /// Makes room for `node.capacity` copies as long as the longest of `node`.
+  /// Allocates room for `node.capacity` copies of the longest length in `node`.
   [[nodiscard]] Status allocate(const GraphCopies& node) noexcept;
-  /// Writes the list. The device is current and no launch reads it. Errc::invalid_argument when there is no room,
-  /// Errc::not_supported for memory out of the device's reach.
+  /// Writes the list. The device is current and no launch reads it. Errc::invalid_argument if the list does not fit,
+  /// Errc::not_supported for memory that the device cannot reach.
   [[nodiscard]] Status write(std::span<const Copy> copies) noexcept;
-  /// The launch that does what is written. Its arguments lead into this object.
+  /// The launch that copies the written list. Its arguments point into this object.
   [[nodiscard]] cudaKernelNodeParams launch() noexcept;
 
  private:
@@ -39,7 +39,7 @@ class GraphList {
   void* arguments_[3]{};
 };
 
-/// An executable CUDA graph and the nodes that it was made from, by which it is updated.
+/// An executable CUDA graph and the nodes that it was made from, which are needed to update it.
 class CudaGraph final : public GraphBackend {
  public:
   [[nodiscard]] static Result<std::unique_ptr<GraphBackend>> create(CudaDevice& device,
@@ -65,7 +65,7 @@ class CudaGraph final : public GraphBackend {
   [[nodiscard]] Status add_copies(const GraphCopies& copies);
   [[nodiscard]] Status add_launch(const GraphLaunch& launch);
   [[nodiscard]] Status add_record(const GraphRecord& record);
-  /// After the node before it. `add(native, dependencies, count)` calls CUDA.
+  /// Adds a node that depends on the previous one. `add(native, dependencies, count)` calls CUDA.
   template <class Add>
   [[nodiscard]] Status add(Node node, Add add);
   [[nodiscard]] Status make_ready() noexcept;
@@ -75,7 +75,7 @@ class CudaGraph final : public GraphBackend {
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;
   std::vector<Node> nodes_;
-  cudaEvent_t lists_read_ = nullptr;  ///< After the last launch; only where there are lists.
+  cudaEvent_t lists_read_ = nullptr;  ///< Recorded after the last launch; only if there are lists.
 };
 
 }  // namespace headrace::detail::cuda

@@ -27,7 +27,7 @@ constexpr const char* kProgram = "headrace-host-pages-probe";
 /// Starting CUDA takes a second or two, and ten on machines with many GPUs.
 constexpr std::chrono::seconds kPatience{60};
 
-/// The file that this code was loaded from: the Python extension, a shared library, or the program.
+/// The file that contains this code: the Python extension, a shared library, or the program.
 std::filesystem::path own_file() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&host_pages_absence), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -47,7 +47,7 @@ std::string find_program() {
   return {};
 }
 
-/// A child whose output is read.
+/// A child process whose output this process reads.
 class Child {
  public:
   Child() = default;
@@ -60,7 +60,7 @@ class Child {
     static_cast<void>(waitpid(pid_, nullptr, 0));
   }
 
-  /// 0, or an errno.
+  /// Starts the child. Returns 0 or an errno.
   [[nodiscard]] int start(const std::string& program, int ordinal, int numa_node) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
@@ -79,7 +79,7 @@ class Child {
     return status;
   }
 
-  /// What it wrote before it ended; empty when it did not end in time.
+  /// The child's output until it ended; nullopt if it did not end in time.
   [[nodiscard]] std::optional<std::string> output() {
     std::string text;
     const Time give_up = SteadyClock::now() + kPatience;
@@ -104,17 +104,18 @@ class Child {
   bool ended_ = false;
 };
 
-/// The outcome is what the child writes, not its exit status, which a process that ignores SIGCHLD does not get.
+/// Uses the child's output instead of its exit status, which a process that ignores SIGCHLD does not get.
 std::string try_in_child(const std::string& program, int ordinal, int numa_node) {
   Child child;
   if (const int status = child.start(program, ordinal, numa_node); status != 0) {
     return fmt::format("{} cannot be started: {}", program, std::generic_category().message(status));
   }
   const auto text = child.output();
-  if (!text) return fmt::format("making one hangs in the driver (tried by {})", program);
-  // A tool that watches CUDA (a profiler, a sanitizer) may have written before it.
+  if (!text) return fmt::format("creating a host page hangs in the driver (tried by {})", program);
+  // A tool that watches CUDA (a profiler, a sanitizer) may have written text before it.
   if (text->ends_with("ok\n")) return {};
-  if (text->empty()) return fmt::format("making one crashes in the driver (tried by {}); update the driver", program);
+  if (text->empty())
+    return fmt::format("creating a host page crashes in the driver (tried by {}); update the driver", program);
   return text->substr(0, text->find('\n'));
 }
 
@@ -128,8 +129,8 @@ std::string host_pages_absence(int ordinal, int numa_node) {
   const std::string program = said.empty() ? find_program() : std::string(said);
   if (program.empty()) {
     return fmt::format(
-        "{} is not beside the library, so it cannot be tried whether the driver makes host pages "
-        "without crashing; install it, or set HEADRACE_HOST_PAGES=yes to go without",
+        "{} is not next to the library, so Headrace cannot test whether the driver creates host pages without "
+        "crashing; install it, or set HEADRACE_HOST_PAGES=yes to skip the test",
         kProgram);
   }
   return try_in_child(program, ordinal, numa_node);

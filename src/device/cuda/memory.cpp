@@ -21,14 +21,14 @@ Result<void*> allocate_pageable(std::size_t bytes) noexcept {
   return data;
 }
 
-/// Freed stream-ordered memory stays with the pool for the next allocation: by default it goes back to the system at
-/// every synchronisation, which costs more than the allocation saves.
+/// Keeps freed stream-ordered memory in the pool for the next allocation. By default it returns to the system at every
+/// synchronisation, which costs more than the allocator saves.
 void keep_freed_memory(int ordinal) noexcept {
   cudaMemPool_t pool = nullptr;
   std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
   cudaError_t status = cudaDeviceGetDefaultMemPool(&pool, ordinal);
   if (status == cudaSuccess) status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything);
-  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // slower without, still correct
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // without it, allocation is slower but correct
 }
 
 }  // namespace
@@ -68,14 +68,14 @@ void Memory::deallocate(MemoryKind kind, void* data, std::size_t bytes, cudaStre
     case MemoryKind::stream_ordered: status = cudaFreeAsync(data, stream); break;
     case MemoryKind::pool: pool_.give(data, bytes); break;
   }
-  // Nobody can be told here; a device fault shows in the next call that returns a status.
+  // This function cannot report a failure; the next call that returns a status reports a device fault.
   if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
 }
 
 Result<void*> Memory::allocate_managed(std::size_t bytes) noexcept {
   if (!has_managed_) return Error{Errc::not_supported, static_cast<int>(cudaErrorNotSupported)};
-  // Managed memory beyond what the card has free can hang the GPU, so it is refused before CUDA sees it. All of this
-  // device's counts, although it prefers to lie on the host: nothing keeps its pages from being moved.
+  // Managed memory beyond the GPU's free memory can hang the GPU, so it is refused before CUDA sees it. All managed
+  // memory of this device counts, although it prefers the host, because its pages may still be moved.
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   if (const auto status = cudaMemGetInfo(&free_bytes, &total_bytes); status != cudaSuccess) return to_error(status);
@@ -96,7 +96,7 @@ Result<void*> Memory::allocate_managed(std::size_t bytes) noexcept {
 }
 
 Status Memory::keep_on_host(void* data, std::size_t bytes) const noexcept {
-  if (!has_concurrent_managed_) return {};  // such systems move managed memory whole and take no advice
+  if (!has_concurrent_managed_) return {};  // such systems move managed memory as a whole and accept no advice
   const Status stays = advise(ManagedAdvice::stay, data, bytes, nullptr);
   return stays ? advise(ManagedAdvice::mapped, data, bytes, nullptr) : stays;
 }

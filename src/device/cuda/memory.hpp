@@ -14,7 +14,7 @@
 
 namespace headrace::detail::cuda {
 
-/// A place of managed memory: null is the host, else a CUDA device.
+/// The location for a place of managed memory: null is the host, else a CUDA device.
 [[nodiscard]] cudaMemLocation location_of(const DeviceBackend* place) noexcept;
 
 /// Allocates every kind of memory for one device. The caller has made the device current.
@@ -26,11 +26,11 @@ class Memory {
   /// @param stream  only read for stream_ordered.
   [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, cudaStream_t stream) noexcept;
   void deallocate(MemoryKind kind, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
-  /// Errc::not_supported where host and device cannot use managed memory at the same time.
+  /// Errc::not_supported if host and device cannot use managed memory at the same time.
   [[nodiscard]] Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
                               const DeviceBackend* place) const noexcept;
 
-  /// What is known of an address without asking the driver.
+  /// What is known about an address without asking the driver.
   [[nodiscard]] std::optional<KnownRange> find(const void* data) const noexcept { return own_.find(data); }
 
  private:

@@ -34,7 +34,7 @@ cudaEvent_t native_event(EventRef event) {
 BorrowedStream::BorrowedStream(Device device, cudaStream_t stream) {
   auto& owner = require_cuda(device);
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    throw UsageError("Headrace does not use the default stream: pass one made with cudaStreamCreateWithFlags");
+    throw UsageError("Headrace does not use the default stream: pass a stream made with cudaStreamCreateWithFlags");
   }
   int ordinal = -1;
   detail::cuda::or_throw(cudaStreamGetDevice(stream, &ordinal), "borrowing a stream");

@@ -9,8 +9,8 @@
 
 namespace headrace::detail::cuda {
 
-/// NVIDIA's management library, opened at run time. Where it is missing, every answer is empty. Devices are named by
-/// PCI id, e.g. "0000:3b:00.0". Safe from several threads.
+/// NVIDIA's management library, opened at run time. If it is missing, every result is empty. PCI ids such as
+/// "0000:3b:00.0" name devices. Thread-safe.
 class Nvml {
  public:
   Nvml() noexcept;
@@ -25,7 +25,7 @@ class Nvml {
     std::optional<int> generation;
     std::optional<int> width;
   };
-  /// The fastest PCIe link that the device and the machine agree on (the present one may sleep at a lower rate).
+  /// The fastest PCIe link that device and machine support (the current link may idle at a lower rate).
   [[nodiscard]] Link link(const char* pci_id) const noexcept;
 
   [[nodiscard]] DeviceHealth health(const char* pci_id) const;

@@ -9,7 +9,7 @@
 #include "device/cuda/nvml_library.hpp"
 #include "device/cuda/properties.hpp"
 
-/// What NVML says of a device's links and settings. Numbers are those of its header (NVML API reference).
+/// Links and settings of a device according to NVML. The constants are those of its header (NVML API reference).
 namespace headrace::detail::cuda {
 
 namespace {
@@ -18,7 +18,7 @@ constexpr const char* kNoLibrary = "no libnvidia-ml.so.1";
 constexpr const char* kNoDevice = "NVML does not know the device";
 
 constexpr unsigned kNvlinksMax = 36;                                       // NVML_NVLINK_MAX_LINKS
-constexpr std::uint32_t kAllLinks = std::numeric_limits<unsigned>::max();  // scope of a sum over the links
+constexpr std::uint32_t kAllLinks = std::numeric_limits<unsigned>::max();  // scope: the sum over all links
 constexpr std::uint32_t kSentKiB = 138;                                    // NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX
 constexpr std::uint32_t kReceivedKiB = 139;                                // NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX
 constexpr std::uint32_t kUnsignedInt = 1;                                  // NVML_VALUE_TYPE_UNSIGNED_INT
@@ -53,7 +53,7 @@ std::vector<int> near_processors(const Library& library, Device device) {
   return found;
 }
 
-/// KiB as a field has them.
+/// The value of a field in KiB.
 template <class FieldValue>
 std::uint64_t kib_of(const FieldValue& field) noexcept {
   return field.value_type == kUnsignedInt ? field.value & 0xFFFFFFFFU : field.value;
@@ -86,7 +86,7 @@ LinkCounters Nvml::counters(const char* pci_id) const {
   if (library_ == nullptr) return {.absence = kNoLibrary};
   const auto device = library_->find(pci_id);
   if (device == nullptr) return {.absence = kNoDevice};
-  if (library_->field_values == nullptr) return {.absence = "this NVML has no nvmlDeviceGetFieldValues"};
+  if (library_->field_values == nullptr) return {.absence = "this version of NVML has no nvmlDeviceGetFieldValues"};
   if (count_nvlinks(*library_, device) == 0) return {.absence = "no NVLink is up"};
   std::array<Library::FieldValue, 2> fields{};
   fields[0].field = kSentKiB;
@@ -96,7 +96,7 @@ LinkCounters Nvml::counters(const char* pci_id) const {
   for (const auto& field : fields) status = status == 0 ? field.status : status;
   if (status != 0) {
     const char* text = library_->error_text == nullptr ? "an error" : library_->error_text(status);
-    return {.absence = fmt::format("NVML does not give NVLink throughput here: {} ({})", text, status)};
+    return {.absence = fmt::format("NVML does not report NVLink throughput here: {} ({})", text, status)};
   }
   return {.absence = "", .sent_bytes = kib_of(fields[0]) * 1024, .received_bytes = kib_of(fields[1]) * 1024};
 }

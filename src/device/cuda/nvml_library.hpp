@@ -8,11 +8,11 @@ namespace headrace::detail::cuda {
 
 /// The functions of NVML that are used. The toolkit does not always bring nvml.h, so they are declared here. Their
 /// binary interface is stable (NVML API reference: versioned names keep their signatures); 0 is NVML_SUCCESS, a device
-/// is an opaque pointer, enumerations are ints. Those after `link_width` may be null: older drivers lack some.
+/// is an opaque pointer, enumerations are ints. Those after `link_width` may be null, because older drivers lack some.
 struct Nvml::Library {
   using NvmlDevice = struct nvmlDevice_st*;
 
-  /// nvmlFieldValue_t: one figure asked for by number.
+  /// nvmlFieldValue_t: one value, requested by its number.
   struct FieldValue {
     std::uint32_t field;
     std::uint32_t scope;  ///< A link's number, or kAllLinks.
@@ -20,7 +20,7 @@ struct Nvml::Library {
     std::int64_t latency_us;
     std::uint32_t value_type;
     std::int32_t status;
-    std::uint64_t value;  ///< A union; of unsigned kinds of 32 and 64 bits the low end is the value.
+    std::uint64_t value;  ///< A union; for unsigned types of 32 and 64 bits, the low bits are the value.
   };
   static_assert(sizeof(FieldValue) == 40);
 
@@ -48,7 +48,7 @@ struct Nvml::Library {
   int (*cpu_affinity)(NvmlDevice device, unsigned words, unsigned long* set) = nullptr;
 
   [[nodiscard]] bool open() noexcept;
-  /// Null when there is no such device.
+  /// Null if there is no such device.
   [[nodiscard]] NvmlDevice find(const char* pci_id) const noexcept {
     NvmlDevice device = nullptr;
     return by_pci_id(pci_id, &device) == 0 ? device : nullptr;

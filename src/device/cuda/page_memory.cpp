@@ -14,8 +14,8 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// The driver's functions need a context, which the runtime binds to a thread at the first call that needs one.
-/// Freeing nothing is such a call.
+/// The driver's functions need a context, which the runtime binds to a thread at the first call that needs one. Freeing
+/// null is such a call.
 class DriverScope {
  public:
   explicit DriverScope(int ordinal) noexcept : scope_(ordinal) { static_cast<void>(cudaFree(nullptr)); }
@@ -24,7 +24,7 @@ class DriverScope {
   CurrentDevice scope_;
 };
 
-/// The driver's codes have the numbers of the runtime's (driver_types.h, cudaError).
+/// The driver's error codes equal the runtime's (driver_types.h, cudaError).
 Status driver_status(CUresult code) noexcept { return to_status(static_cast<cudaError_t>(code)); }
 
 CUdeviceptr address_of(const std::byte* at) noexcept { return reinterpret_cast<CUdeviceptr>(at); }
@@ -63,12 +63,12 @@ std::string CudaPageMemory::absence(Place place) {
 std::string CudaPageMemory::find_absence(Place place) const {
   const int ordinal = place.is_host() ? ordinal_ : place.device()->ordinal();
   if (driver().attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal, 0) == 0) {
-    return fmt::format("cuda:{} has no virtual memory management", ordinal);
+    return fmt::format("cuda:{} does not support virtual memory management", ordinal);
   }
-  if (!driver().has_virtual_memory()) return "the driver lacks functions of virtual memory management; update it";
+  if (!driver().has_virtual_memory()) return "the driver lacks virtual memory management functions; update the driver";
   if (place.is_host()) {
     if (driver().attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal, 0) == 0) {
-      return fmt::format("the driver maps no host pages for cuda:{}", ordinal);
+      return fmt::format("the driver does not map host pages for cuda:{}", ordinal);
     }
     if (auto why = host_pages_absence(ordinal, nearest_node()); !why.empty()) return why;
   }
@@ -78,9 +78,9 @@ std::string CudaPageMemory::find_absence(Place place) const {
   const CUresult asked =
       driver().mem_get_allocation_granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (asked != CUDA_SUCCESS)
-    return fmt::format("the driver does not tell the size of its pages (CUDA code {})", static_cast<int>(asked));
+    return fmt::format("the driver does not report the size of its pages (CUDA code {})", static_cast<int>(asked));
   if (granularity > 0 && kPageBytes % granularity == 0) return {};
-  return fmt::format("its pages are of {}, which do not make up {}", format_bytes(granularity),
+  return fmt::format("the driver's page size of {} does not divide {}", format_bytes(granularity),
                      format_bytes(kPageBytes));
 }
 
@@ -143,8 +143,8 @@ Status CudaPageMemory::set_access(std::byte* at, std::size_t bytes, Accessor who
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, who->ordinal()};
     return driver_status(set());
   }
-  // The manual names the NUMA location for the processors' access (cuMemSetAccess, where its number is ignored); not
-  // every driver takes it, and those that do not take the plain one.
+  // The manual specifies the NUMA location for access by the processors (cuMemSetAccess, which ignores the node
+  // number). Drivers that reject it accept the plain host location.
   if (!host_needs_plain_location_.load(std::memory_order_relaxed)) {
     access.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, nearest_node()};
     if (set() == CUDA_SUCCESS) return {};
@@ -166,14 +166,14 @@ Result<int> CudaPageMemory::export_page(Page page) noexcept {
 
 Result<Page> CudaPageMemory::import_page(int descriptor, Device device, std::size_t bytes) noexcept {
   const DriverScope scope(device.ordinal());
-  if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // negative, or closed
+  if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // the descriptor is negative or closed
   CUmemGenericAllocationHandle handle = 0;
-  // The descriptor itself goes where other systems have a pointer (cuMemImportFromShareableHandle).
+  // The descriptor itself is passed in place of a pointer (cuMemImportFromShareableHandle).
   void* const value = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));
   const Status status = driver_status(driver().mem_import(&handle, value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   if (!status) {
-    // The driver has several codes for a descriptor of something else (999 among them), and of a page on a GPU that
-    // this process does not see (101). It comes from outside, and is no fault of ours.
+    // The driver has several codes for a descriptor of something else (999 among them) and for a page on a GPU that
+    // this process does not see (101). The descriptor comes from outside, so this is not a device fault.
     const Error error = status.error();
     return error.code == Errc::out_of_memory ? error : Error{Errc::invalid_argument, error.native};
   }

@@ -10,7 +10,7 @@
 
 namespace headrace::detail::cuda {
 
-/// Pages by CUDA's virtual memory management, for spans of one device.
+/// Pages from CUDA's virtual memory management, for spans of one device.
 class CudaPageMemory final : public PageMemory {
  public:
   /// `properties` must outlive this.
@@ -41,8 +41,8 @@ class CudaPageMemory final : public PageMemory {
   const int ordinal_;
   const DeviceProperties& properties_;
   std::mutex mutex_;
-  std::map<std::string, std::string> absences_;         ///< By the name of the place.
-  std::map<std::pair<int, int>, bool> peers_;           ///< Which device reaches which.
+  std::map<std::string, std::string> absences_;         ///< Absences by the name of the place.
+  std::map<std::pair<int, int>, bool> peers_;           ///< Whether the first device reaches the second.
   std::atomic<bool> host_needs_plain_location_{false};  ///< See set_access().
 };
 

@@ -6,11 +6,11 @@
 
 #include "device/backend.hpp"
 
-/// Stable sorts by CUB's radix sort. The current device is the stream's.
+/// Stable sorts with CUB's radix sort. The current device is the stream's.
 namespace headrace::detail::cuda {
 
 [[nodiscard]] Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept;
-/// Enqueues it; whether the result will be in the other lists.
+/// Enqueues the sort. Returns whether the result will be in the other lists.
 [[nodiscard]] Result<bool> sort_pairs(const PairLists& pairs, cudaStream_t stream) noexcept;
 
 }  // namespace headrace::detail::cuda

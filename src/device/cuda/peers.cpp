@@ -42,7 +42,7 @@ Status Peers::enable(int peer) noexcept {
     const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
     if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled) return to_error(status);
     use.ours = status == cudaSuccess;
-    if (!use.ours) static_cast<void>(to_error(status));  // clears it
+    if (!use.ours) static_cast<void>(to_error(status));  // clears CUDA's last error
   }
   ++use.count;
   return {};
@@ -54,7 +54,7 @@ void Peers::disable(int peer) noexcept {
   Use& use = uses_[static_cast<std::size_t>(peer)];
   if (--use.count > 0 || !use.ours) return;
   const CurrentDevice scope(ordinal_);
-  // Nobody can be told here; a device fault shows in the next call that returns a status.
+  // This function cannot report a failure; the next call that returns a status reports a device fault.
   static_cast<void>(to_status(cudaDeviceDisablePeerAccess(peer)));
 }
 
@@ -76,7 +76,7 @@ Status CudaDevice::register_host(void* data, std::size_t bytes) noexcept {
   const CurrentDevice scope(ordinal_);
   cudaError_t status = cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   if (status != cudaSuccess) return to_error(status);
-  // Kernels are given the host's address; a device that knows the memory under another could not use it.
+  // Kernels get the host's address, so a device that maps the memory at another address could not use it.
   void* seen = nullptr;
   status = cudaHostGetDevicePointer(&seen, data, 0);
   if (status == cudaSuccess && seen == data) return {};

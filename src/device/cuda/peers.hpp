@@ -7,7 +7,7 @@
 
 namespace headrace::detail::cuda {
 
-/// Peer access of one device, counted: CUDA knows only on and off.
+/// Reference-counted peer access of one device, because CUDA knows only on and off.
 class Peers {
  public:
   explicit Peers(int ordinal) noexcept : ordinal_(ordinal) {}
@@ -19,7 +19,7 @@ class Peers {
  private:
   struct Use {
     int count = 0;
-    bool ours = false;  ///< Not enabled by other code before.
+    bool ours = false;  ///< Headrace enabled it; other code had not.
   };
   static constexpr std::size_t kPeersMax = 128;
 

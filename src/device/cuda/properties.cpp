@@ -14,7 +14,7 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// An attribute, or empty where this runtime and driver do not know it.
+/// An attribute, or empty if this runtime and driver do not know it.
 std::optional<int> attribute(cudaDeviceAttr which, int ordinal) noexcept {
   int value = 0;
   if (cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess) return value;
@@ -24,7 +24,7 @@ std::optional<int> attribute(cudaDeviceAttr which, int ordinal) noexcept {
 
 bool has(cudaDeviceAttr which, int ordinal) noexcept { return attribute(which, ordinal).value_or(0) != 0; }
 
-/// CUDA's answer, else the kernel's; both say -1 where the machine has a single node.
+/// CUDA's answer, else the kernel's. Both are -1 on a machine with a single node.
 std::optional<int> numa_node(int ordinal, std::string pci) {
   const auto near = attribute(cudaDevAttrHostNumaId, ordinal);
   if (near && *near >= 0) return near;
@@ -37,7 +37,7 @@ std::optional<int> numa_node(int ordinal, std::string pci) {
 
 std::string cuda_version_of_driver() {
   int version = 0;
-  or_throw(cudaDriverGetVersion(&version), "asking the driver for its CUDA version");
+  or_throw(cudaDriverGetVersion(&version), "reading the driver's CUDA version");
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 

@@ -11,8 +11,8 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// The driver knows no memory in a thread without a context, and the runtime binds a device's context to a thread only
-/// at the first call that needs one; setting the device it has already is none. Freeing nothing is.
+/// In a thread without a context the driver knows no memory. The runtime binds a device's context to a thread only at
+/// the first call that needs one. Setting the current device again is not such a call; freeing null is.
 void bind_context(int ordinal) noexcept {
   thread_local int bound = -1;
   if (bound == ordinal) return;
@@ -25,7 +25,7 @@ KnownRange look_up(int ordinal, const void* data) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   KnownRange range{.begin = address, .end = address + 1};
   if (driver().pointer_get_attributes == nullptr) {
-    range.known = true;  // for all that can be said: the copy engine sees what it is
+    range.known = true;  // nothing is known, so the copy engine finds out what it is
     range.host_reads = false;
     return range;
   }
@@ -47,12 +47,12 @@ KnownRange look_up(int ordinal, const void* data) noexcept {
   if (status != CUDA_SUCCESS || memory_type == 0) return range;
   range.known = true;
   const bool of_host = memory_type == CU_MEMORYTYPE_HOST;
-  // Mapped virtual memory belongs to no context; its range is what was reserved, and parts of that may be unmapped or
-  // closed to this device, or to the host. A kernel that touched them would end the process's use of CUDA.
+  // Mapped virtual memory belongs to no context. Its range is the reservation, parts of which may be unmapped or
+  // inaccessible to this device or the host. A kernel that touched them would end the process's use of CUDA.
   const bool reserved = context == nullptr && pool == nullptr;
   range.host_reads = !reserved && (of_host || managed != 0);
   range.kernels_reach = !reserved && (of_host || owner == ordinal || managed != 0) && device_pointer == address;
-  // A range of unknown extent is of no use to a kernel: its copies go to the copy engine.
+  // Kernels cannot use a range of unknown extent, so its copies go to the copy engine.
   if (!reserved && start != 0 && start <= address && address - start < bytes) {
     range.begin = start;
     range.end = start + bytes;

@@ -7,16 +7,16 @@
 
 namespace headrace::detail::cuda {
 
-/// What the driver says of an address, seen from one device. The caller has made the device current.
+/// What the driver knows about an address, as seen from one device. The caller has made the device current.
 [[nodiscard]] KnownRange look_up(int ordinal, const void* data) noexcept;
 
-/// Which addresses kernels of one device reach. It must not outlive a list of copies (see KnownRanges).
+/// Knows which addresses kernels of one device reach. It must not outlive a list of copies (see KnownRanges).
 class Reach {
  public:
   explicit Reach(const DeviceBackend& device) noexcept : ranges_(LookUp{device}) {}
 
-  /// True when a kernel may access all of [data, data + bytes). Memory that CUDA does not know, memory of other
-  /// devices and ranges of several allocations count as out of reach.
+  /// True if a kernel may access all of [data, data + bytes). Memory unknown to CUDA, memory of other devices and
+  /// ranges over several allocations count as out of reach.
   [[nodiscard]] bool covers(const void* data, std::size_t bytes) noexcept {
     const KnownRange& range = ranges_.find(data);
     return range.kernels_reach && holds(range, data, bytes);

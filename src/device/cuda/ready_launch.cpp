@@ -3,8 +3,8 @@
 namespace headrace::detail::cuda {
 
 ReadyLaunch::~ReadyLaunch() {
-  // An executable graph that is in flight is freed once it is done (CUDA driver API, cuGraphExecDestroy). A fault of
-  // the device shows in the next call that returns a status.
+  // An executable graph that is in flight is freed once it is done (CUDA driver API, cuGraphExecDestroy). The next call
+  // that returns a status reports a device fault.
   if (executable_ != nullptr) static_cast<void>(cudaGraphExecDestroy(executable_));
   if (graph_ != nullptr) static_cast<void>(cudaGraphDestroy(graph_));
 }
@@ -26,7 +26,7 @@ cudaError_t ReadyLaunch::launch(const void* kernel, std::uint32_t blocks, std::u
   params.kernelParams = arguments;
   cudaError_t status = cudaSuccess;
   if (executable_ == nullptr) status = make(params);
-  // Also after making it: it may have been begun for a list that failed.
+  // Set the parameters even after make(), because a failed earlier call may have left a node with other parameters.
   if (status == cudaSuccess) status = cudaGraphExecKernelNodeSetParams(executable_, node_, &params);
   return status == cudaSuccess ? cudaGraphLaunch(executable_, stream) : status;
 }

@@ -8,18 +8,18 @@
 
 namespace headrace::detail::cuda {
 
-/// Launches of one kernel again and again: as a graph of one node, made ready once, whose arguments are set
-/// each time. That takes the host less than a plain launch does. Used by one thread at a time, for one device, which
-/// the caller has made current.
+/// Launches one kernel repeatedly: as a graph of one node that is instantiated once and whose arguments are set each
+/// time. That takes the host less time than a plain launch. Used by one thread at a time, for one device, which the
+/// caller has made current.
 class ReadyLaunch {
  public:
   ReadyLaunch() noexcept = default;
   ReadyLaunch(const ReadyLaunch&) = delete;
   ReadyLaunch& operator=(const ReadyLaunch&) = delete;
-  /// Does not wait: what is under way stays as long as it needs.
+  /// Does not wait: CUDA keeps a graph in flight until it is done.
   ~ReadyLaunch();
 
-  /// As cudaLaunchKernel(), without shared memory; always of the same kernel. Where it fails nothing is launched.
+  /// Like cudaLaunchKernel() without shared memory, always for the same kernel. If it fails, nothing is launched.
   [[nodiscard]] cudaError_t launch(const void* kernel, std::uint32_t blocks, std::uint32_t threads, void** arguments,
                                    cudaStream_t stream) noexcept;
 

@@ -13,7 +13,7 @@
 
 namespace headrace::detail::cuda {
 
-/// The stretches of addresses in which the two sides of copies lie.
+/// The address ranges that contain the two sides of copies.
 struct CopyWindows {
   std::uintptr_t to = std::numeric_limits<std::uintptr_t>::max();  ///< Lowest address of the targets.
   std::uintptr_t to_end = 0;
@@ -28,16 +28,16 @@ struct CopyWindows {
     from = std::min(from, source);
     from_end = std::max(from_end, source + copy.bytes);
   }
-  /// Whether kernels reach both, of one copy at least.
+  /// Whether there is at least one copy and kernels reach both ranges.
   [[nodiscard]] bool within(Reach& reach) const noexcept {
-    // NOLINTBEGIN(performance-no-int-to-ptr): compared as numbers, since they may belong to several allocations
+    // NOLINTBEGIN(performance-no-int-to-ptr): compared as numbers, because they may belong to several allocations
     return to < to_end && reach.covers(reinterpret_cast<const void*>(to), to_end - to) &&
            reach.covers(reinterpret_cast<const void*>(from), from_end - from);
     // NOLINTEND(performance-no-int-to-ptr)
   }
 };
 
-/// Whether they are of the size that a kernel gathers, and lie in one stretch that kernels reach on either side.
+/// Whether all copies have sizes that a kernel gathers and lie in one reachable range on either side.
 [[nodiscard]] inline bool all_for_gather(std::span<const Copy> copies, Reach& reach) noexcept {
   CopyWindows windows;
   for (const Copy& copy : copies) {
@@ -47,13 +47,13 @@ struct CopyWindows {
   return windows.within(reach);
 }
 
-/// The copies at the front of a list that have one length.
+/// The copies at the front of a list that have the same length.
 struct RowScan : CopyWindows {
   std::size_t count = 0;
   std::size_t bytes = 0;
   std::uintptr_t odd = 0;  ///< All addresses, or-ed together.
 
-  /// At most `most` copies.
+  /// Scans at most `most` copies.
   RowScan(std::span<const Copy> copies, std::size_t most) noexcept : bytes(copies.front().bytes) {
     const std::size_t limit = std::min(copies.size(), most);
     for (; count < limit && copies[count].bytes == bytes; ++count) {

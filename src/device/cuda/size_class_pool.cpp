@@ -39,7 +39,7 @@ Result<void*> SizeClassPool::take(std::size_t bytes) noexcept {
   cudaError_t status = cudaMalloc(&data, block_bytes);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    trim();  // free blocks of other classes may be what is in the way
+    trim();  // free blocks of other classes may occupy the memory
     status = cudaMalloc(&data, block_bytes);
   }
   if (status != cudaSuccess) return to_error(status);

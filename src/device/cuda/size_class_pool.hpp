@@ -9,9 +9,9 @@
 
 namespace headrace::detail::cuda {
 
-/// Device memory kept by size class: a block given back waits for the next request of its class and the driver is not
-/// asked again. Classes are an eighth of a power of two apart, so at most an eighth of a block is unused.
-/// The caller has made the device current.
+/// Device memory kept by size class: a released block waits for the next request of its class, without a driver call.
+/// Classes are an eighth of a power of two apart, so at most an eighth of a block is unused. The caller has made the
+/// device current.
 class SizeClassPool {
  public:
   SizeClassPool() noexcept = default;
@@ -19,10 +19,10 @@ class SizeClassPool {
   [[nodiscard]] Result<void*> take(std::size_t bytes) noexcept;
   /// @param bytes  as passed to take().
   void give(void* data, std::size_t bytes) noexcept;
-  /// Gives every free block back to the driver.
+  /// Returns every free block to the driver.
   void trim() noexcept;
 
-  /// The bytes that a request is rounded up to.
+  /// The size that a request is rounded up to.
   [[nodiscard]] static std::size_t rounded(std::size_t bytes) noexcept;
 
  private:

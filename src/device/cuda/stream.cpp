@@ -45,7 +45,7 @@ Result<std::unique_ptr<StreamBackend>> CudaStream::create(CudaDevice& device, Pr
   cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
   if (status != cudaSuccess) return to_error(status);
   cudaStream_t native = nullptr;
-  // Non-blocking: the default stream, which other libraries may use, does not hold it up.
+  // Non-blocking, so that the default stream, which other libraries may use, does not block it.
   status = cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking, priority == Priority::high ? greatest : least);
   if (status != cudaSuccess) return to_error(status);
   std::unique_ptr<StreamBackend> stream(new (std::nothrow) CudaStream(device, native, true));
@@ -136,7 +136,7 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   const double share = shape.on_own_multiprocessors ? 0 : static_cast<double>(wanted) / *fitting;
   std::unique_ptr<Held> held(new (std::nothrow) Held{device_, share});
   if (held == nullptr) return Errc::out_of_memory;
-  // Counted first, so that nobody puts a kernel between this one and the count.
+  // Count it first, so that no thread launches a kernel between the count and this kernel.
   device_.resident_kernel_starts(held->share);
   Status status = enqueue(kernel, shape, arguments, stream_, device_);
   if (!status) {
@@ -148,7 +148,7 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
     ended->device.resident_kernel_ends(ended->share);
   };
   status = call(end, held.get());
-  // Where that could not be said, the kernel counts for good.
+  // If the callback could not be enqueued, the kernel counts forever.
   static_cast<void>(held.release());
   return status;
 }

@@ -13,13 +13,13 @@ class CudaDevice;
 inline constexpr std::uint32_t kItemsMax = 65535;
 
 /// A stream of a CUDA device. wait() follows the device's scheduling flag: by default the calling thread spins while
-/// the machine has processors to spare, which answers soonest.
+/// the machine has spare processors, which has the lowest latency.
 class CudaStream final : public StreamBackend {
  public:
   [[nodiscard]] static Result<std::unique_ptr<StreamBackend>> create(CudaDevice& device, Priority priority) noexcept;
-  /// A view of a stream that someone else destroys, after this. Null when there is no memory.
+  /// A view of a stream that its owner destroys later than this. Null if there is no memory.
   [[nodiscard]] static std::unique_ptr<StreamBackend> borrow(CudaDevice& device, cudaStream_t stream) noexcept;
-  /// Waits for the work on a stream of its own; on a borrowed one, only if it still reads lists of copies.
+  /// Waits for the work on an owned stream; on a borrowed one, only if it still reads lists of copies.
   ~CudaStream() override;
 
   [[nodiscard]] cudaStream_t native() const noexcept { return stream_; }

@@ -14,9 +14,9 @@ namespace headrace {
 namespace {
 
 /// Deals pages to shares. Page j of a share of weight w among W is due in turn floor(j * W / w) at the earliest, and
-/// before turn ceil((j + 1) * W / w); whoever must be served soonest gets the turn. That keeps every share within one
-/// page of its part at all times (Baruah, Cohen, Plaxton and Varvel, "Proportionate progress", 1996: earliest deadline
-/// first serves all windows in time on one resource).
+/// before turn ceil((j + 1) * W / w). The share with the earliest deadline gets the turn. That keeps every share within
+/// one page of its part at all times (Baruah, Cohen, Plaxton and Varvel, "Proportionate progress", 1996: earliest
+/// deadline first serves all windows in time on one resource).
 class Dealer {
  public:
   explicit Dealer(const std::vector<Share>& shares) {
@@ -28,7 +28,7 @@ class Dealer {
     dealt_.resize(weights_.size());
   }
 
-  /// The share that gets page `turn`; to be asked for every turn in order.
+  /// The share that gets page `turn`. Call it for every turn in order.
   [[nodiscard]] std::size_t deal(std::uint64_t turn) {
     std::size_t next = 0;
     std::uint64_t soonest = std::numeric_limits<std::uint64_t>::max();
@@ -78,7 +78,7 @@ std::vector<Place> hottest(Place device, std::size_t device_pages, const std::ve
 
 void require_as_many(const char* what, std::size_t given, std::size_t page_count) {
   if (given == page_count) return;
-  throw UsageError(fmt::format("{} is for {} pages, and the span has {}", what, given, page_count));
+  throw UsageError(fmt::format("{} is for {} pages, but the span has {}", what, given, page_count));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ Place Place::parse(std::string_view name) {
   try {
     return on(Device::parse(name));
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("a place is 'host' or a device: {}", error.what()), error.code());
+    throw UsageError(fmt::format("a place must be 'host' or a device: {}", error.what()), error.code());
   }
 }
 
@@ -100,26 +100,27 @@ Placement::Placement(Rule rule, std::vector<Share> shares, std::size_t budget_by
 Placement Placement::all(Place place) { return interleaved({{place, 1}}); }
 
 Placement Placement::interleaved(std::vector<Share> shares) {
-  if (shares.empty()) throw UsageError("interleaved pages need a share at least");
+  if (shares.empty()) throw UsageError("interleaved pages need at least one share");
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const bool twice = std::any_of(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(i),
                                    [&](const Share& before) { return before.place == shares[i].place; });
-    if (twice) throw UsageError(fmt::format("{} has two shares; give it one with the sum", shares[i].place.name()));
+    if (twice)
+      throw UsageError(fmt::format("{} has two shares; give it one share with their sum", shares[i].place.name()));
   }
   const bool any = std::any_of(shares.begin(), shares.end(), [](const Share& share) { return share.weight > 0; });
-  if (!any) throw UsageError("all shares have weight 0: no place is left for a page");
+  if (!any) throw UsageError("all shares have weight 0; give at least one a weight above 0");
   return {Rule::interleaved, std::move(shares), 0, {}};
 }
 
 Placement Placement::blocked(const std::vector<Place>& places) {
-  if (places.empty()) throw UsageError("blocks of pages need a place at least");
+  if (places.empty()) throw UsageError("blocks of pages need at least one place");
   std::vector<Share> shares;
   for (const Place place : places) shares.push_back({place, 1});
   return {Rule::blocked, std::move(shares), 0, {}};
 }
 
 Placement Placement::map(const std::vector<Place>& pages) {
-  if (pages.empty()) throw UsageError("a page map needs a page at least");
+  if (pages.empty()) throw UsageError("a page map needs at least one page");
   std::vector<Share> shares;
   shares.reserve(pages.size());
   for (const Place place : pages) shares.push_back({place, 1});
@@ -131,7 +132,7 @@ Placement Placement::budget(Device device, std::size_t device_bytes) {
 }
 
 Placement Placement::budget(Device device, std::size_t device_bytes, std::vector<std::uint64_t> heat) {
-  if (heat.empty()) throw UsageError("heat needs the count of a page at least");
+  if (heat.empty()) throw UsageError("heat needs the count of at least one page");
   return {Rule::budget, {{Place::on(device), 1}}, device_bytes, std::move(heat)};
 }
 

@@ -13,7 +13,7 @@ namespace headrace {
 
 namespace {
 
-/// Pages of one place, the hottest first; among equals the earlier.
+/// Pages of one place, hottest first; equally hot pages in order.
 std::vector<std::size_t> hottest_first(const std::vector<Place>& places, Place place,
                                        const std::vector<std::uint64_t>& heat) {
   std::vector<std::size_t> pages;
@@ -34,9 +34,9 @@ bool hotter_than_chance(std::uint64_t hot, std::uint64_t cold) {
 std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, std::size_t budget_bytes,
                               const std::vector<std::uint64_t>& heat, std::size_t page_bytes) {
   if (heat.size() != places.size()) {
-    throw UsageError(fmt::format("a span of {} pages, and counts of {}", places.size(), heat.size()));
+    throw UsageError(fmt::format("the span has {} pages, but there are counts for {}", places.size(), heat.size()));
   }
-  if (page_bytes == 0) throw UsageError("a page of a span has no bytes");
+  if (page_bytes == 0) throw UsageError("the page size of a span must be above 0");
   const Place near = Place::on(device);
   std::vector<Place> result = places;
   std::vector<std::size_t> up = hottest_first(places, Place::host(), heat);
@@ -61,8 +61,8 @@ std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, s
 std::size_t rebalance(Span& span, StreamRef stream, const PageHeat& heat, std::size_t budget_bytes) {
   const std::vector<Place>& places = span.places();
   if (heat.page_bytes() != span.page_bytes()) {
-    throw UsageError(fmt::format("a span with pages of {}, and counts for pages of {}", format_bytes(span.page_bytes()),
-                                 format_bytes(heat.page_bytes())));
+    throw UsageError(fmt::format("the span has pages of {}, but the counts are for pages of {}",
+                                 format_bytes(span.page_bytes()), format_bytes(heat.page_bytes())));
   }
   const std::vector<Place> target =
       rebalanced(places, span.device(), budget_bytes, heat.read(stream), span.page_bytes());

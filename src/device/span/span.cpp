@@ -18,12 +18,13 @@ namespace {
 
 void require_page_size(std::size_t bytes) {
   if (std::has_single_bit(bytes) && bytes >= kPageBytes) return;
-  throw UsageError(fmt::format("a page of a span has a power of two of bytes, {} at least, not {}", kPageBytes, bytes));
+  throw UsageError(
+      fmt::format("a page of a span must be a power of two of at least {} bytes, not {}", kPageBytes, bytes));
 }
 
-/// Also refuses what no placement could hold, before a list of so many pages is made.
+/// Also refuses sizes that no placement could hold, before a list of that many pages is made.
 std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) {
-  if (bytes == 0) throw UsageError("a span has a byte at least");
+  if (bytes == 0) throw UsageError("a span needs at least one byte");
   require_page_size(page_bytes);
   std::size_t most = host_memory().total_bytes + device.memory().total_bytes;
   for (const Device other : Device::list()) {
@@ -31,7 +32,7 @@ std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) 
   }
   if (bytes > most) {
     throw DeviceError(Errc::out_of_memory,
-                      fmt::format("a span of {} is more than all places hold: {} free on {}, {} free on the host",
+                      fmt::format("a span of {} exceeds what all places hold: {} free on {}, {} free on the host",
                                   format_bytes(bytes), format_bytes(device.memory().free_bytes), device.name(),
                                   format_bytes(host_memory().free_bytes)));
   }
@@ -39,11 +40,11 @@ std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) 
 }
 
 void require_descriptors(const SharedPages& shared) {
-  if (shared.bytes == 0) throw UsageError("shared pages have a byte at least");
+  if (shared.bytes == 0) throw UsageError("shared pages need at least one byte");
   require_page_size(shared.page_bytes);
   const std::size_t count = (shared.bytes - 1) / shared.page_bytes + 1;
   if (shared.descriptors.size() != count) {
-    throw UsageError(fmt::format("{} of shared pages are {} pages, and there are {} descriptors",
+    throw UsageError(fmt::format("{} of shared memory need {} pages, but there are {} descriptors",
                                  format_bytes(shared.bytes), count, shared.descriptors.size()));
   }
 }

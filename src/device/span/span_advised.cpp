@@ -9,8 +9,8 @@ namespace headrace {
 
 Span Span::advised(Device device, const AccessProfile& profile, const MemoryRates& rates, const SpanOptions& options) {
   if (options.page_bytes != kPageBytes) {
-    throw UsageError(
-        fmt::format("advice is for pages of {}, not {}", format_bytes(kPageBytes), format_bytes(options.page_bytes)));
+    throw UsageError(fmt::format("advice works only for pages of {}, not {}", format_bytes(kPageBytes),
+                                 format_bytes(options.page_bytes)));
   }
   return Span(device, profile.bytes, advise(device, profile, rates).placement, options);
 }

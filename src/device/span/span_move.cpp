@@ -17,19 +17,19 @@ struct Move {
   Place to;
 };
 
-/// Throws UsageError when somebody who has a right to a page could not reach it in its new place.
+/// Throws UsageError if a device with a right to a page could not reach it in its new place.
 void require_rights_kept(const PlacedPages& placed, const std::vector<Move>& moves) {
   for (const Accessor who : placed.rights.accessors()) {
-    if (!who) continue;  // the host's right to a page that leaves its reach waits for the page to come back
+    if (!who) continue;  // the host keeps its right to a page out of its reach until the page comes back
     for (const Move& move : moves) {
       if (placed.rights.kept(who, move.page) == Right::none || placed.memory().reaches(who, move.to)) continue;
-      throw UsageError(fmt::format("{} has a right to page {} and could not reach it on {}", who->name(), move.page,
+      throw UsageError(fmt::format("{} has a right to page {} but could not reach it on {}", who->name(), move.page,
                                    move.to.name()));
     }
   }
 }
 
-/// Throws UsageError unless the device of the stream can copy all of it.
+/// Throws UsageError unless the stream's device can copy all moved pages.
 void require_copier(const PlacedPages& placed, StreamRef stream, const std::vector<Move>& moves) {
   const Device copier = stream.device();
   if (copier.kind() != placed.device.kind()) {
@@ -44,7 +44,7 @@ void require_copier(const PlacedPages& placed, StreamRef stream, const std::vect
   detail::require_reach(placed.memory(), {copier}, detail::count_places(touched, placed.page_bytes()));
 }
 
-/// Throws DeviceError when more pages come to a place than leave it and fit, before any is moved.
+/// Throws DeviceError, before any page is moved, if more pages come to a place than leave it and fit.
 void require_room(const PlacedPages& placed, const detail::SparePages& spares, const std::vector<Move>& moves) {
   std::vector<Place> coming;
   std::vector<Place> leaving;
@@ -57,13 +57,13 @@ void require_room(const PlacedPages& placed, const detail::SparePages& spares, c
   for (const SpanUse& use : detail::count_places(coming, page_bytes)) {
     std::size_t room = spares.count(use.place);
     for (const SpanUse& other : left) room += other.place == use.place ? other.page_count : 0;
-    // With spare pages of its own taken back, too: they are free then instead of spare.
+    // free_bytes() may also reclaim this span's own spare pages, which then count as free instead.
     const std::size_t here = spares.count(use.place);
     const std::size_t more = use.page_count <= room ? 0 : (use.page_count - room) * page_bytes;
     const std::size_t free = detail::free_bytes(use.place, more);
     const std::size_t needed = more == 0 ? 0 : more + (here - spares.count(use.place)) * page_bytes;
     if (needed <= free) continue;
-    throw DeviceError(Errc::out_of_memory, fmt::format("moving pages asks for {} more on {} ({} free)",
+    throw DeviceError(Errc::out_of_memory, fmt::format("moving pages needs {} more on {} ({} free)",
                                                        format_bytes(needed), use.place.name(), format_bytes(free)));
   }
 }
@@ -76,7 +76,7 @@ void Span::State::move(StreamRef stream, PageRange pages, const std::vector<Plac
     if (placed.places[pages.first + i] != to[i]) moves.push_back({pages.first + i, to[i]});
   }
   if (moves.empty()) return;
-  if (imported) throw UsageError("pages of another process's span are never moved");
+  if (imported) throw UsageError("pages of another process's span cannot be moved");
   detail::require_places(placed.device, detail::count_places(to, placed.page_bytes()), {});
   require_copier(placed, stream, moves);
   require_rights_kept(placed, moves);

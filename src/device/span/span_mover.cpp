@@ -19,7 +19,7 @@ PageMover::PageMover(PlacedPages& placed, SparePages& spares, StreamRef stream)
 }
 
 PageMover::~PageMover() {
-  if (!under_way_.empty()) static_cast<void>(stream_.wait());  // copies to pages that are about to go
+  if (!under_way_.empty()) static_cast<void>(stream_.wait());  // copies to pages that are about to be destroyed
 }
 
 void PageMover::add(std::size_t page, Place to) {
@@ -80,10 +80,10 @@ bool PageMover::start() {
     under_way_.push_back(std::move(batch));
     return true;
   }
-  // There is no room anywhere; pages that are under way will leave some.
+  // No place has room, and no pages in flight will free any.
   if (!tried.empty() && under_way_.empty()) {
     const Place to = tried.front()->to;
-    fail(fmt::format("making a page on {} ({} free) to move one of {} pages there", to.name(),
+    fail(fmt::format("creating a page on {} ({} free) to move one of {} pages there", to.name(),
                      format_bytes(free_bytes(to)), tried.front()->left()),
          Error{Errc::out_of_memory, 0});
   }
@@ -104,7 +104,7 @@ std::vector<OwnedPage> PageMover::take_pages(Place to, std::size_t count) {
       continue;
     }
     if (page.error().code != Errc::out_of_memory) {
-      fail(fmt::format("making a page on {}", to.name()), page.error());
+      fail(fmt::format("creating a page on {}", to.name()), page.error());
     }
     break;
   }
@@ -140,7 +140,7 @@ Status PageMover::copy(Batch& batch) {
 }
 
 void PageMover::restore(const Batch& batch) noexcept {
-  static_cast<void>(stream_.wait());  // copies that were enqueued before the failure
+  static_cast<void>(stream_.wait());  // wait for copies that were enqueued before the failure
   const Device reader = stream_.device();
   for (const std::size_t page : batch.pages) {
     if (!placed_.range.mapped(page)) static_cast<void>(placed_.range.map(page, placed_.pages[page].page()));
@@ -173,7 +173,7 @@ Status PageMover::replace(Batch& batch, std::size_t from, std::size_t count) {
     OwnedPage& fresh = batch.fresh[from + i];
     OwnedPage& old = placed_.pages[first + i];
     if (status) status = placed_.range.map(first + i, fresh.page());
-    if (!status) {  // this one and those behind it stay what they were
+    if (!status) {  // this page and the following ones keep their old memory
       static_cast<void>(placed_.range.map(first + i, old.page()));
       continue;
     }

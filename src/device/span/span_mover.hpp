@@ -11,13 +11,12 @@
 
 namespace headrace::detail {
 
-/// Moves pages of a span, some at a time: fresh pages are filled at addresses of their own and take the place of the
-/// old ones, which are spare from then on and serve the next pages. While one batch is copied the one before it changes
-/// places.
+/// Moves pages of a span in batches: it fills fresh pages at their own addresses and then maps them in place of the old
+/// ones, which become spare and serve the next pages. While one batch is copied, the previous one is remapped.
 class PageMover {
  public:
-  /// A batch, or one page where that is more: long enough a copy for the link, and few enough pages to be taken twice
-  /// over on a full device.
+  /// Bytes of a batch, or one page if that is larger: long enough to saturate the link, and few enough pages that a
+  /// full device has room for two batches.
   static constexpr std::size_t kBatchBytes = 32 * kMiB;
 
   /// Throws DeviceError.
@@ -26,9 +25,9 @@ class PageMover {
   PageMover& operator=(const PageMover&) = delete;
   ~PageMover();
 
-  /// Page `page` is to lie at `to`, where it does not yet. To be called in order of pages.
+  /// Adds page `page`, which must move to `to` and does not lie there yet. Call it in order of pages.
   void add(std::size_t page, Place to);
-  /// Moves the pages added. Throws DeviceError; then some of them have been moved, and all are whole.
+  /// Moves the added pages. Throws DeviceError; then some pages have moved, and the contents of all are intact.
   void run();
   [[nodiscard]] std::size_t moved() const noexcept { return moved_; }
 
@@ -37,7 +36,7 @@ class PageMover {
   struct Group {
     Place to;
     std::vector<std::size_t> pages;
-    std::size_t next = 0;  ///< Those before are under way or done.
+    std::size_t next = 0;  ///< Pages before it are in flight or done.
     [[nodiscard]] std::size_t left() const noexcept { return pages.size() - next; }
   };
   struct Batch {
@@ -52,18 +51,18 @@ class PageMover {
     Error error;
   };
 
-  /// The group to go on with: the one that has most spare pages waiting, and the host's where none has, so that a full
-  /// device is first given room. Null when all is under way or done.
+  /// The group to continue with: the one with the most spare pages, or the host's if none has any, so that a full
+  /// device first gets room. Null if all pages are in flight or done.
   [[nodiscard]] Group* choose(const std::vector<Group*>& tried) noexcept;
-  /// Starts a batch if one can be. False, with failure_ set unless nothing is left, if not.
+  /// Starts a batch if possible. Otherwise returns false, with failure_ set unless no page is left.
   [[nodiscard]] bool start();
   [[nodiscard]] std::vector<OwnedPage> take_pages(Place to, std::size_t count);
   [[nodiscard]] Status copy(Batch& batch);
   [[nodiscard]] Status make_readable(const Batch& batch);
   void finish(Batch& batch);
-  /// Replaces the pages `count` from number `from` of the batch, which are neighbours.
+  /// Replaces `count` neighbouring pages of the batch, from index `from` on.
   [[nodiscard]] Status replace(Batch& batch, std::size_t from, std::size_t count);
-  /// After a failure: the pages of the batch that were not replaced are what they were.
+  /// After a failure: restores the pages of the batch that were not replaced.
   void restore(const Batch& batch) noexcept;
   void fail(std::string doing, Error error);
 
@@ -72,7 +71,7 @@ class PageMover {
   StreamRef stream_;
   const std::size_t batch_pages_;
   std::array<Event, 2> events_;
-  std::size_t batches_ = 0;  ///< Started so far.
+  std::size_t batches_ = 0;  ///< Batches started so far.
   std::vector<Group> groups_;
   std::vector<Batch> under_way_;  ///< Oldest first.
   std::optional<Failure> failure_;

@@ -37,11 +37,11 @@ Result<std::byte*> OwnedPage::writable_by(Device device) noexcept {
 AddressRange::AddressRange(PageMemory& memory, std::size_t page_count, std::size_t page_bytes)
     : memory_(memory), page_bytes_(page_bytes), mapped_(page_count) {
   data_ = memory.reserve(page_count * page_bytes)
-              .or_throw(fmt::format("reserving {} of addresses", format_bytes(page_count * page_bytes)));
+              .or_throw(fmt::format("reserving {} of address space", format_bytes(page_count * page_bytes)));
 }
 
 AddressRange::~AddressRange() {
-  // Nobody can be told of a failure here, and releasing the range ends what mappings there still are.
+  // A destructor cannot report a failure, and releasing the range ends all remaining mappings.
   static_cast<void>(unmap({0, mapped_.size()}));
   memory_.release(data_, mapped_.size() * page_bytes_);
 }

@@ -7,7 +7,7 @@
 
 #include "device/span/page_memory.hpp"
 
-/// What a span owns: physical pages, and the range of addresses at which they are mapped.
+/// The parts of a span: physical pages, and the address range at which they are mapped.
 namespace headrace::detail {
 
 /// Owns a physical page, or none.
@@ -27,19 +27,19 @@ class OwnedPage {
 
   [[nodiscard]] Page page() const noexcept { return page_; }
 
-  /// Where `device`, which reaches the page, may write it while it is no part of a span yet. Mapped when it is first
-  /// asked for, and then for as long as there is the page: mapping costs more than copying, and a page that has left a
-  /// span comes back.
+  /// The address at which `device`, which reaches the page, may write it before it is part of a span. Mapped on first
+  /// use and kept for the life of the page, because mapping costs more than copying and pages that leave a span are
+  /// reused.
   [[nodiscard]] Result<std::byte*> writable_by(Device device) noexcept;
 
  private:
   PageMemory* memory_ = nullptr;
   Page page_;
   std::byte* own_address_ = nullptr;
-  Accessor writer_;  ///< The one that may write there.
+  Accessor writer_;  ///< The device that may write there.
 };
 
-/// Owns a range of addresses; knows where a page is mapped, and unmaps it in the end. It does not own the pages.
+/// Owns a range of addresses. It knows which pages are mapped and unmaps them at the end, but does not own them.
 class AddressRange {
  public:
   /// Throws DeviceError.
@@ -54,11 +54,11 @@ class AddressRange {
 
   [[nodiscard]] bool mapped(std::size_t page) const noexcept { return mapped_[page]; }
 
-  /// Nothing is mapped there.
+  /// Maps a page where nothing is mapped.
   [[nodiscard]] Status map(std::size_t page, Page physical) noexcept;
-  /// Unmaps what is mapped there.
+  /// Unmaps the mapped pages in the range.
   [[nodiscard]] Status unmap(PageRange pages) noexcept;
-  /// Every one is mapped, and `who` reaches them.
+  /// All pages must be mapped and reachable by `who`.
   [[nodiscard]] Status set_access(PageRange pages, Accessor who, Right right) noexcept {
     return memory_.set_access(at(pages.first), pages.count * page_bytes_, who, right);
   }
@@ -72,8 +72,8 @@ class AddressRange {
   std::byte* data_ = nullptr;
 };
 
-/// Calls `use(PageRange)` for each longest run of neighbours in `pages` for which `value(page)` is the same, until one
-/// is not ok. The Status of the last call.
+/// Calls `use(PageRange)` for each longest run of neighbours in `pages` with the same `value(page)`, until a call
+/// fails. Returns the Status of the last call.
 template <class Value, class Use>
 Status for_each_run(PageRange pages, Value value, Use use) {
   const std::size_t end = pages.first + pages.count;
@@ -86,8 +86,8 @@ Status for_each_run(PageRange pages, Value value, Use use) {
   return {};
 }
 
-/// Calls `use(from, count)` for each longest run of consecutive numbers in `numbers`, which ascend: numbers[from] and
-/// those behind it. Further breaks where `joined(a, b)` is false for neighbours a and b.
+/// Calls `use(from, count)` for each longest run of consecutive numbers in the ascending `numbers`, starting at
+/// numbers[from]. A run also ends where `joined(a, b)` is false for neighbours a and b.
 template <class Joined, class Use>
 Status for_each_consecutive(const std::vector<std::size_t>& numbers, Joined joined, Use use) {
   for (std::size_t from = 0; from < numbers.size();) {

@@ -8,7 +8,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/detail/host_memory.hpp"
 
-/// Making the pages of a span: what is checked before, and what is taken.
+/// Makes the pages of a span: checks the request and takes the memory.
 namespace headrace::detail {
 
 namespace {
@@ -16,10 +16,10 @@ namespace {
 void require_kind(Device device, Device other) {
   if (other.kind() == device.kind()) return;
   throw UsageError(
-      fmt::format("all devices of a span are of one kind: {} and {} are not", device.name(), other.name()));
+      fmt::format("all devices of a span must be of one kind; {} and {} are not", device.name(), other.name()));
 }
 
-/// Throws DeviceError that says what was asked for and what is free, place by place, unless all of it fits.
+/// Throws DeviceError unless everything fits. The message lists the needed and the free bytes of each place.
 void require_room(const std::vector<SpanUse>& uses) {
   std::string text;
   std::size_t bytes = 0;
@@ -32,7 +32,7 @@ void require_room(const std::vector<SpanUse>& uses) {
                         format_bytes(free));
   }
   if (fits) return;
-  throw DeviceError(Errc::out_of_memory, fmt::format("a span of {} asks for {}", format_bytes(bytes), text));
+  throw DeviceError(Errc::out_of_memory, fmt::format("a span of {} needs {}", format_bytes(bytes), text));
 }
 
 std::vector<Device> devices_of(const std::vector<SpanUse>& uses) {
@@ -45,7 +45,7 @@ std::vector<Device> devices_of(const std::vector<SpanUse>& uses) {
 
 PageMemory& checked_memory(Device device, const std::vector<Place>& places, const SpanOptions& options) {
   if (options.numa_node && *options.numa_node < 0) {
-    throw UsageError(fmt::format("there is no memory node {}", *options.numa_node));
+    throw UsageError(fmt::format("there is no NUMA node {}", *options.numa_node));
   }
   const auto uses = count_places(places, options.page_bytes);
   require_places(device, uses, options.accessed_by);
@@ -115,8 +115,8 @@ PlacedPages::PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at,
   for (const Place place : places) {
     auto page = with_spares_reclaimed(place, [&] { return memory().create(place, options); });
     if (!page) {
-      throw_error(fmt::format("making page {} of {} of a span of {}, on {} ({} free)", pages.size() + 1, places.size(),
-                              format_bytes(bytes), place.name(), format_bytes(free_bytes(place))),
+      throw_error(fmt::format("creating page {} of {} of a span of {}, on {} ({} free)", pages.size() + 1,
+                              places.size(), format_bytes(bytes), place.name(), format_bytes(free_bytes(place))),
                   page.error());
     }
     pages.emplace_back(memory(), *page);
@@ -136,7 +136,7 @@ PlacedPages::PlacedPages(const SharedPages& shared)
   for (const int descriptor : shared.descriptors) {
     auto page = memory().import_page(descriptor, device, page_bytes());
     if (!page) {
-      throw_error(fmt::format("taking over page {} of {}, file descriptor {}, on {}", pages.size() + 1, places.size(),
+      throw_error(fmt::format("importing page {} of {}, file descriptor {}, on {}", pages.size() + 1, places.size(),
                               descriptor, device.name()),
                   page.error());
     }
@@ -153,7 +153,7 @@ void PlacedPages::map_all() {
         .or_throw(fmt::format("mapping page {} of {} of a span, on {}", page + 1, pages.size(), places[page].name()));
   }
   rights.apply(range, places, {0, pages.size()}, Mapped::just_now)
-      .or_throw(fmt::format("setting rights to the {} pages of a span", pages.size()));
+      .or_throw(fmt::format("setting the rights to the {} pages of a span", pages.size()));
 }
 
 }  // namespace headrace::detail

@@ -21,12 +21,12 @@ struct Pages {
 
 struct Spans {
   std::shared_mutex mutex;
-  std::map<std::uintptr_t, Pages> pages;  ///< By the address of the first page.
-  /// A span that is made or gone while others copy is none of theirs, so that an old count will do.
+  std::map<std::uintptr_t, Pages> pages;  ///< Spans by the address of their first page.
+  /// A stale count is fine: a span that is made or destroyed during a copy is not part of that copy.
   std::atomic<std::size_t> count{0};
 };
 
-/// Never destroyed: spans may outlive it.
+/// Never destroyed, because spans may outlive static objects.
 Spans& spans() {
   static Spans& all = make_process_wide<Spans>();
   return all;
@@ -34,7 +34,7 @@ Spans& spans() {
 
 std::uintptr_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }
 
-/// Calls `use(copies)` with the pieces of the copies that lie in one place on either side.
+/// Calls `use(copies)` with the pieces of the copies, each in one place on either side.
 template <class Use>
 Status in_places(std::span<const Copy> copies, Use use) noexcept {
   const auto whole = [](const Copy& copy) {

@@ -46,7 +46,7 @@ Right SpanRights::in_force(PageMemory& memory, Accessor who, std::size_t page, P
 Status SpanRights::apply_for(Accessor who, AddressRange& range, const std::vector<Place>& places, PageRange pages,
                              Mapped mapped) const {
   PageMemory& memory = range.memory();
-  // Empty where there is nothing to set.
+  // Empty if there is nothing to set.
   const auto wanted = [&](std::size_t page) -> std::optional<Right> {
     if (!range.mapped(page) || !memory.reaches(who, places[page])) return {};
     return in_force(memory, who, page, places[page]);
@@ -75,7 +75,7 @@ Status SpanRights::set(Accessor who, Right right, PageRange pages, AddressRange&
   const Status status = apply_for(who, range, places, pages, Mapped::before);
   if (status) return {};
   std::copy(before.begin(), before.end(), first);
-  static_cast<void>(apply_for(who, range, places, pages, Mapped::before));  // as far as the system lets us
+  static_cast<void>(apply_for(who, range, places, pages, Mapped::before));  // best effort
   return status;
 }
 

@@ -9,42 +9,42 @@
 
 namespace headrace::detail {
 
-/// Whether pages were mapped just now, so that nobody has a right to them yet.
+/// Whether pages were just mapped, so that they have no access rights yet.
 enum class Mapped : std::uint8_t { before, just_now };
 
 /// What each device and the host may do with each page of a span. A right is kept while its owner cannot use it, such
-/// as the host's to a page that is on a GPU now.
+/// as the host's right to a page that lies on a GPU.
 class SpanRights {
  public:
-  /// The host may read and write.
+  /// Initially the host may read and write all pages.
   explicit SpanRights(std::size_t page_count);
 
   /// `who` may read and write all pages from now on.
   void add(Accessor who);
-  /// Those who have been given rights, the host first.
+  /// All accessors with rights, the host first.
   [[nodiscard]] std::vector<Accessor> accessors() const;
-  /// As it was set.
+  /// The right as it was set.
   [[nodiscard]] Right kept(Accessor who, std::size_t page) const noexcept;
 
-  /// Sets a right and applies it. All is as before when that fails.
+  /// Sets a right and applies it. If that fails, everything stays as before.
   [[nodiscard]] Status set(Accessor who, Right right, PageRange pages, AddressRange& range,
                            const std::vector<Place>& places);
-  /// Gives mapped pages the rights kept for them, with one call for each run of equal neighbours.
+  /// Applies the kept rights to mapped pages, with one call for each run of equal neighbours.
   [[nodiscard]] Status apply(AddressRange& range, const std::vector<Place>& places, PageRange pages,
                              Mapped mapped) const;
-  /// The right that counts when `who` accesses the page: where rights are shared, the most that anyone has.
+  /// The right that is in force when `who` accesses the page: if rights are shared, the widest right of any accessor.
   [[nodiscard]] Right in_force(PageMemory& memory, Accessor who, std::size_t page, Place place) const;
 
  private:
   struct Entry {
     Accessor who;
-    std::vector<Right> rights;  ///< One a page.
+    std::vector<Right> rights;  ///< One per page.
   };
-  /// The same for one of them; where rights are shared, for all.
+  /// apply() for one accessor; if rights are shared, for all.
   [[nodiscard]] Status apply_for(Accessor who, AddressRange& range, const std::vector<Place>& places, PageRange pages,
                                  Mapped mapped) const;
   [[nodiscard]] const Entry* find(Accessor who) const noexcept;
-  /// With `right` to every page when it was not there.
+  /// Adds the accessor with `right` to every page if it is missing.
   Entry& find_or_add(Accessor who, Right right);
   [[nodiscard]] Right most(std::size_t page) const noexcept;
 

@@ -9,7 +9,7 @@ namespace headrace::detail {
 
 namespace {
 
-/// All spans' spare pages.
+/// The spare pages of all spans.
 struct AllSpares {
   std::mutex mutex;
   std::vector<SparePages*> spares;
@@ -31,7 +31,7 @@ SparePages::SparePages(std::size_t most_per_place) : most_per_place_(most_per_pl
 SparePages::~SparePages() {
   AllSpares& all = all_spares();
   const std::lock_guard lock(all.mutex);
-  std::erase(all.spares, this);  // not there in a forked child, where it is the parent's
+  std::erase(all.spares, this);  // in a forked child the list has no entry, because this belongs to the parent
 }
 
 SparePages::Pile* SparePages::find(Place place) noexcept {
@@ -84,7 +84,7 @@ void SparePages::give(Place place, OwnedPage page) noexcept {
   if (pile->pages.size() < most_per_place_) pile->pages.push_back(std::move(page));
 }
 
-// The room of each pile stays: a move that has reserved it may be under way.
+// Keeps the capacity of each pile, because a move in progress may have reserved it.
 std::size_t SparePages::clear(std::optional<Place> place) noexcept {
   const std::lock_guard lock(mutex_);
   std::size_t count = 0;

@@ -9,8 +9,8 @@
 
 namespace headrace::detail {
 
-/// Pages that moves have left over, for the next moves: making a page costs more than copying it. Another thread may
-/// take them back at any time, by reclaim_spares().
+/// Pages left over from moves and kept for the next ones, because making a page costs more than copying it. Another
+/// thread may reclaim them at any time with reclaim_spares().
 class SparePages {
  public:
   /// Throws std::bad_alloc.
@@ -22,14 +22,14 @@ class SparePages {
   [[nodiscard]] std::size_t count(Place place) const noexcept;
   [[nodiscard]] std::size_t count() const noexcept;
 
-  /// Keeps at most so many in each place from now on; those beyond go back to their makers.
+  /// Keeps at most `most_per_place` pages in each place from now on. Excess pages go back to their makers.
   void keep(std::size_t most_per_place) noexcept;
   [[nodiscard]] std::optional<OwnedPage> take(Place place) noexcept;
-  /// Room for so many more in a place, so that give() needs no memory.
+  /// Reserves room for `more` pages in a place, so that give() needs no memory.
   void reserve(Place place, std::size_t more);
-  /// Only after reserve().
+  /// Call it only after reserve().
   void give(Place place, OwnedPage page) noexcept;
-  /// Gives back those in a place, or all; how many there were.
+  /// Returns the pages in one place, or all, to their makers. Returns how many there were.
   std::size_t clear(std::optional<Place> place = {}) noexcept;
 
  private:
@@ -46,11 +46,12 @@ class SparePages {
   std::vector<Pile> piles_;
 };
 
-/// Takes back the spare pages of every span of this process in a place; how many there were. For when memory has run
-/// out there: then it is tried once more.
+/// Reclaims the spare pages of every span of this process in a place, and returns how many there were. Used when memory
+/// has run out there, before the allocation is retried.
 std::size_t reclaim_spares(Place place) noexcept;
 
-/// `make()`, a Result, and once more where it found no memory in a place and spare pages could be taken back there.
+/// Returns the Result of `make()`. If that found no memory in a place and spare pages could be reclaimed there, calls
+/// it once more.
 template <class Make>
 auto with_spares_reclaimed(Place place, Make make) noexcept {
   auto made = make();

@@ -13,11 +13,11 @@
 
 namespace headrace::detail {
 
-/// The pages of a span at their addresses, and everyone's rights to them. Page i lies at places[i].
+/// The pages of a span at their addresses, and all rights to them. Page i lies at places[i].
 struct PlacedPages {
   /// Makes and maps the pages; throws as Span's constructor does.
   PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at, const SpanOptions& options);
-  /// Maps another process's.
+  /// Maps the pages of another process.
   explicit PlacedPages(const SharedPages& shared);
 
   [[nodiscard]] PageMemory& memory() const noexcept { return range.memory(); }
@@ -28,7 +28,7 @@ struct PlacedPages {
   PageOptions options;
   std::vector<Place> places;
   std::vector<OwnedPage> pages;
-  AddressRange range;  ///< Goes before the pages.
+  AddressRange range;  ///< Destroyed before the pages.
   SpanRights rights;
 
  private:
@@ -37,26 +37,26 @@ struct PlacedPages {
   KnownSpan known_{range.at(0), places, range.page_bytes()};
 };
 
-/// "cuda:0"; "the host" where empty.
+/// Such as "cuda:0"; "the host" if empty.
 [[nodiscard]] std::string name_of(Accessor who);
 
-/// The bytes free at a place. Where they are fewer than `wanted`, spare pages of all spans there are taken back first.
+/// The free bytes at a place. If they are fewer than `wanted`, first reclaims the spare pages of all spans there.
 [[nodiscard]] std::size_t free_bytes(Place place, std::size_t wanted = 0);
 
-/// Pages wanted at places, counted; in the order in which the places first appear.
+/// Counts pages per place, in the order in which the places first appear.
 [[nodiscard]] std::vector<SpanUse> count_places(const std::vector<Place>& places, std::size_t page_bytes);
 
-/// Throws UsageError unless all of `places` and `others` are of the kind of `device`, and DeviceError when there can be
-/// no pages there.
+/// Throws UsageError unless all of `uses` and `others` are of the kind of `device`, and DeviceError if pages cannot
+/// exist there.
 void require_places(Device device, const std::vector<SpanUse>& uses, const std::vector<Device>& others);
-/// Throws UsageError when one of `who` cannot reach one of the places.
+/// Throws UsageError if one of `who` cannot reach one of the places.
 void require_reach(PageMemory& memory, const std::vector<Accessor>& who, const std::vector<SpanUse>& uses);
 
 }  // namespace headrace::detail
 
 namespace headrace {
 
-/// What a Span owns.
+/// The state that a Span owns.
 class Span::State {
  public:
   State(Device owner, std::size_t asked, const Placement& placement, const SpanOptions& options);
@@ -65,9 +65,9 @@ class Span::State {
   State& operator=(const State&) = delete;
   ~State() { work.wait(); }
 
-  /// Throws UsageError when `pages` is no part of the span; all of it where empty.
+  /// `pages`, or the whole span if empty. Throws UsageError if `pages` is not within the span.
   [[nodiscard]] PageRange checked(std::optional<PageRange> pages) const;
-  /// Throws UsageError when there is no such page.
+  /// Throws UsageError if there is no such page.
   void check(std::size_t page) const;
   void allow(detail::Accessor who, Right right, std::optional<PageRange> pages);
   void move(StreamRef stream, PageRange pages, const std::vector<Place>& to);

@@ -15,7 +15,7 @@ bool reached(const Event& event) noexcept {
 }  // namespace
 
 Status WorkInFlight::add(StreamRef stream) {
-  // Marks that were reached are used again, so that there are no more of them than work under way.
+  // Reuses marks that were reached, so that there are no more marks than work in flight.
   const auto old = std::find_if(marks_.begin(), marks_.end(), [&](const Mark& mark) {
     return mark.device == stream.device() && reached(mark.event);
   });

@@ -6,11 +6,11 @@
 
 namespace headrace::detail {
 
-/// Work of others that uses a span, as events behind it.
+/// Work of the user that uses a span, tracked by events recorded after it.
 class WorkInFlight {
  public:
   [[nodiscard]] Status add(StreamRef stream);
-  /// True when all of it is done. A failed device counts as done: nothing will run on it any more.
+  /// True if all of it is done. Work on a failed device counts as done, because nothing will run there any more.
   [[nodiscard]] bool done() noexcept;
   void wait() noexcept;
 

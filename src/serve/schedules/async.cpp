@@ -8,9 +8,8 @@
 #include "serve/schedules/handoff.hpp"
 #include "serve/schedules/schedules.hpp"
 
-/// The async schedule: one thread submits, another beside it watches what is in flight, as an epoll loop watches
-/// sockets, and answers in the order in which things are done (Guo 2024, Async Scheduling). No thread waits
-/// for one query.
+/// The async schedule: one thread submits, and a second thread watches all flights, as an epoll loop watches sockets,
+/// and answers them in the order in which they land (Guo 2024, Async Scheduling). No thread waits for a single query.
 namespace headrace::serve::detail {
 
 namespace {
@@ -36,8 +35,8 @@ class AsyncWorker {
 
   void submit() noexcept {
     WorkerCounters& counters = engine_.counters[index_];
-    // A flight first, so that other threads may take the queries up while this one has none. There is always one in the
-    // end: nobody closes free_.
+    // Get a flight first, so that other threads may take the queries while this one has no flight. A flight always
+    // comes free eventually, because no thread closes free_.
     Flight* flight = next_free();
     while (const auto job = engine_.next_job(index_)) {
       flight->add(*job);
@@ -64,7 +63,7 @@ class AsyncWorker {
  private:
   [[nodiscard]] Flight* next_free() noexcept { return free_.pop(engine_.plan.spin).value_or(nullptr); }
 
-  /// Takes over what has been submitted, and sleeps while nothing is in flight; false when there will be no more.
+  /// Takes over submitted flights, and sleeps while nothing is in flight. False if there will be no more.
   [[nodiscard]] bool take_up() noexcept {
     while (const auto flight = in_flight_.try_pop()) flying_.push_back(*flight);
     if (!flying_.empty()) return true;
@@ -73,7 +72,7 @@ class AsyncWorker {
     return flight.has_value();
   }
 
-  /// Answers what has landed; whether anything had.
+  /// Answers flights that have landed, and returns whether there were any.
   bool collect() noexcept {
     WorkerCounters& counters = engine_.counters[engine_.plan.threads + index_];
     return std::erase_if(flying_, [&](Flight* flight) {
@@ -84,7 +83,8 @@ class AsyncWorker {
            }) > 0;
   }
 
-  /// After plan.spin without an answer, looks only now and then: a device offers nothing to sleep on for many events.
+  /// Polls only now and then after plan.spin without an answer, because a thread cannot sleep on many events of a
+  /// device.
   void doze(Time idle_since) noexcept {
     constexpr Duration kDoze = std::chrono::microseconds(50);
     const Time now = SteadyClock::now();
@@ -101,7 +101,7 @@ class AsyncWorker {
   std::deque<Flight> flights_;
   std::optional<Stream> shared_;  ///< FlightOptions::shared
   Handoff<Flight*> in_flight_;    ///< From the submitting thread to the completing one.
-  Handoff<Flight*> free_;         ///< And back.
+  Handoff<Flight*> free_;         ///< From the completing thread back to the submitting one.
   std::vector<Flight*> flying_;
 };
 
@@ -114,7 +114,8 @@ void start_async(EngineState& engine) {
     workers.push_back(std::make_shared<AsyncWorker>(engine, streams, i));
   }
   for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
-    // Side by side, where threads are bound. The submitting thread first: it is the one that tells the other to end.
+    // Neighbouring processors if threads are bound. Start the submitting thread first, because it tells the other one
+    // to end.
     start_worker(engine, 2 * i, [worker = workers[i]] { worker->submit(); });
     start_worker(engine, 2 * i + 1, [worker = workers[i]] { worker->complete(); });
   }

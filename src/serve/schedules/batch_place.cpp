@@ -4,7 +4,7 @@ namespace headrace::serve::detail {
 
 namespace {
 
-/// Queries and answers start on a line of their own, as they do in a client's slots.
+/// Queries and answers start on their own cache line, as in a client's slots.
 constexpr std::size_t kAlignment = 256;
 
 }  // namespace
@@ -85,7 +85,7 @@ void BatchPlace::gather(std::span<const Job> jobs) noexcept {
 void BatchPlace::describe_in_place(std::span<const Job> jobs) noexcept {
   is_scattered_ = jobs.size() > 1;
   if (!is_scattered_) {
-    // By value: a table would cost the kernel one more round over the link.
+    // Pass addresses by value, because a table would cost the kernel one more round trip over the link.
     queries_ = jobs.front().lane->query(jobs.front().position);
     answers_ = jobs.front().lane->answer(jobs.front().position);
     return;

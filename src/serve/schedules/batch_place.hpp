@@ -9,29 +9,29 @@
 
 namespace headrace::serve::detail {
 
-/// Where a batch lies for the kernel: in device memory that its queries are gathered into, or, where kernels reach host
-/// memory, in the clients' slots themselves. It says which copies and which launch that takes, and enqueues nothing.
+/// Where a batch lies for the kernel: in device memory into which its queries are gathered, or, if kernels reach host
+/// memory, in the clients' slots. It describes the copies and the launch, but enqueues nothing.
 class BatchPlace {
  public:
-  /// Takes the memory of a plan with Allocator::pool. Throws DeviceError when there is none. `arrival` is an argument
-  /// of its launches, and may be null.
+  /// Allocates the memory for a plan with Allocator::pool. Throws DeviceError if there is none. `arrival` is an
+  /// argument of its launches and may be null.
   BatchPlace(const EngineState& engine, ArrivalCell* arrival);
   BatchPlace(const BatchPlace&) = delete;
   BatchPlace& operator=(const BatchPlace&) = delete;
 
-  /// Makes room for `count` queries, at most Plan::batch_max; allocates where the plan allocates per query.
+  /// Makes room for `count` queries, at most Plan::batch_max. Allocates if the plan allocates per query.
   [[nodiscard]] Status take(StreamRef stream, std::size_t count) noexcept;
-  /// Works out the copies and the launch for `jobs`, as many as were taken.
+  /// Computes the copies and the launch for `jobs`, as many as take() made room for.
   void describe(std::span<const Job> jobs) noexcept;
-  /// Gives back what take() allocated; in the stream's order where that is what the plan asks for.
+  /// Frees what take() allocated, in stream order if the plan says so.
   void release() noexcept;
 
-  /// False where kernels reach host memory.
+  /// False if kernels reach host memory.
   [[nodiscard]] bool copies() const noexcept { return !in_place_; }
   [[nodiscard]] std::span<const Copy> copies_in() const noexcept { return copies_in_; }
   [[nodiscard]] std::span<const Copy> copies_out() const noexcept { return copies_out_; }
   [[nodiscard]] GraphLaunch launch() const noexcept;
-  /// Whether launch() is the same after two descriptions of as many queries.
+  /// Whether launch() is the same for every batch of the same number of queries.
   [[nodiscard]] bool launch_stays() const noexcept { return !in_place_ && keeps_memory_; }
 
  private:

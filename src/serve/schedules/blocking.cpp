@@ -4,13 +4,13 @@
 #include "serve/schedules/flight.hpp"
 #include "serve/schedules/schedules.hpp"
 
-/// The blocking schedule: a thread takes a batch up, copies it in, launches, copies the answers out and waits for it.
+/// The blocking schedule: a thread takes a batch, copies it in, launches, copies the answers out and waits.
 namespace headrace::serve::detail {
 
 namespace {
 
-/// Where there is nothing else on a thread's stream, waiting for that spares the event. On a shared stream, later work
-/// of other threads may follow.
+/// If a thread has its own stream, waiting for the stream saves the event. On a shared stream, work of other threads
+/// may follow.
 Arrival arrival(const Plan& plan) noexcept {
   if (plan.streams == Streams::per_thread) return Arrival::stream;
   return plan.allocator == Allocator::pool ? Arrival::event : Arrival::event_per_batch;

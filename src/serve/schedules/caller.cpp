@@ -4,7 +4,7 @@
 #include "serve/schedules/flight.hpp"
 #include "serve/schedules/schedules.hpp"
 
-/// The caller's schedule: a client's thread takes a batch of its own queries up, launches, and waits for the answers.
+/// The caller schedule: a client's thread takes a batch of its own queries, launches, and waits for the answers.
 namespace headrace::serve::detail {
 
 namespace {

@@ -23,8 +23,8 @@ const Kernel& pool_kernel(const EngineState& engine) {
   return engine.plan.answer_inline ? engine.op.pool_inline : engine.op.pool;
 }
 
-/// Blocks of `threads` threads that answer queries, besides one that hands them out: as many as the plan says, or those
-/// that a share of a CPU device holds. Throws UsageError.
+/// Number of blocks of `threads` threads that answer queries, besides the one that hands them out: as the plan says, or
+/// as many as a share of a CPU device holds. Throws UsageError.
 std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, double share) {
   const std::uint32_t wanted = engine.plan.workers;
   const std::string what = wanted == 0
@@ -38,7 +38,7 @@ std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, dou
 /// The pool of one engine.
 class Pool final : public Resident {
  public:
-  /// Takes everything that the kernel will use, and starts it. Throws DeviceError when the device has no room.
+  /// Allocates everything that the kernel uses, and starts it. Throws DeviceError if the device has no room.
   explicit Pool(const EngineState& engine) : engine_(engine), memory_(*engine.direct_memory), view_(memory_.view()) {
     LaunchShape shape = engine.plan.shape(engine.op.shape);
     constexpr std::uint32_t kWholeTeams = 32;  // block 0 works in teams
@@ -50,7 +50,8 @@ class Pool final : public Resident {
     start();
   }
 
-  /// The pool has ended unasked, its block 0 is silent, or a query is there for too long.
+  /// Reports a fault if the pool ended without a stop, its block 0 missed its heartbeat, or a query has waited longer
+  /// than hang_after.
   [[nodiscard]] Status look(Time now) noexcept override {
     const Status beats = kernel_->look(memory_.heartbeat(), engine_.plan.hang_after, now);
     if (!beats) return beats;
@@ -63,7 +64,7 @@ class Pool final : public Resident {
     return {};
   }
 
-  /// Blocks finish the queries that they are at. The others wait until the kernel is there again.
+  /// Blocks finish their current queries. The other queries wait until the kernel runs again.
   void set_share(double share) override {
     kernel_->leave(engine_.plan.hang_after).or_throw(doing("ending"));
     memory_.clear_control();
@@ -85,13 +86,13 @@ class Pool final : public Resident {
   [[nodiscard]] std::string doing(std::string_view what) const {
     return fmt::format("{} {} on {}", what, name(), engine_.device.name());
   }
-  /// Whether the pool takes multiprocessors of a GPU rather than a number of blocks.
+  /// Whether the pool takes whole multiprocessors of a GPU rather than a number of blocks.
   [[nodiscard]] bool has_multiprocessors() const {
     return engine_.plan.workers == 0 && !engine_.device.properties().host_cores;
   }
 
   void start() {
-    // Blocks finish the query that they are at, whether it is asked for at once or not.
+    // Blocks finish their current query, whether they must leave at once or not.
     kernel_ = std::make_unique<ResidentKernel>(
         engine_.device, [this](bool /*at_once*/) { ResidentKernel::tell(*memory_.stop_word(), 1); },
         StreamOptions{.priority = Priority::high});
@@ -116,12 +117,11 @@ class Pool final : public Resident {
         .or_throw(doing("starting"));
     const Status started = kernel_->wait_started([this] { return memory_.heartbeat() != 0; },
                                                  std::max(engine_.plan.hang_after, ResidentKernel::kPatience));
-    if (!started && own_ != nullptr) kernel_->keep(own_);  // it may still begin
+    if (!started && own_ != nullptr) kernel_->keep(own_);  // the kernel may still begin
     if (!started && started.error().code == Errc::hung) {
-      throw DeviceError(Errc::full,
-                        fmt::format("{}: it has not begun. Kernels of other programs or libraries may hold every "
-                                    "multiprocessor: end those, or give the pool a share",
-                                    doing("starting")));
+      throw DeviceError(Errc::full, fmt::format("{}: it did not start; kernels of other programs or libraries may hold "
+                                                "every multiprocessor; end those, or give the pool a share",
+                                                doing("starting")));
     }
     started.or_throw(doing("starting"));
   }
@@ -131,9 +131,9 @@ class Pool final : public Resident {
   DispatchView view_;
   std::uint32_t threads_ = 0;
   double share_ = engine_.plan.share;
-  std::shared_ptr<OwnMultiprocessors> own_;  ///< Null on a CPU device, and where the plan says how many blocks.
+  std::shared_ptr<OwnMultiprocessors> own_;  ///< Null on a CPU device, and if the plan sets the number of blocks.
   std::unique_ptr<DispatchQueue> queue_;
-  std::vector<Standstill> oldest_;  ///< The watchdog's own: the first query of each lane that has not been answered.
+  std::vector<Standstill> oldest_;  ///< For the watchdog only: the first unanswered query of each lane.
   std::unique_ptr<ResidentKernel> kernel_;
 };
 

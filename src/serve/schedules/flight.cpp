@@ -31,7 +31,7 @@ Flight::Flight(EngineState& engine, StreamRef stream, FlightOptions options)
     marks_.emplace(std::array{timed(), timed(), timed(), timed()});
   }
   if (!options.as_graph) return;
-  // Any slot will do: its addresses are replaced by those of each batch.
+  // Any slot works here, because each batch replaces the addresses.
   const Job first{engine.lanes.front().get(), 0};
   place_.describe({&first, 1});
   plain_.emplace(make_replay(false));
@@ -151,7 +151,7 @@ Status Flight::record_arrival() noexcept {
     if (!event) return event.error();
     arrived_.emplace(*std::move(event));
   }
-  if (word_) return status_;  // a launch that failed tells nobody
+  if (word_) return status_;  // a failed launch never signals
   return arrived_ ? on_.record(*arrived_) : Status{};
 }
 
@@ -161,8 +161,7 @@ void Flight::end() noexcept {
 
 void Flight::abort(Status failure) noexcept {
   if (status_) status_ = failure;
-  // What was enqueued may still use the place and the slots. A device that has failed for good does not keep this
-  // waiting: it answers at once.
+  // Enqueued work may still use the place and the slots. If the device has failed for good, this wait returns at once.
   static_cast<void>(on_.wait());
   over_ = true;
 }
@@ -182,9 +181,9 @@ bool Flight::told() noexcept {
     looks_ = 0;
     const auto idle = on_.ready();
     if (idle && (!*idle || word_->told())) return false;
-    abort(idle ? Error{Errc::device_fault} : idle.error());  // its kernel faulted, or has ended and not said so
+    abort(idle ? Error{Errc::device_fault} : idle.error());  // its kernel faulted, or ended without a signal
   } else if (sampled_) {
-    const auto idle = on_.ready();  // its events come behind the kernel
+    const auto idle = on_.ready();  // its events come after the kernel
     if (idle && !*idle) return false;
   }
   looks_ = 0;

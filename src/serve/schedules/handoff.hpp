@@ -11,18 +11,18 @@
 
 namespace headrace::serve::detail {
 
-/// A queue from one thread to one other, without locks or allocation while neither sleeps.
+/// A queue from one thread to another, without locks or allocation while neither sleeps.
 template <class T>
 class Handoff {
  public:
-  /// @param capacity  items that are ever in it at once.
+  /// @param capacity  most items in it at once.
   explicit Handoff(std::size_t capacity) : capacity_(capacity), items_(std::make_unique<T[]>(capacity)) {}
 
-  /// Producer. There is room.
+  /// Producer: adds an item. There must be room.
   void push(T item) noexcept {
     const std::uint64_t end = pushed_.load(std::memory_order_relaxed);
     items_[end % capacity_] = item;
-    pushed_.store(end + 1, std::memory_order_seq_cst);  // pairs with try_pop(), and as Parking asks
+    pushed_.store(end + 1, std::memory_order_seq_cst);  // pairs with try_pop(); Parking needs this order
     parking_.notify_one();
   }
   /// Producer: there will be no more.
@@ -31,8 +31,8 @@ class Handoff {
     parking_.notify_one();
   }
 
-  /// Consumer: the oldest item, or empty at once. The producer may not reuse its place before it learns, by another
-  /// way, that the item has been taken.
+  /// Consumer: the oldest item, or empty at once. The producer may reuse its place only after it has learnt in another
+  /// way that the item has been taken.
   [[nodiscard]] std::optional<T> try_pop() noexcept {
     if (pushed_.load(std::memory_order_seq_cst) == popped_) return std::nullopt;
     return items_[popped_++ % capacity_];
@@ -41,7 +41,8 @@ class Handoff {
   [[nodiscard]] std::optional<T> pop(Duration spin) noexcept {
     const Time began = SteadyClock::now();
     while (true) {
-      const bool closed = closed_.load(std::memory_order_seq_cst);  // before the look: what came before it is seen
+      const bool closed = closed_.load(
+          std::memory_order_seq_cst);  // loaded before try_pop(), so that items pushed before close() are seen
       if (const auto item = try_pop()) return item;
       if (closed) return std::nullopt;
       if (SteadyClock::now() - began >= spin) wait_until(Time::max());
@@ -60,7 +61,7 @@ class Handoff {
   Parking parking_;
   alignas(kNoSharing) std::atomic<std::uint64_t> pushed_{0};
   std::atomic<bool> closed_{false};
-  alignas(kNoSharing) std::uint64_t popped_ = 0;  ///< The consumer's own.
+  alignas(kNoSharing) std::uint64_t popped_ = 0;  ///< Only the consumer uses it.
 };
 
 }  // namespace headrace::serve::detail

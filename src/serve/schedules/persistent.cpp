@@ -1,12 +1,12 @@
 #include "serve/schedules/persistent_feeder.hpp"
 #include "serve/schedules/schedules.hpp"
 
-/// The persistent schedule: threads feed kernels that stay resident, each through a box of a mailbox.
+/// The persistent schedule: threads feed resident kernels, each through a box of a mailbox.
 namespace headrace::serve::detail {
 
 namespace {
 
-/// Blocks that have room start within microseconds of a launch; so long, only a machine with far too much to do.
+/// Blocks that have room start within microseconds of a launch; only an overloaded machine takes this long.
 constexpr Duration kStartWithin = std::chrono::seconds(10);
 
 void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape shape) {
@@ -16,12 +16,12 @@ void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape s
   if (boxes * shape.blocks <= most) return;
   const std::uint64_t fitting = most / shape.blocks;
   const std::string largest =
-      fitting == 0             ? std::string("not even 1 x 1 fits: take fewer blocks a query or fewer threads a block")
+      fitting == 0 ? std::string("not even 1 x 1 fits; use fewer blocks per query or fewer threads per block")
       : fitting < plan.threads ? fmt::format("the largest that fits is {} x 1", fitting)
                                : fmt::format("the largest that fits is {} x {}", plan.threads, fitting / plan.threads);
   throw UsageError(
       fmt::format("plan: threads x streams_per_thread = {} x {} resident kernels of {} blocks of {} threads "
-                  "need {} blocks of operator {}, and {} holds {} at once: {}",
+                  "need {} blocks of operator {}, but {} holds {} at once: {}",
                   plan.threads, plan.streams_per_thread, shape.blocks, shape.threads, boxes * shape.blocks,
                   engine.op.name, engine.device.name(), most, largest));
 }
@@ -37,8 +37,8 @@ void start(EngineState& engine, const Kernel& kernel) {
   if (const Status started = boxes->start(engine, kStartWithin); !started) {
     if (started.error().code != Errc::hung) throw_error("starting the resident kernel", started.error());
     throw UsageError(
-        fmt::format("plan: not all blocks of the resident kernels came to run on {}: other resident "
-                    "kernels, perhaps one that hangs, or another process hold its room",
+        fmt::format("plan: not all blocks of the resident kernels started on {}: other resident kernels, perhaps a "
+                    "hung one, or another process occupy the device",
                     engine.device.name()));
   }
   engine.watchdog = std::make_unique<Watchdog>(engine, std::move(boxes));

@@ -13,13 +13,13 @@
 
 namespace headrace::serve::detail {
 
-/// Whether a box has a request whose answer has not come (or not been seen). Any thread.
+/// Whether a box has a request whose answer has not arrived (or not been seen). Any thread.
 [[nodiscard]] inline bool at_work(const Mailbox& boxes, std::uint32_t box) noexcept { return !boxes.ready(box); }
 [[nodiscard]] inline bool at_work(const BarrierMailbox& boxes, std::uint32_t box) noexcept { return !boxes.seen(box); }
 
-/// The resident kernel of a persistent engine: Plan::threads x streams_per_thread boxes, each with the blocks of one
-/// item of a single launch. (One launch rather than one for each box: a device runs a limited number of launches at
-/// once, and streams that share a hardware queue could keep a second resident kernel from ever starting.)
+/// The resident kernel of a persistent engine: Plan::threads x streams_per_thread boxes, each served by the blocks of
+/// one item of a single launch. There is one launch for all boxes, because a device runs a limited number of launches
+/// at once, and streams that share a hardware queue could keep a second resident kernel from ever starting.
 /// @tparam Mail  Mailbox or BarrierMailbox
 template <class Mail>
 class PersistentBoxes final : public Resident {
@@ -27,10 +27,10 @@ class PersistentBoxes final : public Resident {
   using MailView = decltype(std::declval<const Mail&>().view());
   using View = PersistentView<MailView>;
 
-  /// Takes everything that the kernel will use. Throws DeviceError when the device has no room.
+  /// Allocates everything that the kernel uses. Throws DeviceError if the device has no room.
   PersistentBoxes(const EngineState& engine, const Kernel& kernel);
 
-  /// Launches the kernel and waits until all its blocks run; Errc::hung unless they do within `limit`.
+  /// Launches the kernel and waits until all its blocks run. Errc::hung unless they do within `limit`.
   [[nodiscard]] Status start(const EngineState& engine, Duration limit);
 
   [[nodiscard]] Mail& mail() noexcept { return *mail_; }
@@ -46,11 +46,11 @@ class PersistentBoxes final : public Resident {
   std::shared_ptr<Mail> mail_;
   std::shared_ptr<const Buffer> times_;
   View view_;
-  std::vector<Standstill> seen_;  ///< The watchdog's own: the request of each box.
+  std::vector<Standstill> seen_;  ///< For the watchdog only: the request of each box.
   ResidentKernel resident_;
 };
 
-/// Whether queries and answers are read and written where the clients put them.
+/// Whether the kernel reads queries and writes answers in the clients' slots.
 [[nodiscard]] inline bool by_address(const EngineState& engine) { return device_accessible(engine.plan.host_memory); }
 
 template <class Mail>
@@ -90,7 +90,7 @@ Status PersistentBoxes<Mail>::start(const EngineState& engine, Duration limit) {
 
 template <class Mail>
 Status PersistentBoxes<Mail>::look(Time now) noexcept {
-  const Status there = resident_.look(0, Duration::max(), now);  // boxes have a heartbeat each
+  const Status there = resident_.look(0, Duration::max(), now);  // each box has its own heartbeat
   if (!there) return there;
   for (std::uint32_t box = 0; box < mail_->box_count(); ++box) {
     const std::uint32_t sequence = mail_->posted(box);

@@ -9,8 +9,8 @@
 
 namespace headrace::serve::detail {
 
-/// An engine thread of the persistent schedule: puts queries to its idle boxes and takes answers in any order. It waits
-/// for no box, and sleeps only while none of its boxes has a query.
+/// An engine thread of the persistent schedule: posts queries to its idle boxes and takes answers in any order. It
+/// waits for no box, and sleeps only while none of its boxes has a query.
 template <class Mail>
 class PersistentFeeder {
  public:
@@ -19,23 +19,23 @@ class PersistentFeeder {
   void run() noexcept;
 
  private:
-  /// What a box is at.
+  /// The current work of a box.
   struct Work {
-    std::vector<Job> jobs;  ///< Its capacity is batch_max from the start.
-    Time taken_up{};        ///< Only where a query of it is sampled.
+    std::vector<Job> jobs;  ///< Reserved for batch_max.
+    Time taken_up{};        ///< Only if one of its queries is sampled.
   };
 
-  /// Completes what has come back; whether anything has.
+  /// Completes answered requests, and returns whether there were any.
   [[nodiscard]] bool collect() noexcept;
   void finish(std::uint32_t box) noexcept;
   void record_times(const Job& job, const Work& work, std::uint32_t box) noexcept;
-  /// Claims queries and posts batches while there are idle boxes; whether it did anything.
+  /// Claims queries and posts batches while there are idle boxes. Returns whether it did anything.
   [[nodiscard]] bool feed() noexcept;
   void hold(const Job& job) noexcept;
   [[nodiscard]] bool batch_closes() const noexcept;
   void post() noexcept;
   void write(const Job& job, std::byte* request, std::size_t index) noexcept;
-  /// Fails what is in flight, held and still to come.
+  /// Fails queries in flight, held queries, and later ones.
   void fail_all(Error error) noexcept;
 
   EngineState& engine_;
@@ -44,10 +44,10 @@ class PersistentFeeder {
   WorkerCounters& counters_;
   std::uint32_t index_;
   std::uint32_t first_box_;
-  std::vector<Work> works_;          ///< By box, less first_box_.
-  std::vector<std::uint32_t> idle_;  ///< Boxes, as are those in flight.
+  std::vector<Work> works_;          ///< Indexed by box minus first_box_.
+  std::vector<std::uint32_t> idle_;  ///< Idle boxes; flights_ has the boxes in flight.
   std::vector<std::uint32_t> flights_;
-  std::vector<Job> held_;  ///< The batch that is still open.
+  std::vector<Job> held_;  ///< The open batch.
   Time held_since_{};
 };
 

@@ -9,8 +9,8 @@ namespace headrace::serve::detail {
 
 namespace {
 
-/// Whether the engine's threads alone fill the processors of a CPU device. Work handed to the device's own threads
-/// would then wait for the threads that poll for it.
+/// Whether the engine's threads alone fill the processors of a CPU device. Then work for the device's own threads would
+/// wait for the threads that poll for it.
 bool runs_itself(const EngineState& engine) {
   if (!engine.device.properties().host_cores) return false;
   const DeviceProperties& properties = engine.device.properties();
@@ -54,10 +54,10 @@ void Pipeline::run() noexcept {
 bool Pipeline::feed() noexcept {
   while (Flight* const batch = next_batch()) {
     if (!batch->close(counters_)) {
-      idle_.push_back(batch);  // everything in it has been answered
+      idle_.push_back(batch);  // all its queries have been answered
       continue;
     }
-    // At once, so that it runs while the next batch is put together.
+    // Enqueue the copy now, so that it runs while the next batch is gathered.
     if (!as_graph_) batch->copy_in();
     departing_.push_back(batch);
   }
@@ -97,7 +97,7 @@ bool Pipeline::collect() noexcept {
     any = true;
   }
   if (flying_.size() < 2) return any;
-  // One of the others, in turn: a batch that takes long does not keep back those behind it.
+  // Also check one of the others, in turn, so that a slow batch does not delay those after it.
   probe_ = probe_ % (flying_.size() - 1) + 1;
   if (!flying_[probe_]->landed()) return any;
   finish(probe_);
@@ -114,10 +114,10 @@ void Pipeline::finish(std::size_t which) noexcept {
 bool Pipeline::rest() noexcept {
   constexpr std::uint32_t kRoundsAwake = 64;
   if (!flying_.empty()) {
-    if (fruitless_ > kRoundsAwake) std::this_thread::yield();  // the device of a CPU may need this processor
+    if (fruitless_ > kRoundsAwake) std::this_thread::yield();  // a CPU device may need this processor
     return true;
   }
-  // With nothing in flight there was one to fill.
+  // With nothing in flight, there is always a flight to fill.
   const bool holds = !filling_->empty();
   const auto job = engine_.next_job(index_, holds ? filling_->closes_at() : Time::max());
   if (job) filling_->add(*job);

@@ -2,8 +2,7 @@
 #include "serve/schedules/schedules.hpp"
 
 /// The pipelined schedule: a thread enqueues the copies in of all its idle streams, then their kernels, then their
-/// copies out, so that the next query's copy is on its way while the last one computes (Guo 2024, Pipeline
-/// Scheduling).
+/// copies out, so that the next query's copy is in flight while the last one computes (Guo 2024, Pipeline Scheduling).
 namespace headrace::serve::detail {
 
 void start_pipelined(EngineState& engine) { start_pipelines(engine, false); }

@@ -8,7 +8,7 @@
 
 namespace headrace::serve::detail {
 
-/// Starts the threads of a schedule. Everything that can fail is done before the first one starts.
+/// Starts the threads of a schedule. All steps that can fail run before the first thread starts.
 void start_blocking(EngineState& engine);
 void start_pipelined(EngineState& engine);
 void start_async(EngineState& engine);

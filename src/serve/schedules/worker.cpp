@@ -14,7 +14,7 @@ void start_worker(EngineState& engine, std::uint32_t worker, std::function<void(
   }
   try {
     engine.workers.emplace_back([processor, work = std::move(work)] {
-      // A refusal (a container without the right) leaves the thread unbound, which is only slower.
+      // If the system refuses (a container without the right), the thread stays unbound, which is only slower.
       if (processor) static_cast<void>(bind_this_thread(*processor));
       work();
     });

@@ -26,8 +26,8 @@ inline constexpr std::size_t kNoSharing = 128;
 /// "1.5 GiB", "64 KiB", "17 B".
 [[nodiscard]] std::string format_bytes(std::size_t bytes);
 
-/// The bytes that "64KiB", "1.5 GiB", "128MB" or "4096" stand for (KiB is 1024, KB is 1000).
-/// Throws UsageError naming the text when it is none of these.
+/// Number of bytes that "64KiB", "1.5 GiB", "128MB" or "4096" stands for (KiB is 1024, KB is 1000). Throws UsageError
+/// that names a text which is not a size.
 [[nodiscard]] std::size_t parse_bytes(std::string_view text);
 
 }  // namespace headrace

@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-/// Where threads sleep until there is something for them to do. Telling them costs one load while nobody sleeps.
+/// A place where threads sleep until there is work. Notifying costs one load while no thread sleeps.
 ///
 /// No wake-up is lost if the condition is made true by a sequentially consistent store before notify(), and `ready`
 /// reads it with a sequentially consistent load: then either notify() sees the sleeper or the sleeper sees the
@@ -24,7 +24,7 @@ class Parking {
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_all();
   }
 
-  /// Sleeps until ready() or `until` (on SteadyClock); the last value of ready().
+  /// Sleeps until ready() or `until` (on SteadyClock). Returns the last value of ready().
   template <class Ready>
   bool wait_until(Time until, Ready ready) {
     std::unique_lock lock(mutex_);
@@ -39,11 +39,11 @@ class Parking {
     return is_ready;
   }
 
-  /// For a thread that sleeps elsewhere, as in an event loop: the next notify_one() or notify_all() writes to the
-  /// eventfd `descriptor`, once. Whoever arms reads the condition afterwards, as `ready` of wait_until() does. One
-  /// descriptor at a time: one that is armed already stays.
+  /// For a thread that sleeps elsewhere, such as in an event loop: the next notify_one() or notify_all() writes to the
+  /// eventfd `descriptor`, once. After arming, the caller reads the condition as `ready` of wait_until() does. Only one
+  /// descriptor is armed at a time, and an armed one stays.
   void arm(int descriptor) noexcept;
-  /// After it nothing is written, until the next arm().
+  /// After it, nothing is written until the next arm().
   void disarm() noexcept;
 
  private:

@@ -11,9 +11,9 @@
 #include "headrace/base/error.hpp"
 #include "headrace/base/result.hpp"
 
-/// What a forked child may do with what its parent made. A child has one thread: the worker threads that its parent's
-/// streams, engines and receivers rely on do not exist there, and nothing that waits for one of them would return.
-/// docs/device.md tells what that means for a program.
+/// What a forked child may do with objects that its parent made. A child has one thread: the worker threads that its
+/// parent's streams, engines and receivers rely on do not exist there, so a wait for one of them would never return.
+/// docs/device.md explains what that means for a program.
 namespace headrace {
 
 /// Errc::stopped with this native code: the object was made before fork(), in the parent.
@@ -21,20 +21,20 @@ inline constexpr int kInheritedNative = EOWNERDEAD;
 inline constexpr Error kInherited{Errc::stopped, kInheritedNative};
 
 namespace detail {
-/// 0 in the process that loaded Headrace, and one more in each generation of children.
+/// 0 in the process that loaded Headrace; each generation of children adds 1.
 extern std::atomic<std::uint32_t> process_generation;
 }  // namespace detail
 
-/// Remembers the process that made an object. It costs one load to ask.
+/// Remembers the process that made an object. A check costs one load.
 class Birth {
  public:
-  /// True in a forked child where the object was made by its parent, or by a process before that.
+  /// True in a forked child if its parent, or an earlier process, made the object.
   [[nodiscard]] bool inherited() const noexcept {
     return generation_ != detail::process_generation.load(std::memory_order_relaxed);
   }
-  /// kInherited where inherited(), else ok.
+  /// kInherited if inherited(), else ok.
   [[nodiscard]] Status check() const noexcept { return inherited() ? Status(kInherited) : Status(); }
-  /// Throws Exception (Errc::stopped) that says "<doing>: ..." where inherited().
+  /// Throws Exception (Errc::stopped) with "<doing>: ..." if inherited().
   void require(std::string_view doing) const {
     if (inherited()) throw_error(doing, kInherited);
   }
@@ -43,8 +43,8 @@ class Birth {
   std::uint32_t generation_ = detail::process_generation.load(std::memory_order_relaxed);
 };
 
-/// Deletes what this process made, and leaves alone what it inherited: its destructor would join threads that are not
-/// there, or destroy condition variables on which they still count as waiting.
+/// Deletes objects that this process made and keeps inherited ones: their destructors would join threads that do not
+/// exist here, or destroy condition variables on which those threads still count as waiting.
 struct DeleteOwn {
   Birth birth;
   template <class T>
@@ -53,7 +53,7 @@ struct DeleteOwn {
   }
 };
 
-/// A T that goes with the process that made it.
+/// A T that only the process that made it destroys.
 template <class T>
 using ProcessOwned = std::unique_ptr<T, DeleteOwn>;
 
@@ -62,25 +62,25 @@ template <class T, class... Arguments>
   return ProcessOwned<T>(new T(std::forward<Arguments>(arguments)...));
 }
 
-/// To be called first in the destructor of a class that holds its state behind a pointer: the state of an inherited
-/// object stays as it is. State::birth is a Birth.
+/// Call it first in the destructor of a class that holds its state behind a pointer. It leaves the state of an
+/// inherited object as it is. State::birth is a Birth.
 template <class State>
 void let_go_if_inherited(std::unique_ptr<State>& state) noexcept {
   if (state != nullptr && state->birth.inherited()) static_cast<void>(state.release());
 }
 
-/// Calls `renew(object)` in every child that is forked from now on, before fork() returns there. It may do no more than
-/// a signal handler may. Throws std::bad_alloc. `object` is never destroyed.
+/// Calls `renew(object)` in every child that is forked from now on, before fork() returns there. `renew` may only do
+/// what a signal handler may do. Throws std::bad_alloc. `object` is never destroyed.
 void renew_in_children(void (*renew)(void* object) noexcept, void* object);
 
-/// Makes `object` anew, without destroying it: another thread of the parent may have been changing it.
+/// Constructs `object` again without destroying it, because another thread of the parent may have been changing it.
 template <class T>
 void renew(T& object) noexcept {
   static_assert(std::is_nothrow_default_constructible_v<T>);
   new (&object) T();
 }
 
-/// A new T that is never destroyed, and that every forked child makes anew.
+/// A new T that is never destroyed, and that every forked child constructs again.
 template <class T>
 [[nodiscard]] T& make_process_wide() {
   T* const made = new T();

@@ -4,8 +4,8 @@
 
 namespace headrace {
 
-/// Tells types apart in programs that are compiled without RTTI (-fno-rtti) too: equal for the same type, else not.
-/// Compare keys within one program or shared library alone.
+/// Tells types apart, even in programs compiled without RTTI (-fno-rtti): keys are equal exactly for the same type.
+/// Compare only keys of the same program or shared library.
 class TypeKey {
  public:
   template <class Type>
@@ -15,7 +15,7 @@ class TypeKey {
   friend bool operator==(TypeKey, TypeKey) = default;
 
  private:
-  /// Not const, so that no linker folds places that look alike into one.
+  /// Not const, so that the linker does not fold identical objects into one.
   template <class Type>
   struct Place {
     inline static char at = 0;

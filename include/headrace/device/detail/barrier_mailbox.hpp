@@ -17,8 +17,8 @@ struct BarrierFunctions;
 /// The kernel's side of a BarrierMailbox.
 struct BarrierMailboxView : BoxesView {
   std::size_t cell_stride = 0;
-  std::byte* request_cells = nullptr;  ///< Passed when there is a request.
-  std::byte* answer_cells = nullptr;   ///< Passed when there is an answer.
+  std::byte* request_cells = nullptr;  ///< Barriers that are passed once there is a request.
+  std::byte* answer_cells = nullptr;   ///< Barriers that are passed once there is an answer.
 
   /// As MailboxView::wait().
   template <class Group>
@@ -39,30 +39,31 @@ struct BarrierMailboxView : BoxesView {
 };
 
 /// A Mailbox whose two sides meet at barriers instead of reading each other's words: one barrier for the request and
-/// one for the answer (Guo 2024, "Persistent Kernel Pool": cuda::barrier<cuda::thread_scope_system>). Both
-/// sides arrive with an atomic read-modify-write, so the barriers lie in managed memory, which moves to whoever does
-/// one where the link has no atomics: correct anywhere, slow over PCIe.
+/// one for the answer (Guo 2024, "Persistent Kernel Pool": cuda::barrier<cuda::thread_scope_system>). Both sides arrive
+/// with an atomic read-modify-write, so the barriers lie in managed memory. If the link has no atomics, that memory
+/// migrates to the side that arrives: correct everywhere, but slow over PCIe.
 class BarrierMailbox : public Boxes {
  public:
-  /// As Mailbox(). Serves boxes by item: box b belongs to item b.
-  /// Throws UsageError where host and device cannot use managed memory at the same time.
+  /// As Mailbox(). Serves boxes by item: box b belongs to item b. Throws UsageError if host and device cannot use
+  /// managed memory at the same time.
   BarrierMailbox(Device device, std::uint32_t box_count, std::size_t request_bytes, std::size_t answer_bytes,
                  std::uint32_t blocks = 1);
 
   [[nodiscard]] BarrierMailboxView view() const noexcept { return view_; }
 
-  /// Hands the request over; returns its sequence.
+  /// Hands the request over and returns its sequence.
   std::uint32_t post(std::uint32_t box) noexcept;
-  /// True when the last request posted to `box` has been answered, or none has been posted. The thread that posts.
+  /// True if the last request posted to `box` has been answered, or none has been posted. Only the posting thread may
+  /// call it.
   [[nodiscard]] bool ready(std::uint32_t box) noexcept;
-  /// Sequence of the last request. Any thread.
+  /// Sequence of the last request. Any thread may call it.
   [[nodiscard]] std::uint32_t posted(std::uint32_t box) const noexcept;
-  /// True when the posting thread has seen the answer to the last request. Any thread.
+  /// True if the posting thread has seen the answer to the last request. Any thread may call it.
   [[nodiscard]] bool seen(std::uint32_t box) const noexcept;
 
  private:
   struct alignas(kNoSharing) Side {
-    std::uint64_t token = 0;  ///< The phase of the answer's barrier that the last post arrived in.
+    std::uint64_t token = 0;  ///< The phase of the answer's barrier in which the last post arrived.
     std::atomic<std::uint32_t> posted{0};
     std::atomic<std::uint32_t> seen{0};
   };

@@ -12,21 +12,20 @@ namespace detail {
 class CodeBackend;
 }
 
-/// Machine code of kernels that was made at run time, on one device. Kernels whose entries it gave must not be launched
-/// once it is gone.
+/// Machine code of kernels that was made at run time, loaded on one device. Kernels with entries from it must not be
+/// launched after its destruction.
 class DeviceCode {
  public:
   /// @param image a cubin for the device, or PTX, which the driver compiles; copied
   ///
-  /// Throws DeviceError: Errc::not_supported on a CPU device, Errc::invalid_argument for what is no such image,
-  /// Errc::full while a resident kernel is on any CUDA device, since loading waits for all kernels, and the driver's
-  /// own code.
+  /// Throws DeviceError: Errc::not_supported on a CPU device, Errc::invalid_argument for an invalid image, Errc::full
+  /// while a resident kernel is on any CUDA device, since loading waits for all kernels, and the driver's own code.
   DeviceCode(Device device, std::span<const std::byte> image);
   DeviceCode(DeviceCode&&) noexcept;
   DeviceCode& operator=(DeviceCode&&) noexcept;
   ~DeviceCode();
 
-  /// The entry of a kernel, for Kernel::set_entry(). Throws DeviceError where there is none of that name.
+  /// The entry of a kernel, for Kernel::set_entry(). Throws DeviceError if there is no kernel of that name.
   [[nodiscard]] const void* entry(const char* name) const;
 
  private:

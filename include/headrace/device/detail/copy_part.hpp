@@ -8,10 +8,9 @@
 
 namespace headrace::detail {
 
-/// A copy as kernels read it, or a part of one, that one team does (a warp). Both sides must be reachable from the
-/// device and not overlap.
-/// Packed into 16 bytes, so that one load takes it: addresses of user space have at most 56 bits, of which neither
-/// x86-64 nor CUDA uses more.
+/// A copy in the form that kernels read, or a part of one, which one team (a warp) copies. The device must reach both
+/// sides, and they must not overlap. Packed into 16 bytes, so that one load reads it: neither x86-64 nor CUDA uses more
+/// than 56 bits for addresses of user space.
 class alignas(16) Part {
  public:
   static constexpr std::uint32_t kBytesMax = 0xffff;
@@ -41,13 +40,14 @@ class alignas(16) Part {
 };
 static_assert(sizeof(Part) == 16);
 
-/// What one team copies at most: enough teams for the link, and for few packets, even when the list is short.
+/// Most bytes that one team copies. Small enough that even a short list has enough teams for the link, and large enough
+/// for few packets.
 inline constexpr std::uint32_t kPartBytes = 4096;
-/// What targets of parts are aligned to: the loads and stores of kernels.
+/// Alignment of the targets of parts: that of the kernels' loads and stores.
 inline constexpr std::uint32_t kPartAlignment = 16;
 
-/// Calls `emit(Part)` for the parts of a copy: none is longer than `most` bytes, a multiple of kPartAlignment of
-/// Part::kBytesMax at most, and all after the first start on an aligned target.
+/// Calls `emit(Part)` for the parts of a copy: none is longer than `most` bytes (a multiple of kPartAlignment, at most
+/// Part::kBytesMax), and all after the first start on an aligned target.
 template <class Emit>
 void for_each_part(void* to_first, const void* from_first, std::size_t bytes, std::uint32_t most, Emit emit) {
   auto* to = static_cast<std::byte*>(to_first);

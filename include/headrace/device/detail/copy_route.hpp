@@ -6,41 +6,42 @@
 
 #include "headrace/base/detail/bytes.hpp"
 
-/// The ways in which many copies can travel, and what each is good for.
+/// The routes for many copies, and what each is good for.
 namespace headrace {
 
 enum class CopyRoute : std::uint8_t {
-  automatic,   ///< The one that choose_copy_route() gives.
-  engine,      ///< One call of the copy engine a copy.
+  automatic,   ///< The route that choose_copy_route() selects.
+  engine,      ///< One call of the copy engine per copy.
   batch_call,  ///< cudaMemcpyBatchAsync: one call, yet the driver handles the copies one by one. CUDA only.
-  merged,      ///< The host gathers copies in a pinned slot, the copy engine moves the slot as one.
-  gather,      ///< One kernel that reads the sources where they lie, in pinned memory over the link.
+  merged,      ///< The host gathers copies in a pinned slot, and the copy engine moves the slot as one.
+  gather,      ///< One kernel that reads the sources in place, in pinned memory over the link.
 };
 
 [[nodiscard]] std::string_view to_string(CopyRoute route) noexcept;
 /// Throws UsageError that lists the routes.
 [[nodiscard]] CopyRoute parse_copy_route(std::string_view text);
 
-/// What the choice of a route depends on.
+/// The input to the choice of a route.
 struct CopyShape {
   std::size_t count = 0;           ///< Copies.
-  std::size_t bytes = 0;           ///< Bytes of all together.
-  std::size_t target_runs = 0;     ///< Stretches of copies each of whose targets continues the one before.
+  std::size_t bytes = 0;           ///< Bytes of all copies.
+  std::size_t target_runs = 0;     ///< Runs of copies in which each target continues the previous one.
   bool kernel_can_start = true;    ///< False while a resident kernel may fill the device.
-  bool reachable = true;           ///< Kernels reach both sides of each.
+  bool reachable = true;           ///< Kernels reach both sides of each copy.
   bool host_reads_source = false;  ///< The host can read the sources.
 };
 
-/// Measured on an H100 (PCIe 5 x16, CUDA 13.0): a copy costs 2.5 us of the engine's time besides its bytes at 55 GB/s;
-/// of cudaMemcpyBatchAsync 1.0 to 1.5 us below 64 KiB; a gather kernel moves 49 GB/s at any size from 1 KiB.
+/// Measured on an H100 (PCIe 5 x16, CUDA 13.0): a copy costs the engine 2.5 us besides its bytes at 55 GB/s; with
+/// cudaMemcpyBatchAsync it costs 1.0 to 1.5 us below 64 KiB; a gather kernel moves 49 GB/s at any size from 1 KiB.
 namespace copy_thresholds {
-/// From here the engine (48.7 GB/s at 1 MiB, and more above) is at least as fast as a kernel.
+/// From this size on, the engine (48.7 GB/s at 1 MiB, and more above) is at least as fast as a kernel.
 inline constexpr std::size_t kEngineBytesMin = kMiB;
-/// Below this the host gathers a copy (10 GB/s a thread) faster than the engine would begin the next.
+/// Below this size, the host gathers a copy (10 GB/s per thread) faster than the engine would begin the next.
 inline constexpr std::size_t kMergedBytesMax = 16 * kKiB;
-/// Fewer copies than this to a stretch of targets are not worth gathering.
+/// Gathering fewer copies than this per run of targets does not pay off.
 inline constexpr std::size_t kMergedCopiesMin = 4;
-/// From here threads help the caller to fill slots: waking them costs some 50 us, in which one thread moves half of it.
+/// From this size on, threads help the caller to fill slots: waking them costs some 50 us, in which one thread moves
+/// half of this.
 inline constexpr std::size_t kThreadedBytesMin = kMiB;
 }  // namespace copy_thresholds
 

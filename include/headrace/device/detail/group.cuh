@@ -39,7 +39,7 @@ class CudaGroup {
     __syncthreads();
     T total = warp_sums[0];
     for (std::uint32_t w = 1; w < (blockDim.x + kWarp - 1) / kWarp; ++w) total += warp_sums[w];
-    __syncthreads();  // warp_sums may be written again by the next call
+    __syncthreads();  // the next call may overwrite warp_sums
     return total;
   }
 
@@ -65,7 +65,7 @@ class CudaGroup {
       if (w < warp) before += s;
       total += s;
     }
-    __syncthreads();  // warp_sums may be written again by the next call
+    __syncthreads();  // the next call may overwrite warp_sums
     return before + inclusive - value;
   }
 
@@ -159,7 +159,7 @@ class CudaGroup {
         : "memory");
   }
 
-  /// One 128-bit load at system scope, single-copy atomic as well.
+  /// One 128-bit load at system scope, which is single-copy atomic as well.
   [[nodiscard]] __device__ static SealedUnit load_unit(const SealedUnit& from) noexcept {
     std::uint64_t low;
     std::uint64_t high;
@@ -203,7 +203,7 @@ class CudaGroup {
     return value;
 #endif
   }
-  /// `value` as the thread of that rank has it; T is made of 32-bit words.
+  /// The `value` of the thread of that rank; T consists of 32-bit words.
   template <class T>
   [[nodiscard]] __device__ static T team_from(const T& value, std::uint32_t rank) noexcept {
     static_assert(sizeof(T) % sizeof(std::uint32_t) == 0 && std::is_trivially_copyable_v<T>);
@@ -222,8 +222,8 @@ class CudaGroup {
     return reinterpret_cast<Barrier&>(cell).arrive();
   }
 
-  /// A barrier of system scope can only be waited for without end by its public interface; the function below is what
-  /// its block-scope try_wait() is made of.
+  /// The public interface of a system-scope barrier only offers an unbounded wait. The function below implements
+  /// try_wait() of block-scope barriers.
   [[nodiscard]] __device__ static bool passed(const BarrierCell& cell, std::uint64_t token) noexcept {
     return ::cuda::std::__call_try_wait(reinterpret_cast<const Barrier&>(cell), Barrier::arrival_token{token});
   }
@@ -259,9 +259,8 @@ class CudaGroup {
   [[nodiscard]] __device__ static std::uint32_t warp_size() noexcept {
     return min(kWarp, blockDim.x - threadIdx.x / kWarp * kWarp);
   }
-  /// A bit for each of them. Worked out rather than asked for with __activemask(): that tells which threads happen to
-  /// be together, and after a branch these need not be all (CUDA C++ Programming Guide, "Independent Thread
-  /// Scheduling").
+  /// A bit for each of them. Computed instead of read with __activemask(), which returns the threads that happen to run
+  /// together; after a branch these need not be all (CUDA C++ Programming Guide, "Independent Thread Scheduling").
   [[nodiscard]] __device__ static std::uint32_t warp_members() noexcept { return kWholeTeam >> (kWarp - warp_size()); }
 
   static constexpr std::uint32_t kWholeTeam = 0xFFFFFFFF;

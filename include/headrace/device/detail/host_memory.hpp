@@ -4,9 +4,9 @@
 
 namespace headrace {
 
-/// The memory of the host that this process may use, and how much of it can be had without pushing anything out: the
-/// least of what the machine and each control group above the process allow. Swap does not count. Free is all of it
-/// where nothing says.
+/// The host memory that this process may use, and how much of it is available without evicting anything: the minimum
+/// over the machine and every control group above the process. Swap does not count. If no file tells, all of it counts
+/// as free.
 [[nodiscard]] MemoryInfo host_memory();
 
 }  // namespace headrace

@@ -8,13 +8,13 @@
 
 namespace headrace::detail {
 
-/// Copies within the reach of a device's kernels, whose list lies in its memory.
+/// Copies that a device's kernels reach, with their list in device memory.
 struct ListedCopies {
   void* const* to;
   const void* const* from;
   const std::uint32_t* bytes;
   std::uint32_t count;
-  /// Copies that one call takes at most, where they are alike and evenly spaced; for ListedWay::device_runtime.
+  /// Most copies that one call takes if they have one length and even spacing; for ListedWay::device_runtime.
   std::uint32_t merge = 1;
   void* scratch = nullptr;  ///< See listed_scratch_bytes().
   std::size_t scratch_bytes = 0;
@@ -25,9 +25,9 @@ enum class ListedWay : std::uint8_t {
   device_runtime   ///< cudaMemcpyAsync and cudaMemcpy2DAsync, called in a kernel.
 };
 
-/// Enqueues the copies, by what CUDA itself has for that. Errc::not_supported on other devices.
+/// Enqueues the copies with CUDA's own functions for that. Errc::not_supported on other devices.
 [[nodiscard]] Status copy_listed(StreamRef stream, const ListedCopies& copies, ListedWay way) noexcept;
-/// Bytes of memory of the device that copy_listed() needs for so many copies. Errc::not_supported where it is.
+/// Bytes of device memory that copy_listed() needs for `count` copies. Errc::not_supported in the same cases.
 [[nodiscard]] Result<std::size_t> listed_scratch_bytes(StreamRef stream, std::uint32_t count, ListedWay way) noexcept;
 
 }  // namespace headrace::detail

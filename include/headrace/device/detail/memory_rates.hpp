@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-/// Bytes of data gone through per second, each byte counted once whatever is done with it.
+/// Bytes of data processed per second. Each byte counts once, whatever the operation.
 struct OperationRates {
   double read = 0;
   double write = 0;
@@ -20,23 +20,23 @@ struct OperationRates {
   [[nodiscard]] double of(AccessOperation operation) const noexcept;
 };
 
-/// What page faults bring to the device per second, by how a kernel touches the pages first.
+/// Bytes per second that page faults bring to the device, by how a kernel first touches the pages.
 struct FaultRates {
   double grid_stride = 0;
   double block_stride = 0;
   double random = 0;
 };
 
-/// What the memory of a device and of its host can do for a kernel: what advise() predicts from. Bytes per second and
+/// The rates of a device's and its host's memory for kernels, from which advise() predicts. In bytes per second and
 /// seconds. Measured by measure::measure_memory_rates(), or a row of the table of known machines.
 struct MemoryRates {
   std::string name;              ///< The name of the device, or of the row.
   OperationRates device;         ///< A kernel that goes through device memory in order.
-  OperationRates device_random;  ///< One that takes 128 bytes at random places of it, a warp each.
-  OperationRates link;           ///< In order through pinned host memory.
-  OperationRates link_random;    ///< At random in pinned host memory.
-  /// Address translation holds so many bytes of host memory; accesses at random beyond them have this share of the
-  /// rate.
+  OperationRates device_random;  ///< A kernel whose warps each access 128 bytes at random places of device memory.
+  OperationRates link;           ///< A kernel that goes through pinned host memory in order.
+  OperationRates link_random;    ///< A kernel that accesses pinned host memory at random.
+  /// Address translation covers link_reach_bytes of host memory. Random accesses beyond them have the share
+  /// link_beyond_reach of the rate.
   double link_reach_bytes = std::numeric_limits<double>::infinity();
   double link_beyond_reach = 1;
   FaultRates faults;             ///< Managed memory, first touch.
@@ -47,23 +47,23 @@ struct MemoryRates {
   double page_move = 0;          ///< Seconds to move a page between device and host.
   double device_latency = 0;     ///< Seconds of one access to device memory.
   double link_latency = 0;       ///< Seconds of one access to host memory.
-  double in_flight_bytes = 0;    ///< Bytes of accesses at random that a full device has on their way at once.
+  double in_flight_bytes = 0;    ///< Bytes of random accesses that a full device has in flight at once.
   double cache_bytes = 0;        ///< Bytes of the last cache before device memory.
-  double cache = 0;              ///< Bytes per second out of that cache.
-  bool one_memory = false;       ///< The device's memory is the host's: what the one carries the other cannot.
-  std::size_t memory_bytes = 0;  ///< Memory of the device; what is free, where it is here.
+  double cache = 0;              ///< Bytes per second from that cache.
+  bool one_memory = false;       ///< Device and host share one memory and its bandwidth.
+  std::size_t memory_bytes = 0;  ///< Memory of the device; the free memory if the device is present.
   bool managed = false;          ///< Managed memory with concurrent access.
-  /// Most managed memory that may be taken: what the device has free. Empty when not known.
+  /// Most managed memory that may be allocated: the free memory of the device. Empty if unknown.
   std::optional<std::size_t> managed_bytes;
 };
 
 /// The machines of the table, by name.
 [[nodiscard]] const std::vector<MemoryRates>& known_memory_rates();
-/// The machine of the table that `name` names, such as "H100" or "NVIDIA H100 80GB HBM3"; case does not matter. Throws
+/// The machine of the table for `name`, such as "H100" or "NVIDIA H100 80GB HBM3"; case does not matter. Throws
 /// UsageError that lists the table.
 [[nodiscard]] const MemoryRates& find_memory_rates(std::string_view name);
-/// Rates without measuring: the row of the table that the device's name fits, else that for its kind of device, with
-/// what the device itself says of managed memory.
+/// Rates without a measurement: the row of the table that matches the device's name, else the row for its kind of
+/// device, with what the device itself reports about managed memory.
 [[nodiscard]] MemoryRates memory_rates_of(Device device);
 
 }  // namespace headrace

@@ -11,20 +11,20 @@
 
 namespace headrace {
 
-/// The multiprocessors of a GPU that one resident kernel of this process has for itself. No two of these objects have
-/// one in common. CUDA launches a kernel on all multiprocessors, so blocks that begin on one outside of the set must
+/// The multiprocessors of a GPU that one resident kernel of this process has for itself. No two of these objects share
+/// a multiprocessor. CUDA launches a kernel on all multiprocessors, so blocks that begin on one outside the set must
 /// leave (docs/decisions/0112). Keep the object until the kernel has ended.
 class OwnMultiprocessors {
  public:
   /// Takes the part `share` of the device's multiprocessors, rounded down; for 1, all that are free. Throws UsageError
-  /// (Errc::full), which names the kernel by `what`, where fewer are free or fewer than two of its blocks fit.
+  /// (Errc::full), which names the kernel by `what`, if fewer are free or fewer than two of its blocks fit.
   OwnMultiprocessors(Device device, const Kernel& kernel, std::uint32_t threads, double share, std::string what);
   OwnMultiprocessors(const OwnMultiprocessors&) = delete;
   OwnMultiprocessors& operator=(const OwnMultiprocessors&) = delete;
   ~OwnMultiprocessors();
 
-  /// Takes another part, while no kernel uses these. Where the constructor would throw, so does this and keeps the part
-  /// that it has.
+  /// Takes another share, while no kernel uses the current one. Throws as the constructor does, and then keeps the
+  /// current share.
   void resize(double share);
 
   [[nodiscard]] const MultiprocessorSet& set() const noexcept { return set_; }
@@ -33,12 +33,12 @@ class OwnMultiprocessors {
   [[nodiscard]] bool whole_device() const noexcept;
 
   /// Blocks to launch, so that each of these multiprocessors is filled and no block waits for room: as many as fit on
-  /// the multiprocessors that no other object has. Hold a Turn until they have begun. Throws UsageError (Errc::full)
-  /// where resident kernels without multiprocessors of their own leave less than two blocks.
+  /// the multiprocessors that no other object has. Hold a Turn until they have begun. Throws UsageError (Errc::full) if
+  /// resident kernels without multiprocessors of their own leave fewer than two blocks.
   [[nodiscard]] std::uint32_t blocks_to_launch() const;
 
-  /// While one is held, nobody else launches a kernel with multiprocessors of its own on that device. Two launches at
-  /// once would take each other's room.
+  /// While a thread holds one, no other thread launches a kernel with its own multiprocessors on that device. Two
+  /// launches at once would take each other's room.
   class Turn {
    public:
     explicit Turn(Device device);

@@ -15,13 +15,13 @@ namespace headrace {
 /// Bits of an address within a page of kPageBytes.
 inline constexpr std::uint32_t kPageBits = std::countr_zero(kPageBytes);
 
-/// What a kernel is given to count its accesses to the pages of a span. A value: passed as a kernel argument.
+/// A kernel argument with which a kernel counts its accesses to the pages of a span. Passed by value.
 struct PageCounter {
   const std::byte* base = nullptr;      ///< First byte of the span.
-  std::uint32_t* counts = nullptr;      ///< One a page.
+  std::uint32_t* counts = nullptr;      ///< One per page.
   std::uint32_t page_bits = kPageBits;  ///< A page has 1 << page_bits bytes.
 
-  /// Counts an access to `address`, which lies in the span. Any thread may call; counts wrap at 2^32.
+  /// Counts an access to `address`, which lies in the span. Any thread may call it; counts wrap at 2^32.
   template <class Group>
   HEADRACE_HD void touch(const Group& group, const void* address) const {
     const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - base);
@@ -29,12 +29,12 @@ struct PageCounter {
   }
 };
 
-/// How often each page of a span is used, counted by the user's own kernel through counter(), in memory of the device
-/// that goes back in the order of the stream, which must outlive this.
+/// How often each page of a span is used, as counted by the user's own kernel through counter(). The counts lie in
+/// device memory that is freed in the order of the stream, which must outlive this.
 class PageHeat {
  public:
-  /// Counts start at 0. `page_bytes` is a power of two (Span::page_bytes()). Throws UsageError when there is no page or
-  /// no such size, DeviceError when there is no memory.
+  /// Counts start at 0. `page_bytes` is a power of two (Span::page_bytes()). Throws UsageError for no page or another
+  /// size, DeviceError if there is no memory.
   PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count, std::size_t page_bytes = kPageBytes);
 
   [[nodiscard]] PageCounter counter() const noexcept;

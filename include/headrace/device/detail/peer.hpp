@@ -7,18 +7,18 @@
 
 namespace headrace {
 
-/// How two devices are joined: the best way that their memory can be reached.
+/// How two devices are connected: the best path to each other's memory.
 enum class PeerWay : std::uint8_t {
   same_device,
   same_memory,  ///< CPU devices: one address space.
   nvlink,
   pcie_board,        ///< One board.
-  pcie_switch,       ///< Through PCIe switches alone.
+  pcie_switch,       ///< Through PCIe switches only.
   pcie_host_bridge,  ///< Through one host bridge.
   numa_node,         ///< Through several host bridges of one node.
   machine,           ///< Through the link between processors.
-  unknown,           ///< No management library, or it does not say.
-  none,              ///< Devices of two kinds.
+  unknown,           ///< There is no management library, or it does not tell.
+  none,              ///< Devices of different kinds.
 };
 
 /// "NVLink", "PCIe switch", "same memory", ...
@@ -26,20 +26,20 @@ enum class PeerWay : std::uint8_t {
 
 struct PeerConnection {
   PeerWay way = PeerWay::unknown;
-  bool access = false;          ///< Kernels of the first can be let into the memory of the second.
-  bool native_atomics = false;  ///< Its atomic operations on that memory are done there, exactly.
+  bool access = false;          ///< Kernels of the first can access the memory of the second.
+  bool native_atomics = false;  ///< Atomic operations of the first on that memory execute there and are exact.
 };
 
-/// How `from` reaches `to`. Never throws for want of an answer.
+/// How `from` reaches `to`. Does not throw if that is unknown.
 [[nodiscard]] PeerConnection peer_connection(Device from, Device to);
 
-/// Lets kernels and copies of one device into all memory of another (but spans, which have rights of their own), for as
-/// long as this lives. Enabling maps every allocation of `to`, past and future, for `from`; see docs/links.md for what
-/// that costs. Several scopes for one pair may live at once; the last ends it. Access that other code had enabled
-/// before stays.
+/// During its lifetime, kernels and copies of one device may access all memory of another (except spans, which have
+/// their own rights). Enabling maps every allocation of `to`, past and future, for `from`; see docs/links.md for the
+/// cost. Several objects for one pair may live at once; the last one disables access. Access that other code had
+/// enabled before stays.
 class PeerAccess {
  public:
-  /// Throws DeviceError (Errc::not_supported) when `from` cannot reach `to`.
+  /// Throws DeviceError (Errc::not_supported) if `from` cannot reach `to`.
   PeerAccess(Device from, Device to);
   PeerAccess(PeerAccess&& other) noexcept;
   PeerAccess& operator=(PeerAccess&& other) noexcept;

@@ -19,52 +19,53 @@
 
 namespace headrace {
 
-/// Since when a count has stood still though there was something to do.
+/// Tracks since when a count has stood still although there was work.
 struct Standstill {
   std::uint64_t count = 0;
   Time since = SteadyClock::now();
-  /// Whether that is longer than `limit`; looked at now.
+  /// Updates the state at `now`, and returns whether the count has stood still for longer than `limit`.
   [[nodiscard]] bool exceeds(Duration limit, std::uint64_t now_count, bool busy, Time now) noexcept {
     if (now_count != count || !busy) *this = {now_count, now};
     return now - since > limit;
   }
 };
 
-/// A kernel that stays on a device until it is told to leave, and its one lifecycle: launched, started, at work, told
-/// to leave, gone. A kernel that does not leave is abandoned: it can be neither freed nor waited for, so its stream and
-/// what it uses are kept until it has ended. No wait here is without a limit. Used by one thread at a time.
+/// A kernel that stays on a device until it is told to leave, and its lifecycle: launched, started, at work, told to
+/// leave, ended. A kernel that does not leave is abandoned: it can be neither freed nor waited for, so its stream and
+/// the memory that it uses are kept until it has ended. Every wait here has a limit. Used by one thread at a time.
 ///
-/// Take what the kernel uses before it is launched. Its code is loaded by then: CUDA devices load modules eagerly.
+/// Allocate what the kernel uses before it is launched. Its code is already loaded, because CUDA devices load modules
+/// eagerly.
 class ResidentKernel {
  public:
-  /// A kernel that hangs has this long to leave once it has been told to.
+  /// Time that a hung kernel has to leave once it has been told to.
   static constexpr Duration kLeaveWithin = std::chrono::milliseconds(90);
-  /// A kernel that is well leaves at once, but a machine with far too much to do may not run it so soon.
+  /// Time for a healthy kernel. It leaves at once, but an overloaded machine may not run it that soon.
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  /// Sets the words that tell the kernel to leave once it has finished its current work; `at_once`, whatever it is at.
-  /// Must not throw. It is called while this object lives, also in its destructor.
+  /// Sets the words that tell the kernel to leave: after its current work, or with `at_once` immediately. Must not
+  /// throw. It is called while this object lives, including in its destructor.
   using Leave = std::function<void(bool at_once)>;
 
-  /// Frees what kernels that were abandoned have left meanwhile. Throws DeviceError when the device refuses a stream.
+  /// Frees the resources of abandoned kernels that have ended. Throws DeviceError if the device refuses a stream.
   ResidentKernel(Device device, Leave leave, StreamOptions options = {});
   ResidentKernel(const ResidentKernel&) = delete;
   ResidentKernel& operator=(const ResidentKernel&) = delete;
-  /// Tells the kernel to leave at once. Waits for kLeaveWithin where it has hung, else for kPatience; then abandons it.
+  /// Tells the kernel to leave at once. Waits for kLeaveWithin if it has hung, else for kPatience; then abandons it.
   ~ResidentKernel();
 
-  /// `used` lives until the kernel has ended.
+  /// Keeps `used` alive until the kernel has ended.
   void keep(std::shared_ptr<const void> used) { run_->kept.push_back(std::move(used)); }
-  /// The kernel's own stream. Work behind the kernel waits until it has left.
+  /// The kernel's own stream. Work enqueued after the kernel waits until it has left.
   [[nodiscard]] StreamRef stream() const noexcept { return run_->stream; }
 
-  /// Calls `launch(stream)`, which enqueues the kernel on its own stream; any kernel before it has ended or will.
+  /// Calls `launch(stream)`, which enqueues the kernel on its own stream; any earlier kernel has ended or will end.
   template <class Launch>
   [[nodiscard]] Status run(const Launch& launch) noexcept {
     begin();
     return launch(StreamRef(run_->stream));
   }
-  /// The same on a stream of the caller's, or on several: it has left once all of them are past it.
+  /// The same on one or several streams of the caller. The kernel has left once all of them have passed it.
   template <class Launch>
   [[nodiscard]] Status run_in(StreamRef stream, const Launch& launch) noexcept {
     begin();
@@ -73,36 +74,37 @@ class ResidentKernel {
     return launched ? marked_ : launched;
   }
 
-  /// Waits until `started()` holds. Errc::hung after `limit`, Errc::device_fault where the kernel has ended before.
+  /// Waits until `started()` is true. Errc::hung after `limit`, Errc::device_fault if the kernel ends before that.
   [[nodiscard]] Status wait_started(const std::function<bool()>& started, Duration limit) noexcept;
   /// Waits until the kernel has ended by itself. Errc::hung once the word `beat` has stood still for `limit`.
   [[nodiscard]] Status wait_ended(const std::uint64_t& beat, Duration limit) noexcept;
-  /// Whether the kernel gets on; `beat` changes as long as it does. Errc::device_fault where it has ended though nobody
-  /// told it to, Errc::hung where the beat has stood still for `limit`. Cheap.
+  /// Checks that the kernel makes progress, which changes `beat`. Errc::device_fault if it has ended without being told
+  /// to, Errc::hung if the beat has stood still for `limit`. Cheap.
   [[nodiscard]] Status look(std::uint64_t beat, Duration limit, Time now) noexcept;
-  /// Tells the kernel to leave and waits until it has. Errc::hung after `limit`, or after kLeaveWithin at most where
-  /// the kernel has hung before; the error of the device where that has failed. Ok where nothing was launched.
+  /// Tells the kernel to leave and waits until it has. Errc::hung after `limit`, or after at most kLeaveWithin if the
+  /// kernel has hung before. Returns the device's error if it failed. Ok if nothing was launched.
   [[nodiscard]] Status leave(Duration limit, bool at_once = false) noexcept;
   /// Whether the last leave() or wait_ended() found that the kernel has ended, or nothing was launched since.
   [[nodiscard]] bool left() const noexcept { return !launched_; }
-  /// Unless it has left(): keeps `owner`, which may own this object, and all that the kernel uses until it has ended.
+  /// Unless it has left(), keeps `owner`, which may own this object, and everything that the kernel uses until it has
+  /// ended.
   void abandon(std::shared_ptr<const void> owner) noexcept;
 
-  /// Frees what kernels that were abandoned have left meanwhile; how many are still there.
+  /// Frees the resources of abandoned kernels that have ended, and returns how many kernels are still running.
   static std::size_t abandoned_count() noexcept;
 
-  /// Blocks to launch besides `own` ones: `wanted` or, for 0, as many as can be resident with them. On a device whose
-  /// blocks are threads of the host, one for each processor that the own blocks and a thread of the host leave.
-  /// Throws UsageError (Errc::not_supported), which begins with `what`, where they cannot be resident.
+  /// Blocks to launch besides `own` ones: `wanted` or, for 0, as many as can be resident with them. If blocks are host
+  /// threads, one for each processor that the own blocks and one host thread leave. Throws UsageError
+  /// (Errc::not_supported), which begins with `what`, if they cannot be resident.
   [[nodiscard]] static std::uint32_t block_count(Device device, const Kernel& kernel, std::uint32_t threads,
                                                  std::uint32_t own, std::uint32_t wanted, std::string_view what);
-  /// Copies `from`, in page-locked memory of the host, to memory of the device, and waits. No kernel takes part, which
-  /// could wait for blocks that another resident kernel holds. Throws DeviceError.
+  /// Copies `from`, in page-locked host memory, to device memory, and waits. Uses no kernel, because a kernel could
+  /// wait for room that another resident kernel holds. Throws DeviceError.
   static void write(Device device, const Buffer& to, const Buffer& from);
-  /// Memory of the device that holds zeros, by write().
+  /// Zeroed device memory, written with write().
   [[nodiscard]] static Buffer zeroed(Device device, std::size_t bytes);
 
-  /// Writes a word that the kernel loads with acquire: what was written before is visible to it then.
+  /// Writes a word that the kernel loads with acquire, which makes everything written before visible to it.
   template <class Word>
   static void tell(Word& word, std::type_identity_t<Word> value) noexcept {
     std::atomic_ref(word).store(value, std::memory_order_release);
@@ -114,7 +116,7 @@ class ResidentKernel {
   }
 
  private:
-  /// The end of the kernel in a stream. A device that has failed runs nothing.
+  /// Marks the end of the kernel in a stream. A failed device counts as ended, because it runs nothing.
   struct End {
     Device device;
     Event event;
@@ -123,7 +125,8 @@ class ResidentKernel {
       return !ready || *ready;
     }
   };
-  /// What lives until the kernel has ended. The stream, whose destruction waits for that, goes first.
+  /// Everything that lives until the kernel has ended. The stream, whose destruction waits for that, is destroyed
+  /// first.
   struct Run {
     std::vector<std::shared_ptr<const void>> kept;
     Stream stream;
@@ -139,11 +142,11 @@ class ResidentKernel {
   Birth birth_;
   Leave leave_;
   std::shared_ptr<Run> run_;
-  bool launched_ = false;            ///< It may be on the device.
+  bool launched_ = false;            ///< The kernel may be on the device.
   Status marked_ = Errc::not_found;  ///< Whether Run::ends has the end of the kernel.
   bool hung_ = false;
   Standstill beat_;
-  Time asked_at_{};  ///< When the device was last asked whether the kernel has ended.
+  Time asked_at_{};  ///< When the device was last queried whether the kernel has ended.
 };
 
 }  // namespace headrace

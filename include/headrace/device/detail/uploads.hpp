@@ -9,9 +9,9 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 
-/// Memory that is handed to asynchronous work must outlive that work, also when an exception ends a scope half-way: a
-/// buffer does not wait for its streams. Either declare streams after what they work on, since a Stream waits where it
-/// ends, or use one of these.
+/// Memory used by asynchronous work must outlive that work, even if an exception ends a scope early, because a buffer
+/// does not wait for streams. Either declare streams after the memory that they work on, since a Stream waits at its
+/// destruction, or use one of these classes.
 namespace headrace {
 
 /// Waits at the end of its scope for everything that has been enqueued on a stream. Declare it after the memory that
@@ -27,14 +27,14 @@ class WaitAtEnd {
   StreamRef stream_;
 };
 
-/// Copies host memory into new buffers of a device, all at once. Ends only when every copy has, so that a failure in
-/// between frees nothing too early. The memory that add() is given must outlive this.
+/// Copies host memory into new buffers of a device, all at once. Its destructor waits for every copy, so that a failure
+/// in between frees nothing too early. Memory passed to add() must outlive this.
 class Uploads {
  public:
-  /// @param doing  what for, for errors: "copying an index"
+  /// @param doing  what the copies are for, in error messages: "copying an index"
   Uploads(Device device, std::string_view doing) : doing_(doing), stream_(device) {}
 
-  /// Starts copying `from`; the number of its buffer. Throws DeviceError.
+  /// Starts copying `from` and returns the number of its buffer. Throws DeviceError.
   template <class T>
   std::size_t add(std::span<const T> from) {
     buffers_.emplace_back(stream_.device(), MemoryKind::device, from.size_bytes());
@@ -48,7 +48,7 @@ class Uploads {
   template <class T>
   std::size_t add(std::vector<T>&& from) = delete;
 
-  /// Waits for the copies; the buffers, in the order in which they were added. Throws DeviceError.
+  /// Waits for the copies and returns the buffers in the order in which they were added. Throws DeviceError.
   [[nodiscard]] std::vector<Buffer> finish() {
     stream_.wait().or_throw(doing_);
     return std::exchange(buffers_, {});
@@ -57,7 +57,7 @@ class Uploads {
  private:
   std::string_view doing_;
   std::vector<Buffer> buffers_;
-  Stream stream_;  ///< Last, so that it waits before the buffers go.
+  Stream stream_;  ///< Last, so that its destructor waits before the buffers are freed.
 };
 
 }  // namespace headrace

@@ -4,8 +4,8 @@
 
 namespace headrace::detail {
 
-/// Waits for a stream where its scope ends, also by an exception: declared behind the memory that the stream's work
-/// uses, it has that memory outlive the work.
+/// Waits for a stream at the end of its scope, even after an exception. Declared after the memory that the stream's
+/// work uses, it makes that memory outlive the work.
 class WaitsAtEnd {
  public:
   explicit WaitsAtEnd(StreamRef stream) noexcept : stream_(stream) {}

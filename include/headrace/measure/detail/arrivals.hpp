@@ -17,19 +17,19 @@ enum class ArrivalKind : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view to_string(ArrivalKind kind) noexcept;
-/// Throws UsageError listing the names there are.
+/// Throws UsageError that lists the known names.
 [[nodiscard]] ArrivalKind parse_arrival_kind(std::string_view text);
 
-/// When queries arrive, as offsets from the start of a run. One thread at a time.
+/// Arrival times of queries, as offsets from the start of a run. One thread at a time.
 class Arrivals {
  public:
   /// Throws UsageError unless `per_second` is finite and above 0.
   [[nodiscard]] static Arrivals poisson(double per_second, std::uint64_t seed);
   [[nodiscard]] static Arrivals constant(double per_second);
-  /// `offsets` must not be empty and must ascend from 0 or later, else UsageError; at the end it starts over.
+  /// `offsets` must not be empty and must ascend from 0 or later, else UsageError. At its end, the trace repeats.
   [[nodiscard]] static Arrivals trace(std::vector<Duration> offsets);
 
-  /// The offset of the next arrival; never before the one before it.
+  /// The offset of the next arrival, never earlier than the previous one.
   [[nodiscard]] Duration next() noexcept {
     if (kind_ != ArrivalKind::poisson) return next_of_others();
     if (gap_at_ == kGaps) refill();
@@ -47,8 +47,8 @@ class Arrivals {
   double gap_ns_;
   double at_ns_ = 0;
   [[nodiscard]] Duration next_of_others() noexcept;
-  /// Draws kGaps exponential gaps of mean 1 at once, in a loop that the compiler turns into SIMD: one at a time would
-  /// take a generator as long as offering a query does.
+  /// Draws kGaps exponential gaps of mean 1 at once, in a loop that the compiler vectorises. Drawing one at a time
+  /// would take a generator as long as offering a query.
   void refill() noexcept;
 
   static constexpr std::size_t kGaps = 512;
@@ -60,8 +60,8 @@ class Arrivals {
   Duration trace_base_{};
 };
 
-/// Reads a trace: one arrival time in seconds a line, ascending; empty lines and lines that start with # are skipped.
-/// Throws SystemError when the file cannot be read, DataError naming file and line when a line is not such a number.
+/// Reads a trace: one arrival time in seconds per line, ascending; empty lines and lines that start with # are skipped.
+/// Throws SystemError if the file cannot be read, DataError that names file and line if a line is not an arrival time.
 [[nodiscard]] std::vector<Duration> read_trace(const std::string& path);
 
 }  // namespace headrace::measure

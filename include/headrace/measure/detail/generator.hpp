@@ -20,12 +20,12 @@
 
 namespace headrace::measure {
 
-/// What a load is put on, seen from one generator thread.
-///   submit(scheduled)  offers the next query, scheduled for that time; false when it is refused. Does not block.
-///   poll(done)         calls done(scheduled, outcome) for queries that have ended, at most kPollMax; how many.
-/// A target that other processes serve may have two more:
+/// The system under load, as one generator thread sees it.
+///   submit(scheduled)  offers the next query, scheduled for that time; false if it is refused. Does not block.
+///   poll(done)         calls done(scheduled, outcome) for at most kPollMax ended queries; returns their number.
+/// A target served by other processes may have two more functions:
 ///   rest(until)        waits until something has come back, or until a little before `until`; may return sooner.
-///   finish(stopped)    no more queries are offered: those that were not sent are to end, and the others soon
+///   finish(stopped)    ends the offering of queries: unsent ones must end now, and the others soon
 ///                      (`stopped`: the caller wants the load to end).
 template <class T>
 concept LoadTarget = requires(T target, Time scheduled, void (*done)(Time, Outcome)) {
@@ -37,25 +37,25 @@ inline constexpr std::size_t kPollMax = 64;
 
 namespace detail {
 
-/// Time left to what is in flight once a load ends.
+/// Time that queries in flight have left once a load ends.
 inline constexpr Duration kDrainLimit = std::chrono::seconds(30);
 
-/// The longest that a target rests, so that windows close and a stop is seen.
+/// The longest rest of a target, so that windows close in time and a stop is noticed.
 inline constexpr Duration kRestMost = std::chrono::milliseconds(2);
 
-/// Binds the calling thread for as long as it runs; a refusal leaves it where it is.
+/// Binds the calling thread for the rest of its life. If the system refuses, the thread stays unbound.
 inline void bind_generator(const LoadOptions& options, std::size_t index) {
   if (index < options.bind_to.size()) static_cast<void>(bind_this_thread(options.bind_to[index]));
 }
 
 [[noreturn]] void throw_lost(std::uint64_t in_flight, Duration waited);
 
-/// Result over the last `count` of the first `end` windows of every thread, whose length is `length`.
+/// Result over the last `count` of the first `end` windows of every thread. Each window lasts `length`.
 [[nodiscard]] LoadResult summarise(std::span<const std::span<const Window>> threads, int end, int count,
                                    Duration length);
 [[nodiscard]] bool stable(std::span<const std::span<const Window>> threads, int end, const LoadOptions& options);
 
-/// One generator thread's side of a load.
+/// One generator thread's part of a load.
 template <LoadTarget Target>
 class Generator {
  public:
@@ -67,7 +67,7 @@ class Generator {
         late_(late),
         windows_(static_cast<std::size_t>(options.windows_max)) {}
 
-  /// Generates from `start` until `end` is set or a stop is asked for, then waits for what is in flight.
+  /// Generates from `start` until `end` is set or a stop is requested, then waits for the queries in flight.
   void run(Time start, const std::atomic<bool>& end) {
     window_end_ = start + options_.warm_up;
     by_schedule_ = WindowCursor(window_end_, options_.window);
@@ -86,24 +86,24 @@ class Generator {
     drain();
   }
 
-  /// Waits until `window` of this thread holds all that it will.
+  /// Waits until `window` of this thread is final.
   void wait_closed(int window) const noexcept {
     for (int closed = closed_.load(std::memory_order_acquire); closed <= window;
          closed = closed_.load(std::memory_order_acquire)) {
       closed_.wait(closed, std::memory_order_acquire);
     }
   }
-  /// Lets wait_closed() return for every window: the thread has ended.
+  /// Called when the thread has ended: makes wait_closed() return for every window.
   void close_all() noexcept {
     closed_.store(options_.windows_max + 1, std::memory_order_release);
     closed_.notify_all();
   }
 
-  /// Whether every window that was closed was whole; read after wait_closed().
+  /// Whether every closed window was complete. Read it after wait_closed().
   [[nodiscard]] bool complete() const noexcept { return complete_; }
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::span<const Window> windows() const noexcept { return windows_; }
-  /// Queries that ended so, over the whole run.
+  /// Queries with that outcome, over the whole run.
   [[nodiscard]] std::uint64_t count(Outcome outcome) const noexcept { return ended_[index(outcome)]; }
 
  private:
@@ -120,7 +120,7 @@ class Generator {
     }
   }
 
-  /// Takes in what has come back; the time at which the client saw it.
+  /// Takes queries that have come back. Returns the time at which the client saw them.
   Time collect() {
     std::size_t back = 0;
     target_.poll([&](Time at, Outcome outcome) { back_[back++] = {at, outcome}; });
@@ -156,7 +156,7 @@ class Generator {
       if (now < end || (!whole && now < end + options_.late_limit)) return;
       complete_ = complete_ && whole;
       Window& closing = windows_[static_cast<std::size_t>(open_)];
-      closing.unanswered += closing.pending;  // their answers are not waited for
+      closing.unanswered += closing.pending;  // the generator does not wait for their answers
       window_end_ = end;
       ++open_;
       closed_.store(open_, std::memory_order_release);
@@ -165,12 +165,12 @@ class Generator {
   }
 
   void give_up() noexcept {
-    open_ = options_.windows_max;  // nothing is written any more, so that every window may be read
+    open_ = options_.windows_max;  // no window is written any more, so every window may be read
     gave_up_.store(true, std::memory_order_relaxed);
     close_all();
   }
 
-  /// Lets the target wait where nothing is due; the time by then.
+  /// Lets the target wait while no query is due, and returns the time afterwards.
   Time rest(Time now, Time next) {
     if constexpr (requires { target_.rest(next); }) {
       target_.rest(std::min(next, now + kRestMost));
@@ -189,8 +189,8 @@ class Generator {
     }
   }
 
-  /// The window that `time` falls in, or null before the first, after the last, and in one that has been closed: it is
-  /// being read by the thread that watches the run.
+  /// The window that contains `time`. Null before the first, after the last, and for a closed one, which the thread
+  /// that watches the run reads.
   [[nodiscard]] Window* open_window(Time time, WindowCursor& cursor) noexcept {
     const std::int64_t index = cursor.find(time);
     return index < open_ || index >= options_.windows_max ? nullptr : &windows_[static_cast<std::size_t>(index)];
@@ -198,7 +198,7 @@ class Generator {
 
   [[nodiscard]] static std::size_t index(Outcome outcome) noexcept { return static_cast<std::size_t>(outcome); }
 
-  /// A query whose end one poll brought.
+  /// A query that one poll reported as ended.
   struct Back {
     Time scheduled;
     Outcome outcome;
@@ -221,8 +221,8 @@ class Generator {
   std::array<std::uint64_t, kOutcomes> ended_{};  ///< By outcome.
 };
 
-/// Starts run(i) in thread i of `count`. Where one cannot start, `end` tells those that have to end; throws as
-/// start_each() does.
+/// Starts run(i) in thread i of `count`. If one cannot start, sets `end`, which makes the started ones end, and throws
+/// as start_each() does.
 template <class Run>
 void start_generators(std::vector<std::jthread>& threads, std::size_t count, const Run& run, std::atomic<bool>& end) {
   try {
@@ -234,18 +234,18 @@ void start_generators(std::vector<std::jthread>& threads, std::size_t count, con
   }
 }
 
-/// Arrivals for thread `index` of `count`: each gets its share of the rate, and together they are the process asked for
-/// (a sum of Poisson processes is one).
+/// Arrivals for thread `index` of `count`: each thread gets its share of the rate, and together they form the requested
+/// process (a sum of Poisson processes is a Poisson process).
 [[nodiscard]] Arrivals share_of_arrivals(const LoadOptions& options, std::size_t index, std::size_t count);
 
 }  // namespace detail
 
-/// Throws UsageError naming the option of `options` that is out of range.
+/// Throws UsageError that names the option that is out of range.
 void validate(const LoadOptions& options);
 
 /// Offers queries when they are due, whether or not earlier ones have been answered, so that a slow system cannot slow
-/// its own load. One thread a target; returns when the windows are stable or used up and everything in flight is
-/// answered. Throws Exception when queries are lost.
+/// its own load. One thread per target. Returns when the windows are stable or used up and every query in flight is
+/// answered. Throws Exception if queries are lost.
 template <LoadTarget Target>
 [[nodiscard]] LoadResult open_loop(std::span<Target> targets, const LoadOptions& options) {
   validate(options);
@@ -282,7 +282,7 @@ template <LoadTarget Target>
     bool gave_up = false;
     while (done < options.windows_max && !is_stable && !gave_up && !options.stop.stop_requested()) {
       for (const auto& generator : generators) generator->wait_closed(done);
-      if (options.stop.stop_requested()) break;  // this window was cut short
+      if (options.stop.stop_requested()) break;  // the stop cut this window short
       ++done;
       is_stable = detail::stable(windows, done, options);
       const LoadResult last = detail::summarise(windows, done, 1, options.window);
@@ -317,9 +317,9 @@ template <LoadTarget Target>
   return result;
 }
 
-/// Keeps `in_flight` queries outstanding on each target for `duration`; answers per second, of all targets together.
-/// This is the system's capacity when nothing bounds latency, and where a search starts. Wrong and failed answers do
-/// not count.
+/// Keeps `in_flight` queries outstanding on each target for `duration`, and returns the answers per second of all
+/// targets together. This is the system's capacity without a bound on latency, at which a search starts. Wrong and
+/// failed answers do not count.
 template <LoadTarget Target>
 [[nodiscard]] double closed_loop(std::span<Target> targets, std::size_t in_flight, Duration duration,
                                  const LoadOptions& options = {}) {

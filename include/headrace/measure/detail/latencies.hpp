@@ -19,12 +19,12 @@ struct LatencySummary {
   Duration max{};
 };
 
-/// The distribution of latencies, in memory that does not grow: a histogram of 1 ns steps below 2,048 ns and of 1,024
-/// steps an octave above, so that a percentile is exact to 0.1% (after Tene's HdrHistogram). Mean and greatest are
-/// exact. Resolution 1 ns; more than 18 minutes counts as 18 minutes.
+/// The distribution of latencies in constant memory: a histogram with 1 ns steps below 2,048 ns and 1,024 steps per
+/// octave above, so that a percentile is exact to 0.1% (after Tene's HdrHistogram). Mean and maximum are exact.
+/// Resolution 1 ns; more than 18 minutes counts as 18 minutes.
 ///
-/// Recording touches one counter: at tens of millions of answers a second, lists of them would spend the generator's
-/// time on memory, and sorting them would take a processor from it.
+/// Recording touches one counter. At tens of millions of answers a second, lists of latencies would cost the generator
+/// memory bandwidth, and sorting them would cost a processor.
 class Latencies {
  public:
   void record(Duration latency) noexcept {
@@ -37,13 +37,13 @@ class Latencies {
   void append(const Latencies& other) noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
-  /// The least recorded value that is no smaller than `fraction` of all (nearest rank), to 0.1%; zero when nothing is
-  /// recorded. 0 < fraction <= 1.
+  /// The least recorded value that is at least as large as `fraction` of all (nearest rank), to 0.1%; zero if nothing
+  /// is recorded. 0 < fraction <= 1.
   [[nodiscard]] Duration percentile(double fraction) const noexcept;
   [[nodiscard]] LatencySummary summary() const noexcept;
 
  private:
-  static constexpr std::uint32_t kStepsLog2 = 10;  ///< Steps an octave.
+  static constexpr std::uint32_t kStepsLog2 = 10;  ///< Steps per octave.
   static constexpr std::uint32_t kBits = 40;       ///< Bits of the greatest latency in ns.
   static constexpr std::uint64_t kExact = 2U << kStepsLog2;
   static constexpr std::size_t kBuckets = kExact + (std::size_t{kBits - 1 - kStepsLog2} << kStepsLog2);
@@ -67,8 +67,8 @@ class Latencies {
   std::uint64_t max_ns_ = 0;
 };
 
-/// How many samples the percentile `fraction` needs so that, with 95% confidence, the measured value is one whose true
-/// rank is within `tolerance` of it. The rank of a sample quantile is binomial, so n = f (1 - f) (1.96 / tolerance)^2:
+/// Number of samples that the percentile `fraction` needs so that, with 95% confidence, the true rank of the measured
+/// value is within `tolerance` of it. The rank of a sample quantile is binomial, so n = f (1 - f) (1.96 / tolerance)^2:
 /// 9,508 for 99% within 0.2% (Conover, Practical Nonparametric Statistics, 3.2).
 [[nodiscard]] std::uint64_t samples_needed(double fraction, double tolerance = 0.002);
 

@@ -7,24 +7,24 @@
 
 namespace headrace::measure::detail {
 
-/// What one generator thread saw of one window. All but `right` is about the queries that were scheduled in it, however
-/// late they were offered and answered: a thread that stood still would otherwise lose the queries that suffered most.
+/// One generator thread's figures of one window. All but `right` cover the queries that were scheduled in the window,
+/// however late they were offered and answered. Otherwise a stalled thread would lose the queries that suffered most.
 struct Window {
   std::uint64_t scheduled = 0;
   std::uint64_t refused = 0;
-  std::uint64_t unanswered = 0;  ///< Got no answer, the refused as well.
+  std::uint64_t unanswered = 0;  ///< Unanswered, including refused ones.
   std::uint64_t pending = 0;     ///< Admitted and not answered yet.
-  std::uint64_t right = 0;       ///< Right answers that came back within it.
+  std::uint64_t right = 0;       ///< Correct answers that came back within the window.
   Latencies latency;
   Latencies lateness;
 };
 
-/// Finds the window that a time falls in. Times that follow each other are mostly in the same.
+/// Finds the window that contains a time. Fast for consecutive times, which mostly share a window.
 class WindowCursor {
  public:
   WindowCursor(Time first, Duration length) : first_(first), length_(length), begin_(first) {}
 
-  /// Below 0 before the first.
+  /// The index of the window; negative before the first.
   [[nodiscard]] std::int64_t find(Time time) noexcept {
     if (time >= begin_ && time < begin_ + length_) return index_;
     if (time < first_) return -1;

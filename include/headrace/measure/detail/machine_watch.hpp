@@ -7,30 +7,30 @@
 
 namespace headrace::measure {
 
-/// What the processors that this process may use did over some time, apart from this process. Shares are of the time of
-/// all these processors; 0 where the system does not tell (/proc/stat, /proc/pressure/cpu).
+/// The activity of the processors that this process may use over some time, apart from this process. Shares are of the
+/// total time of these processors; 0 if the system does not report it (/proc/stat, /proc/pressure/cpu).
 struct MachineActivity {
   double others = 0;    ///< Other processes ran.
   double steal = 0;     ///< The hypervisor ran something else.
   double waiting = 0;   ///< Share of the time in which some task waited for a processor (its own ones as well).
   double runnable = 0;  ///< Other tasks that ran or waited for each of these processors, at the end.
-  Duration over{};      ///< How long was looked.
+  Duration over{};      ///< Length of the observation.
 };
 
-/// Why such a machine is not quiet, such as "other programs took 40% of the processors"; empty when it is.
+/// Why such a machine is not quiet, such as "other programs took 40% of the processors' time"; empty if it is.
 [[nodiscard]] std::string why_disturbed(const MachineActivity& activity);
 
-/// Looks at what else the machine does, from one lap to the next.
+/// Observes what else the machine does, from one lap to the next.
 class MachineWatch {
  public:
   MachineWatch() { static_cast<void>(lap()); }
 
-  /// Since construction or the lap before. Times are counted in ticks of 10 ms: a lap should last a second, and of one
-  /// below a tenth of a second only `runnable` is known.
+  /// Activity since construction or the previous lap. The system counts in ticks of 10 ms, so a lap should last a
+  /// second; for one below a tenth of a second, only `runnable` is known.
   MachineActivity lap();
 
  private:
-  /// Times since some beginning, in seconds.
+  /// Accumulated times in seconds.
   struct Reading {
     double total = 0;
     double busy = 0;

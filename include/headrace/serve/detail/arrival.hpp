@@ -6,27 +6,27 @@
 
 namespace headrace::serve {
 
-/// Through which a launch tells the host that its queries are answered, for less than recording and polling an event
-/// costs. Lies in device memory and is of one launch at a time.
+/// A launch tells the host through it that its queries are answered, which costs less than recording and polling an
+/// event. Lies in device memory and belongs to one launch at a time.
 struct ArrivalCell {
-  std::uint32_t blocks;    ///< That have answered, of the launch that runs.
-  std::uint32_t launches;  ///< That have ended.
-  std::uint32_t* told;     ///< The same number, in host memory.
+  std::uint32_t blocks;    ///< Blocks of the running launch that have answered.
+  std::uint32_t launches;  ///< Launches that have ended.
+  std::uint32_t* told;     ///< The number of launches that have ended, in host memory.
 };
 
 namespace detail {
 
-/// What a kernel does before it reads queries. `cell` is null where nobody waits to be told.
+/// Called by a kernel before it reads queries. `cell` is null if the host does not wait for a signal.
 template <class Group>
 HEADRACE_HD void begin_telling(const Group& group, const ArrivalCell* cell) {
   if (cell == nullptr) return;
   group.launch_dependents();
-  // A launch that began early may find host memory in a cache as it was before the host wrote the queries.
+  // A launch that began early may find stale cache lines of host memory, from before the host wrote the queries.
   if (group.rank() == 0) group.fence_system();
   group.sync();
 }
 
-/// What a kernel does once it has written its part of the answers.
+/// Called by a kernel once it has written its part of the answers.
 template <class Group>
 HEADRACE_HD void tell(const Group& group, ArrivalCell* cell) {
   if (cell == nullptr) return;

@@ -19,23 +19,22 @@ namespace headrace::serve::detail {
 
 struct WorkerCounters;
 
-/// A client's queries on their way to a resident pool and back. No other host thread takes part: the client writes
-/// where the device reads, and reads where the device writes. Contracts of the members are those of Client.
+/// A client's lane to a resident pool. No other host thread takes part: the client writes where the device reads, and
+/// reads where the device writes. The members have the contracts of Client.
 class DirectLane {
  public:
   /// The slots of this lane in memory that device and client share; see DispatchView.
   struct Memory {
     std::byte* queries = nullptr;
     const std::byte* answers = nullptr;
-    const std::uint32_t* done =
-        nullptr;  ///< Null where answers are sealed, or where nobody answers (`answers_itself`).
+    const std::uint32_t* done = nullptr;  ///< Null if answers are sealed, or without a pool (`answers_itself`).
     const DispatchStamps* stamps = nullptr;
     std::uint32_t* tail = nullptr;
     SealedUnit* lone = nullptr;  ///< See DispatchView::lone.
     std::uint32_t query_stride = 0;
     std::uint32_t answer_stride = 0;
     const std::atomic<std::uint32_t>* failed = nullptr;  ///< See LoadedState.
-    bool answers_itself = false;                         ///< For Schedule::none: every query has come back at once.
+    bool answers_itself = false;                         ///< For Schedule::none: every query comes back at once.
   };
 
   DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t query_bytes, std::uint32_t answer_bytes,
@@ -66,14 +65,14 @@ class DirectLane {
     if (sampled(next_)) note.submitted = SteadyClock::now();
     ++next_;
     counters_.submitted.store(next_, std::memory_order_relaxed);
-    // Pairs with Dispatcher: the query above is there before the tail says so.
+    // Pairs with Dispatcher: the query above is visible before the tail announces it.
     std::atomic_ref(*memory_.tail).store(static_cast<std::uint32_t>(next_), std::memory_order_release);
   }
 
   /// Whether the query at `position` has come back: with an answer, late, or because the lane was closed.
   [[nodiscard]] bool back(std::uint64_t position) const noexcept { return settled(position) || given_up(position); }
 
-  // What LateQueries asks of a lane.
+  // The interface that LateQueries needs.
   [[nodiscard]] bool settled(std::uint64_t position) const noexcept {
     return answered(position) || closed_.load(std::memory_order_acquire) != 0;
   }
@@ -86,8 +85,8 @@ class DirectLane {
     add(counters_.expired, 1);
   }
 
-  /// Calls `done(position, tag, status, answer)` for queries that have come back, as Client::poll(), at most `most`;
-  /// how many.
+  /// Calls `done(position, tag, status, answer)` for at most `most` queries that have come back, like Client::poll().
+  /// Returns their number.
   template <class Done>
   std::size_t poll(Done done, std::size_t most) {
     std::size_t count = 0;
@@ -107,7 +106,7 @@ class DirectLane {
       count += late_.give_up(*this, taken_, next_, most - count, [&](std::uint64_t position) {
         done(position, notes_[position & mask_].tag, Status(Errc::deadline_exceeded), std::span<const std::byte>());
       });
-    } while (taken_ != next_ && settled(taken_));  // it came in time after all
+    } while (taken_ != next_ && settled(taken_));  // its answer arrived in time after all
     if (count != 0) count_taken();
     return count;
   }
@@ -119,21 +118,21 @@ class DirectLane {
     note.deadline = std::min(note.deadline, kUnusual);
   }
   [[nodiscard]] const LateQueries& late() const noexcept { return late_; }
-  /// Frees the slots of queries that were given up, as far as nothing works on them any more.
+  /// Frees the slots of given-up queries on which work has ended.
   void free_slots() noexcept {
     if (late_.keeps()) static_cast<void>(kept());
   }
-  /// Whether every query has come back and nothing works on any.
+  /// Whether every query has come back and no work on any continues.
   [[nodiscard]] bool all_free() noexcept { return next_ == taken_ && !(late_.keeps() && kept()); }
 
   // --- the engine
-  /// Every query that has not come back does so now, with `error`. After it no new ones may be submitted.
+  /// Makes every query in flight come back with `error`. After it, no query may be submitted.
   void close(Error error) noexcept;
   [[nodiscard]] bool all_answered() const noexcept;
-  /// The first query from `from` on that the device has not answered; submitted() when it has answered all.
+  /// The first query from `from` on that the device has not answered; submitted() if it has answered all.
   [[nodiscard]] std::uint64_t first_unanswered(std::uint64_t from) const noexcept;
-  /// Calls `waits(position)` for each query that a device which has ended all its work has not answered; the tail that
-  /// they end at, modulo 2^32. The client may go on meanwhile: what it submits then lies behind that tail.
+  /// Calls `waits(position)` for each query that the device has not answered after ending all its work. Returns the
+  /// tail at which they end, modulo 2^32. The client may continue to submit; its new queries lie behind that tail.
   template <class Waits>
   [[nodiscard]] std::uint32_t for_each_unanswered(Waits waits) const {
     const std::uint64_t counted = submitted();
@@ -146,11 +145,11 @@ class DirectLane {
     return tail;
   }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return counters_.submitted.load(std::memory_order_acquire); }
-  /// Counters that the client alone writes.
+  /// Counters that only the client writes.
   struct Counters {
     std::atomic<std::uint64_t> submitted{0};
-    std::atomic<std::uint64_t> taken{0};  ///< That have come back.
-    std::atomic<std::uint64_t> freed{0};  ///< Queries before it have come back, and nothing works on them.
+    std::atomic<std::uint64_t> taken{0};  ///< Queries that have come back.
+    std::atomic<std::uint64_t> freed{0};  ///< All queries before it have come back, and work on them has ended.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> cancelled{0};
@@ -159,7 +158,7 @@ class DirectLane {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 
  private:
-  /// What the client keeps about a query of its own.
+  /// The client's record of one of its queries.
   struct Note {
     std::uint64_t tag = 0;
     Time deadline = Time::max();
@@ -169,7 +168,7 @@ class DirectLane {
   [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint64_t position, bool given_up) noexcept {
     return 2 * (position + 1) + (given_up ? 1 : 0);
   }
-  static constexpr Time kUnusual = Time::max() - Duration{1};  ///< No deadline, and yet settle_unusual() is to look.
+  static constexpr Time kUnusual = Time::max() - Duration{1};  ///< No deadline, but settle() calls settle_unusual().
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -182,12 +181,12 @@ class DirectLane {
     counters_.taken.store(taken_ + late_.ahead(), std::memory_order_relaxed);
     counters_.freed.store(late_.freed(taken_), std::memory_order_release);  // pairs with first_unanswered()
   }
-  /// Whether slots of queries that were given up are still taken, of which those that are not are freed.
+  /// Frees the slots of given-up queries whose work has ended, and returns whether others are still taken.
   [[nodiscard]] bool kept() noexcept;
-  /// The same, and no slot is free.
+  /// The same, and returns whether in addition no slot is free.
   [[nodiscard]] bool kept_full() noexcept { return kept() && next_ - late_.freed(taken_) > mask_; }
 
-  /// Writes the query that is about to be submitted as units, which have the sequence of its tail.
+  /// Writes the query that is about to be submitted as sealed units with the sequence of its tail.
   void write_lone(const std::byte* query) noexcept;
 
   [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
@@ -201,12 +200,12 @@ class DirectLane {
     return memory_.queries + (position & mask_) * memory_.query_stride;
   }
 
-  /// The device has read a slot since the client wrote it last, so that its lines are the core's own again only after
-  /// some 100 ns: those of the slot after the next are asked for in time.
+  /// The device has read a slot since the client last wrote it, so the core takes some 100 ns to own its lines again.
+  /// The client therefore prefetches the slot after the next.
   static constexpr std::uint64_t kWriteAhead = 2;
   static constexpr std::size_t kWriteAheadBytes = 1024;
 
-  /// Answers come from the device, so that each is a miss: several are fetched at once.
+  /// The device writes answers, so each one is a cache miss: the client prefetches several.
   static constexpr std::uint64_t kPrefetchAhead = 4;
   void prefetch_answer(std::uint64_t position) const noexcept {
     const std::byte* const answer = memory_.answers + (position & mask_) * memory_.answer_stride;
@@ -214,7 +213,7 @@ class DirectLane {
     __builtin_prefetch(answer + 64);
   }
 
-  /// The device has answered: every unit of the slot, or its done word, carries the position's sequence.
+  /// Whether the device has answered: every unit of the slot, or its done word, has the position's sequence.
   [[nodiscard]] bool answered(std::uint64_t position) const noexcept {
     if (memory_.answers_itself) return true;
     const auto sequence = static_cast<std::uint32_t>(position + 1);
@@ -226,7 +225,7 @@ class DirectLane {
     return true;
   }
 
-  /// The answer at `position`, taken out of its units; null when it has not come.
+  /// The answer at `position`, unpacked from its units; null if it has not arrived.
   [[nodiscard]] const std::byte* open(std::uint64_t position) noexcept {
     if (!answered(position)) return nullptr;
     if (unit_count_ == 0) return memory_.answers + (position & mask_) * memory_.answer_stride;
@@ -237,7 +236,7 @@ class DirectLane {
     return opened_.data();
   }
 
-  /// The status that a query comes back with; counts it.
+  /// Returns the status with which a query comes back, and counts it.
   [[nodiscard]] Status settle(const Note& note, bool has_answer) noexcept {
     if (!has_answer || note.deadline != Time::max() || operator_failed()) return settle_unusual(note, has_answer);
     if (sampled(taken_)) take_sample(note);
@@ -253,14 +252,14 @@ class DirectLane {
   std::uint64_t mask_;
   std::uint32_t query_bytes_;
   std::uint32_t answer_bytes_;
-  std::uint32_t unit_count_;  ///< 0 where answers are not sealed.
+  std::uint32_t unit_count_;  ///< 0 if answers are not sealed.
   std::uint32_t sample_every_;
   std::uint64_t next_ = 0;
   std::uint64_t taken_ = 0;
   LateQueries late_;
   std::vector<Note> notes_;
-  std::vector<std::byte> opened_;                             ///< The answer last opened, whole units.
-  alignas(kNoSharing) std::atomic<std::uint32_t> closed_{0};  ///< Written by the engine once: 1 + Errc.
+  std::vector<std::byte> opened_;                             ///< The last unpacked answer, in whole units.
+  alignas(kNoSharing) std::atomic<std::uint32_t> closed_{0};  ///< The engine writes it once: 1 + Errc.
   std::atomic<int> closed_native_{0};
   alignas(kNoSharing) Counters counters_;
   WorkerCounters* stages_;  ///< Null for none.

@@ -12,16 +12,16 @@ namespace headrace::serve {
 
 namespace detail {
 
-/// What a block of the pool is for.
+/// The task of a block of the pool.
 enum class Duty : std::uint32_t {
-  none,      ///< It leaves: it is on a multiprocessor that is not the pool's.
-  answer,    ///< It answers queries.
-  hand_out,  ///< It is block 0, which hands them out.
+  none,      ///< Exits, because it runs on a multiprocessor outside the pool.
+  answer,    ///< Answers queries.
+  hand_out,  ///< Hands queries out, as block 0.
 };
 
-/// One thread of a block, once, where the pool has multiprocessors of its own. A block on another one stays until all
-/// blocks of the launch have begun, so that none of them comes to the room that it leaves, or for a millisecond, in
-/// case kernels of others keep some from beginning.
+/// One thread of each block calls it once, if the pool has its own multiprocessors. A block on another multiprocessor
+/// stays until all blocks of the launch have begun, so that none of them starts in the room that it leaves. It stays
+/// for at most a millisecond, because other kernels may keep some blocks from starting.
 template <class Group>
 [[nodiscard]] HEADRACE_HD Duty take_place(Group group, DispatchPlaces& places) {
   constexpr std::uint64_t kWaitNs = 1'000'000;
@@ -37,7 +37,7 @@ template <class Group>
   return Duty::none;
 }
 
-/// Every thread of a block, first.
+/// Every thread of a block calls it first.
 template <class Group>
 [[nodiscard]] HEADRACE_HD Duty duty_of(Group group, const DispatchView& view) {
   if (view.places == nullptr) return group.block() == 0 ? Duty::hand_out : Duty::answer;
@@ -46,7 +46,7 @@ template <class Group>
   return group.broadcast(duty);
 }
 
-/// Tells the other blocks to leave when block 0 does, be it because an operator throws there (on a CPU device).
+/// Tells the other blocks to leave when block 0 leaves, even if an operator throws there (on a CPU device).
 template <class Group>
 class Leaving {
  public:
@@ -86,8 +86,8 @@ struct DispatchBody {
   }
 };
 
-/// The pool of Plan::answer_inline: block 0 answers a query that comes alone itself, which spares the way through the
-/// queue. A kernel of its own, because that takes more registers. One block answers a query.
+/// The pool of Plan::answer_inline: block 0 answers lone queries itself, which avoids the queue. A separate kernel,
+/// because that takes more registers. One block answers a query.
 template <class Op>
 struct InlineDispatchBody {
   static constexpr const char* kName = Op::kName;

@@ -10,7 +10,7 @@
 /// The blocks that answer queries in the pool of Schedule::dispatched.
 namespace headrace::serve {
 
-/// A block as an operator sees it in the pool: any block may answer any part of a query.
+/// The group that an operator sees in the pool, where any block may answer any part of a query.
 template <class Group>
 class PartGroup : public Group {
  public:
@@ -35,7 +35,7 @@ struct alignas(16) Chunk {
   std::uint32_t words[4];
 };
 
-/// Every thread of the block: copies 16 bytes a thread, then what is left over.
+/// Every thread of the block calls it. Copies 16 bytes per thread, then the rest.
 template <class Group>
 HEADRACE_HD void copy_bytes(Group group, void* to, const void* from, std::uint32_t bytes) {
   constexpr std::uint32_t kChunkBytes = sizeof(Chunk);
@@ -48,7 +48,7 @@ HEADRACE_HD void copy_bytes(Group group, void* to, const void* from, std::uint32
   }
 }
 
-/// Every other block.
+/// A block that answers queries: every block except block 0.
 template <class Op, class Group>
 class Worker {
  public:
@@ -71,14 +71,14 @@ class Worker {
     }
   }
 
-  /// Every thread of the block: the next part that nobody has, once it is there.
+  /// Every thread of the block calls it. Waits for the next part that no block has taken.
   [[nodiscard]] HEADRACE_HD Drawn next() const {
     Drawn drawn{};
     if (group_.rank() == 0) drawn = draw();
     return group_.broadcast(drawn);
   }
 
-  /// The thread of rank 0.
+  /// Only the thread of rank 0 calls it.
   [[nodiscard]] HEADRACE_HD Drawn draw() const {
     const std::uint64_t number = group_.fetch_add_relaxed_on_device(*view_.next_ticket, std::uint64_t{1});
     const std::uint64_t ticket = view_.blocks == 1 ? number : number / view_.blocks;
@@ -86,7 +86,7 @@ class Worker {
       if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {Drawn::What::leave, 0, 0, 0};
       const std::uint64_t entry = group_.load_on_device(view_.entry_at(ticket));
       if (view_.is_for(entry, ticket)) {
-        // Pairs with make_room(). That the entry is read is what this depends on, so it needs no release.
+        // Pairs with make_room(). It depends on the value of the entry, so it needs no release.
         group_.fetch_add_relaxed_on_device(view_.taken_in(view_.half(ticket)), std::uint32_t{1});
         return {Drawn::What::query, static_cast<std::uint32_t>(entry >> 32) & 0xFFFF, static_cast<std::uint32_t>(entry),
                 static_cast<std::uint32_t>(number - ticket * view_.blocks)};
@@ -95,7 +95,7 @@ class Worker {
     }
   }
 
-  /// One block answers the whole query, which is in its Stage already where `held`.
+  /// One block answers the whole query. With `held`, the query is already in its Stage.
   HEADRACE_HD void answer_alone(const Drawn& drawn, bool held) {
     const std::uint32_t slot = view_.slot(drawn.lane, drawn.position);
     const bool stamped = sampled(drawn);
@@ -132,7 +132,7 @@ class Worker {
     return drawn.part == 0 && view_.sampled(drawn.position);
   }
 
-  /// Several blocks write to device memory; the last of them hands the whole to the host.
+  /// Several blocks write to device memory, and the last one passes the whole answer to the host.
   HEADRACE_HD void answer_part(const Drawn& drawn) {
     const std::uint32_t slot = view_.slot(drawn.lane, drawn.position);
     const bool stamped = sampled(drawn);
@@ -158,7 +158,7 @@ class Worker {
     publish(slot, drawn.position, slot_answer, parts);
   }
 
-  /// @param whole  the answer, where it goes back sealed; else it is in the slot already
+  /// @param whole  the answer, if it returns sealed; otherwise it is already in the slot
   HEADRACE_HD void publish(std::uint32_t slot, std::uint32_t position, std::byte* slot_answer, const void* whole) {
     if (!sealed()) {
       if (group_.rank() == 0) group_.store(view_.done[slot], position + 1);  // pairs with DirectLane::answered
@@ -176,7 +176,7 @@ class Worker {
     }
   }
 
-  /// Four bytes of the answer from `at` on; zeros behind its end.
+  /// Four bytes of the answer from `at` on; zeros after its end.
   [[nodiscard]] HEADRACE_HD std::uint32_t word_of(const unsigned char* answer, std::uint32_t at) const {
     if (at + 4 <= view_.answer_bytes) return *reinterpret_cast<const std::uint32_t*>(answer + at);
     std::uint32_t word = 0;
@@ -189,11 +189,11 @@ class Worker {
     if (group_.rank() == 0) {
       DispatchStamps& to = view_.stamps[slot];
       const std::uint64_t seen = view_.seen_at[slot];
-      to.seen = seen != 0 ? seen : stamps.taken;  // it was in the queue before the launch
+      to.seen = seen != 0 ? seen : stamps.taken;  // 0 if it was in the queue before the launch
       to.taken = stamps.taken;
       to.staged = stamps.staged;
       group_.store(to.computed, stamps.computed);
-      group_.fence_system();  // the answer comes after
+      group_.fence_system();  // stamps must be visible before the answer
     }
     group_.sync();
   }

@@ -7,12 +7,12 @@
 #include "headrace/serve/detail/dispatch.hpp"
 #include "headrace/serve/detail/lone_query.hpp"
 
-/// The block that hands queries out in the pool of Schedule::dispatched.
+/// The block that hands out queries in the pool of Schedule::dispatched.
 namespace headrace::serve::detail {
 
-/// Block 0 of the pool: one team of it reads the tails. One read at a time: further reads of the same line wait for the
-/// first, and reads of copies in other lines or by other teams made what they find no younger. Where AnswersInline, a
-/// query that comes alone is not handed out, but answered by block 0.
+/// Block 0 of the pool: one team of it reads the tails, one read at a time. Further reads of the same line wait for the
+/// first, and reads of copies in other lines or by other teams did not return newer values. With AnswersInline, block 0
+/// answers a lone query itself instead of handing it out.
 template <class Group, bool AnswersInline>
 class Dispatcher {
  public:
@@ -23,7 +23,7 @@ class Dispatcher {
         copy_(group, view),
         published_(view.first_ticket) {}
 
-  /// Every thread of block 0, first.
+  /// Every thread of block 0 calls it first.
   HEADRACE_HD void begin() {
     for (std::uint32_t i = group_.rank(); i < view_.lane_count; i += group_.size()) {
       seen_.tails[i] = view_.first_tails[i];
@@ -31,14 +31,14 @@ class Dispatcher {
     group_.sync();
   }
 
-  /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone or is expected; says
-  /// which.
+  /// Called by team 0. Hands queries out until the pool must end or, with AnswersInline, a lone query has arrived or is
+  /// expected. Returns which.
   HEADRACE_HD Drawn hand_out() {
     for (bool now = alone_;; now = idle_ == kRoundsBeforeWatch * reads_a_round()) {
       if constexpr (AnswersInline) {
         alone_ = false;
         if (now && steady_ && view_.lone != nullptr) {
-          const std::uint32_t owner = lane_ % group_.kTeam;  // the thread that wrote it, with no barrier since
+          const std::uint32_t owner = lane_ % group_.kTeam;  // the thread that wrote it; there was no barrier since
           const std::uint32_t next = group_.team_rank() == owner ? seen_.tails[lane_] : 0;
           return {Drawn::What::expected, lane_, group_.team_from(next, owner), 0};
         }
@@ -48,13 +48,13 @@ class Dispatcher {
     }
   }
 
-  /// Every thread of block 0, where AnswersInline: hands queries out until there is one for block 0 itself, or the pool
-  /// is to end.
+  /// Every thread of block 0 calls it, with AnswersInline. Hands queries out until there is one for block 0 itself, or
+  /// the pool must end.
   [[nodiscard]] HEADRACE_HD Drawn next() {
     for (;;) {
       Drawn drawn{};
       if (group_.team() == 0) drawn = hand_out();
-      drawn = group_.broadcast(drawn);  // where the other teams wait
+      drawn = group_.broadcast(drawn);  // the other teams wait here
       if (drawn.is(Drawn::What::expected)) drawn = watch(drawn);
       if (!drawn.is(Drawn::What::nothing)) return drawn;
     }
@@ -69,19 +69,20 @@ class Dispatcher {
     std::uint32_t lane;
     std::uint32_t from;
     std::uint32_t count;
-    std::uint32_t before;  ///< Tickets of this round that other lanes have.
+    std::uint32_t before;  ///< Tickets of this round that belong to lanes before it.
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
-  static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
-  /// Rounds through all tails that find nothing before a query counts as alone. While block 0 answers, nobody hands
-  /// queries out, so under load it must not.
+  static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< 1 if each word is a read of its own.
+  /// Rounds through all tails that find nothing before a query counts as lone. While block 0 answers, no block hands
+  /// queries out, so under load it must not answer.
   static constexpr std::uint32_t kQuietRounds = 1;
-  /// And before the next query is looked for, which makes each read longer, where the last did not come alone.
+  /// Rounds before block 0 polls for the next query, which makes each read longer, if the last query was not a lone
+  /// one.
   static constexpr std::uint32_t kRoundsBeforeWatch = 4;
 
-  /// Every thread of the block: reads the copy of the query that is expected together with the tails, until all of it
-  /// is there or a tail says something. A unit's sequence vouches for its data, so nothing depends on the order of
-  /// these reads. A unit of 2^32 queries ago has the same sequence: if any has it from the start, nobody watches.
+  /// Every thread of the block calls it. Reads the copy of the expected query together with the tails, until all of it
+  /// has arrived or a tail changes. A unit's sequence validates its data, so the order of these reads does not matter.
+  /// A unit from 2^32 queries ago has the same sequence: if any unit has it from the start, block 0 does not watch.
   [[nodiscard]] HEADRACE_HD Drawn watch(const Drawn& expected) {
     bool none_before = copied_last_;
     copied_last_ = false;
@@ -108,9 +109,10 @@ class Dispatcher {
 
   [[nodiscard]] HEADRACE_HD std::uint32_t reads_a_round() const { return view_.lane_count / group_.kTeam + 1; }
 
-  /// Reads a team's width of tails, and puts what is new into the queue. Gives `leave` once the host wants the pool to
-  /// end and, where AnswersInline, the query that came alone, which is then not in the queue; else `nothing`. The stop
-  /// word lies behind the last tail; it is read now and then only, since a read is as slow as the slowest of its lines.
+  /// Reads as many tails as a team has threads, and puts new queries into the queue. Returns `leave` once the host ends
+  /// the pool. With AnswersInline, returns a lone query, which is then not in the queue. Otherwise returns `nothing`.
+  /// The stop word lies behind the last tail and is read only now and then, because a read is as slow as the slowest of
+  /// its lines.
   HEADRACE_HD Drawn read_tails() {
     const std::uint32_t base = base_;
     base_ = base + group_.kTeam <= view_.lane_count ? base + group_.kTeam : 0;
@@ -137,7 +139,7 @@ class Dispatcher {
     std::uint32_t total = 0;
     if ((found & (found - 1)) == 0) {
       const std::uint32_t rank = group_.lowest_bit(found);
-      total = group_.team_from(count, rank);  // of one lane alone, as when there is little to do
+      total = group_.team_from(count, rank);  // the count of one lane only, the usual case under low load
       if constexpr (AnswersInline) {
         steady_ = lane_ == base + rank;
         lane_ = base + rank;
@@ -157,15 +159,16 @@ class Dispatcher {
     return {};
   }
 
-  /// Queries of a lane that have not been handed out. What block 0 had before it was told of is behind its tail.
+  /// Queries of a lane that have not been handed out. If block 0 took a query before its tail announced it, `from` is
+  /// past the tail.
   [[nodiscard]] HEADRACE_HD static std::uint32_t fresh(std::uint32_t tail, std::uint32_t from) {
     const std::uint32_t count = tail - from;
     if constexpr (AnswersInline) return count >> 31 != 0 ? 0 : count;
     return count;
   }
 
-  /// Pairs with DirectLane::submit. What is handed on is ordered by docs/decisions/0008, and what block 0 answers by
-  /// the acquire and the barrier of the block.
+  /// Pairs with DirectLane::submit. docs/decisions/0008 explains the order for queries that are handed out. For queries
+  /// that block 0 answers, the acquire and the barrier of the block order it.
   [[nodiscard]] HEADRACE_HD std::uint32_t load_tail(const std::uint32_t& tail) const {
     if constexpr (AnswersInline) {
       return group_.load(tail);
@@ -178,10 +181,11 @@ class Dispatcher {
     if (view_.sampled(position)) view_.seen_at[view_.slot(lane, position)] = group_.clock_ns();
   }
 
-  /// Before entries are written up to that of ticket `end` - 1: waits for the blocks whose entries they replace; false
-  /// when the host wants the pool to end. A block may have drawn its ticket long ago and not yet looked, while others
-  /// took a whole round of the queue. They have drawn, because no more queries wait than half the queue has entries;
-  /// so all that is waited for is that they look, and mostly they have. The team goes on or ends as one.
+  /// Called before entries up to that of ticket `end` - 1 are written. Waits for the blocks whose entries they replace;
+  /// false if the host ends the pool. A block may have drawn its ticket long ago and not read its entry yet, while
+  /// others took a whole round of the queue. All these blocks have drawn, because no more queries wait than half the
+  /// queue has entries. So it waits only until they read their entries, and usually they have. The team continues or
+  /// ends as one.
   [[nodiscard]] HEADRACE_HD bool make_room(std::uint64_t end) {
     for (; view_.half(end - 1) >= closed_; ++closed_) {
       const std::uint32_t wanted = view_.taken_before(closed_);
@@ -194,8 +198,8 @@ class Dispatcher {
     return true;
   }
 
-  /// The whole team: puts the queries into the queue that the thread of the lowest bit of `left` has found. No fence
-  /// stands between a tail and its entries: docs/decisions/0008.
+  /// The whole team calls it. Puts the queries that the thread of the lowest bit of `left` has found into the queue.
+  /// There is no fence between a tail and its entries: docs/decisions/0008.
   HEADRACE_HD void publish_of(const Fresh& mine, std::uint32_t left) {
     const Fresh fresh = group_.team_from(mine, group_.lowest_bit(left));
     for (std::uint32_t i = group_.team_rank(); i < fresh.count; i += group_.kTeam) {
@@ -210,16 +214,16 @@ class Dispatcher {
   const DispatchView& view_;
   Seen& seen_;
   LoneQuery<Group> copy_;
-  std::uint32_t lane_ = 0;    ///< The lane that had a query last, where AnswersInline.
-  bool steady_ = false;       ///< And the last but one, too.
-  bool alone_ = false;        ///< And the last one came alone.
-  bool copied_last_ = false;  ///< And it was read from its copy, so that no unit can have the next sequence yet.
+  std::uint32_t lane_ = 0;    ///< With AnswersInline: the lane of the last query.
+  bool steady_ = false;       ///< That lane also had the query before it.
+  bool alone_ = false;        ///< The last query was a lone one.
+  bool copied_last_ = false;  ///< The last query was read from its copy, so no unit can have the next sequence yet.
   std::uint32_t base_ = 0;    ///< The first lane of the next read.
   std::uint32_t reads_ = 0;
-  std::uint32_t rounds_ = 0;  ///< Through all tails.
+  std::uint32_t rounds_ = 0;  ///< Rounds through all tails.
   std::uint32_t idle_ = 0;    ///< Reads in a row that found nothing.
   std::uint64_t published_;   ///< Tickets given to queries.
-  std::uint64_t closed_ = 2;  ///< The first half of the queue, counted on, that may not be written yet.
+  std::uint64_t closed_ = 2;  ///< The first half of the queue, counted through all rounds, that may not be written yet.
 };
 
 }  // namespace headrace::serve::detail

@@ -15,36 +15,35 @@ namespace headrace::serve {
 
 /// The limits that the hardware sets for one operator, each measured alone on the same machine, in queries per second.
 struct Roofs {
-  double link_in = 0;   ///< Queries copied to the device at the bandwidth of a large copy.
-  double link_out = 0;  ///< Answers copied back likewise.
-  double compute =
-      0;  ///< Queries that lie on the device, answered in one saturating launch after the other, in the best shape.
-  double generator = 0;  ///< Arrivals that one generator thread makes against an engine that does nothing.
+  double link_in = 0;    ///< Queries copied to the device at the bandwidth of a large copy.
+  double link_out = 0;   ///< Answers copied back likewise.
+  double compute = 0;    ///< Queries in device memory, answered by consecutive saturating launches of the best shape.
+  double generator = 0;  ///< Arrivals of one generator thread against an engine that does nothing.
   std::uint32_t generators = 1;
 
-  /// The least of them, with all generator threads counted.
+  /// The lowest roof, with all generator threads counted.
   [[nodiscard]] double lowest() const noexcept;
-  /// Which one that is: "link to device", "link to host", "compute" or "generator".
+  /// The name of the lowest roof: "link to device", "link to host", "compute" or "generator".
   [[nodiscard]] std::string lowest_name() const;
 };
 
 /// Measures all roofs; about half a second.
 [[nodiscard]] Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators = 1);
 
-/// The higher of two measurements of the same roofs: whatever disturbs a roof lowers it.
+/// The higher values of two measurements of the same roofs, because a disturbance lowers a roof.
 [[nodiscard]] Roofs higher(const Roofs& one, const Roofs& other);
 /// Why two measurements of the same roofs cannot be trusted: they differ by more than kRoofsDiffer, such as "the
-/// compute roof read 1.2e+06, then 8e+05". Empty when they agree.
+/// compute roof was 1.2e+06 queries/s before the measurement and 8e+05 after it". Empty if they agree.
 [[nodiscard]] std::string why_disturbed(const Roofs& before, const Roofs& after);
 inline constexpr double kRoofsDiffer = 0.15;  ///< As a share of the higher one.
 
 struct LadderOptions : PlanSpaceOptions {
   std::vector<int> rungs;  ///< Numbers; empty means all.
-  /// Ends the climb as `stop` does once it has taken so long; what is being tried is finished.
+  /// Ends the climb like `stop` after this time; the current trial is finished.
   Duration budget = Duration::max();
 };
 
-/// Queries per second that a plan answers when nothing bounds latency, with so many threads.
+/// Queries per second that a plan answers without a bound on latency, with this many threads.
 struct Capacity {
   std::uint32_t threads = 0;  ///< Engine threads; generator threads under Schedule::dispatched.
   std::uint32_t streams_per_thread = 1;
@@ -55,19 +54,19 @@ struct Capacity {
 /// One rung's figures. Without `load` there are none, and `note` says why.
 struct RungResult {
   Rung rung;
-  Plan plan;  ///< With the thread count that did best.
+  Plan plan;  ///< With the best thread count.
   std::optional<measure::LoadResult> load;
   std::uint32_t generators = 1;            ///< Generator threads of `load`.
   std::vector<measure::LoadResult> tried;  ///< Every load put on `plan`, by incoming rate: latency against throughput.
   StageTimes stages;
   std::vector<StageSample> samples;  ///< Some queries of `load`, for a timeline.
-  std::vector<Capacity> capacities;  ///< The capacity of every thread count tried: whether more threads help.
+  std::vector<Capacity> capacities;  ///< The capacity of every tried thread count.
   std::string note;
 };
 
 struct LadderResult {
-  Roofs roofs;  ///< Measured before and after the climb: the higher ones.
-  /// Why the roofs may not be this machine's own; empty when both measurements agree. Each load says it for itself.
+  Roofs roofs;  ///< The higher of the roofs measured before and after the climb.
+  /// Why the roofs cannot be trusted; empty if both measurements agree. Each load has its own such reason.
   std::string roofs_disturbed;
   std::vector<RungResult> rungs;
   bool interrupted = false;
@@ -93,11 +92,11 @@ struct LadderProgress {
 struct PlanLoad {
   measure::LoadResult load;
   StageTimes stages;
-  Roofs roofs;  ///< As in LadderResult, as is the next.
+  Roofs roofs;  ///< As in LadderResult, like the next member.
   std::string roofs_disturbed;
 };
 
-/// Puts one load on one plan, answers verified. Throws UsageError when the rate is beyond the generator's ceiling.
+/// Puts one load on one plan, answers verified. Throws UsageError if the rate is beyond the generator's ceiling.
 [[nodiscard]] PlanLoad load(Device device, const Operator& op, const Plan& plan, const measure::LoadOptions& options,
                             std::uint32_t generators = 1);
 

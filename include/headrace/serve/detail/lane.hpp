@@ -24,30 +24,30 @@ struct LaneRef {
   DirectLane* direct = nullptr;
 };
 
-/// What client and worker tell each other about one slot, each side on lines of its own.
+/// State of one slot that client and worker share, with each side's fields on separate cache lines.
 struct SlotControl {
   // Written by the client before the slot is published.
   alignas(kNoSharing) std::uint64_t tag = 0;
   Time deadline = Time::max();
   Time submitted{};                         ///< Only of sampled queries.
   std::atomic<std::uint64_t> cancelled{0};  ///< Position + 1 of the query that the client no longer wants.
-  std::uint64_t given_up = 0;  ///< Position + 1 of the query that came back at its deadline. The client's own.
+  std::uint64_t given_up = 0;  ///< Position + 1 of the query that came back at its deadline. Only the client uses it.
 
-  // Written by whoever answers, before `done`.
+  // Written by the thread that answers, before `done`.
   alignas(kNoSharing) std::atomic<std::uint64_t> done{0};  ///< Position + 1 of the query last answered in this slot.
   Status status;
   Time finished{};  ///< Only of sampled queries.
 };
 
-/// Takes a lane's queries through the device in the thread of its client (Schedule::caller).
+/// Takes a lane's queries through the device in its client's thread (Schedule::caller).
 class LaneRunner {
  public:
   virtual ~LaneRunner() = default;
-  /// Answers the queries that wait in the lane, as many as a batch holds; false where none waits.
+  /// Answers the waiting queries of the lane, at most a batch. False if none waits.
   virtual bool run() noexcept = 0;
 };
 
-/// A client's queries on their way in and out: a Ring of slots, each a query and its answer.
+/// A client's queries and answers: a Ring of slots, each with a query and its answer.
 class Lane {
  public:
   Lane(Device device, MemoryKind kind, std::size_t query_bytes, std::size_t answer_bytes, std::uint32_t slots);
@@ -62,7 +62,7 @@ class Lane {
   [[nodiscard]] bool done(std::uint64_t position) const noexcept {
     return control(position).done.load(std::memory_order_seq_cst) > position;  // pairs with complete()
   }
-  // What LateQueries asks of a lane.
+  // The interface that LateQueries needs.
   [[nodiscard]] bool settled(std::uint64_t position) const noexcept { return done(position); }
   [[nodiscard]] Time deadline(std::uint64_t position) const noexcept { return control(position).deadline; }
   [[nodiscard]] bool given_up(std::uint64_t position) const noexcept {
@@ -70,7 +70,7 @@ class Lane {
   }
   void give_up(std::uint64_t position) noexcept { control(position).given_up = position + 1; }
 
-  /// Worker: publishes the answer of a claimed slot. Sequentially consistent for Parking's sake.
+  /// Worker: publishes the answer of a claimed slot. Sequentially consistent, as Parking requires.
   void complete(std::uint64_t position, Status status) noexcept {
     SlotControl& slot = control(position);
     slot.status = status;
@@ -78,16 +78,16 @@ class Lane {
     client_parking.notify_one();
   }
 
-  /// Client: has a batch of its queries answered where that is for the client to do; false where nothing waits for it.
+  /// Client: answers a batch of its queries if that is the client's task. False if there is nothing to answer.
   bool run() const noexcept { return runner != nullptr && runner->run(); }
 
   Ring ring;
   Parking client_parking;  ///< The client sleeps here until its query is done.
-  // Counters written by the client alone.
+  // Counters that only the client writes.
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> notify_samples{0};
   std::atomic<std::int64_t> notify_ns{0};
-  std::unique_ptr<LaneRunner> runner;  ///< Null where engine threads answer.
+  std::unique_ptr<LaneRunner> runner;  ///< Null if engine threads answer.
 
  private:
   std::size_t answer_offset_;

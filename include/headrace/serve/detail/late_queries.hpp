@@ -8,31 +8,31 @@
 
 namespace headrace::serve::detail {
 
-/// A client's account of the queries that it gives up at their deadlines. They come back at once; their slots stay
-/// taken until the worker or the device is done with them, which neither hears of it.
+/// Tracks the queries that a client gives up at their deadlines. They come back at once. Their slots stay taken until
+/// the worker or the device is done with them; neither is notified.
 ///
-/// Positions of a lane: below freed() slots may be used again; from there to `taken` queries have come back, and some
-/// are still worked on; `taken` is the oldest that has not come back, and behind it ahead() have.
+/// Positions of a lane: slots below freed() may be reused. Queries from there to `taken` have come back, but some are
+/// still worked on. `taken` is the oldest query that has not come back; ahead() queries after it have.
 ///
-/// A lane has settled(position): whether nobody uses the slot any more; deadline(position); give_up(position), and
-/// given_up(position) until the slot is used again.
+/// A lane has settled(position), which tells whether the slot is no longer in use; deadline(position);
+/// give_up(position); and given_up(position), which holds until the slot is reused.
 class LateQueries {
  public:
-  /// A query is submitted.
+  /// Called when a query is submitted.
   void watch(Time deadline) noexcept {
     if (deadline < soonest_) soonest_ = deadline;
   }
-  /// Whether queries may be late. The clock is read only while there are deadlines.
+  /// Whether queries may be late. Reads the clock only while there are deadlines.
   [[nodiscard]] bool due() const noexcept { return soonest_ != Time::max() && SteadyClock::now() > soonest_; }
-  /// No query in flight has an earlier deadline. It may be that of one which has come back.
+  /// A lower bound on the deadlines of queries in flight. It may belong to a query that has come back.
   [[nodiscard]] Time soonest() const noexcept { return soonest_; }
-  /// Whether slots of queries that were given up are taken.
+  /// Whether slots of given-up queries are taken.
   [[nodiscard]] bool keeps() const noexcept { return kept_ != 0; }
   [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_; }
   [[nodiscard]] std::uint64_t freed(std::uint64_t taken) const noexcept { return keeps() ? freed_ : taken; }
 
-  /// Gives up queries in [taken, next) that are late, at most `most`, each after `tell(position)`, which may submit
-  /// others; how many.
+  /// Gives up at most `most` late queries in [taken, next), each after `tell(position)`, which may submit others.
+  /// Returns how many.
   template <class Lane, class Tell>
   std::size_t give_up(Lane& lane, std::uint64_t& taken, const std::uint64_t& next, std::size_t most, Tell tell) {
     const Time now = SteadyClock::now();
@@ -57,7 +57,7 @@ class LateQueries {
     return count;
   }
 
-  /// Moves `taken` over queries that have come back before it, and frees slots as far as nobody uses them.
+  /// Moves `taken` past queries that have already come back, and frees slots that are no longer in use.
   template <class Lane>
   void catch_up(const Lane& lane, std::uint64_t& taken, std::uint64_t next) noexcept {
     while (taken != next && lane.given_up(taken)) {
@@ -71,10 +71,10 @@ class LateQueries {
   }
 
  private:
-  Time soonest_ = Time::max();  ///< No query in flight has an earlier deadline.
+  Time soonest_ = Time::max();  ///< A lower bound on the deadlines of queries in flight.
   std::uint64_t kept_ = 0;
   std::uint64_t ahead_ = 0;
-  std::uint64_t freed_ = 0;  ///< While kept_ is not 0.
+  std::uint64_t freed_ = 0;  ///< Valid while kept_ is not 0.
 };
 
 }  // namespace headrace::serve::detail

@@ -7,28 +7,28 @@
 #include "headrace/device/group.hpp"
 #include "headrace/serve/detail/dispatch.hpp"
 
-/// How block 0 of an inline pool has a query before its tail says that it is there: docs/decisions/0022.
+/// How block 0 of an inline pool gets a query before its tail announces it: docs/decisions/0022.
 namespace headrace::serve::detail {
 
 /// A block's own copy of its query.
 struct alignas(16) Stage {
-  unsigned char bytes[kStagedBytesMax + SealedUnit::kDataBytes];  ///< A query's last unit may be filled up.
+  unsigned char bytes[kStagedBytesMax + SealedUnit::kDataBytes];  ///< The last unit of a query may be padded.
 };
 
-/// The copy of a query that a client writes where its lane had no other; see DispatchView::lone.
+/// The copy of a query that a client writes if its lane has no other query; see DispatchView::lone.
 template <class Group>
 class LoneQuery {
  public:
-  /// What a thread has found in its units of the copy.
+  /// What a thread found in its units of the copy.
   struct Found {
-    bool all;  ///< Each has the sequence asked for.
-    bool any;  ///< At least one has.
+    bool all;  ///< Each has the requested sequence.
+    bool any;  ///< At least one has it.
   };
 
   HEADRACE_HD LoneQuery(Group group, const DispatchView& view) : group_(group), view_(view) {}
 
-  /// Every thread of the block: reads its units of that lane, takes those of that sequence into the Stage, and calls
-  /// `meanwhile` while the first are under way.
+  /// Every thread of the block calls it. Reads its units of that lane, copies those with that sequence to the Stage,
+  /// and calls `meanwhile` while the first loads are in flight.
   template <class Meanwhile>
   [[nodiscard]] HEADRACE_HD Found read(std::uint32_t lane, std::uint32_t sequence, Meanwhile meanwhile) const {
     auto& stage = group_.template shared<Stage>();
@@ -54,7 +54,7 @@ class LoneQuery {
   }
 
  private:
-  static constexpr std::uint32_t kAtOnce = 2;  ///< Units that a thread asks for before it looks at the first.
+  static constexpr std::uint32_t kAtOnce = 2;  ///< Units that a thread loads before it checks the first.
 
   Group group_;
   const DispatchView& view_;

@@ -8,18 +8,18 @@
 
 namespace headrace::serve {
 
-/// When a box began and ended its last request, by Group::clock_ns(). Zero until the first.
+/// When a box began and ended its last request, by Group::clock_ns(). Zero before the first request.
 struct BoxTimes {
   std::uint64_t began;
   std::uint64_t ended;
 };
 
-/// What a resident kernel of Schedule::persistent is given besides the operator's state.
+/// The argument of a resident kernel of Schedule::persistent besides the operator's state.
 /// @tparam Mail  MailboxView or BarrierMailboxView
 ///
 /// A request holds up to batch_max queries. Its payload is either the queries themselves, query_stride apart from
-/// kPayload on, and their answers go to the box's answer memory; or, by address, a QueryPlace for each query from
-/// kPayload on. Where batch_max is above 1, its first word says how many there are.
+/// kPayload on, with answers in the box's answer memory; or, by address, a QueryPlace for each query from kPayload on.
+/// If batch_max is above 1, its first word is the number of queries.
 template <class Mail>
 struct PersistentView {
   static constexpr std::size_t kPayload = 256;
@@ -29,7 +29,7 @@ struct PersistentView {
   std::uint32_t by_address = 0;
   std::uint64_t query_stride = 0;
   std::uint64_t answer_stride = 0;
-  BoxTimes* times = nullptr;  ///< One a box, in host memory; null: take none.
+  BoxTimes* times = nullptr;  ///< One per box, in host memory; null to take no times.
 };
 
 /// The kernel body that stays and answers the requests of box i with the blocks of item i, until it is told to leave.
@@ -64,7 +64,7 @@ struct PersistentBody {
       count = group.broadcast(group.rank() == 0 ? *reinterpret_cast<const std::uint32_t*>(request) : 0U);
     }
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (i > 0) group.sync();  // what the block shares is used again
+      if (i > 0) group.sync();  // the block's shared memory is reused
       const QueryPlace place = place_of(group, view, box, i);
       Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(place.query),
                  reinterpret_cast<typename Op::Answer*>(place.answer));

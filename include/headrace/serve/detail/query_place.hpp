@@ -4,7 +4,7 @@
 
 namespace headrace::serve {
 
-/// Where a query lies and its answer goes: memory that both the host and the device reach.
+/// Addresses of a query and its answer, in memory that both host and device reach.
 struct QueryPlace {
   const std::byte* query;
   std::byte* answer;

@@ -6,14 +6,14 @@
 #include <cstring>
 
 /// headrace-host-pages-probe DEVICE NODE: makes a page of host memory by CUDA's virtual memory management, maps it for
-/// the device and the host, and uses it. Writes "ok", or what failed; a driver that crashes ends it without a word.
-/// It stands alone, with the driver looked up at run time, so that it starts in a moment and nowhere fails to load.
+/// the device and the host, and uses it. Writes "ok" or what failed; if the driver crashes, it writes nothing. It is
+/// standalone and looks the driver up at run time, so that it starts quickly and always loads.
 
 namespace {
 
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
-/// The driver's own clean-up is not what is tried.
+/// Exits without the driver's clean-up, which is not under test.
 [[noreturn]] void end(int status) {
   std::fflush(stdout);
   std::_Exit(status);
@@ -54,7 +54,7 @@ int main(int count, char** arguments) {
   require(look_up<decltype(&cuDeviceGet)>(library, "cuDeviceGet")(&device, std::atoi(arguments[1])), "cuDeviceGet");
   CUcontext context = nullptr;
   require(look_up<decltype(&cuDevicePrimaryCtxRetain)>(library, "cuDevicePrimaryCtxRetain")(&context, device),
-          "a context");
+          "cuDevicePrimaryCtxRetain");
   require(look_up<decltype(&cuCtxSetCurrent)>(library, "cuCtxSetCurrent")(context), "cuCtxSetCurrent");
 
   CUmemAllocationProp properties{};
@@ -62,7 +62,7 @@ int main(int count, char** arguments) {
   properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::atoi(arguments[2])};
   CUmemGenericAllocationHandle page = 0;
   require(look_up<decltype(&cuMemCreate)>(library, "cuMemCreate")(&page, kPageBytes, &properties, 0),
-          "making a host page");
+          "creating a host page");
   CUdeviceptr at = 0;
   require(look_up<decltype(&cuMemAddressReserve)>(library, "cuMemAddressReserve")(&at, kPageBytes, kPageBytes, 0, 0),
           "reserving addresses");
@@ -77,7 +77,7 @@ int main(int count, char** arguments) {
   }
   use_page(reinterpret_cast<unsigned char*>(at));
   require(look_up<decltype(&cuMemUnmap)>(library, "cuMemUnmap")(at, kPageBytes), "unmapping a host page");
-  require(look_up<decltype(&cuMemRelease)>(library, "cuMemRelease")(page), "giving a host page back");
+  require(look_up<decltype(&cuMemRelease)>(library, "cuMemRelease")(page), "releasing a host page");
   std::printf("ok\n");
   end(0);
 }
