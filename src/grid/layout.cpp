@@ -53,9 +53,9 @@ PartLayout lay_out(const Box& own, const Layers& neighbours, const Layers& ghost
   const double rows = static_cast<double>(all.size(1)) * static_cast<double>(all.size(2));
   if (rows > std::numeric_limits<std::int32_t>::max() ||
       all.size(0) > std::numeric_limits<std::int32_t>::max() - line) {
-    throw UsageError(
-        fmt::format("a part of {} has too many rows, or rows that are too long: the limit is 2^31; use more parts",
-                    to_string(own)));
+    throw UsageError(fmt::format(
+        "a part of {} has too many rows, or rows that are too long: each must be below 2^31; use more parts",
+        to_string(own)));
   }
   const std::int64_t before = layout.pads.low[0];
   layout.pitch = round_up(before + own.size(0) + layout.pads.high[0], line);

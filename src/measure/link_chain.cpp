@@ -31,7 +31,8 @@ std::size_t checked_count(std::size_t bytes, std::size_t stride) {
   }
   const std::size_t count = bytes / stride;
   if (count < 2 || count > std::numeric_limits<std::uint32_t>::max()) {
-    throw UsageError(fmt::format("a chain of {} bytes does not have 2 to 2^32 nodes {} bytes apart", bytes, stride));
+    throw UsageError(
+        fmt::format("a chain of {} bytes does not have 2 to 2^32 - 1 nodes {} bytes apart", bytes, stride));
   }
   return count;
 }

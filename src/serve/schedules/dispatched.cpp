@@ -120,7 +120,7 @@ class Pool final : public Resident {
     if (!started && own_ != nullptr) kernel_->keep(own_);  // the kernel may still begin
     if (!started && started.error().code == Errc::hung) {
       throw DeviceError(Errc::full, fmt::format("{}: it did not start; kernels of other programs or libraries may hold "
-                                                "every multiprocessor; end those, or give the pool a share",
+                                                "every multiprocessor; end those, or give the pool a share below 1",
                                                 doing("starting")));
     }
     started.or_throw(doing("starting"));
