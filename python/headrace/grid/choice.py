@@ -28,7 +28,7 @@ def take_trials(options: FdtdOptions, redundant: int | str, push: str) -> list[T
         UsageError: for another word, and over several ranks.
     """
     if isinstance(redundant, str) and redundant != MEASURED:
-        raise UsageError(f'redundant is "{MEASURED}" or a number of steps, not "{redundant}"')
+        raise UsageError(f'redundant must be "{MEASURED}" or a number of steps, not "{redundant}"')
     if MEASURED not in {redundant, push}:
         return []
     layers = None if isinstance(redundant, str) else redundant
@@ -47,7 +47,7 @@ def take_speeds(
     if weights is None and cut != MEASURED:
         return []
     if weights is not None and cut != "best":
-        raise UsageError("weights cut slabs along the last axis: leave the cut out")
+        raise UsageError("weights cut slabs along the last axis: leave out cut")
     if weights is None:
         speeds = options.measure_speeds(_STEPS)
         if ranks:

@@ -144,7 +144,7 @@ class Fdtd:
         given = edges or {}
         for name in given:
             if name not in _ELECTRIC or name not in self.fields:
-                raise UsageError(f"edges of '{name}': they are of a component of E that there is")
+                raise UsageError(f"there are no edges of '{name}': edges belong to the components of E in this domain")
         self._core.set_materials(
             self._per_cell("permittivity", permittivity),
             self._per_cell("conductivity", conductivity),
@@ -168,10 +168,10 @@ class Fdtd:
         for what, one in (("permittivity", permittivity), ("conductivity", conductivity)):
             column = np.asarray(one, dtype=np.float64)
             if column.shape not in {(), cells.shape}:
-                raise UsageError(f"{what} of {name} has the shape {column.shape}, and there are {len(cells)} edges")
+                raise UsageError(f"{what} of {name} has shape {column.shape}, but there are {len(cells)} edges")
             values.append(np.ascontiguousarray(np.broadcast_to(column, cells.shape)[order]))
         if np.any(np.diff(cells[order]) == 0):
-            raise UsageError(f"an edge of {name} is there twice")
+            raise UsageError(f"an edge of {name} is given twice")
         media = np.broadcast_to(np.asarray(medium, dtype=np.uint16), cells.shape)
         return np.ascontiguousarray(cells[order]), values[0], values[1], np.ascontiguousarray(media[order])
 
@@ -208,7 +208,7 @@ class Fdtd:
         """The same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
         given = np.asarray(cells, dtype=np.int64)
         if given.ndim != 2 or given.shape[1] != len(self._shape):  # noqa: PLR2004 - a row a cell
-            raise UsageError(f"cells have the shape {given.shape}, and not (cells, {len(self._shape)})")
+            raise UsageError(f"cells have shape {given.shape}, but must have shape (cells, {len(self._shape)})")
         padding = np.zeros((len(given), AXES - given.shape[1]), dtype=np.int64)
         values = np.ascontiguousarray(samples, dtype=np.float64)
         if values.ndim != 1:
@@ -225,7 +225,7 @@ class Fdtd:
         With check_every above 0 it raises DataError, with the cell, when a field is found not to be finite.
         """
         if count < 0 or check_every < 0:
-            raise UsageError(f"count and check_every are 0 or more, not {count} and {check_every}")
+            raise UsageError(f"count and check_every must be 0 or more, not {count} and {check_every}")
         self._core.step(count, check_every)
 
     def record_timeline(self, cycles: int) -> None:
@@ -234,7 +234,7 @@ class Fdtd:
         Raises UsageError in mode "resident".
         """
         if cycles < 0:
-            raise UsageError(f"cycles are 0 or more, not {cycles}")
+            raise UsageError(f"cycles must be 0 or more, not {cycles}")
         self._core.record_timeline(cycles)
 
     def timeline(self) -> list[WorkSpan]:
@@ -253,13 +253,13 @@ class Fdtd:
         """Gives a field other values: an array of the domain's shape, or a number."""
         given = np.asarray(values, dtype=self._type)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         self._core.set(name, np.broadcast_to(given, self._shape).ravel(order="F"))
 
     def trace(self, receiver: int) -> NDArray[np.float64]:
         """What a receiver recorded: a value for each step done, NaN for those before it was added."""
         if receiver < 0:
-            raise UsageError(f"receivers are numbered from 0 on, and there is no {receiver}")
+            raise UsageError(f"there is no receiver {receiver}: receivers are numbered from 0")
         return self._core.trace(receiver)
 
     def state(self) -> dict[str, Array]:
@@ -288,16 +288,16 @@ class Fdtd:
         wanted = {*self._core.state_fields, _STEPS, *self._graded(), *traces}
         if state.keys() != wanted:
             lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
-            raise UsageError(f"this is no state of a run set up as this one: it lacks {lacking} and has {unknown}")
+            raise UsageError(f"this state is of a run with another setup: it lacks {lacking} and has {unknown}")
         arrays = {name: np.asarray(state[name], dtype=self._type) for name in self._core.state_fields}
         for name, values in arrays.items():
             if values.shape != self._shape:
-                raise UsageError(f"{name} has the shape {values.shape}, and the domain {self._shape}")
+                raise UsageError(f"{name} has shape {values.shape}, but the domain has shape {self._shape}")
         if any(not np.array_equal(np.asarray(state[name]), values) for name, values in self._graded().items()):
-            raise UsageError("this is a state of a run whose absorbing layers are graded otherwise: give the same Cpml")
+            raise UsageError("this state is of a run with another grading of its absorbing layers: give the same Cpml")
         steps = int(np.asarray(state[_STEPS]))
         if steps < 0:
-            raise UsageError(f"a state after {steps} steps")
+            raise UsageError(f"a state cannot be after {steps} steps: the number must be 0 or more")
         self._core.resume(steps, [np.ascontiguousarray(state[name], dtype=np.float64) for name in traces])
         for name, values in arrays.items():
             self._core.set(name, values.ravel(order="F"))
@@ -380,15 +380,15 @@ class Fdtd:
     def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
         given = tuple(int(index) for index in cell)
         if len(given) != len(self._shape):
-            raise UsageError(f"cell {given} has {len(given)} indices, and the domain {len(self._shape)} axes")
+            raise UsageError(f"cell {given} has {len(given)} indices, but the domain has {len(self._shape)} axes")
         return padded(given, 0)
 
     def _media(self, medium: ArrayLike) -> NDArray[np.uint16]:
         given = np.asarray(medium)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"medium has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"medium has shape {given.shape}, but the domain has shape {self._shape}")
         if np.any((given < 0) | (given > np.iinfo(np.uint16).max)):
-            raise UsageError("medium numbers media: 0 for none, 1 for the first")
+            raise UsageError("medium must hold numbers of media: 0 for none, 1 for the first")
         return given.astype(np.uint16).ravel(order="F")
 
     def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -396,5 +396,5 @@ class Fdtd:
         if given.ndim == 0:
             return given.reshape(1)
         if given.shape != self._shape:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         return given.ravel(order="F")

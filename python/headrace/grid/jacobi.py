@@ -67,7 +67,7 @@ class Jacobi:
     def step(self, count: int = 1) -> None:
         """Does so many iterations."""
         if count < 0:
-            raise UsageError(f"count is 0 or more, not {count}")
+            raise UsageError(f"count must be 0 or more, not {count}")
         self._core.step(count)
 
     def step_with_residuals(self, count: int) -> list[tuple[float, float]]:
@@ -78,7 +78,7 @@ class Jacobi:
         Raises DataError where they grow 64-fold within 64 iterations, which those of Jacobi's do not.
         """
         if count < 0:
-            raise UsageError(f"count is 0 or more, not {count}")
+            raise UsageError(f"count must be 0 or more, not {count}")
         return self._core.step_with_residuals(count)
 
     def residual(self) -> tuple[float, float]:
@@ -126,5 +126,5 @@ class Jacobi:
     def _flat(self, name: str, values: ArrayLike) -> Array:
         given = np.asarray(values, dtype=self._type)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         return np.broadcast_to(given, self._shape).ravel(order="F")

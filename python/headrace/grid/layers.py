@@ -40,7 +40,9 @@ class Cpml:
         if self.sides is None:
             return None
         if len(self.sides) != dimensions:
-            raise UsageError(f"layers at the walls of {len(self.sides)} axes, and there are {dimensions}")
+            raise UsageError(
+                f"layers are given for the walls of {len(self.sides)} axes, but the domain has {dimensions}"
+            )
         return (*self.sides, *((0, 0),) * (AXES - len(self.sides)))
 
     @property

@@ -30,8 +30,8 @@ def joined() -> Ranks | None:
         from headrace._mpi import join  # noqa: PLC0415 - there only where it was built
     except ImportError as error:
         raise UsageError(
-            "this process was started as one of several (mpirun or the like), but Headrace has no MPI here "
-            f"({error}): install libopenmpi-dev and build it again, or start one process"
+            "this process is one of several started together (such as by mpirun), but this build of Headrace has no "
+            f"MPI ({error}): install libopenmpi-dev and build Headrace again, or start a single process"
         ) from None
     ranks = join()
     return ranks if ranks.count > 1 else None

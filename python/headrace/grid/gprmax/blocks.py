@@ -73,11 +73,12 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise UsageError(f"{path}: its blocks of Python did not end within {seconds + 30} s") from None
+            raise UsageError(f"{path}: its Python blocks did not end within {seconds + 30} s") from None
         except OSError as error:
             cause = error.strerror or error
             raise SystemError(
-                f"{path}: its blocks of Python need a process of their own: {cause}", native=error.errno or 0
+                f"{path}: its Python blocks need a separate process, which cannot be started: {cause}",
+                native=error.errno or 0,
             ) from error
     try:
         answer = json.loads(done.stdout)
@@ -87,11 +88,11 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
         return answer
     if done.returncode < 0:
         raise UsageError(
-            f"{path}: its blocks of Python were ended by signal {-done.returncode}; they may compute for "
-            f"{seconds} s and take {_MEMORY >> 30} GiB of memory"
+            f"{path}: its Python blocks were ended by signal {-done.returncode}; they may use "
+            f"{seconds} s of processor time and {_MEMORY >> 30} GiB of memory"
         )
     said = done.stderr.decode(errors="replace").strip().splitlines()
-    raise UsageError(f"{path}: its blocks of Python failed: {said[-1] if said else f'status {done.returncode}'}")
+    raise UsageError(f"{path}: its Python blocks failed: {said[-1] if said else f'status {done.returncode}'}")
 
 
 def _packages() -> list[str]:

@@ -63,11 +63,11 @@ def _give_up_rights(seconds: int, memory: int) -> None:
         os.setgid(_NOBODY)
         os.setuid(_NOBODY)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "no way to give up privileges")
+        raise OSError(ctypes.get_errno(), "privileges cannot be given up")
     # The user nobody owns no files; any other user could lose theirs.
     if not _forbid_writing(libc) and not root:
         raise SystemExit(
-            "this kernel has no Landlock (Linux 6.2), which keeps code from changing files: run it as root"
+            "this kernel lacks Landlock (Linux 6.2), which keeps code from changing files: run the command as root"
         )
     for limit, value in (
         (resource.RLIMIT_CPU, seconds),
@@ -90,7 +90,7 @@ class _Printed(io.StringIO):
     def write(self, text: str) -> int:
         self._left -= len(text)
         if self._left < 0:
-            raise ValueError("it prints too much")
+            raise ValueError("it prints too much output")
         return super().write(text)
 
 

@@ -26,27 +26,27 @@ _READERS = {
 
 # What says how to run or what to write, and nothing of the model.
 _NOTED = {
-    "messages": "say nothing of the model",
+    "messages": "does not describe the model",
     "num_threads": "the device and its cores are chosen with --device",
     "num_of_procs": "the device and its cores are chosen with --device",
     "omp_threads": "the device and its cores are chosen with --device",
-    "cpu_freq": "says nothing of the model",
-    "output_dir": "files are named by --traces, --snapshots and others",
+    "cpu_freq": "does not describe the model",
+    "output_dir": "output files are named by options such as --traces and --snapshots",
     "geometry_view": "--snapshots writes materials.vti",
     "geometry_file": "--snapshots writes materials.vti",
     "geometry_vtk": "--snapshots writes materials.vti",
     "geometry_objects_write": "--snapshots writes materials.vti",
-    "snapshot": "snapshots are taken at even times: [snapshots] and --snapshots",
-    "pml_cfs": "the absorbing layers have a grading of their own",
+    "snapshot": "snapshots are taken at regular intervals: see [snapshots] and --snapshots",
+    "pml_cfs": "the absorbing layers have their own grading",
     "pml_formulation": "the absorbing layers are convolutional (CPML)",
     "abc_type": "the walls have absorbing layers (CPML)",
     "abc_order": "the walls have absorbing layers (CPML)",
     "abc_stability_factors": "the walls have absorbing layers (CPML)",
     "abc_optimization_angles": "the walls have absorbing layers (CPML)",
     "abc_mixing_parameters": "the walls have absorbing layers (CPML)",
-    "number_of_media": "there is no limit here",
-    "nips_number": "there is no limit here",
-    "nips_size": "there is no limit here",
+    "number_of_media": "the solver has no such limit",
+    "nips_number": "the solver has no such limit",
+    "nips_size": "the solver has no such limit",
     "end_analysis": "",
 }
 
@@ -61,7 +61,7 @@ _LACKING = {
     "plane_wave": "a plane wave of version 2",
     "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",
-    "add_grass": "grass, which is made of a Debye medium",
+    "add_grass": "grass",
     "material_range": "a range of materials",
     "media_file": "media from a file",
     "subgrid_hsg": "a subgrid",
@@ -138,7 +138,7 @@ def _take(model: Model, command: Command) -> None:
     try:
         _READERS[command.name](model, command)
     except IndexError:
-        raise command.error(f"{len(command.words)} parameters are too few") from None
+        raise command.error(f"has too few parameters: {len(command.words)}") from None
     except OverflowError:
         raise command.error("a number is out of range") from None
     except Error as error:
@@ -151,7 +151,7 @@ def _unknown(name: str) -> str:
     families = (reason for start, reason in _LACKING_FAMILIES.items() if name.startswith(start))
     lacking = _LACKING.get(name) or next(families, None)
     if lacking:
-        return f"{lacking}, which the solver does not have"
+        return f"the solver does not support {lacking}"
     close = difflib.get_close_matches(name, [*_READERS, *_NOTED, *_LACKING], n=1)
     return f"there is no such command; did you mean '{close[0]}'?" if close else "there is no such command"
 

@@ -46,7 +46,7 @@ def _dispersion(model: Model, command: Command) -> None:
         command.expect(1)
     count = command.whole(0)
     if not count:
-        raise command.error(f"'{command.words[0]}' is not a number of poles, 1 or more")
+        raise command.error(f"'{command.words[0]}' is not a number of poles: give a whole number of 1 or more")
     command.expect(2 + count * len(keys))
     values, name = command.numbers(1, count * len(keys)), command.words[-1]
     if name not in model.materials:
@@ -70,11 +70,13 @@ def _soil(model: Model, command: Command) -> None:
     sand, clay, bulk, density, *water = command.numbers(0, _SOIL - 1)
     for value, what in ((sand, "sand fraction"), (clay, "clay fraction")):
         if not 0 <= value <= 1:
-            raise command.error(f"a {what} of {value:g} is not from 0 to 1")
+            raise command.error(f"a {what} of {value:g} is not between 0 and 1")
     if not 0 < bulk <= density:
-        raise command.error(f"a bulk density of {bulk:g} is not above 0 and at most that of sand, {density:g}")
+        raise command.error(
+            f"a bulk density of {bulk:g} is out of range: it must be above 0 and at most that of sand, {density:g}"
+        )
     if not 0 < water[0] <= water[1] <= 1:
-        raise command.error(f"water fractions {water[0]:g} and {water[1]:g} do not ascend between 0 and 1")
+        raise command.error(f"water fractions {water[0]:g} and {water[1]:g} must ascend between 0 and 1")
     model.mixtures[command.words[-1]] = (command, [])
     model.soils[command.words[-1]] = Soil(sand, clay, bulk, density, (water[0], water[1]))
 

@@ -63,12 +63,12 @@ def read(path: Path) -> Exported:
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
-                raise DataError(f"{path}: not traces of headrace grid")
+                raise DataError(f"{path}: not a trace file of headrace grid")
             return _content(file)
     except FileNotFoundError as error:
         raise reading(path, error) from None
     except DAMAGED as error:
-        raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
+        raise DataError(f"{path}: not a complete HDF5 trace file: {error}") from None
 
 
 def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
@@ -83,7 +83,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
     for receiver in receivers:
         for key, data in receiver.fields.items():
             if data.shape != (len(positions), steps):
-                raise ValueError(f"{receiver.name}/{key} is not {len(positions):,} rows of {steps:,} values")
+                raise ValueError(f"{receiver.name}/{key} does not have {len(positions):,} rows of {steps:,} values")
     return Exported(
         str(file.attrs["title"]),
         shape,
@@ -171,7 +171,7 @@ def write_segy(path: Path, found: Exported, receiver: str | None, field: str) ->
     values = known[name].fields[field].astype(np.float32)
     picoseconds = round(found.dt * 1e12)
     if values.shape[1] > _SAMPLES_MOST:
-        raise UsageError(f"{values.shape[1]:,} samples are more than the {_SAMPLES_MOST:,} of a trace of SEG-Y")
+        raise UsageError(f"{values.shape[1]:,} samples are more than the {_SAMPLES_MOST:,} that a SEG-Y trace can hold")
     spec = segyio.spec()
     spec.format, spec.sorting = 5, None
     spec.samples = np.arange(values.shape[1]) * found.dt * 1e12

@@ -36,7 +36,7 @@ def _spacing(model: Model, command: Command) -> None:
     model.spacing = (command, steps[0])
     if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
         raise command.error(
-            f"cells of {' x '.join(command.words)} m are not cubes, and the solver has only cubic cells"
+            f"cells of {' x '.join(command.words)} m are not cubes, but the solver supports only cubic cells"
         )
 
 
@@ -46,7 +46,7 @@ def _window(model: Model, command: Command) -> None:
     iterations = command.whole(0)
     if iterations is not None:
         if iterations < 1:
-            raise command.error("there is nothing to do in 0 iterations")
+            raise command.error("the number of iterations must be 1 or more, not 0")
         # gprMax counts the moment 0, at which all fields are 0, as its first iteration.
         model.window = (command, f"steps = {max(1, iterations - 1)}")
         return
@@ -60,7 +60,7 @@ def _courant(model: Model, command: Command) -> None:
     command.expect(1)
     factor = command.number(0)
     if not 0 < factor <= 1:
-        raise command.error(f"{factor:g} is not above 0 and at most 1")
+        raise command.error(f"{factor:g} is out of range: it must be above 0 and at most 1")
     model.courant = factor
 
 
@@ -69,7 +69,7 @@ def _layers(model: Model, command: Command) -> None:
     once(command, model.layers)
     cells = [count for index in range(len(command.words)) if (count := command.whole(index)) is not None]
     if len(cells) != len(command.words):
-        raise command.error("layers are whole numbers of cells")
+        raise command.error("the thickness of layers must be a whole number of cells")
     model.layers = (command, cells * (_SIDES // len(cells)))
 
 
@@ -81,10 +81,10 @@ def _material(model: Model, command: Command) -> None:
     conductivity = _BEST_CONDUCTOR if best else command.number(1)
     name = command.words[4]
     if name in model.materials or name in ("pec", "free_space"):
-        raise command.error(f"there is another material '{name}' already")
+        raise command.error(f"there is already a material '{name}'")
     model.materials[name] = ""
     if loss != 0:
-        raise command.error(f"a magnetic loss of {loss:g} Ohm/m, which the solver does not have")
+        raise command.error(f"the solver does not support a magnetic loss of {loss:g} Ohm/m")
     for value, what in ((permittivity, "permittivity"), (permeability, "permeability")):
         if value <= 0:
             raise command.error(f"a {what} of {value:g} is not above 0")

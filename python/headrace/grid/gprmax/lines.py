@@ -61,12 +61,12 @@ class Command:
         """Refuses another number of parameters."""
         if len(self.words) not in counts:
             wanted = " or ".join(str(count) for count in counts)
-            raise self.error(f"{len(self.words)} parameters, not {wanted}")
+            raise self.error(f"has {len(self.words)} parameters, not {wanted}")
 
     def number(self, index: int) -> float:
         """A parameter that is a finite number."""
         if index >= len(self.words):
-            raise self.error(f"{len(self.words)} parameters, not {index + 1} or more")
+            raise self.error(f"has {len(self.words)} parameters, but needs {index + 1} or more")
         try:
             value = float(self.words[index])
         except ValueError:
@@ -135,7 +135,7 @@ def read(path: Path) -> str:
         if any(line.startswith("#") and not line.isascii() for line in text.splitlines()):
             raise DataError(f"{path}: not text in UTF-8: {error}") from None
     if "\0" in text:
-        raise DataError(f"{path}: not text: it has bytes that are 0")
+        raise DataError(f"{path}: not text: it contains NUL bytes")
     return text
 
 
@@ -146,7 +146,7 @@ def commands(text: str, path: Path, findings: Findings, runner: Runner | None) -
     if blocks and runner is None:
         for block in blocks:
             findings.problems.append(
-                f"{block.place}: a block of code, which runs only with --trust (in a process without privileges)"
+                f"{block.place}: a block of code runs only with --trust (in a process without privileges)"
             )
         found = [one for one in found if one.name != _BLOCK]
     elif blocks and runner is not None:
@@ -176,11 +176,11 @@ def _included(command: Command, findings: Findings, depth: int) -> Iterator[Comm
     with findings.noting():
         command.expect(1)
         if depth == _INCLUDES_MOST:
-            raise command.error(f"more than {_INCLUDES_MOST} files include one another")
+            raise command.error(f"files include one another more than {_INCLUDES_MOST} levels deep")
         path = command.path.parent / command.words[0]
         for inner in plain(read(path), path, findings):
             if inner.name == _BLOCK:
-                raise inner.error("a block of code in an included file is not covered")
+                raise inner.error("a block of code in an included file is not supported")
             yield from _included(inner, findings, depth + 1)
 
 
@@ -197,7 +197,7 @@ def plain(text: str, path: Path, findings: Findings) -> Iterator[Command]:
                 break
             code.append(inner)
         else:
-            findings.problems.append(f"{path}:{number}: #{_BLOCK}: there is no #{_BLOCK_END} for it")
+            findings.problems.append(f"{path}:{number}: #{_BLOCK}: it has no #{_BLOCK_END}")
             return
         yield Command(path, number, _BLOCK, ["\n".join(code)])
 

@@ -151,4 +151,4 @@ def quoted(text: str) -> str:
 def once(command: Command, before: object) -> None:
     """Refuses a second command of its kind."""
     if before:
-        raise command.error("there is another one above")
+        raise command.error("this command was already given above")

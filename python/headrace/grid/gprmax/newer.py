@@ -49,7 +49,9 @@ def _check_mode(command: Command) -> None:
     command.expect(1)
     mode = command.words[0].upper()
     if mode not in ("TM", "3D"):
-        raise command.error(f"two dimensions of mode {mode}, but the solver has only TM (the electric field along z)")
+        raise command.error(
+            f"mode {mode} is not supported: in two dimensions the solver has only TM (electric field along z)"
+        )
 
 
 def _replaced(command: Command, low: tuple[int, ...], high: tuple[int, ...], cell: str) -> Command:

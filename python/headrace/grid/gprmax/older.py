@@ -124,13 +124,13 @@ class Older:
         amplitude, frequency, kind, name = command.words
         if kind == "user":
             raise command.error(
-                "a waveform of version 2 from a file: give it a first row with a name, as version 3 has"
+                "waveform files of version 2 are not supported: give the file a first row with a name, as in version 3"
             )
         if kind not in _WAVEFORMS:
             raise command.error(f"there is no waveform '{kind}'; there are {', '.join(_WAVEFORMS)}")
         if kind == "ricker":
             self._findings.note(
-                f"{command.place}: the ricker of version 2 is the first derivative of a Gaussian: gaussiandotnorm here"
+                f"{command.place}: the ricker of version 2 is the first derivative of a Gaussian, here gaussiandotnorm"
             )
         yield command.as_other("waveform", _WAVEFORMS[kind], amplitude, frequency, name)
 
@@ -142,10 +142,10 @@ class Older:
 
     def _analysis(self, command: Command) -> Iterator[Command]:
         if self.runs is not None:
-            raise command.error("a second analysis: a scene has one; make a file for each")
+            raise command.error("it is a second analysis, but a scene has only one: make a file for each")
         runs = command.whole(0) if command.words else None
         if not runs:
-            raise command.error("its first parameter is the number of runs")
+            raise command.error("its first parameter must be the number of runs")
         self.runs = runs
         yield from ()
 

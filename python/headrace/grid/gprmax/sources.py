@@ -20,7 +20,7 @@ def _waveform(model: Model, command: Command) -> None:
     command.expect(4)
     kind, name = command.words[0].lower(), command.words[3]
     if name in model.waveforms:
-        raise command.error(f"there is another '{name}' above")
+        raise command.error(f"there is already a '{name}' above")
     model.waveforms[name] = WaveForm({})
     if kind not in (*WAVEFORMS, IMPULSE):
         known = (*WAVEFORMS, IMPULSE)
@@ -37,11 +37,11 @@ def _waveform(model: Model, command: Command) -> None:
 def _excitation(model: Model, command: Command) -> None:
     command.expect(1, 3)
     if len(command.words) > 1 and command.words[1].lower() != "linear":
-        raise command.error(f"an interpolation of kind '{command.words[1]}', where linear is all there is")
+        raise command.error(f"interpolation '{command.words[1]}' is not supported: only linear is")
     path = command.path.parent / command.words[0]
     for name in read_tables(path):
         if name in model.waveforms:
-            raise command.error(f"there is another '{name}' above")
+            raise command.error(f"there is already a '{name}' above")
         model.waveforms[name] = WaveForm(
             {"waveform": quoted(FILE), "file": quoted(str(Path(path).absolute())), "column": quoted(name)}
         )
@@ -84,7 +84,7 @@ def _voltage_source(model: Model, command: Command) -> None:
     if resistance < 0:
         raise command.error(f"a resistance of {resistance:g} Ohm is below 0")
     if resistance == 0:
-        raise command.error("a hard source (0 Ohm), which the solver does not have")
+        raise command.error("the solver does not support hard sources (0 Ohm)")
     model.sources.append(Dipole(command, name, position, command.words[5], *_times(command, 6), resistance))
 
 
@@ -93,10 +93,12 @@ def _transmission_line(model: Model, command: Command) -> None:
     command.expect(6, 8)
     name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
     if not 0 < resistance < _VACUUM:
-        raise command.error(f"a resistance of {resistance:g} Ohm is not above 0 and below that of vacuum, 376.73")
+        raise command.error(
+            f"a resistance of {resistance:g} Ohm is out of range: it must be above 0 and below that of vacuum, 376.73"
+        )
     model.findings.note(
-        f"{command.place}: the line is twice its voltage behind its resistance, 9.5 steps later; voltages and currents "
-        "in it are not recorded"
+        f"{command.place}: the line becomes twice its voltage behind its resistance, 9.5 steps later; its voltages "
+        "and currents are not recorded"
     )
     times = _times(command, 6)
     model.sources.append(Dipole(command, name, position, command.words[5], *times, resistance, line=True))
@@ -130,13 +132,13 @@ def _receivers(model: Model, command: Command) -> None:
     lines = []
     for first, last, step in zip(low, high, steps, strict=True):
         if step < 0 or last < first:
-            raise command.error("its increments are 0 or more, and its second corner is not below the first")
+            raise command.error("its increments must be 0 or more, and its second corner must not be below the first")
         count = int((last - first) / step + 1e-6) + 1 if step > 0 else 1
         if count > _POINTS_MOST:
-            raise command.error(f"{count:,} receivers along an axis are more than {_POINTS_MOST:,}")
+            raise command.error(f"{count:,} receivers along an axis are more than the {_POINTS_MOST:,} allowed")
         lines.append([first + number * step for number in range(count)])
     if len(lines[0]) * len(lines[1]) * len(lines[2]) > _POINTS_MOST:
-        raise command.error(f"more than {_POINTS_MOST:,} receivers")
+        raise command.error(f"it makes more than {_POINTS_MOST:,} receivers")
     model.receivers += [Probe(command, [x, y, z], "", []) for x in lines[0] for y in lines[1] for z in lines[2]]
 
 

@@ -46,7 +46,7 @@ def translated(commands: list[Command], findings: Findings) -> Iterator[Command]
     names = ", ".join(f"{_AXES[old]} is now {_AXES[new]}" for new, old in enumerate(order))
     place = next(one.place for one in commands if one.name == "domain")
     findings.note(
-        f"{place}: one cell along {_AXES[axis]}: axes are turned, as the plane of a scene is across z: {names}"
+        f"{place}: one cell along {_AXES[axis]}: axes are rotated, because the plane of a scene is across z: {names}"
     )
     for command in commands:
         with findings.noting():

@@ -59,7 +59,7 @@ def load(path: Path, scene: Scene) -> Checkpoint:
         raise DataError(f"{path}: not a checkpoint of headrace grid")
     made = _count(path, content, _HEAD)
     if made != _FORMAT:
-        raise DataError(f"{path}: a checkpoint of format {made}; this version reads format {_FORMAT}")
+        raise DataError(f"{path}: the checkpoint has format {made}, but this version reads format {_FORMAT}")
     made_of = str(content["scene"])
     if made_of != scene.digest():
         for name, has, other in (
@@ -70,16 +70,16 @@ def load(path: Path, scene: Scene) -> Checkpoint:
             if made_of != other.digest():
                 continue
             raise UsageError(
-                f"{path}: its run had {name} = {str(had).lower()}, and {scene.path} has {str(has).lower()}: set it in "
-                "[domain] as it was, or begin anew"
+                f"{path}: its run had {name} = {str(had).lower()}, but {scene.path} has {str(has).lower()}: restore "
+                "the value in [domain], or start over"
             )
         raise UsageError(
-            f"{path}: a checkpoint of another scene than {scene.path}: materials, objects, sources, receivers, domain "
-            "or time step differ"
+            f"{path}: the checkpoint is of another scene than {scene.path}: materials, objects, sources, receivers, "
+            "domain or time step differ"
         )
     steps = _count(path, content, "steps")
     if steps > scene.steps:
-        raise UsageError(f"{path}: it is at step {steps:,}, and {scene.path} ends at step {scene.steps:,}")
+        raise UsageError(f"{path}: it is at step {steps:,}, but {scene.path} ends at step {scene.steps:,}")
     state = {name.removeprefix(_STATE): value for name, value in content.items() if name.startswith(_STATE)}
     return Checkpoint(steps, state)
 
@@ -88,7 +88,7 @@ def _count(path: Path, content: dict[str, Array], name: str) -> int:
     """A whole number from 0 on that the file holds."""
     held = np.asarray(content[name])
     if held.shape != () or held.dtype.kind not in "iu" or held < 0:
-        raise DataError(f"{path}: not a whole checkpoint: its {name} is not one whole number")
+        raise DataError(f"{path}: not a complete checkpoint: its {name} is not a single whole number")
     return int(held)
 
 
@@ -105,7 +105,7 @@ def _arrays(path: Path) -> dict[str, Array]:
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise reading(path, error) from None
     except BROKEN as error:
-        raise DataError(f"{path}: not a whole checkpoint: {' '.join(str(error).split())}") from None
+        raise DataError(f"{path}: not a complete checkpoint: {' '.join(str(error).split())}") from None
 
 
 def restore(path: Path, scene: Scene, solver: Solver) -> Checkpoint:
@@ -118,7 +118,7 @@ def restore(path: Path, scene: Scene, solver: Solver) -> Checkpoint:
     try:
         solver.restore(found.state)
     except (UsageError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: not a whole checkpoint: {error}") from None
+        raise DataError(f"{path}: not a complete checkpoint: {error}") from None
     if solver.steps_done != found.steps:
-        raise DataError(f"{path}: it says step {found.steps:,} and holds step {solver.steps_done:,}")
+        raise DataError(f"{path}: it claims step {found.steps:,} but holds step {solver.steps_done:,}")
     return found

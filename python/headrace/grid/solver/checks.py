@@ -40,7 +40,7 @@ def _object(scene: Scene, painted: Painted) -> str | None:
     if isinstance(painted.shape, Sheet | Wire):
         return None if _has_edges(scene, painted.shape) else f"{named}: covers no edges within the domain"
     if _outside(scene, painted.shape.bounds(scene.size)):
-        return f"{named}: lies wholly outside the domain"
+        return f"{named}: lies entirely outside the domain"
     thin = _thin(scene, painted.shape, scene.materials[painted.material])
     return f"{named}: {thin}" if thin else None
 
@@ -57,22 +57,22 @@ def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
     if scene.smoothing:
         # What is no conductor counts with its share of the area, however thin it is.
         thin = thickness < spacing * (1 - SLACK) and material.conductivity >= PERFECT
-        return f"is {thickness:g} m across: the nodes nearest to it stand for it" if thin else None
+        return f"is {thickness:g} m thick: the nearest nodes represent it" if thin else None
     # A ball of this diameter holds the centre of a cell, wherever it lies.
     if thickness >= spacing * scene.dimensions**0.5:
         return None
     covered = cells_of(shape, scene)
-    cells = f"{thickness:g} m across, and cells are {spacing:g} m"
+    cells = f"{thickness:g} m thick, but cells are {spacing:g} m"
     if covered == 0:
-        return f"is {cells}: it contains no cell's centre and is left out"
+        return f"is {cells}: it contains no cell centre and is left out"
     if thickness >= spacing * (1 - SLACK):
         return None
     stands = (
-        "the cell whose centre it holds stands"
+        "the cell whose centre it contains represents"
         if covered == 1
-        else f"the {covered:,} cells whose centres it holds stand"
+        else f"the {covered:,} cells whose centres it contains represent"
     )
-    return f"is {cells}: {stands} for it, whole"
+    return f"is {cells}: {stands} it in full"
 
 
 def check_places(scene: Scene) -> Scene:
@@ -128,10 +128,12 @@ def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str
         raise UsageError(f"{named} is not in the domain, which is {listed(scene.size)} m")
     if not all(at < count for at, count in zip(cell, scene.shape, strict=True)):
         last = listed((count - 1) * scene.spacing for count in scene.shape)
-        raise UsageError(f"{named} is on the far wall of the domain, a conductor: the last nodes are at {last} m")
+        raise UsageError(
+            f"{named} is on the far wall of the domain, which is a conductor: the last nodes are at {last} m"
+        )
     for at, count, (low, high) in zip(cell, scene.shape, scene.layers.at, strict=False):
         if at < low or at >= count - high:
-            thick = f"{scene.cpml} cells at each edge" if scene.layers.sides is None else "which reach that far"
+            thick = f"{scene.cpml} cells at each edge" if scene.layers.sides is None else "which reach this position"
             return f"{named} lies in the absorbing layers, {thick}"
     return None
 
@@ -158,7 +160,7 @@ def check_resolution(scene: Scene) -> Scene:
         return scene
     warning = (
         f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has {cells:.1f} "
-        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} would want a spacing of "
+        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} cells need a spacing of "
         f"{wavelength / _CELLS_A_WAVELENGTH:.2g} m"
     )
     return replace(scene, warnings=(*scene.warnings, warning))

@@ -24,7 +24,7 @@ def encoder() -> str:
         return found
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         raise UsageError(
-            f"MP4 needs ffmpeg: {how_to_install('imageio-ffmpeg')}, or install ffmpeg; --gif needs neither of them"
+            f"MP4 needs ffmpeg: {how_to_install('imageio-ffmpeg')}, or install ffmpeg; --gif needs neither"
         )
     import imageio_ffmpeg  # noqa: PLC0415 - optional
 

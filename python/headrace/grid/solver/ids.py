@@ -12,9 +12,9 @@ def unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> No
     seen = set(taken)
     for keys, name in entries:
         if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
-            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
+            raise keys.error(f"'{name}' must consist of letters, digits, '_', '-' and '.' only", "id")
         if name in seen:
-            raise keys.error(f"there is another '{name}' already", "id")
+            raise keys.error(f"there is already a '{name}'", "id")
         seen.add(name)
 
 

@@ -60,13 +60,13 @@ class Keys:
         """The likely reason for a key that is missing, where there is one."""
         unknown = [name for name in self._content if name not in self._known]
         close = [match for key in keys for match in difflib.get_close_matches(key, unknown, n=1)]
-        return f"; is '{close[0]}' meant to be it?" if close else ""
+        return f"; is '{close[0]}' a misspelling?" if close else ""
 
     def either(self, first: str, second: str) -> str:
         """Which of two keys is given, where one must be."""
         given = [key for key in (first, second) if key in self]
         if len(given) != 1:
-            what = "and not both" if given else "and has neither" + self._misspelt(first, second)
+            what = "not both" if given else "but has neither" + self._misspelt(first, second)
             raise self.error(f"needs either {first} or {second}, {what}")
         return given[0]
 
@@ -78,7 +78,7 @@ class Keys:
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise self.error(f"{_short(value)} is not a number, or too large for one", key)
+            raise self.error(f"{_short(value)} is not a finite number", key)
         return number
 
     def number(
@@ -149,7 +149,7 @@ class Keys:
             if word not in choices:
                 raise self.error(f"there is no '{word}'{nearest(word, choices)}", key)
         if len(set(value)) != len(value):
-            raise self.error(f"{value!r} has a word twice", key)
+            raise self.error(f"{value!r} contains a word twice", key)
         return tuple(value)
 
     def is_list(self, key: str) -> bool:
@@ -161,7 +161,7 @@ class Keys:
         value = self._take(key, None)
         words = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
         if not words or count not in (None, len(value)):
-            raise self.error(f"{value!r} is not a list of {'some' if count is None else count} words", key)
+            raise self.error(f"{value!r} is not a list of {'one or more' if count is None else count} words", key)
         return tuple(value)
 
     def pairs(self, key: str, count: int) -> tuple[tuple[int, int], ...]:
@@ -172,7 +172,7 @@ class Keys:
         for pair in value:
             whole = isinstance(pair, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
             if not whole or len(pair) != 2 or not 0 <= min(pair) <= max(pair) <= WHOLE_MOST:  # noqa: PLR2004
-                raise self.error(f"{pair!r} is not a pair of whole numbers, 0 or more", key)
+                raise self.error(f"{pair!r} is not a pair of whole numbers of 0 or more", key)
         return tuple((pair[0], pair[1]) for pair in value)
 
     def is_table(self, key: str) -> bool:
@@ -183,7 +183,7 @@ class Keys:
         """A table inside; an empty one where there is none."""
         value = self._take(key, None if required else {})
         if not isinstance(value, dict):
-            raise self.error(f"{value!r} is not a table; write [{key}]", key)
+            raise self.error(f"{value!r} is not a table: write [{key}]", key)
         outer = self.where[1:-1] + "." if re.fullmatch(r"\[[^][]*\]", self.where) else ""
         return Keys(self._path, f"[{outer}{key}]", value)
 
@@ -191,7 +191,7 @@ class Keys:
         """An array of tables, each called by the table it is in, its number (from 1) and its id."""
         value = self._take(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise self.error(f"not an array of tables; write [[{key}]]", key)
+            raise self.error(f"it is not an array of tables: write [[{key}]]", key)
         outer = f"{self.where} " if self.where else ""
         return [Keys(self._path, outer + _called(key, number, entry), entry) for number, entry in enumerate(value, 1)]
 

@@ -107,7 +107,7 @@ def check(scene: Scene, layout: Layout) -> None:
     """Whether the devices have the room, or the host has it for a scene that is visited slab by slab.
 
     Raises:
-        DeviceError: saying how much is needed, how much there is, and how many such devices would do.
+        DeviceError: saying how much is needed, how much there is, and how many such devices would suffice.
     """
     needed = device_bytes(scene, layout) * len(layout.devices) // layout.count
     # CPU devices share one memory.
@@ -120,7 +120,7 @@ def check(scene: Scene, layout: Layout) -> None:
     if layout.may_be_slabs and _host_bytes(scene) <= host:
         return
     beside = f", and the host {host / GIB:.3g} GiB" if layout.may_be_slabs else ""
-    more = f"; {-(-needed // min(free))} such devices would do" if min(free) and "cpu" not in unlike else ""
+    more = f"; {-(-needed // min(free))} such devices would suffice" if min(free) and "cpu" not in unlike else ""
     raise DeviceError(
         f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / GIB:.3g} GiB, and "
         f"{', '.join(device.name for device in devices)} {'has' if len(devices) == 1 else 'have'} "

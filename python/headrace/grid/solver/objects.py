@@ -83,7 +83,7 @@ def read_objects(
         if averaging and len(along) > 1:
             raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
         if smoothing and not averaging:
-            raise keys.error("is without averaging, or has no volume, which smoothing = true does not go with", "type")
+            raise keys.error("has no averaging or no volume, which smoothing = true does not support", "type")
         keys.done()
         own = along if len(along) > 1 else ()
         # In two dimensions the electric field is along z alone.
@@ -100,7 +100,7 @@ def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> t
     else:
         wanted = _ALONG - 1 if isinstance(shape, Sheet) else _ALONG
         if isinstance(shape, Wire):
-            raise keys.error("a wire lies along one axis, and has one material", "material")
+            raise keys.error("a wire lies along one axis, so it has one material", "material")
         given = keys.names("material", wanted)
     for name in given:
         known_material(keys, "material", name, materials)

@@ -121,18 +121,18 @@ def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: l
     if len(found) > 1:
         names = ", ".join(sorted(palette[number].name for number in found))
         raise UsageError(
-            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}): a plane "
-            "wave comes through one; make the box smaller or larger"
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}), but a "
+            "plane wave must enter through one: make the box smaller or larger"
         )
     material = palette[found.pop()]
     if material.poles:
         raise UsageError(
             f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which is dispersive: a plane "
-            "wave comes through a material that is not"
+            "wave must enter through a non-dispersive material"
         )
     if material.conductivity > 0:
         raise UsageError(
             f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which conducts: a plane wave "
-            "comes through a material that does not"
+            "must enter through a non-conducting material"
         )
     return material

@@ -45,7 +45,9 @@ def check_poles(keys: Keys, material: Material, dt: float) -> None:
     if not material.poles:
         return
     if material.conductivity >= _CONDUCTOR:
-        raise keys.error(f"{material.conductivity:g} S/m is a perfect conductor, which has no poles", "conductivity")
+        raise keys.error(
+            f"{material.conductivity:g} S/m is a perfect conductor, which cannot have poles", "conductivity"
+        )
     try:
         problem = medium_of(material.poles).problem(dt)
     except UsageError as error:

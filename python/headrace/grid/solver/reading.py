@@ -60,7 +60,7 @@ def parse_scene(text: str, path: Path) -> Scene:
     except RecursionError:
         raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
     except ValueError:  # the standard library's, for a number of thousands of digits
-        raise DataError(f"{path}: a number has more digits than a number can have") from None
+        raise DataError(f"{path}: a number has too many digits") from None
     return parse_content(content, path, _lines(text, "objects"))
 
 
@@ -143,8 +143,8 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
         if whole < 1 or abs(count - whole) > 1e-6 * max(1, whole):
             least = max(1, int(count))
             raise domain.error(
-                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number of them; "
-                f"{least * spacing:g} or {(least + 1) * spacing:g} m would be",
+                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number; use "
+                f"{least * spacing:g} or {(least + 1) * spacing:g} m",
                 "size",
             )
         if whole <= low + high:
@@ -219,7 +219,7 @@ def _check_dispersive(
         keys = next(one for one in tables if one.text("id") == worst.name)
         courant = 0.99 * max(worst.permittivity, 0.01) ** 0.5
         raise keys.error(
-            f"a time step of {dt:.6g} s is unstable: to the fastest oscillations its permittivity is "
+            f"a time step of {dt:.6g} s is unstable: for the fastest oscillations, the permittivity is "
             f"{worst.permittivity:.4g}; set [time] courant to {courant:.3g} or less",
             "poles",
         )
@@ -234,14 +234,14 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
         dt = keys.number("step", above=0)
         if dt > limit:
             raise keys.error(
-                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step may be "
-                f"at most {limit:.6g} s (Courant); leave step out to get a stable one",
+                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step can be "
+                f"at most {limit:.6g} s (Courant); leave out step for a stable one",
                 "step",
             )
     else:
         courant = keys.number("courant", 0.99, above=0)
         if courant > 1:
-            raise keys.error(f"{courant:g} is unstable: 1 is the limit", "courant")
+            raise keys.error(f"{courant:g} is unstable: the limit is 1", "courant")
         dt = courant * limit
     if keys.either("window", "steps") == "steps":
         steps = keys.whole("steps", least=1)
@@ -263,7 +263,7 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
         field = keys.choice("field", fields_of(dimensions), "ez")
         resistance = keys.number("resistance", above=0) if "resistance" in keys else None
         if resistance is not None and field.startswith("h"):
-            raise keys.error("is that of a source of voltage, along an electric field", "resistance")
+            raise keys.error("is for a voltage source, which lies along an electric field", "resistance")
         name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
         found.append(Source(name, field, position, _wave(keys, path), resistance))
         keys.done()
@@ -300,7 +300,7 @@ def _plane_waves(
         axis = AXES.index(direction[1])
         field = keys.choice("field", [name for name in fields_of(dimensions) if name[0] == "e"], "ez")
         if AXES.index(field[1]) == axis:
-            raise keys.error(f"a wave along {AXES[axis]} has no {field}: its field lies across", "field")
+            raise keys.error(f"a wave along {AXES[axis]} has no {field}: its electric field is transverse", "field")
         default = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
         low, high = (
             nearest_node(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
@@ -359,7 +359,7 @@ def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan |
     if not any(found.cells):
         raise keys.error(
             f"{listed(step)} m moves nothing: it is rounded to whole cells, and half a cell of {spacing:g} m or less "
-            "is none",
+            "rounds to 0",
             "step",
         )
     return found

@@ -183,7 +183,7 @@ def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
 
 def _check_snapshots(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file, and snapshots go to a folder")
+        raise UsageError(f"{folder} is a file, but snapshots need a folder")
     if not folder.exists() and not folder.parent.is_dir():
         raise MissingFileError(f"there is no folder {folder.parent} to make {folder.name} in")
     files.check(folder / "materials.vti" if folder.exists() else folder)

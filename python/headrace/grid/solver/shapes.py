@@ -165,7 +165,7 @@ def read_cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
     ends = keys.point("start", [3]), keys.point("end", [3])
     found = Cylinder(*ends, keys.number("radius", above=0), closed(keys))
     if found.start == found.end:
-        raise keys.error("the same as start: a cylinder needs a length", "end")
+        raise keys.error("it equals start, but a cylinder needs a length", "end")
     return found
 
 
@@ -176,7 +176,7 @@ def _sphere(keys: Keys, dimensions: int) -> Sphere:
 def read_sphere(keys: Keys, dimensions: int) -> Sphere:
     """A sphere."""
     if dimensions == 2:  # noqa: PLR2004
-        raise keys.error("a sphere needs three dimensions; in two, a cylinder (along z) is a disc", "type")
+        raise keys.error("a sphere needs three dimensions: in two, use a cylinder (along z), which is a disc", "type")
     return _sphere(keys, dimensions)
 
 

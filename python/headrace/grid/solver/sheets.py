@@ -82,7 +82,9 @@ def read_plate(keys: Keys, dimensions: int) -> Sheet:
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
     across = [axis for axis in range(dimensions) if low[axis] == high[axis]]
     if len(across) != 1:
-        raise keys.error("a plate is as high as low along one axis, and above it along the others", "high")
+        raise keys.error(
+            "high must equal low along exactly one axis of a plate and be above it along the others", "high"
+        )
     axis = across[0]
     rest = [one for one in range(dimensions) if one != axis]
     for one in rest:
@@ -98,7 +100,7 @@ def read_wire(keys: Keys, dimensions: int) -> Wire:
         return Wire(position, position)
     start, end = keys.point("start", [3]), keys.point("end", [3])
     if sum(first != last for first, last in zip(start, end, strict=True)) != 1:
-        raise keys.error("a wire lies along one axis: its ends differ along that alone", "end")
+        raise keys.error("a wire lies along one axis: its ends must differ along that axis only", "end")
     return Wire(start, end)
 
 

@@ -182,11 +182,11 @@ def read_ellipsoid(keys: Keys, dimensions: int) -> Ellipsoid:
 def read_cone(keys: Keys, dimensions: int) -> Cone:
     """A cone, or a part of one that ends in two discs."""
     if dimensions == _FLAT:
-        raise keys.error("a cone needs three dimensions; in two there are triangles", "type")
+        raise keys.error("a cone needs three dimensions: in two, use a triangle", "type")
     radii = keys.number("start_radius", least=0), keys.number("end_radius", least=0)
     found = Cone(keys.point("start", [3]), keys.point("end", [3]), radii, closed(keys))
     if found.start == found.end:
-        raise keys.error("the same as start: a cone needs a length", "end")
+        raise keys.error("it equals start, but a cone needs a length", "end")
     if max(radii) == 0:
         raise keys.error("both radii are 0", "end_radius")
     return found
@@ -205,7 +205,7 @@ def read_triangle(keys: Keys, dimensions: int) -> Triangle:
     """A triangle, or in three dimensions a prism."""
     corners = keys.point("first", [2]), keys.point("second", [2]), keys.point("third", [2])
     if _area(corners) == 0:
-        raise keys.error("lies on one line with the other two corners", "third")
+        raise keys.error("it lies on one line with the other two corners", "third")
     return Triangle(corners, _extent(keys, dimensions), closed(keys))
 
 

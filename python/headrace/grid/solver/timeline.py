@@ -47,7 +47,8 @@ def record(scene: Scene, layout: Layout, cycles: int) -> "list[WorkSpan]":
     steps = (_WARM_UP_CYCLES + cycles) * layout.redundant
     if steps > scene.steps:
         raise UsageError(
-            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} are {steps} steps, and it has {scene.steps}"
+            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} of warm-up need {steps} steps, but it "
+            f"has {scene.steps}"
         )
     memory.check(scene, layout)
     from headrace.grid.fdtd import Fdtd  # noqa: PLC0415 - loads the extension

@@ -29,9 +29,11 @@ def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
         ValueError: for such a data set.
     """
     if data.external or data.is_virtual:
-        raise ValueError(f"{data.name} lies in another file")
+        raise ValueError(f"{data.name} is stored in another file")
     if data.nbytes > data.id.get_storage_size() * _UNPACKED_MOST:
-        raise ValueError(f"{data.name} claims {data.nbytes:,} bytes, but {data.id.get_storage_size():,} are there")
+        raise ValueError(
+            f"{data.name} claims {data.nbytes:,} bytes, but only {data.id.get_storage_size():,} are stored"
+        )
     return np.asarray(data[:])
 
 
@@ -127,14 +129,14 @@ def read(path: Path, scene: Scene) -> Traces:
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
-                raise DataError(f"{path}: not traces of headrace grid")
+                raise DataError(f"{path}: not a trace file of headrace grid")
             if file.attrs["scene"] != scene.digest():
-                raise UsageError(f"{path}: traces of another scene than {scene.path}")
+                raise UsageError(f"{path}: the traces are of another scene than {scene.path}")
             return _content(file, scene)
     except FileNotFoundError as error:
         raise reading(path, error) from None
     except DAMAGED as error:
-        raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
+        raise DataError(f"{path}: not a complete HDF5 trace file: {error}") from None
 
 
 def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no types
@@ -144,7 +146,7 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
             data = file[f"receivers/{receiver.name}/{name}"]
             if data.shape != (len(traces.positions), traces.steps):
                 raise ValueError(
-                    f"{receiver.name}/{name} is not {len(traces.positions):,} rows of {traces.steps:,} values"
+                    f"{receiver.name}/{name} does not have {len(traces.positions):,} rows of {traces.steps:,} values"
                 )
             traces.values[receiver.name, name] = list(values_of(data))
     return traces
@@ -160,10 +162,10 @@ def merge(parts: list[tuple[Path, Traces]]) -> Traces:
     order: dict[int, tuple[Traces, int]] = {}
     for path, part in parts:
         if part.steps != first.steps:
-            raise UsageError(f"{path}: {part.steps:,} steps, and {parts[0][0]} has {first.steps:,}")
+            raise UsageError(f"{path}: it has {part.steps:,} steps, but {parts[0][0]} has {first.steps:,}")
         for row, number in enumerate(part.positions):
             if number in order:
-                raise UsageError(f"{path}: position {number} is in another file already")
+                raise UsageError(f"{path}: position {number} is already in another file")
             order[number] = (part, row)
     merged = Traces(first.scene, first.steps, sorted(order))
     for key in first.values:

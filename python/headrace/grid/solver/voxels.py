@@ -77,10 +77,13 @@ def read_file(path: Path, dimensions: int, spacing: float) -> Numbers:
         data = data[..., 0]
     if data.ndim != dimensions or data.dtype.kind not in "iu" or data.size == 0:
         raise DataError(
-            f"{path}: an array of {data.dtype} of shape {data.shape}, not whole numbers along {dimensions} axes"
+            f"{path}: an array of {data.dtype} with shape {data.shape}, not of whole numbers along {dimensions} axes"
         )
     if data.min() < -1 or data.max() >= _MATERIALS_MOST:
-        raise DataError(f"{path}: numbers from {data.min()} to {data.max()}: -1 is nothing, and 0 the first material")
+        raise DataError(
+            f"{path}: numbers from {data.min()} to {data.max()} are out of range: -1 means nothing, and 0 the "
+            "first material"
+        )
     return np.asarray(data, dtype=np.int32)
 
 
@@ -93,7 +96,9 @@ def _read_hdf5(path: Path, spacing: float) -> NDArray[Any]:
         if "dx_dy_dz" in file.attrs:
             cells = np.asarray(file.attrs["dx_dy_dz"], dtype=np.float64)
             if np.any(np.abs(cells - spacing) > _SAME * spacing):
-                raise UsageError(f"{path}: cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {spacing:g} m")
+                raise UsageError(
+                    f"{path}: it has cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {spacing:g} m"
+                )
         return np.asarray(file["data"])
 
 
@@ -116,7 +121,7 @@ def read_fractal(keys: Keys, dimensions: int, spacing: float, path: Path) -> Man
     low, high = (nearest_node(keys.point(key, [dimensions]), spacing) for key in ("low", "high"))
     for axis, first, last in zip(AXES, low, high, strict=False):
         if first >= last:
-            raise keys.error(f"along {axis} it is less than a cell thick", "high")
+            raise keys.error(f"it is less than a cell thick along {axis}", "high")
     count = len(keys.names("material", None)) if keys.is_list("material") else 1
     noise = fractals.Noise(keys.number("dimension", least=0, most=3), _weights(keys, dimensions), keys.whole("seed", 0))
     surfaces = [_surface(table, dimensions, spacing) for table in keys.tables("surfaces")]
@@ -162,7 +167,9 @@ def _made(keys: Keys, data: Numbers, corner: Cell, spacing: float) -> Many:
     names = keys.names("material", None) if keys.is_list("material") else (keys.text("material"),)
     found = parts(data, corner, spacing)
     if found and found[-1][0] >= len(names):
-        raise keys.error(f"number {found[-1][0]} is there, and {len(names)} materials, from 0 on", "material")
+        raise keys.error(
+            f"the array has number {found[-1][0]}, but there are {len(names)} materials, counted from 0", "material"
+        )
     return Many([(names[number], shape) for number, shape in found])
 
 
