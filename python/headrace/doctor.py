@@ -144,7 +144,7 @@ def slow_pageable(facts: MachineFacts) -> Iterator[Finding]:
                 "slow_pageable",
                 one.name,
                 f"copies from pageable memory reach {_rate(one.pageable_rate)}, from pinned {_rate(one.pinned_rate)}",
-                "Keep data to send in pinned memory, register its memory, or send it through a CopyBatch",
+                "Keep the data in pinned memory, register its memory, or send it through a CopyBatch",
             )
 
 

@@ -99,7 +99,7 @@ def fit(packets: Sequence[int], seconds: Sequence[float], clock_mhz: float, payl
         UsageError: for fewer than two different numbers of packets.
     """
     if len(packets) != len(seconds) or len(set(packets)) < 2:  # noqa: PLR2004
-        raise UsageError("a fit needs the times of two numbers of packets at least")
+        raise UsageError("a fit needs times for at least two different numbers of packets")
     # Least squares of (offset + slope * n) / t = 1.
     a = [1 / t for t in seconds]
     b = [n / t for n, t in zip(packets, seconds, strict=True)]

@@ -318,7 +318,7 @@ WAVE = 'waveform = "ricker"\nfrequency = 0.5e9'
         ("1 2\n3 4\n", "", "pulse.txt:1: the first row has the names"),
         ("a b\n3 4\n1\n", "", "pulse.txt:3: the row has 1 columns, but the first row names 2"),
         ("a b\n3 4\n1 x\n", "", "pulse.txt:3: 'x' is not a number"),
-        ("a\n", "", "pulse.txt: has 0 rows of numbers"),
+        ("a\n", "", "pulse.txt: it has 0 rows of numbers"),
         ("time a\n0 1\n0 2\n", "", "pulse.txt: the column 'time' does not ascend"),
         ("time\n0\n1\n", "", "pulse.txt: it has no column besides 'time'"),
         ("up down\n0 1\n", "dwn", "pulse.txt: there is no column 'dwn'; did you mean 'down'?"),

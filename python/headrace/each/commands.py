@@ -133,7 +133,7 @@ def gather_inputs(
     for number, text in enumerate(inputs):
         if "\0" in text:
             raise UsageError(
-                f"input {number} contains a NUL byte, which no program can be given; -0 splits files there"
+                f"input {number} contains a NUL byte, which no argument can contain; -0 splits files at NUL bytes"
             )
     return inputs
 

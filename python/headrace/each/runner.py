@@ -243,7 +243,7 @@ class Runner:
             outcome.reason = None
             if ending in (Ending.ok, Ending.failed) and disk_is_full(self._logs.folder):
                 ending = Ending.failed
-                outcome.reason = f"the disk of {self._logs.folder} is full, and its logs may be cut"
+                outcome.reason = f"the disk of {self._logs.folder} is full, so its logs may be truncated"
             self._end_attempt(outcome, ending, slot)
 
     def _ending(self, child: Child) -> Ending:

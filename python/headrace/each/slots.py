@@ -40,7 +40,7 @@ def visible_names(count: int, environment: Mapping[str, str]) -> list[str]:
         return [str(number) for number in range(count)]
     entries = [entry.strip() for entry in environment[VISIBLE].split(",")]
     if len(entries) < count:
-        raise UsageError(f"{VISIBLE}={environment[VISIBLE]} names fewer devices than the {count} that are here")
+        raise UsageError(f"{VISIBLE}={environment[VISIBLE]} names fewer devices than the {count} present")
     return entries[:count]
 
 

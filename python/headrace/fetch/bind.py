@@ -121,7 +121,7 @@ class Binder:
         beside = arguments[1] if operation in _COMPARISONS and _is_text(arguments[0]) else arguments[0]
         source = self.source(beside)
         if source is None or not source.is_text or operation not in {*_COMPARISONS, Operation.is_in}:
-            raise UsageError(f"a string can only be compared with a column of strings, which {beside} is not")
+            raise UsageError(f"a string can only be compared with a column of strings, but {beside} is not one")
         bound = [self.bind(one) if one is beside else _text(one, source.type) for one in arguments]
         return ScanExpression.call(operation, bound)
 
@@ -148,7 +148,7 @@ def _text(expression: Expr, type_: ColumnType) -> ScanExpression:
         return ScanExpression.missing(type_)
     if isinstance(expression, Value) and isinstance(expression.value, str):
         return ScanExpression.text(expression.value)
-    raise UsageError(f"strings can only be compared with strings, which {expression} is not")
+    raise UsageError(f"strings can only be compared with strings, but {expression} is not a string")
 
 
 def _bits(value: float) -> int:
@@ -161,13 +161,13 @@ def _integer(value: int) -> ScanExpression:
         return ScanExpression.literal(ColumnType(TypeId.int64), value)
     if 0 <= value <= _UINT64_MAX:
         return ScanExpression.literal(ColumnType(TypeId.uint64), value - (1 << 64))
-    raise UsageError(f"{value} is beyond 64 bits")
+    raise UsageError(f"{value} does not fit in 64 bits")
 
 
 def _decimal(value: decimal.Decimal) -> ScanExpression:
     parts = value.as_tuple()
     if not isinstance(parts.exponent, int):
-        raise UsageError(f"a decimal must be a number, which {value} is not")
+        raise UsageError(f"a decimal must be a finite number, not {value}")
     scale = max(0, -parts.exponent)
     units = int(value.scaleb(scale, decimal.Context(prec=60)))
     if abs(units) > _INT64_MAX or scale > _DECIMAL_DIGITS_MAX:
@@ -188,7 +188,7 @@ def _literal(value: Literal) -> ScanExpression:
         return _decimal(value)
     if isinstance(value, datetime.date):
         return _time(value)
-    raise UsageError(f"the string {value!r} is not compared with a column")
+    raise UsageError(f"the string {value!r} must be compared with a column")
 
 
 def _time(value: datetime.date) -> ScanExpression:

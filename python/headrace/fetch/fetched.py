@@ -101,7 +101,7 @@ class FetchedTable(ArrowExports):
             UsageError: for columns that are not on a device.
         """
         if self._core is None:
-            raise UsageError("there is nothing to look at")
+            raise UsageError("there are no columns on a device to look at")
         return self._core.look()
 
     def cancel(self) -> None:

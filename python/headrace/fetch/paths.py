@@ -63,7 +63,9 @@ def _text(path: PathLike) -> str:
 
 def _no_path(given: object) -> UsageError:
     hint = ": give its name" if hasattr(given, "read") else ""
-    return UsageError(f"files are named by a path or several, not by an object of type {type(given).__name__}{hint}")
+    return UsageError(
+        f"files must be given as one path or several, not as an object of type {type(given).__name__}{hint}"
+    )
 
 
 def _matched(path: str, pattern: str) -> list[str]:

@@ -113,7 +113,7 @@ class Scannable(ArrowExports):
         _check_order(order)
         for name, direction in order:
             if direction not in _ORDERS:
-                raise UsageError(f"'{name}' is ordered ascending or descending, not {direction}")
+                raise UsageError(f"the order of '{name}' must be ascending or descending, not {direction}")
         return replace(self._query(), order=order)
 
     def limit(self, rows: int) -> Query:
@@ -248,7 +248,7 @@ class Query(Scannable):
 def _check_order(order: Sequence[object]) -> None:
     for one in order:
         if not isinstance(one, tuple) or len(one) != _ORDER_PARTS:
-            raise UsageError(f"rows are ordered by a name or by (name, direction), not by {one!r}")
+            raise UsageError(f"order_by takes names or (name, direction) pairs, not {one!r}")
 
 
 def check_count(what: str, given: object, least: int) -> None:

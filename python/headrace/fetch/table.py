@@ -186,7 +186,7 @@ class Table(Scannable):
         core_options = self.core.options  # raises where the table is closed
         count = len(self._source.fragments)
         if fragments is not None and not isinstance(fragments, Iterable):
-            raise UsageError(f"fragments are a list of numbers, not {fragments!r}")
+            raise UsageError(f"fragments must be a list of numbers, not {fragments!r}")
         chosen = list(range(count) if fragments is None else fragments)
         check_fragments(chosen, count)
         how = options if options is not None else core_options
@@ -326,7 +326,7 @@ class Table(Scannable):
     @staticmethod
     def _checked(names: Sequence[str], known: list[str]) -> list[str]:
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise UsageError(f"columns are a list of names, such as ['{names}']")
+            raise UsageError(f"columns must be a list of names, such as ['{names}']")
         names = list(names)
         check_names(names)
         if not names:
@@ -350,7 +350,7 @@ def check_names(names: Iterable[object]) -> None:
     """Raises UsageError for a column that is not named by a string."""
     for name in names:
         if not isinstance(name, str):
-            raise UsageError(f"a column is named by a string, not by {name!r}")
+            raise UsageError(f"a column must be named by a string, not by {name!r}")
 
 
 def check_fragments(chosen: Iterable[object], count: int) -> None:

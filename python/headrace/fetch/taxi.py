@@ -43,7 +43,7 @@ _MONEY = {"decimal": pa.decimal128(14, 2), "double": pa.float64()}
 def schema(money: str = "decimal") -> pa.Schema:
     """Columns as the benchmark and the city's files name them; money is "decimal" or, as in those files, "double"."""
     if money not in _MONEY:
-        raise UsageError(f"money is decimal or double, not {money}")
+        raise UsageError(f"money must be decimal or double, not {money}")
     dollars = _MONEY[money]
     return pa.schema(
         [
@@ -117,7 +117,7 @@ def generate(
         UsageError: for a number of rows or fragments, a kind of money or a kind of file that cannot be.
     """
     if rows < 0:
-        raise UsageError(f"a table has 0 rows or more, not {rows}")
+        raise UsageError(f"a table must have 0 rows or more, not {rows}")
     sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
     work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
     write(out, schema(money), rows, work, threads=threads, fragments=fragments, on_rows=on_rows)
@@ -139,7 +139,7 @@ def write(
         UsageError: for a number of fragments or a kind of file that cannot be; and what the work raises.
     """
     if fragments is not None and fragments < 1:
-        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
+        raise UsageError(f"a table must have 1 fragment or more, not {fragments}")
     kind = _kind(out)
     count_ = threads or os.cpu_count() or 1
     each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
@@ -160,7 +160,7 @@ def refragment(file: Path, fragments: int, out: Path) -> None:
         UsageError: for a number of fragments that cannot be; and as read() does.
     """
     if fragments < 1:
-        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
+        raise UsageError(f"a table must have 1 fragment or more, not {fragments}")
     table = read(file, list(QUERY_COLUMNS))
     with outputs.replacing(out) as staged, _writer(staged, _kind(out), table.schema) as writer:
         writer.write_table(table.combine_chunks(), max(1, -(-table.num_rows // fragments)))

@@ -104,7 +104,9 @@ def _cab(path: Path, columns: dict[str, str]) -> str:
         (c for c in taxi.CABS if c in path.name.lower()), None
     )
     if cab is None:
-        raise UsageError(f"{path} does not say which cabs it is about: its name has neither {' nor '.join(taxi.CABS)}")
+        raise UsageError(
+            f"{path} does not say which cabs it describes: its name contains neither {' nor '.join(taxi.CABS)}"
+        )
     return cab
 
 
@@ -143,7 +145,7 @@ def _cast(values: pa.ChunkedArray, column: pa.Field) -> Any:  # noqa: ANN401
     if column.name == "cab_type":
         at = pc.index_in(values.cast(pa.string()), pa.array(taxi.CABS))
         if at.null_count > values.null_count:
-            raise pa.ArrowInvalid(f"a kind of cab that is none of {', '.join(taxi.CABS)}")
+            raise pa.ArrowInvalid(f"it has a kind of cab other than {', '.join(taxi.CABS)}")
         return pa.DictionaryArray.from_arrays(at.combine_chunks(), pa.array(taxi.CABS))
     if column.name == "store_and_fwd_flag" and _is_text(values.type):
         return pc.if_else(pc.is_in(values, pa.array(["Y", "N"], values.type)), pc.equal(values, "Y"), None)

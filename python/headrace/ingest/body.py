@@ -37,7 +37,9 @@ class Body:
             ValueError: for data before that.
         """
         if begin < self._last_end:
-            raise ValueError(f"data from byte {begin} on, behind data up to byte {self._last_end}")
+            raise ValueError(
+                f"the data from byte {begin} on begins before the end of earlier data, byte {self._last_end}"
+            )
         if begin == end:
             return
         self._last_end = _WITHOUT_END if end is None else end
@@ -49,7 +51,9 @@ class Body:
         if not len(begins):
             return
         if begins[0] < self._last_end:
-            raise ValueError(f"data from byte {begins[0]} on, behind data up to byte {self._last_end}")
+            raise ValueError(
+                f"the data from byte {begins[0]} on begins before the end of earlier data, byte {self._last_end}"
+            )
         self._begins.frombytes(begins.tobytes())
         self._ends.frombytes(ends.tobytes())
         self._last_end = self._ends[-1]

@@ -55,15 +55,15 @@ class _Input:
         while True:
             found = _CONTROL.search(self._kept, searched)
             if (len(self._kept) if found is None else found.start()) - self._at > most:
-                raise _RefusedError(too_long, f"a line of more than {most} bytes\n")
+                raise _RefusedError(too_long, f"a line has more than {most} bytes\n")
             if found is not None and found[0] != b"\r":
-                raise _RefusedError("400 Bad Request", "a line ends with CRLF, and has no control characters\n")
+                raise _RefusedError("400 Bad Request", "a line must end with CRLF and contain no control characters\n")
             if found is not None and found.end() < len(self._kept):
                 break
             searched = len(self._kept) if found is None else found.start()
             searched -= yield from self._fill()
         if self._kept[found.end()] != ord("\n"):
-            raise _RefusedError("400 Bad Request", "a line ends with CRLF, not with CR alone\n")
+            raise _RefusedError("400 Bad Request", "a line must end with CRLF, not with CR alone\n")
         line = bytes(self._kept[self._at : found.start()])
         self._pass(found.end() + 1 - self._at)
         return line
@@ -131,7 +131,7 @@ class HttpUploads(Answering):
         except _RefusedError as refused:
             self._answer(stream, refused.status, refused.text, *refused.more)
         except TimeoutError:
-            self._answer(stream, "408 Request Timeout", f"a head must come in {self._head_seconds:g} s\n")
+            self._answer(stream, "408 Request Timeout", f"a head must arrive within {self._head_seconds:g} s\n")
 
     def _upload(self, stream: int) -> Generator[Wants, bytes, int]:
         """Reads all of a request; how many bytes its body has."""
@@ -172,7 +172,9 @@ class HttpUploads(Answering):
                 raise _RefusedError("431 Request Header Fields Too Large", text)
             found = _FIELD.fullmatch(line)
             if found is None:  # among others a space before the colon, and a line that goes on with the one before
-                raise _RefusedError("400 Bad Request", "a header is 'Name: value', with nothing before the colon\n")
+                raise _RefusedError(
+                    "400 Bad Request", "a header has the form 'Name: value', without blanks before the colon\n"
+                )
             fields.setdefault(found[1].lower(), []).append(found[2])
         return fields
 
@@ -191,7 +193,7 @@ class HttpUploads(Answering):
             total = _add_chunks(body, total, begin, begin + np.uint64(size))
             yield from reader.skip(size)
             if (yield from reader.exactly(2)) != b"\r\n":
-                raise _RefusedError("400 Bad Request", "a chunk is longer than its size says\n")
+                raise _RefusedError("400 Bad Request", "a chunk is longer than its stated size\n")
         self.deadline(stream, self._head_seconds)
         yield from self._fields(reader, self._head_bytes)
         self.deadline(stream, None)
@@ -208,7 +210,7 @@ class HttpUploads(Answering):
 def _chunk_size(line: bytes) -> int:
     found = _CHUNK.fullmatch(line)
     if found is None:
-        raise _RefusedError("400 Bad Request", "a chunk begins with its size in hexadecimal digits\n")
+        raise _RefusedError("400 Bad Request", "a chunk must begin with its size in hexadecimal digits\n")
     return int(found[1], 16)
 
 
@@ -216,7 +218,7 @@ def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
     """The bytes of the body with those of further chunks."""
     total += int((ends - begins).sum())
     if total > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
+        raise _RefusedError("413 Content Too Large", f"an upload may have at most {_UPLOAD_MOST} bytes\n")
     if len(body) + len(begins) > _CHUNKS_MOST:
         raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
     body.extend(begins, ends)
@@ -236,9 +238,9 @@ def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | Non
             raise _RefusedError("501 Not Implemented", "the only supported Transfer-Encoding is chunked\n")
         return None
     if lengths is None:
-        raise _RefusedError("411 Length Required", "an upload needs a Content-Length, or must come in chunks\n")
+        raise _RefusedError("411 Length Required", "an upload needs a Content-Length or chunks\n")
     if len(lengths) != 1 or re.fullmatch(rb"[0-9]+", lengths[0]) is None:
-        raise _RefusedError("400 Bad Request", "a Content-Length is one number\n")
+        raise _RefusedError("400 Bad Request", "a Content-Length must be a single number\n")
     if len(lengths[0]) > len(str(_UPLOAD_MOST)) or int(lengths[0]) > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
+        raise _RefusedError("413 Content Too Large", f"an upload may have at most {_UPLOAD_MOST} bytes\n")
     return int(lengths[0])

@@ -194,14 +194,14 @@ def _depth(text: bytes) -> int:
 
 def _integer(digits: str) -> int:
     if len(digits.lstrip("-")) > _DIGITS_MOST:
-        raise ValueError("more digits than any count of iperf3 has")
+        raise ValueError("a number has more digits than any iperf3 count")
     return int(digits)
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError("a number that is not finite")
+        raise ValueError("a number is not finite")
     return value
 
 

@@ -88,8 +88,8 @@ class Messages(Iterator[Message]):
         reader = self._readers.pop(ended.stream, None)
         if reader is not None and reader.rest:
             raise DataError(
-                f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) within a message, "
-                f"{reader.rest} bytes after the last whole one"
+                f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) in the middle of a "
+                f"message, {reader.rest} bytes after the last complete one"
             )
 
 

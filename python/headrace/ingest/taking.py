@@ -251,7 +251,7 @@ class Taker:
 
     def _begin(self, stream: TakenStream) -> BinaryIO:
         if self._out is None or self._files >= self._files_max:
-            raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
+            raise _QuotaError(f"stream {stream.stream}: the limit of {self._files_max:,} files has been reached")
         path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
         self._files += 1  # also where it cannot be opened: the next has another name
         file, self._first = self._first or self._open(lambda: path.open("wb")), None
@@ -274,7 +274,7 @@ class Taker:
             return
         try:
             if self._bytes_left is not None and self._bytes_left < len(piece):
-                raise _QuotaError(f"stream {stream.stream}: its files would have more bytes than they may")
+                raise _QuotaError(f"stream {stream.stream}: all files together would exceed their limit of bytes")
             self._file(stream).write(piece)
             if self._bytes_left is not None:
                 self._bytes_left -= len(piece)

@@ -207,9 +207,7 @@ def to_ltoir(
         if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
             raise missing("nvidia-nvvm", error) from None
         if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
-            error = TypeError(
-                f"numpy.{error.args[0].__name__} of a number is not supported there: try the function of math"
-            )
+            error = TypeError(f"numpy.{error.args[0].__name__} of a number is not supported there: try the one in math")
         raise UsageError(explain(function, error, "for a GPU ")) from error
     return bytes(code)
 

@@ -104,7 +104,7 @@ def mlp(
 def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[Floats]]:
     """Weights under which activations keep their size (He et al. 2015), and small biases."""
     if len(sizes) < 2 or any(size < 1 for size in sizes):  # noqa: PLR2004
-        raise UsageError(f"mlp: sizes are the inputs and the outputs of one layer or more, not {list(sizes)}")
+        raise UsageError(f"mlp: sizes must be the inputs and the outputs of one layer or more, not {list(sizes)}")
     random = np.random.default_rng(seed)
     weights, biases = [], []
     for inputs, outputs in pairwise(sizes):
@@ -185,7 +185,7 @@ def topk(
 def random_matrix(shape: Sequence[int], seed: int, operator: str = "topk") -> Floats:
     """Rows of normal numbers, those of topk() and lookup() by default."""
     if len(shape) != 2 or min(shape) < 1:  # noqa: PLR2004
-        raise UsageError(f"{operator}: shape is rows and columns, 1 or more of each, not {tuple(shape)}")
+        raise UsageError(f"{operator}: shape must be rows and columns, 1 or more of each, not {tuple(shape)}")
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
@@ -196,7 +196,7 @@ def stored_type(operator: str, dtype: DTypeLike) -> str:
     except TypeError:
         name = str(dtype)
     if name not in _TYPES:
-        raise UsageError(f"{operator}: dtype is {' or '.join(_TYPES)}, not {name}")
+        raise UsageError(f"{operator}: dtype must be {' or '.join(_TYPES)}, not {name}")
     return name
 
 

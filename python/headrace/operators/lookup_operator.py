@@ -92,7 +92,7 @@ def lookup(
 
 def _sizes(shape: Sequence[int] | None) -> Sequence[int]:
     if shape is None or len(shape) != 2 or min(shape) < 1:  # noqa: PLR2004
-        raise UsageError(f"lookup: a span needs shape, its rows and columns, 1 or more of each, not {shape}")
+        raise UsageError(f"lookup: a span needs shape: its rows and columns, 1 or more of each, not {shape}")
     return shape
 
 
@@ -100,10 +100,10 @@ def _whole_numbers(given: ArrayLike) -> NDArray[np.uint64]:
     counts = np.asarray(given)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
         raise UsageError(
-            f"lookup: counts are whole numbers, one per row, not {counts.ndim} dimensions of {counts.dtype}"
+            f"lookup: counts must be whole numbers, one per row, not {counts.ndim} dimensions of {counts.dtype}"
         )
     if counts.dtype.kind == "i" and len(counts) and counts.min() < 0:
-        raise UsageError(f"lookup: counts are 0 or more, not {counts.min()}")
+        raise UsageError(f"lookup: counts must be 0 or more, not {counts.min()}")
     return np.ascontiguousarray(counts, np.uint64)
 
 
