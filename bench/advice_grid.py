@@ -103,7 +103,7 @@ def _key(cell: Json, budget: int | None) -> Key:
     budget = _first(cell, "budget_bytes", "budget") or budget
     data = _first(cell, "data_bytes", "bytes")
     if data is None and budget is None:
-        raise DataError("a cell says neither its bytes nor its budget")
+        raise DataError("a cell has neither bytes nor a budget")
     data = int(data) if data is not None else int(factor * int(budget or 0))
     # The page that is drawn from is part of the work; the page by which managed memory is split, and the launch shape,
     # are for each strategy to be at its best.
@@ -124,7 +124,7 @@ def _cells_of(content: Json) -> list[Json]:
         found = content.get(name)
         if isinstance(found, list) and any(isinstance(cell, dict) and "strategy" in _flat(cell) for cell in found):
             return [_flat(cell) for cell in found if isinstance(cell, dict) and "strategy" in _flat(cell)]
-    raise DataError("there are no cells: this is not what headrace oversubscribe --json prints")
+    raise DataError("there are no cells: this is not the output of headrace oversubscribe --json")
 
 
 def measured(content: Json) -> dict[Key, dict[str, float]]:
@@ -136,7 +136,7 @@ def measured(content: Json) -> dict[Key, dict[str, float]]:
             key, rate = _key(cell, budget), _rate(cell)
             strategy = str(cell["strategy"]).replace("_", "-")
         except (TypeError, ValueError) as error:
-            raise DataError(f"a cell that cannot be read ({error}): {json.dumps(cell)[:200]}") from error
+            raise DataError(f"a cell cannot be read ({error}): {json.dumps(cell)[:200]}") from error
         if rate is None or cell.get("verified") is False:
             continue
         rates = found.setdefault(key, {})
@@ -195,7 +195,7 @@ def judge(
         best = max(by_strategy, key=lambda strategy: by_strategy[strategy])
         found.append(Judged(key, chosen, best, 1 - by_strategy[chosen] / by_strategy[best], by_strategy))
     if not found:
-        raise DataError("there is no cell in which two strategies were run and verified")
+        raise DataError("no cell has two strategies that were run and verified")
     return found
 
 
@@ -312,9 +312,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cells", type=Path, nargs="+")
     parser.add_argument("--rates", type=Path)
-    parser.add_argument("--gpu", default="H100", help="row of the table where a file says nothing itself")
+    parser.add_argument("--gpu", default="H100", help="row of the built-in table for files that name no rates")
     parser.add_argument("--constants", type=Path)
-    parser.add_argument("--missed", type=int, default=20, help="most cells listed")
+    parser.add_argument("--missed", type=int, default=20, help="maximum number of missed cells to list")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--fit", type=Path)
@@ -339,7 +339,7 @@ def run(arguments: argparse.Namespace) -> None:
     for path in arguments.cells:
         content = read_json(path)
         if not isinstance(content, dict):
-            raise DataError(f"{path} is no JSON object")
+            raise DataError(f"{path} is not a JSON object")
         cells = measured(content)
         rates = start if arguments.rates else rates_in(content, start)
         if arguments.fit:

@@ -53,7 +53,7 @@ def plain(address: tuple[str, int], number: int) -> None:
         connection.sendall(content(number))
         connection.shutdown(socket.SHUT_WR)
         if connection.recv(1) != b"":
-            raise ConnectionError("the receiver said something")
+            raise ConnectionError("the receiver sent data")
 
 
 def http(address: tuple[str, int], number: int) -> None:
@@ -91,14 +91,14 @@ def _iperf3_test(address: tuple[str, int], cookie: bytes) -> bool:
             return False
         _message(control, {"tcp": True, "omit": 0, "time": 1, "parallel": 1, "len": 131072, "client_version": "3.12"})
         if _exactly(control, 1) != b"\x0a":
-            raise ConnectionError("the server wants no streams")
+            raise ConnectionError("the server accepts no streams")
         with _connect(address) as data:
             data.sendall(cookie + bytes(BYTES))
             if _exactly(control, 2) != b"\x01\x02":
                 raise ConnectionError("the test did not start")
             control.sendall(b"\x04")
             if _exactly(control, 1) != b"\x0d":
-                raise ConnectionError("the server wants no results")
+                raise ConnectionError("the server accepts no results")
             _message(control, {"cpu_util_total": 0.0, "streams": [{"id": 1, "bytes": BYTES}]})
             results = json.loads(_exactly(control, struct.unpack(">I", _exactly(control, 4))[0]))
             if _exactly(control, 1) != b"\x0e" or results["streams"][0]["bytes"] != BYTES:

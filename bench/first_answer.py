@@ -114,10 +114,10 @@ def main() -> int:
     """Measures, and prints or saves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best")
-    parser.add_argument("--rung", default="page-locked", help="the technique that answers")
+    parser.add_argument("--rung", default="page-locked", help="rung that answers, by number or id")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     return row_by_row.run("first-answer", given, lambda device: _rows(device, given))
 

@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--limit", type=int, default=10)
     parser.add_argument("--samples", type=int, default=9)
-    parser.add_argument("--threads", type=int, default=2, help="of DuckDB")
+    parser.add_argument("--threads", type=int, default=2, help="number of DuckDB threads")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)

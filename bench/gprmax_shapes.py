@@ -177,8 +177,8 @@ def traces_apart(scene: Scene, output: h5py.File) -> float:
 def main() -> None:
     """Runs all cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gprmax", required=True, help="the Python that has gprMax")
-    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--gprmax", required=True, help="Python interpreter with gprMax installed")
+    parser.add_argument("--only", default="", help="run only cases whose names contain this")
     given = parser.parse_args()
     failed = []
     for name, commands in {**CASES, **PLANES}.items():

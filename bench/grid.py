@@ -48,23 +48,34 @@ def _number(text: str) -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     plane, space = partial(_shape, axes=2), partial(_shape, axes=3)
-    parser.add_argument("--device", action="append", default=[], help="by default every GPU, else cpu:0 and cpu:1")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--plane", type=plane, metavar="NXxNY", help="of grid.fdtd2d.cells")
-    parser.add_argument("--split", type=plane, action="append", metavar="NXxNY", help="of grid.fdtd2d.efficiency")
-    parser.add_argument("--small", type=plane, metavar="NXxNY", help="of grid.small and grid.cpu")
-    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="of grid.fdtd3d")
-    parser.add_argument("--jacobi", type=plane, metavar="NXxNY", help="of grid.jacobi")
-    parser.add_argument("--steps", type=_number, help="of a sample")
-    parser.add_argument("--small-steps", type=_number, default=1400, help="of a sample of grid.small")
+    parser.add_argument(
+        "--device", action="append", default=[], help="device; default: every GPU, else cpu:0 and cpu:1"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--plane", type=plane, metavar="NXxNY", help="domain of grid.fdtd2d.cells")
+    parser.add_argument(
+        "--split", type=plane, action="append", metavar="NXxNY", help="domain of grid.fdtd2d.efficiency"
+    )
+    parser.add_argument("--small", type=plane, metavar="NXxNY", help="domain of grid.small and grid.cpu")
+    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="domain of grid.fdtd3d")
+    parser.add_argument("--jacobi", type=plane, metavar="NXxNY", help="domain of grid.jacobi")
+    parser.add_argument("--steps", type=_number, help="steps per sample")
+    parser.add_argument("--small-steps", type=_number, default=1400, help="steps per sample of grid.small")
     parser.add_argument("--samples", type=_number, default=5)
     parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall, in three dimensions")
     parser.add_argument("--cut", type=_cut, default="best", help="parts along each axis, such as 1x2")
-    parser.add_argument("--redundant", type=_number, action="append", help="steps between exchanges to choose from")
-    parser.add_argument("--push", choices=_PUSHES, action="append", help="to choose from")
+    parser.add_argument(
+        "--redundant",
+        type=_number,
+        action="append",
+        help="number of steps between exchanges to choose from; may be repeated",
+    )
+    parser.add_argument("--push", choices=_PUSHES, action="append", help="push to choose from; may be repeated")
     parser.add_argument("--precision", choices=["single", "double"], default="single")
     parser.add_argument("--save", type=Path, help="write the results file grid.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.layers < 0:
         parser.error("--layers must be 0 or more")

@@ -253,12 +253,17 @@ def _tutorial(spacings: list[float]) -> list[Series]:
 def main() -> None:
     """Prints the tables, or writes them as results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spacings", type=int, default=4, help="of the series, each half of the one before")
     parser.add_argument(
-        "--fine", type=int, default=3, help="spacings of the tutorial, from 2 mm on; the limit takes a finer one"
+        "--spacings", type=int, default=4, help="number of spacings of the series, each half of the previous"
+    )
+    parser.add_argument(
+        "--fine",
+        type=int,
+        default=3,
+        help="number of spacings of the tutorial, from 2 mm on; the limit takes a finer one",
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-interfaces.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     spacings = [_COARSEST / 2**number for number in range(given.spacings)]
     tables = [

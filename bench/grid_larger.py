@@ -41,21 +41,21 @@ Shape = tuple[int, ...]
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cuda:0, cpu, ...")
-    parser.add_argument("--domain", type=size, default=64 << 30, help="bytes of its components")
-    parser.add_argument("--device-memory", type=size, default=8 << 30, help="that the fields may take")
-    parser.add_argument("--dimensions", type=int, choices=[2, 3], action="append", help="by default both")
-    parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall")
+    parser.add_argument("--device", default="best", help="device: cuda:0, cpu, ...")
+    parser.add_argument("--domain", type=size, default=64 << 30, help="bytes of the components of the domain")
+    parser.add_argument("--device-memory", type=size, default=8 << 30, help="device memory that the fields may take")
     parser.add_argument(
-        "--visit-steps", type=int, default=0, help="steps of a visit; by default as the library chooses"
+        "--dimensions", type=int, choices=[2, 3], action="append", help="number of dimensions; default: both"
     )
-    parser.add_argument("--visits", type=int, default=4, help="of all slabs, in a sample")
+    parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall")
+    parser.add_argument("--visit-steps", type=int, default=0, help="steps per visit; default: the library's choice")
+    parser.add_argument("--visits", type=int, default=4, help="visits of all slabs in a sample")
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument(
-        "--media", action="store_true", help="other materials in each cell, so that all fields are copied"
+        "--media", action="store_true", help="use a different material in each cell, so that all fields are copied"
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-larger.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     return parser.parse_args()
 
 
@@ -129,7 +129,7 @@ def _link(device: Device) -> float:
     for route in headrace.measure.link_routes(device):
         if (route.path, route.memory, route.means) == ("both ways", "pinned", "engine"):
             return headrace.measure.link(route, [_LINK_BYTES]).points[-1].rate / 2
-    raise headrace.UsageError(f"{device.name} has no copies both ways to measure")
+    raise headrace.UsageError(f"{device.name} has no simultaneous copies both ways to measure")
 
 
 def _row(dimensions: int, device: Device, given: argparse.Namespace) -> Json:
@@ -144,7 +144,7 @@ def _row(dimensions: int, device: Device, given: argparse.Namespace) -> Json:
     if given.media:
         _give_media(run, shape)
     if run.slabs is None:
-        raise headrace.UsageError("the domain fits the device memory: make it larger, or give less")
+        raise headrace.UsageError("the domain fits in device memory: make it larger, or give less device memory")
     run.step(1)  # allocates host memory
     slabs = run.slabs
     cells = int(np.prod(shape, dtype=np.int64))

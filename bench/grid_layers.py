@@ -131,14 +131,14 @@ def _print(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Prints a line for each figure, or writes them as results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=10, help="thickness of the layers")
-    parser.add_argument("--only", action="append", default=[], help="cases of this name; may be repeated")
-    parser.add_argument("--medium", action="append", default=[], help="media of this name; may be repeated")
+    parser.add_argument("--cells", type=int, default=10, help="thickness of the layers in cells")
+    parser.add_argument("--only", action="append", default=[], help="case to run; may be repeated")
+    parser.add_argument("--medium", action="append", default=[], help="medium to run; may be repeated")
     parser.add_argument(
-        "--gprmax", metavar="PYTHON", help="a Python that has gprMax 4, run beside for planes of vacuum"
+        "--gprmax", metavar="PYTHON", help="Python interpreter with gprMax 4, which is run too for planes of vacuum"
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-layers.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     layers = Cpml(given.cells)
     rows: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ def main() -> None:
                 print(f"{case.name}: {medium.name}", file=sys.stderr)
     if not rows:
         cases, media = ", ".join(case.name for case in CASES), ", ".join(medium.name for medium in MEDIA)
-        parser.error(f"there is no such case or medium: they are {cases}; {media}")
+        parser.error(f"unknown case or medium; cases are {cases}; media are {media}")
     worst = _worst(rows)
     rows += [worst] if worst else []
     if keep("grid-layers", given, rows):

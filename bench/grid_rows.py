@@ -166,7 +166,7 @@ class Bench:
     def _on(self, count: int) -> Settings:
         devices = self.settings.devices
         if len(devices) < count:
-            raise NoFigureError(f"it takes {count} devices, and there is {devices[0].name} alone")
+            raise NoFigureError(f"it takes {count} devices, but there is only {devices[0].name}")
         if count == 1:
             return replace(self.settings, devices=devices[:1], cut="best")
         return replace(self.settings, devices=devices[:count])
@@ -238,7 +238,7 @@ class Bench:
     def _cpu(self) -> Json:
         devices = self.settings.devices
         if devices[0].kind.name != "cpu":
-            raise NoFigureError("it is of CPU devices: name them, with --device cpu:0 --device cpu:1")
+            raise NoFigureError("it is a figure of CPU devices: name them with --device cpu:0 --device cpu:1")
         shape, steps = self.scale.small, self.scale.steps
         count = min(len(devices), _PAIR)
         found = self._chosen("fdtd", shape, steps, self.scale.small_redundants, self._on(count))

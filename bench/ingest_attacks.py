@@ -85,18 +85,22 @@ _HONEST = (_Honest("plain", 30), _Honest("plain", 10, far=True), _Honest("http",
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--attack", default=",".join([*ATTACKS, "all"]), help="which, by commas")
+    parser.add_argument("--attack", default=",".join([*ATTACKS, "all"]), help="attacks, separated by commas")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each attack, and of the time before it")
-    parser.add_argument("--churn", type=int, default=200_000, help="connections of an attack by churn, at most")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="duration of each attack, and of the time before it"
+    )
+    parser.add_argument(
+        "--churn", type=int, default=200_000, help="maximum number of connections of an attack by churn"
+    )
     parser.add_argument("--save", type=Path, help="write the results file ingest-attacks.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     given.device = "cpu"
     given.attacks = given.attack.split(",")
     unknown = set(given.attacks) - {*ATTACKS, "all"}
     if unknown or given.rounds < 1 or given.seconds <= 0 or given.churn < 1:
-        parser.error(f"--attack is of {', '.join(ATTACKS)}, all; --rounds, --seconds and --churn are more than 0")
+        parser.error(f"--attack takes {', '.join(ATTACKS)} and all; --rounds, --seconds and --churn must be above 0")
     return given
 
 
@@ -114,7 +118,7 @@ class _Server:
         title = self._process.stderr.readline()
         if not title.startswith("Listening on "):
             self._process.kill()
-            raise headrace.Error(f"no server: {title}{self._process.stderr.read()}")
+            raise headrace.Error(f"the server did not start: {title}{self._process.stderr.read()}")
 
     @property
     def alive(self) -> bool:

@@ -89,10 +89,16 @@ def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
     parser.add_argument(
-        "--ways", type=lambda text: _names(text, WAYS, "way"), default=list(WAYS), metavar="W,W", help="on the device"
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument(
+        "--ways",
+        type=lambda text: _names(text, WAYS, "way"),
+        default=list(WAYS),
+        metavar="W,W",
+        help="ways to copy on the device",
     )
     parser.add_argument(
         "--ring-access",
@@ -101,13 +107,13 @@ def _parse() -> argparse.Namespace:
         metavar="A,A",
         help="over the link",
     )
-    parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="of slots that a run goes through")
-    parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="of the ring in pinned memory")
-    parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="of a frame that it is built into")
-    parser.add_argument("--flush", type=int, default=32768, metavar="KIB", help="that the builder submits at once")
-    parser.add_argument("--runs", type=int, default=9, help="of a case")
+    parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="MiB of slots that a run goes through")
+    parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="MiB of the ring in pinned memory")
+    parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="MiB of a frame")
+    parser.add_argument("--flush", type=int, default=32768, metavar="KIB", help="flush threshold of the builder in KiB")
+    parser.add_argument("--runs", type=int, default=9, help="number of runs per case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     for name, least in (("total", 1), ("ring", 1), ("frame", 1), ("flush", 256), ("runs", 1)):
         if getattr(given, name) < least:
@@ -220,7 +226,7 @@ class Bench:
                 continue
             began = time.monotonic()
             made = self._make(name, packets, how)
-            took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
+            took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device does not support it"
             if made:
                 yield made
             say(f"{identity}: {took}")

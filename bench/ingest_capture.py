@@ -86,15 +86,15 @@ def read_by_headrace(path: Path, packets: int, payload: int, digest: str | None 
         came = receiver.counters()["datagrams"]["accepted"]
     taken = time.perf_counter() - began, _processor(resource.RUSAGE_SELF) - processor
     if came != packets or (digest is not None and whole.hexdigest() != digest):
-        raise headrace.DataError(f"{came:,} of {packets:,} datagrams came, or other bytes")
+        raise headrace.DataError(f"{came:,} of {packets:,} datagrams arrived, or their bytes differ")
     return taken
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures, prints and saves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packets", type=int, default=400_000, help="in the capture")
-    parser.add_argument("--payload", type=int, default=1464, help="bytes behind the number of each")
+    parser.add_argument("--packets", type=int, default=400_000, help="number of packets in the capture")
+    parser.add_argument("--payload", type=int, default=1464, help="bytes after the number of each packet")
     parser.add_argument("--samples", type=int, default=9)
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args(arguments)

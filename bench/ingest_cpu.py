@@ -43,24 +43,28 @@ _GB = 1e9
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu"], help=argparse.SUPPRESS)
-    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one of our frames")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="bytes per run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes per frame of our receiver")
     parser.add_argument("--frames", type=int, default=4)
-    parser.add_argument("--ring", type=size, default=0, help="of our receiver; 0: its default")
-    parser.add_argument("--buffer", type=size, default=1 << 20, help="of the plain receiver")
+    parser.add_argument("--ring", type=size, default=0, help="bytes of the ring of our receiver; 0 takes its default")
+    parser.add_argument("--buffer", type=size, default=1 << 20, help="bytes of the buffer of the plain receiver")
     parser.add_argument("--mtu", type=int, default=1500)
-    parser.add_argument("--no-offloads", dest="offloads", action="store_false", help="ours: single segments")
-    parser.add_argument("--runs", type=int, default=5, help="of each receiver")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument(
+        "--no-offloads", dest="offloads", action="store_false", help="our receiver takes single segments"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each receiver")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     parser.add_argument("--receive", choices=["ours", "plain"], help=argparse.SUPPRESS)  # in a process of its own
     parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.runs < 1 or given.frames < 2 or given.buffer < _LOOKED_AT:  # noqa: PLR2004
-        parser.error("--runs is 1 or more, --frames 2 or more, --buffer 64KiB or more")
+        parser.error("--runs must be 1 or more, --frames 2 or more, --buffer 64KiB or more")
     if given.bytes < 2 * _warm(given):
-        parser.error("--bytes must fill every frame twice: time counts from the second time on")
+        parser.error("--bytes must fill every frame twice: timing starts with the second time")
     return given
 
 
@@ -101,7 +105,7 @@ def _ours(given: argparse.Namespace) -> tuple[int, bool]:
                 del view
                 _count(given, came, item.bytes)
                 item.release()
-    raise headrace.Error(f"no byte came for {_GUARD_SECONDS:.0f} s")
+    raise headrace.Error(f"no byte arrived for {_GUARD_SECONDS:.0f} s")
 
 
 def _plain(given: argparse.Namespace) -> tuple[int, bool]:

@@ -45,23 +45,27 @@ _GB = 1e9
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="bytes per run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes per frame")
     parser.add_argument("--frames", type=int, default=4)
     parser.add_argument("--prompt", type=int, default=0, help="prompt_count of our receiver")
-    parser.add_argument("--chunk", type=size, default=1 << 20, help="of the kernel's receiver: of a recv() and a copy")
-    parser.add_argument("--chunks", type=int, default=8, help="of it in pinned memory")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--mtu", default="1500,9000,65535", help="with super-packets")
-    parser.add_argument("--runs", type=int, default=5, help="of a case")
+    parser.add_argument(
+        "--chunk", type=size, default=1 << 20, help="bytes per recv() and per copy of the kernel's receiver"
+    )
+    parser.add_argument("--chunks", type=int, default=8, help="chunks of the kernel's receiver in pinned memory")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--mtu", default="1500,9000,65535", help="MTUs to measure with super-packets")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs per case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.runs < 1 or given.frames < 2 or not all(word.isdigit() for word in given.mtu.split(",")):  # noqa: PLR2004
-        parser.error("--runs is 1 or more, --frames 2 or more, --mtu numbers")
+        parser.error("--runs must be 1 or more, --frames 2 or more, and --mtu a list of numbers")
     if given.chunk < 1 or given.chunks < 2 or given.prompt < 0:  # noqa: PLR2004
-        parser.error("--chunk is 1 byte or more, --chunks 2 or more, --prompt 0 or more")
+        parser.error("--chunk must be 1 byte or more, --chunks 2 or more, --prompt 0 or more")
     return given
 
 
@@ -118,7 +122,7 @@ class Bench:
             while True:
                 item = receiver.next(_GUARD_SECONDS)
                 if item is None:
-                    raise headrace.Error(f"no byte came for {_GUARD_SECONDS:.0f} s")
+                    raise headrace.Error(f"no byte arrived for {_GUARD_SECONDS:.0f} s")
                 if isinstance(item, ingest.StreamOpened):
                     began, used = time.monotonic(), _cpu(resource.RUSAGE_SELF)
                 elif isinstance(item, ingest.StreamEnded):
@@ -156,7 +160,7 @@ class Bench:
             try:
                 connection, _ = server.accept()
             except TimeoutError as error:
-                raise headrace.Error(f"no connection came over veth for {_GUARD_SECONDS:.0f} s") from error
+                raise headrace.Error(f"no connection arrived over veth for {_GUARD_SECONDS:.0f} s") from error
             connection.setblocking(True)
             used = _cpu(resource.RUSAGE_SELF)
             with connection:

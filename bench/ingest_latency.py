@@ -76,8 +76,8 @@ def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], list[str]]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--way", default="automatic", help="to copy, of headrace.ingest.copy_ways()")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--way", default="automatic", help="way to copy, one of headrace.ingest.copy_ways()")
     parser.add_argument(
         "--control", type=_one_of(_CONTROLS, "a control"), default=["host"], metavar="C,C", help=", ".join(_CONTROLS)
     )
@@ -89,25 +89,33 @@ def _parse() -> argparse.Namespace:
         help=", ".join(_ACCESSES),
     )
     parser.add_argument(
-        "--prompt", type=_each(int), default=[1], metavar="N,N", help="under way, below which all is submitted at once"
+        "--prompt",
+        type=_each(int),
+        default=[1],
+        metavar="N,N",
+        help="submit every burst at once while fewer than this many are in flight",
     )
     parser.add_argument(
-        "--flush", type=_each(size), default=[1 << 20], metavar="S,S", help="that is submitted in any case"
+        "--flush",
+        type=_each(size),
+        default=[1 << 20],
+        metavar="S,S",
+        help="flush threshold: bytes that are submitted in any case",
     )
-    parser.add_argument("--lists", type=int, default=4, help="bursts under way at most")
-    parser.add_argument("--burst", type=int, default=256, help="packets taken from the ring at once, at most")
-    parser.add_argument("--payload", type=size, default=8000, help="bytes of a packet")
+    parser.add_argument("--lists", type=int, default=4, help="maximum number of bursts in flight")
+    parser.add_argument("--burst", type=int, default=256, help="maximum number of packets taken from the ring at once")
+    parser.add_argument("--payload", type=size, default=8000, help="bytes per packet")
     parser.add_argument("--ring", type=size, default=128 << 20)
-    parser.add_argument("--frame", type=size, default=1 << 20, help="bytes of one")
-    parser.add_argument("--frames", type=int, default=16, help="in their ring")
-    parser.add_argument("--load", type=float, default=0.5, help="of what the builder reaches")
+    parser.add_argument("--frame", type=size, default=1 << 20, help="bytes per frame")
+    parser.add_argument("--frames", type=int, default=16, help="number of frames in their ring")
+    parser.add_argument("--load", type=float, default=0.5, help="load, as a share of the rate that the builder reaches")
     parser.add_argument(
-        "--rate", type=float, default=0.0, metavar="GBIT", help="of payload a second, in place of --load"
+        "--rate", type=float, default=0.0, metavar="GBIT", help="load in Gb/s of payload, instead of --load"
     )
-    parser.add_argument("--count", type=int, default=10_000, help="of frames in a sample")
+    parser.add_argument("--count", type=int, default=10_000, help="number of frames in a sample")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     for name in ("lists", "burst", "payload", "frames", "count", "samples"):
         if getattr(given, name) < 1:
@@ -181,7 +189,7 @@ class Bench:
             "verified": found.verified,
         }
         if not about["kept_up"]:
-            say(f"{identity}: fell behind, and brought {reached:.1%} of what came")
+            say(f"{identity}: fell behind and delivered {reached:.1%} of the packets")
         values = [1e6 * sample.latency.p99 for sample in samples]
         return results.row(identity, values, "us", (1e6 * found.alone_seconds, "one packet alone"), about)
 
@@ -195,7 +203,7 @@ class Bench:
         for setting in settings if len(settings) > 1 else []:
             found = self.measure(setting)
             if found is None:
-                say(f"ingest.latency.{setting.name}: left out: this device cannot")
+                say(f"ingest.latency.{setting.name}: left out: this device does not support it")
                 continue
             made = self.row(f"ingest.latency.{setting.name}", setting, found)
             say(f"{made['id']}: p99 {made['value']:.1f} us")

@@ -35,16 +35,16 @@ _FRAMES = {"frame": 8 << 20, "buffers": 4}
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", help="cpu, cuda:0, ...")
-    parser.add_argument("--rate", type=int, default=100_000, help="datagrams a second")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a run")
-    parser.add_argument("--payload", type=int, default=1472, help="bytes of a datagram")
-    parser.add_argument("--runs", type=int, default=5, help="of each receiver, in turns")
+    parser.add_argument("--device", default="cpu", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--rate", type=int, default=100_000, help="datagrams per second")
+    parser.add_argument("--seconds", type=float, default=3.0, help="duration of a run")
+    parser.add_argument("--payload", type=int, default=1472, help="bytes per datagram")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each receiver, taken in turns")
     parser.add_argument("--save", type=Path, help="write the results file ingest-udp.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.runs < 1 or given.rate < 1 or given.seconds <= 0 or given.payload <= _NUMBER:
-        parser.error("--runs and --rate are 1 or more, --seconds above 0, --payload above 8")
+        parser.error("--runs and --rate must be 1 or more, --seconds above 0, --payload above 8")
     return given
 
 

@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--queries", type=count, default=200_000)
     parser.add_argument("--samples", type=int, default=7)
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     queries = _BUILT_IN.sample(given.queries)
     return row_by_row.run("source", given, lambda device: _rows(device, queries, given.samples))

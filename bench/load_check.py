@@ -117,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints a line for each check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rho", type=float, nargs="*", default=[0.3, 0.5, 0.7, 0.8, 0.9])
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
-    parser.add_argument("--runs", type=int, default=3, help="of each load")
+    parser.add_argument("--seconds", type=float, default=20.0, help="duration of each load")
+    parser.add_argument("--runs", type=int, default=3, help="number of runs of each load")
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--stops", type=float, nargs="*", default=list(_STOPS))
     given = parser.parse_args(arguments)

@@ -51,11 +51,15 @@ _TOLERANCE = 0.02
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     operator_rows.add_options(parser)
-    parser.add_argument("--rows", type=int, default=1 << 24, help="of the table")
-    parser.add_argument("--columns", type=int, default=128, help="of the table")
-    parser.add_argument("--most", type=int, default=128, help="rows of a query")
-    parser.add_argument("--history", type=int, help="queries that are counted; default: 8 rows for each of the table")
-    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99, such as 500us")
+    parser.add_argument("--rows", type=int, default=1 << 24, help="rows of the table")
+    parser.add_argument("--columns", type=int, default=128, help="columns of the table")
+    parser.add_argument("--most", type=int, default=128, help="maximum number of rows per query")
+    parser.add_argument(
+        "--history",
+        type=int,
+        help="number of earlier queries to count; default: enough to read each row 8 times on average",
+    )
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="bound on p99, such as 500us")
     parser.add_argument("--save", type=Path, help="write the results file lookup.<machine>.json")
     return parser.parse_args()
 

@@ -21,13 +21,13 @@ CHECKED = 20  # answers that are compared with NumPy
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that rate() reads, and those of row_by_row.run()."""
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--rung", default="dispatched", help="that answers single queries, by number or id")
-    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="of stored matrices")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--rung", default="dispatched", help="rung that answers single queries, by number or id")
+    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="type of stored matrices")
     parser.add_argument("--generators", type=int, default=1, help="threads that generate load")
-    parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
-    parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--samples", type=int, default=3, help="number of confirmations of a figure")
+    parser.add_argument("--window", type=duration, default=0.1, help="minimum length of a window, such as 100ms")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
 
 
 def samples_of(operator: Operator, count: int, first: int = 0) -> Any:  # noqa: ANN401

@@ -61,7 +61,7 @@ def names_of(locale: Path, language: str) -> list[str]:
                 catalog: dict[Any, str] = vars(gettext.GNUTranslations(file))["_catalog"]
             names |= {text for key, text in catalog.items() if key and text}
     if not names:
-        raise SystemExit(f"{locale} has no names in {language}: install iso-codes, or name its folder by --locale")
+        raise SystemExit(f"{locale} has no names in {language}: install iso-codes, or give its folder with --locale")
     return sorted(names)
 
 
@@ -325,8 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 where a difference has no explanation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locale", type=Path, default=Path("/usr/share/locale"))
-    parser.add_argument("--queries", type=int, default=10_000, help="in all")
-    parser.add_argument("--documents", type=int, default=20_000, help="of each script")
+    parser.add_argument("--queries", type=int, default=10_000, help="total number of queries")
+    parser.add_argument("--documents", type=int, default=20_000, help="number of documents of each script")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)

@@ -77,7 +77,7 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
                     results.save(given.save, results.document(topic, device, rows))
         except KeyboardInterrupt:
             interrupted = True
-            say("interrupted: what was measured so far is kept")
+            say("interrupted: the rows measured so far are kept")
         if not rows and not interrupted:
             say(f"{program}: no figure could be measured")
             return 1

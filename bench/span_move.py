@@ -30,12 +30,14 @@ _LINK_BYTES = 256 << 20
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=size, default=1 << 30, help="of the span, whole pages")
-    parser.add_argument("--page-bytes", type=size, default=32 << 20, help="of the large pages")
-    parser.add_argument("--runs", type=int, default=7, help="there and back, after one that takes the pages")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--bytes", type=size, default=1 << 30, help="bytes of the span, in whole pages")
+    parser.add_argument("--page-bytes", type=size, default=32 << 20, help="bytes of a large page")
+    parser.add_argument(
+        "--runs", type=int, default=7, help="number of moves there and back, after one that allocates the pages"
+    )
     parser.add_argument("--save", type=Path, help="write the results file span-move.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     return parser.parse_args()
 
 

@@ -176,14 +176,14 @@ def _default_devices() -> list[str]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", help="such as cuda:0,cuda:1; by default every GPU, else two CPU devices")
-    parser.add_argument("--entries", type=count, help="by default 100M on GPUs, 4M on CPU devices")
-    parser.add_argument("--per-row", type=int, default=50, help="entries of a row")
+    parser.add_argument("--devices", help="devices, such as cuda:0,cuda:1; default: every GPU, else two CPU devices")
+    parser.add_argument("--entries", type=count, help="number of entries; default: 100M on GPUs, 4M on CPU devices")
+    parser.add_argument("--per-row", type=int, default=50, help="entries per row")
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float64")
-    parser.add_argument("--only", choices=sorted(_KINDS), help="one kind of matrix")
+    parser.add_argument("--only", choices=sorted(_KINDS), help="measure only this kind of matrix")
     parser.add_argument("--samples", type=int, default=7)
     parser.add_argument("--save", type=Path, help="write the results file spmv.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     chosen = parser.parse_args()
     if chosen.per_row < 1 or chosen.samples < 1:
         parser.error("--per-row and --samples must be at least 1")

@@ -231,14 +231,17 @@ def rows(device: str, bound: float, seconds: float, samples: int, report: Callab
 def main() -> int:
     """Runs the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="", help="cuda or cpu; without it, cuda where there is one")
-    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99, such as 0.5ms")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--device", default="", help="cuda or cpu; default: cuda if present")
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="bound on p99, such as 0.5ms")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement")
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON (the rows) on stdout")
     given = parser.parse_args()
     if torch is None:
-        print("torch_loop.py: torch is not installed (pip install torch): nothing to compare with", file=sys.stderr)
+        print(
+            "torch_loop.py: torch is not installed (pip install torch), so there is nothing to compare with",
+            file=sys.stderr,
+        )
         return NO_TORCH
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -29,7 +29,7 @@ class Namespace:
     def _enter(self) -> str:
         if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
             why = os.strerror(ctypes.get_errno())
-            raise Error(f"no network namespace of its own (it needs CAP_SYS_ADMIN): {why}", Errc.no_permission)
+            raise Error(f"no new network namespace (this needs CAP_SYS_ADMIN): {why}", Errc.no_permission)
         return f"/proc/{os.getpid()}/task/{threading.get_native_id()}/ns/net"
 
     def run(self, call: Callable[..., T], *arguments: Any, **keywords: Any) -> T:  # noqa: ANN401
@@ -54,7 +54,7 @@ class VethPair:
 
     def __init__(self, mtu: int) -> None:
         if shutil.which("ip") is None:
-            raise Error("no ip command: install iproute2", Errc.not_found)
+            raise Error("there is no ip command: install iproute2", Errc.not_found)
         self.sender = Namespace()
         try:
             self.receiver = Namespace()

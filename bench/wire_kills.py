@@ -269,9 +269,9 @@ def _rows(found: list[Harmed], load: Load, unended: int, given: argparse.Namespa
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--harms", type=int, default=100)
-    parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
-    parser.add_argument("--patience", type=float, default=20.0, help="seconds that a request may take")
-    parser.add_argument("--unresponsive-after", default="1s", help="of headrace serve")
+    parser.add_argument("--rate", type=float, default=200.0, help="requests per second")
+    parser.add_argument("--patience", type=float, default=20.0, help="maximum seconds per request")
+    parser.add_argument("--unresponsive-after", default="1s", help="the option of headrace serve")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
     if given.harms < 1 or given.rate <= 0 or given.patience <= 0:

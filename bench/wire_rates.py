@@ -293,17 +293,19 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> l
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
-    parser.add_argument("--threads", type=int, default=1, help="of the server, for HTTP and gRPC")
-    parser.add_argument("--shm-threads", type=int, default=1, help="of the server, for shared memory")
-    parser.add_argument("--generators", type=int, default=1, help="threads of the client")
-    parser.add_argument("--connections", type=int, default=4, help="of wire.grpc.qps and batch64")
-    parser.add_argument("--processes", type=int, default=4, help="clients of wire.shm.qps")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
+    parser.add_argument("--plan", default="caller", help="plan of the engine, by rung")
+    parser.add_argument("--threads", type=int, default=1, help="server threads for HTTP and gRPC")
+    parser.add_argument("--shm-threads", type=int, default=1, help="server threads for shared memory")
+    parser.add_argument("--generators", type=int, default=1, help="client threads")
+    parser.add_argument("--connections", type=int, default=4, help="connections of wire.grpc.qps and batch64")
+    parser.add_argument("--processes", type=int, default=4, help="client processes of wire.shm.qps")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of a load")
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--overload", action="store_true", help="measure wire.overload.goodput, too")
-    parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC of a Triton to be asked in turn")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--overload", action="store_true", help="also measure wire.overload.goodput")
+    parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC address of a Triton server to measure in turn")
     parser.add_argument("--triton-http", metavar="HOST:PORT")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--verbose", action="store_true", help="print every load")
@@ -311,7 +313,7 @@ def _parse() -> argparse.Namespace:
     if given.samples < 1 or min(given.threads, given.generators, given.processes, given.connections) < 1:
         parser.error("counts must be at least 1")
     if (given.triton is None) != (given.triton_http is None):
-        parser.error("--triton and --triton-http go together")
+        parser.error("--triton and --triton-http go together: give both")
     return given
 
 

@@ -193,7 +193,7 @@ def _load(serving: Serving, kind: Kind, requests: int, shape: tuple[int, int], c
     came = re.search(r"(\d+) succeeded, (\d+) failed", done.stdout)
     data = re.search(r"\((\d+)\) data", done.stdout)
     if rate is None or came is None or data is None:
-        raise UsageError(f"h2load said nothing that can be read:\n{done.stdout}")
+        raise UsageError(f"the output of h2load cannot be read:\n{done.stdout}")
     verified = (int(came[1]), int(came[2])) == (requests, 0) and int(data[1]) >= requests * _ANSWER_BYTES
     if answered is not None:
         verified = verified and (serving.answered() or 0) - answered == requests
@@ -203,10 +203,10 @@ def _load(serving: Serving, kind: Kind, requests: int, shape: tuple[int, int], c
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
-    parser.add_argument("--requests", type=count, default=200_000, help="of a sample")
+    parser.add_argument("--plan", default="caller", help="plan of the engine, by rung")
+    parser.add_argument("--requests", type=count, default=200_000, help="number of requests in a sample")
     parser.add_argument("--samples", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1, help="of the server's front end")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the server's front end")
     parser.add_argument("--clients", type=int, default=1, help="threads of h2load")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()

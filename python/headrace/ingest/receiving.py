@@ -182,9 +182,7 @@ def tcp(
     """
     host, port = _split(address)
     if trust_checksums and not interface:
-        raise UsageError(
-            "trust_checksums needs an interface: on a TUN device the kernel marks packets without a checksum"
-        )
+        raise UsageError("trust_checksums needs an interface: on a TUN device the kernel reports verified checksums")
     if interface and _is_own(host):
         raise UsageError(f"TCP on an interface needs an address that is not the kernel's, not '{host}'")
     if first_byte_seconds is None:
