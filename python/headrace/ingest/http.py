@@ -1,4 +1,4 @@
-"""Uploads by HTTP: what `curl --upload-file` sends, and the answer that it waits for."""
+"""HTTP uploads: what `curl --upload-file` sends, and the answer that it waits for."""
 
 import re
 from collections.abc import Generator
@@ -13,11 +13,11 @@ from headrace.ingest.body import Body
 _UPLOAD_MOST = 1 << 62
 _LINE_OF_CHUNK_MOST = 4096
 _CHUNKS_MOST = 1 << 19
-"""The most chunks whose places are kept: those of one frame."""
+"""Maximum number of chunks whose places are kept: those of one frame."""
 _FIELDS_MOST = 128
-"""Header fields of a request, and trailers of one: each costs microseconds, for which all other senders wait."""
+"""Maximum number of header fields or trailers: each costs microseconds, during which all other senders wait."""
 _LINGER_SECONDS = 30.0
-"""The time that a client has to close its end once it has been answered."""
+"""Time for a client to close its end after the answer."""
 
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
@@ -29,7 +29,7 @@ Places = NDArray[np.uint64]
 
 
 class _RefusedError(Exception):
-    """What is answered to a request that is none, or none that can be served."""
+    """The answer to an invalid or unsupported request."""
 
     def __init__(self, status: str, text: str, *more: str) -> None:
         super().__init__(status)
@@ -39,18 +39,18 @@ class _RefusedError(Exception):
 
 
 class _Input:
-    """The bytes of one connection, line by line (RFC 9112 2.2: lines end with CRLF and nothing else)."""
+    """The bytes of one connection, by lines (RFC 9112 2.2: lines end with CRLF and nothing else)."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
         self._at = 0
         self.offset = 0
-        """The offset of the next byte of the stream."""
+        """Stream offset of the next byte."""
         self.at_once = 1 << 12
-        """The most bytes that are taken at once."""
+        """Maximum bytes taken at once."""
 
     def line(self, most: int, too_long: str) -> Reading:
-        """The next line without its end, of `most` bytes at most."""
+        """The next line without its end, at most `most` bytes."""
         searched = self._at
         while True:
             found = _CONTROL.search(self._kept, searched)
@@ -69,7 +69,7 @@ class _Input:
         return line
 
     def skip(self, count: int) -> Generator[Wants, bytes, None]:
-        """Passes over so many bytes once they have come."""
+        """Skips this many bytes once they have arrived."""
         here = min(count, len(self._kept) - self._at)
         self._pass(here)
         if here < count:
@@ -77,9 +77,10 @@ class _Input:
             self.offset += count - here
 
     def whole_chunks(self) -> tuple[Places, Places]:
-        """Passes over chunks that have come to their last byte, but not the empty one: where their bytes begin and end.
+        """Skips completely received chunks, except the last, empty one; returns the begins and ends of their data.
 
-        Line by line, chunks of a byte would cost a hundred times as much, and all other senders wait meanwhile.
+        Reading chunks of one byte line by line would cost a hundred times as much, and all other senders wait
+        meanwhile.
         """
         with memoryview(self._kept) as kept, kept[self._at :] as rest:
             taken, begins, ends = http_chunks(rest, self.offset)
@@ -87,7 +88,7 @@ class _Input:
         return begins, ends
 
     def exactly(self, count: int) -> Reading:
-        """The next bytes."""
+        """The next `count` bytes."""
         while len(self._kept) - self._at < count:
             yield from self._fill()
         taken = bytes(self._kept[self._at : self._at + count])
@@ -99,7 +100,7 @@ class _Input:
         self.offset += count
 
     def _fill(self) -> Generator[Wants, bytes, int]:
-        """Waits for more; how far what is kept has moved."""
+        """Waits for more bytes; returns by how much the kept bytes have moved."""
         moved, self._at = self._at, 0
         del self._kept[:moved]
         self._kept += yield Some(self.at_once)
@@ -107,14 +108,14 @@ class _Input:
 
 
 class HttpUploads(Answering):
-    """The server's end of HTTP/1.1, for PUT and POST: one upload a connection, of a Content-Length or in chunks.
+    """The server side of HTTP/1.1 for PUT and POST: one upload per connection, with a Content-Length or in chunks.
 
-    Whatever the path is. An upload is answered with 200 once all of it has come, and the connection closed.
+    Any path is accepted. Once all of an upload has arrived, it is answered with 200, and the connection is closed.
 
     Args:
-        receiver: whose connections are served.
-        head_bytes: of a request, at most; a longer head is answered with 431.
-        head_seconds: in which it has to come, else it is answered with 408.
+        receiver: its connections are served.
+        head_bytes: maximum size of a request's head; a longer one is answered with 431.
+        head_seconds: time in which the head must arrive; otherwise it is answered with 408.
     """
 
     def __init__(self, receiver: Receiver, *, head_bytes: int = 32 << 10, head_seconds: float = 20.0) -> None:
@@ -123,7 +124,7 @@ class HttpUploads(Answering):
         self._head_seconds = head_seconds
 
     def talk(self, stream: int) -> Talk:
-        """Reads one request, and answers when all of it has come."""
+        """Reads one request, and answers when all of it has arrived."""
         try:
             self.deadline(stream, self._head_seconds)
             count = yield from self._upload(stream)
@@ -134,7 +135,7 @@ class HttpUploads(Answering):
             self._answer(stream, "408 Request Timeout", f"a head must arrive within {self._head_seconds:g} s\n")
 
     def _upload(self, stream: int) -> Generator[Wants, bytes, int]:
-        """Reads all of a request; how many bytes its body has."""
+        """Reads a complete request; returns the number of bytes of its body."""
         reader = _Input()
         too_long = "431 Request Header Fields Too Large"
         request = yield from reader.line(self._head_bytes, too_long)
@@ -161,7 +162,7 @@ class HttpUploads(Answering):
 
     @staticmethod
     def _fields(reader: _Input, room: int) -> Generator[Wants, bytes, dict[bytes, list[bytes]]]:
-        """The values of each header field, or trailer, by its name in small letters, up to the empty line."""
+        """Values of each header field or trailer, by lower-case name, up to the empty line."""
         fields: dict[bytes, list[bytes]] = {}
         count = 0
         while line := (yield from reader.line(max(room, 0), "431 Request Header Fields Too Large")):
@@ -171,7 +172,7 @@ class HttpUploads(Answering):
                 text = f"more than {_FIELDS_MOST} header fields\n"
                 raise _RefusedError("431 Request Header Fields Too Large", text)
             found = _FIELD.fullmatch(line)
-            if found is None:  # among others a space before the colon, and a line that goes on with the one before
+            if found is None:  # includes a space before the colon, and a line that continues the previous one
                 raise _RefusedError(
                     "400 Bad Request", "a header has the form 'Name: value', without blanks before the colon\n"
                 )
@@ -179,10 +180,10 @@ class HttpUploads(Answering):
         return fields
 
     def _chunks(self, stream: int, reader: _Input) -> Generator[Wants, bytes, int]:
-        """Reads a body in chunks (RFC 9112 7.1); how many bytes it has."""
+        """Reads a body in chunks (RFC 9112 7.1); returns its number of bytes."""
         body = self.open_body(stream)
         body.whole = False
-        reader.at_once = 1 << 16  # the chunk at its end is read by Python
+        reader.at_once = 1 << 16  # Python reads the incomplete chunk at the end
         total = 0
         while True:
             total = _add_chunks(body, total, *reader.whole_chunks())
@@ -215,7 +216,7 @@ def _chunk_size(line: bytes) -> int:
 
 
 def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
-    """The bytes of the body with those of further chunks."""
+    """Adds the bytes of further chunks to the body; returns its total number of bytes."""
     total += int((ends - begins).sum())
     if total > _UPLOAD_MOST:
         raise _RefusedError("413 Content Too Large", f"an upload may have at most {_UPLOAD_MOST} bytes\n")
@@ -226,7 +227,7 @@ def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
 
 
 def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | None:
-    """The length of a body (RFC 9112 6); None where it comes in chunks."""
+    """The length of a body (RFC 9112 6); None if it comes in chunks."""
     codings = fields.get(b"transfer-encoding")
     lengths = fields.get(b"content-length")
     if codings is not None:
