@@ -1,4 +1,4 @@
-"""Commands of objects that are given cell by cell: fractal boxes, their surfaces, and arrays of files."""
+"""Reads commands of objects given cell by cell: fractal boxes, their surfaces, and arrays in files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,8 @@ _LETTERS = ("x", "y", "z")
 _Z = 2
 _SMOOTHING = ("y", "n")
 _BOX = 13  # parameters of a fractal box before its seed
-_ROUGH = 12  # those of a rough surface
-_GEOMETRY = 5  # those of an array in a file, before its smoothing
+_ROUGH = 12  # parameters of a rough surface
+_GEOMETRY = 5  # parameters of an array in a file before its smoothing
 
 
 def _list(model: Model, command: Command) -> None:
@@ -26,7 +26,7 @@ def _list(model: Model, command: Command) -> None:
 
 
 def _seed(model: Model, command: Command, index: int) -> int:
-    """The seed of a command, or one that is always the same."""
+    """The seed of a command, or a fixed one."""
     if len(command.words) <= index:
         model.findings.note(f"{command.place}: it has no seed: 0 is used, so that runs can be repeated")
         return 0
@@ -53,7 +53,7 @@ def _fractal_box(model: Model, command: Command) -> None:
         "seed": "0",
         "spread": quoted("gprmax"),
     }
-    model.fractals[name] = Fractal(low, high, keys, {})  # which others are about, even where it is wrong
+    model.fractals[name] = Fractal(low, high, keys, {})  # added even if invalid, because other commands refer to it
     materials = [mixture]
     if mixture in model.mixtures:
         materials = model.mixtures[mixture][1]
@@ -75,7 +75,7 @@ def _fractal_box(model: Model, command: Command) -> None:
 
 
 def _side(model: Model, command: Command, name: str) -> tuple[Fractal, int, str, dict[str, str]]:
-    """The box and the side of it that a command is about: its axis, - or +, and the part of it."""
+    """The box and side that a command refers to: its axis, - or +, and the part of the side."""
     if name not in model.fractals:
         raise command.error(f"there is no fractal box '{name}'")
     box = model.fractals[name]
@@ -129,7 +129,7 @@ def _water(model: Model, command: Command) -> None:
 
 
 def _geometry(model: Model, command: Command) -> None:
-    """An array in a file, whose numbers are the materials of another one, in their order."""
+    """Reads an array from a file; its numbers select materials of a second file, in their order."""
     command.expect(_GEOMETRY, _GEOMETRY + 1)
     position = model.on_node(command.numbers(0, 3))
     data, materials = (command.path.parent / word for word in command.words[3:5])
@@ -143,7 +143,7 @@ def _geometry(model: Model, command: Command) -> None:
             continue
         if not one.words:
             one.expect(5)
-        # Those of another file may be called alike.
+        # Materials of another file may have the same names.
         own = f"{Path(materials).stem}.{one.words[-1]}"
         if one.name == "material":
             names.append(own)

@@ -1,4 +1,4 @@
-"""Commands of a model as a whole, of its materials and of its absorbing layers."""
+"""Reads commands of the model as a whole, of its materials and of its absorbing layers."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from headrace.grid.gprmax.model import Model, once
 Reader = Callable[[Model, Command], None]
 
 _SIDES = 6
-_BEST_CONDUCTOR = 1e10  # S/m, as that of pec
+_BEST_CONDUCTOR = 1e10  # S/m, as for pec
 
 
 def _title(model: Model, command: Command) -> None:
@@ -32,7 +32,7 @@ def _spacing(model: Model, command: Command) -> None:
     steps = command.numbers(0, 3)
     if steps[0] <= 0:
         raise command.error(f"{steps[0]:g} m is not above 0")
-    # A second error about the same cells would only repeat this one.
+    # Set despite the error: a second error about the same cells would only repeat it.
     model.spacing = (command, steps[0])
     if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
         raise command.error(
@@ -47,7 +47,7 @@ def _window(model: Model, command: Command) -> None:
     if iterations is not None:
         if iterations < 1:
             raise command.error("the number of iterations must be 1 or more, not 0")
-        # gprMax counts the moment 0, at which all fields are 0, as its first iteration.
+        # gprMax counts time 0, when all fields are 0, as its first iteration.
         model.window = (command, f"steps = {max(1, iterations - 1)}")
         return
     seconds = command.number(0)
@@ -75,7 +75,7 @@ def _layers(model: Model, command: Command) -> None:
 
 def _material(model: Model, command: Command) -> None:
     command.expect(5)
-    # Infinity is allowed for the conductivity: gprMax makes a perfect conductor of it.
+    # An infinite conductivity is allowed: gprMax makes it a perfect conductor.
     best = command.words[1].lower() in ("inf", "+inf", "infinity")
     permittivity, permeability, loss = command.number(0), command.number(2), command.number(3)
     conductivity = _BEST_CONDUCTOR if best else command.number(1)

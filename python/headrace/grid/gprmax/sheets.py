@@ -1,4 +1,4 @@
-"""Commands of objects without a volume, as the keys of a scene's objects."""
+"""Reads commands of objects without volume as the keys of a scene's objects."""
 
 from headrace.grid.gprmax.general import Reader
 from headrace.grid.gprmax.lines import Command
@@ -26,7 +26,7 @@ def _plate(model: Model, command: Command) -> None:
         if across[0] == _Z or not in_the_cell(model, low[_Z], high[_Z]):
             _left_out(model, command)
             return
-        materials = materials[-1:]  # that along z, the last one of its plane
+        materials = materials[-1:]  # the material along z, the last of its plane
     elif len(materials) > 1 and len(set(materials)) == 1:
         materials = materials[:1]
     model.objects.append(

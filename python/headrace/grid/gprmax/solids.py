@@ -1,4 +1,4 @@
-"""Commands of objects that have a volume, as the keys of a scene's objects."""
+"""Reads commands of objects with volume as the keys of a scene's objects."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from headrace.grid.gprmax.model import Model, Object, quoted
 
 _SMOOTHING = ("y", "n")
 _LETTERS = ("x", "y", "z")
-_ALONG = 3  # axes that an object may have a material each along
+_ALONG = 3  # number of axes that may each have a material
 
 Keys = dict[str, str]
-Shape = tuple[str, Keys] | None  # None: nothing of it lies in the domain
+Shape = tuple[str, Keys] | None  # None: no part of it lies in the domain
 
 
 def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
-    """Reads an object of so many parameters, its material, and whether it is smoothed."""
+    """Reads an object with this many numbers, its material, and whether it is smoothed."""
 
     def read_object(model: Model, command: Command) -> None:
         named = command.words[numbers:]
@@ -38,7 +38,7 @@ def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Rea
 
 
 def in_the_cell(model: Model, low: float, high: float) -> bool:
-    """Whether what reaches from low to high along z covers the one cell of two dimensions."""
+    """Whether an extent from low to high along z covers the one cell of two dimensions."""
     first, last = model.on_node([low, high])
     return first < model.cell / 2 < last
 
@@ -76,7 +76,7 @@ def _cylinder(model: Model, command: Command) -> Shape:
 
 
 def _closed(start: list[float], end: list[float]) -> Keys:
-    """What lies just in the far end of a slanted cylinder belongs to it in gprMax; of a straight one, nothing does."""
+    """In gprMax, points exactly in the far end of a slanted cylinder belong to it; those of a straight one do not."""
     straight = sum(first != last for first, last in zip(start, end, strict=True)) == 1
     return {} if straight else {"closed": "true"}
 
@@ -114,7 +114,7 @@ def _cone(model: Model, command: Command) -> Shape:
 
 
 def _extent(model: Model, axis: int, low: float, high: float) -> Keys | None:
-    """How far a prism reaches along its axis; nothing to say in two dimensions, None outside."""
+    """The extent of a prism along its axis; empty in two dimensions, None outside."""
     if model.flat:
         return {} if in_the_cell(model, low, high) else None
     return {"axis": quoted(_LETTERS[axis]), "low": repr(low), "high": repr(high)}
@@ -138,7 +138,7 @@ def _triangle(model: Model, command: Command) -> Shape:
     if extent is None:
         return None
     plane = [json.dumps([at for other, at in enumerate(corner) if other != axis]) for corner in corners]
-    # gprMax leaves out cells whose centres lie just on a side.
+    # gprMax excludes cells whose centres lie exactly on a side.
     return "triangle", dict(zip(("first", "second", "third"), plane, strict=True)) | extent | {"closed": "false"}
 
 

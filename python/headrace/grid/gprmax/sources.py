@@ -1,4 +1,4 @@
-"""Commands of sources, receivers and what moves them."""
+"""Reads commands of sources, receivers and their movement."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from headrace.grid.solver.waveforms import FILE, IMPULSE, WAVEFORMS
 _CURRENTS = ("ix", "iy", "iz")
 _POINTS_MOST = 100_000
 _VACUUM = 376.73  # Ohm, the wave impedance
-_PORT = 8  # words of a source of voltage before the name of its port
+_PORT = 8  # words of a voltage source before the name of its port
 
 
 def _waveform(model: Model, command: Command) -> None:
@@ -55,7 +55,7 @@ def _axis(command: Command) -> str:
 
 
 def _times(command: Command, first: int) -> tuple[float, float | None]:
-    """When a source starts and stops, if the command says so."""
+    """Start and stop of a source, if the command gives them."""
     times = command.numbers(first, 2) if len(command.words) > first else []
     if times and times[0] < 0:
         raise command.error(f"a start at {times[0]:g} s is before the run")
@@ -72,7 +72,7 @@ def _dipole(model: Model, command: Command) -> None:
 
 
 def _voltage_source(model: Model, command: Command) -> None:
-    """A voltage behind a resistance; version 4 may name a port behind the times, with a number of its own."""
+    """A voltage behind a resistance; in version 4, the times may be followed by a port's name with its own number."""
     if len(command.words) > _PORT and not _is_number(command.words[_PORT - 1]):
         command = command.as_other(command.name, *command.words[:6])
     if len(command.words) > _PORT:
@@ -89,7 +89,7 @@ def _voltage_source(model: Model, command: Command) -> None:
 
 
 def _transmission_line(model: Model, command: Command) -> None:
-    """A line that ends at an edge: for what comes out of it, its source is twice the voltage behind its resistance."""
+    """A line that ends at an edge: its outgoing wave is that of a source of twice the voltage behind its resistance."""
     command.expect(6, 8)
     name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
     if not 0 < resistance < _VACUUM:

@@ -1,4 +1,4 @@
-"""A model as the text of a scene, and what keeps it from being one."""
+"""Writes a model as the text of a scene, and finds what prevents that."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
 _CELL_BY_CELL = ("fractal_box", "voxels")
 _LINE = 9.5  # steps from the source of a transmission line to its end
-_LAYERS = 10  # of gprMax, where a file says nothing
+_LAYERS = 10  # gprMax's default
 
 
 def scene_text(model: Model, path: Path) -> str:
-    """The text, or as much of it as can be made; all problems go to the findings of the model."""
+    """As much of the text as can be written; all problems go to the findings of the model."""
     parts = [
         f"# Made from {path.name} by headrace grid convert.\ntitle = {quoted(model.title or path.stem)}\n",
         _domain(model),
@@ -61,7 +61,7 @@ def _domain(model: Model) -> str:
 
 
 def _layers(model: Model, shape: list[int]) -> str:
-    """The absorbing layers, as the scene's text has them; across z there are none in two dimensions."""
+    """The absorbing layers for the scene's text; in two dimensions there are none across z."""
     command, cells = model.layers or (model.domain or model.spacing, [_LAYERS] * 6)
     assert command is not None
     place: Command = command if isinstance(command, Command) else command[0]
@@ -87,7 +87,7 @@ def _keys(header: str, keys: dict[str, str]) -> str:
 
 
 def _named(model: Model, one: Object, material: str) -> str:
-    """What the scene calls a material."""
+    """The scene's name of a material."""
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
     dispersion.check(model, material)
@@ -101,13 +101,13 @@ def _object(model: Model, one: Object) -> str:
     keys = one.keys | {"material": json.dumps(named if many else named[0], ensure_ascii=False)}
     if not one.smoothed and one.kind not in _THIN and (len(named) == 1 or one.kind in _CELL_BY_CELL):
         keys["averaging"] = "false"
-    # Warnings about the scene then name the line of the file that it is made of.
+    # Warnings about the scene then name the line of the input file.
     name = model.name_for("object", f"{one.command.name}-line{one.command.line}")
     return _keys("[[objects]]", {"id": quoted(name), "type": quoted(one.kind), **keys})
 
 
 def _inside(model: Model, command: Command, position: list[float]) -> None:
-    """Refuses a place that is not in the domain."""
+    """Refuses a position outside of the domain."""
     if not model.shape:
         return
     nodes = nearest_node(tuple(position), model.cell)
@@ -133,7 +133,7 @@ def _source(model: Model, one: Dipole) -> str:
     keys = {"field": quoted(one.field), "position": model.point(one.position)}
     keys |= model.waveforms[one.waveform].keys
     if one.field.startswith("h"):
-        # gprMax's amplitude is the moment, a magnetic current times the length of a cell.
+        # gprMax's amplitude is the moment: a magnetic current times the length of a cell.
         keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
     if one.resistance is not None:
         keys["resistance"] = repr(one.resistance)
@@ -165,7 +165,7 @@ def _receiver(model: Model, one: Probe) -> str:
 
 
 def _numbered(model: Model, name: str) -> str:
-    """Receivers without a name are rx1, rx2 and so on."""
+    """Names receivers without a name rx1, rx2 and so on."""
     if name == "rx1":
         return name
     model.names["receiver"].discard(name)
@@ -177,7 +177,7 @@ def _numbered(model: Model, name: str) -> str:
 
 
 def _scan(model: Model) -> str:
-    """The scan, where sources and receivers move alike and the number of runs is known."""
+    """The scan, if sources and receivers move alike and the number of runs is known."""
     if not model.steps:
         return ""
     command = next(iter(model.steps.values()))[0]
@@ -191,7 +191,7 @@ def _scan(model: Model) -> str:
 
 
 def _conventions(model: Model, path: Path) -> None:
-    """What is calculated otherwise than gprMax does it."""
+    """Notes the differences from gprMax's computation."""
     note = model.findings.note
     rigid = [one for one in model.objects if not one.smoothed and set(one.materials) & model.magnetic]
     if rigid:

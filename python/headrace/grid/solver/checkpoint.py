@@ -17,18 +17,18 @@ from headrace.npy import BROKEN
 _FORMAT = 1
 _HEAD = "headrace_checkpoint"
 _STATE = "state."
-_ZIP = b"PK\x03\x04"  # how an .npz file begins
+_ZIP = b"PK\x03\x04"  # first bytes of an .npz file
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds."""
+    """Content of a checkpoint."""
 
     steps: int
     state: dict[str, Array]
 
     def digest(self) -> str:
-        """A hash of all that it holds."""
+        """A hash of the complete content."""
         found = hashlib.sha256()
         for name, values in sorted(self.state.items()):
             found.update(f"{name} {values.dtype} {values.shape}".encode())
@@ -37,7 +37,7 @@ class Checkpoint:
 
 
 def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
-    """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
+    """Writes the state after `steps` steps atomically. The zip format gives each array a checksum."""
     arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
     arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps, "averaging": scene.averaging}
     arrays["smoothing"] = scene.smoothing
@@ -47,12 +47,12 @@ def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
 
 
 def load(path: Path, scene: Scene) -> Checkpoint:
-    """Reads a checkpoint of that scene.
+    """Reads a checkpoint of this scene.
 
     Raises:
-        DataError: when the file is no checkpoint, or not all of one.
-        UsageError: when it is of another scene, or past the end of this one. The message says so where scenes differ by
-            `averaging` or `smoothing` alone.
+        DataError: when the file is not a complete checkpoint.
+        UsageError: when it is of another scene, or past the end of this one. The message says so if scenes differ only
+            in `averaging` or `smoothing`.
     """
     content = _arrays(path)
     if not {_HEAD, "scene", "steps"} <= content.keys():
@@ -85,7 +85,7 @@ def load(path: Path, scene: Scene) -> Checkpoint:
 
 
 def _count(path: Path, content: dict[str, Array], name: str) -> int:
-    """A whole number from 0 on that the file holds."""
+    """A whole number of 0 or more from the file."""
     held = np.asarray(content[name])
     if held.shape != () or held.dtype.kind not in "iu" or held < 0:
         raise DataError(f"{path}: not a complete checkpoint: its {name} is not a single whole number")
@@ -93,11 +93,11 @@ def _count(path: Path, content: dict[str, Array], name: str) -> int:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    """All that an .npz file holds; nothing for a file of another kind."""
+    """All arrays of an .npz file; empty for a file of another kind."""
     try:
-        # Opened here, because np.load() leaves a file open that it cannot read.
+        # Opened here, because np.load() leaves a file open if it cannot read it.
         with path.open("rb") as raw:
-            if raw.read(len(_ZIP)) != _ZIP:  # which np.load() would take for a pickle
+            if raw.read(len(_ZIP)) != _ZIP:  # np.load() would take such a file for a pickle
                 return {}
             raw.seek(0)
             file = np.load(raw, allow_pickle=False)
@@ -109,10 +109,10 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 
 def restore(path: Path, scene: Scene, solver: Solver) -> Checkpoint:
-    """Takes a solver of that scene to where the checkpoint is, which is returned.
+    """Sets a solver of this scene to the state of the checkpoint, and returns the checkpoint.
 
     Raises:
-        DataError: as load() does, and where what it holds does not fit.
+        DataError: as load() does, and when the content does not fit the solver.
     """
     found = load(path, scene)
     try:

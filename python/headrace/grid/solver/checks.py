@@ -1,4 +1,4 @@
-"""What may be wrong with a scene whose keys are right: thin objects, places, time steps, wavelengths."""
+"""Checks of a scene with valid keys: thin objects, positions, time steps, wavelengths."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,16 +10,16 @@ from headrace.grid.solver.shapes import SLACK, Shape
 from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.smoothing import PERFECT
 
-_CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
+_CELLS_A_WAVELENGTH = 10  # with fewer cells, waves on the grid are noticeably slower than in the medium
 _POSITIONS_LOOKED_AT = 1000
-_GOOD_CONDUCTOR = 1e3  # S/m; nothing travels in it that would need cells
+_GOOD_CONDUCTOR = 1e3  # S/m; no wave travels in it that would need fine cells
 
 
 def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]) -> float:
     """The longest stable time step, in seconds: spacing / (speed sqrt(dimensions)).
 
-    The speed is that of light, or a higher one where a permittivity or permeability is below 1: the smallest of each
-    count together, as they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
+    The speed is that of light, or a higher one if a permittivity or permeability is below 1: the smallest of each are
+    combined, because they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
     """
     listed = list(materials)
     permittivity = min([1.0, *(material.permittivity for material in listed)])
@@ -28,13 +28,13 @@ def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]
 
 
 def check_objects(scene: Scene) -> Scene:
-    """The scene with warnings about objects that it has no cells for."""
+    """The scene with warnings about objects that its cells cannot represent."""
     found = (_object(scene, one) for one in scene.objects)
     return replace(scene, warnings=(*scene.warnings, *(warning for warning in found if warning)))
 
 
 def _object(scene: Scene, painted: Painted) -> str | None:
-    """What is wrong with an object: it lies outside, or is thinner than what cells can show."""
+    """A warning for an object that lies outside, or is thinner than cells can represent."""
     line = f":{painted.line}" if painted.line else ""
     named = f"{scene.path}{line}: [[objects]] {painted.name}"
     if isinstance(painted.shape, Sheet | Wire):
@@ -52,13 +52,13 @@ def _has_edges(scene: Scene, shape: Thin) -> bool:
 
 
 def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
-    """What stands for a shape that is thinner than what cells can show."""
+    """The warning for a shape thinner than cells can represent."""
     thickness, spacing = shape.thickness(), scene.spacing
     if scene.smoothing:
-        # What is no conductor counts with its share of the area, however thin it is.
+        # With smoothing, a non-conductor counts with its share of the area, however thin it is.
         thin = thickness < spacing * (1 - SLACK) and material.conductivity >= PERFECT
         return f"is {thickness:g} m thick: the nearest nodes represent it" if thin else None
-    # A ball of this diameter holds the centre of a cell, wherever it lies.
+    # A ball of this diameter contains a cell centre wherever it lies.
     if thickness >= spacing * scene.dimensions**0.5:
         return None
     covered = cells_of(shape, scene)
@@ -76,10 +76,10 @@ def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
 
 
 def check_places(scene: Scene) -> Scene:
-    """The scene with warnings about positions: those that are rounded, and those in the absorbing layers.
+    """The scene with warnings about rounded positions, and about those in the absorbing layers.
 
     Raises:
-        UsageError: when a source or a receiver is not in the domain.
+        UsageError: when a source or a receiver is outside the domain.
     """
     warnings = [
         f"{scene.path}: [[{kind}]] {place.name} position: {listed(place.position)} m lies between nodes; the nearest, "
@@ -95,8 +95,8 @@ def check_places(scene: Scene) -> Scene:
             f"{scene.path}: [scan] step: {listed(scan.step)} m is not a whole number of cells of {scene.spacing:g} m; "
             f"{used} m is used, so that positions are evenly spaced"
         )
-    warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others
-    # A scan goes straight on: between two positions that are in the domain, and not in its layers, the others are.
+    warned: set[str] = set()  # places that were warned of once, so that further positions are not reported
+    # A scan is a straight line: if two positions are in the domain and not in its layers, so are all between them.
     last = scan.count - 1 if scan else 0
     for number in range(last + 1) if last <= _POSITIONS_LOOKED_AT else (0, last):
         moved = scene.moved(number)
@@ -111,7 +111,7 @@ def check_places(scene: Scene) -> Scene:
 
 
 def _index(material: Material, frequency: float) -> float:
-    """The index of refraction at a frequency."""
+    """The refractive index at a frequency."""
     permittivity = material.permittivity + sum((one.permittivity(frequency) for one in material.poles), start=0j)
     return max(float(((permittivity * material.permeability) ** 0.5).real), 1e-6)
 
@@ -139,12 +139,12 @@ def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str
 
 
 def listed(numbers: Iterable[float]) -> str:
-    """Numbers as a scene file writes them."""
+    """Numbers in the notation of a scene file."""
     return "[" + ", ".join(f"{number:.12g}" for number in numbers) + "]"
 
 
 def check_resolution(scene: Scene) -> Scene:
-    """The scene, with a warning where its cells are too large for its shortest wave."""
+    """The scene, with a warning if its cells are too large for its shortest wave."""
     waves = [*(source.wave for source in scene.sources), *(wave.wave for wave in scene.plane_waves)]
     frequency = max((wave.highest for wave in waves), default=0.0)
     if frequency == 0:

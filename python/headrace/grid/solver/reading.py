@@ -1,4 +1,4 @@
-"""Scene files: TOML to a Scene. Every error names the file, the key and the value."""
+"""Reads scene files: TOML to a Scene. Every error names the file, the key and the value."""
 
 import math
 import re
@@ -33,39 +33,39 @@ from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 from headrace.text import read_utf8
 
-_FRAMES = 60  # snapshots of a run, where the scene does not say how many
+_FRAMES = 60  # default number of snapshots of a run
 _PLANE = ("plane", "plane_wave")
 _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
-_GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
-_FLAT = 2  # dimensions
+_GRADING_MOST = 1e6  # limit on the layers' grading, far beyond anything that absorbs
+_FLAT = 2  # number of dimensions
 
 
 def read_scene(path: Path) -> Scene:
-    """A scene file.
+    """Reads a scene file.
 
     Raises:
-        UsageError: naming file, key and value of what is wrong with it.
+        UsageError: naming the file, key and value at fault.
         DataError: when it is not TOML.
     """
     return parse_scene(read_utf8(path), path)
 
 
 def parse_scene(text: str, path: Path) -> Scene:
-    """The text of a scene file; `path` is what errors call it."""
+    """Parses the text of a scene file; `path` is its name in errors."""
     try:
         content: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
-    except ValueError:  # the standard library's, for a number of thousands of digits
+    except ValueError:  # raised by the standard library for a number with thousands of digits
         raise DataError(f"{path}: a number has too many digits") from None
     return parse_content(content, path, _lines(text, "objects"))
 
 
 def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None = None) -> Scene:
-    """The tables of a scene; `lines` are those that objects begin on, for warnings."""
+    """The scene of these tables; `lines` are those on which objects begin, for warnings."""
     try:
         return _scene(Keys(path, "", content), path, lines or [])
     except OverflowError as error:
@@ -73,7 +73,7 @@ def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None =
 
 
 def _lines(text: str, key: str) -> list[int]:
-    """The lines on which the tables of an array begin; in a file that is written otherwise, there may be too few."""
+    """The lines on which the tables of an array begin; a file in another notation may give too few."""
     header = re.compile(rf"\s*\[\[\s*[\"']?{key}[\"']?\s*\]\]")
     return [number for number, line in enumerate(text.splitlines(), 1) if header.match(line)]
 
@@ -155,7 +155,7 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
 
 
 def _layers(domain: Keys, dimensions: int) -> Cpml:
-    """The absorbing layers: their cells alone, or a table with their cells and how they are graded."""
+    """The absorbing layers: only their cells, or a table with their cells and grading."""
     usual = Cpml()
     if not domain.is_table("cpml"):
         return Cpml(domain.whole("cpml", usual.cells))
@@ -176,7 +176,7 @@ def _layers(domain: Keys, dimensions: int) -> Cpml:
 
 
 def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
-    """Cells at the low and the high wall of each axis; None where all are alike."""
+    """Cells at the low and the high wall of each axis; None if all are equal."""
     pairs = given.pairs("cells", dimensions)
     return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
@@ -202,7 +202,7 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
 def _check_dispersive(
     tables: list[Keys], materials: dict[str, Material], dt: float, spacing: float, dimensions: int
 ) -> None:
-    """Refuses poles that the time step cannot follow, or that make it unstable."""
+    """Refuses poles that the time step cannot resolve, or that make it unstable."""
     for keys in tables:
         check_poles(keys, materials[keys.text("id")], dt)
     dispersive = [one for one in materials.values() if one.poles]
@@ -246,7 +246,7 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
     if keys.either("window", "steps") == "steps":
         steps = keys.whole("steps", least=1)
     else:
-        # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
+        # Rounded first, and then up: the time of 100 steps is 100 steps.
         count = keys.number("window", above=0) / dt
         if count > WHOLE_MOST:
             raise keys.error(f"{count:g} steps of {dt:g} s are too many", "window")
@@ -272,7 +272,7 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
 
 
 def _wave(keys: Keys, path: Path) -> Wave:
-    """What a source does over time; files are looked for beside the scene's."""
+    """The waveform of a source; files are searched in the scene's folder."""
     name = keys.choice("waveform", list(NAMES))
     plain = name in (FILE, IMPULSE)
     found = Wave(
@@ -294,7 +294,7 @@ def _plane_waves(
     found = []
     dimensions = len(shape)
     directions = [sign + letter for letter in AXES[:dimensions] for sign in "+-"]
-    margin = max(cpml, 1) + 2  # between the box and the layers, or the walls
+    margin = max(cpml, 1) + 2  # between the box and the layers or walls
     for number, keys in enumerate(tables, 1):
         direction = keys.choice("direction", directions)
         axis = AXES.index(direction[1])

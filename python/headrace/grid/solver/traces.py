@@ -1,4 +1,4 @@
-"""What receivers recorded: kept in memory while a scene or its scan runs, and as an HDF5 file."""
+"""Traces of receivers: kept in memory while a scene or its scan runs, and in an HDF5 file."""
 
 import importlib.util
 import io
@@ -15,15 +15,15 @@ from headrace.grid.solver.scene import Scene, offset_of
 
 FORMAT = "headrace grid traces 1"
 DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError)
-"""What reading a file raises that lacks something, or holds it in another form."""
+"""Exceptions when a file lacks something, or holds it in another form."""
 
 
 _UNPACKED_MOST = 1100
-"""Times the bytes of a data set in a file that it may have: deflate packs 1,032 to one."""
+"""Maximum ratio of a data set's size to its bytes in the file: deflate packs at most 1,032 to one."""
 
 
 def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
-    """All of a data set, which lies in its file: one that only claims its size, or is of another file, takes no memory.
+    """Reads a data set; one that only claims its size, or is stored in another file, is refused and takes no memory.
 
     Raises:
         ValueError: for such a data set.
@@ -47,7 +47,7 @@ class Traces:
     values: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
 
     def take(self, position: int, model: Model) -> None:
-        """Adds those of a position, all of which have run for the same number of steps."""
+        """Adds the traces of a position; all positions run for the same number of steps."""
         self.positions.append(position)
         for key, number in model.receivers.items():
             self.values.setdefault(key, []).append(np.array(model.solver.trace(number)))
@@ -58,7 +58,7 @@ class Traces:
 
 
 def check(path: Path) -> None:
-    """Whether traces can be written there, before the work for it is done.
+    """Checks that traces can be written to this path, before the work for them starts.
 
     Raises:
         UsageError: when h5py is not installed.
@@ -70,11 +70,11 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, traces: Traces) -> None:
-    """Writes /receivers/<id>/<field>, a data set of (positions, steps) each, its times and its places beside it."""
+    """Writes /receivers/<id>/<field>, a data set of (positions, steps), with its times and places."""
     import h5py  # noqa: PLC0415 - optional
 
     scene = traces.scene
-    whole = io.BytesIO()  # whose errors are not those of a disk in the middle of HDF5
+    whole = io.BytesIO()  # in memory, so that no disk error occurs in the middle of HDF5
     with h5py.File(whole, "w") as file:
         file.attrs["format"] = FORMAT
         file.attrs["title"] = scene.title
@@ -102,14 +102,14 @@ def write(path: Path, traces: Traces) -> None:
             for name in receiver.fields:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
-                # Where the component lies, from `position`, in metres.
+                # Offset in metres of the component from `position`.
                 data.attrs["offset"] = [share * scene.spacing for share in offset_of(name, scene.dimensions)]
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
     outputs.write(path, whole.getbuffer())
 
 
 def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  # noqa: ANN401 - h5py has no types
-    """Where a source or receiver was at each position, in metres: the node used, and what the scene asks for."""
+    """Places of a source or receiver at each position, in metres: the node used, and the place requested."""
     scene, numbers = traces.scene, traces.positions
     used = [scene.placed(getattr(scene.moved(number), kind)[index].position) for number in numbers]
     asked = [getattr(scene.asked(number), kind)[index].position for number in numbers]
@@ -118,10 +118,10 @@ def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  #
 
 
 def read(path: Path, scene: Scene) -> Traces:
-    """Traces of that scene that write() wrote.
+    """Reads traces of this scene, as written by write().
 
     Raises:
-        DataError: when the file is none of these.
+        DataError: when the file is not a trace file.
         UsageError: when it is of another scene.
     """
     import h5py  # noqa: PLC0415 - optional
@@ -153,10 +153,10 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
 
 
 def merge(parts: list[tuple[Path, Traces]]) -> Traces:
-    """The traces of several files, in the order of their positions.
+    """Merges the traces of several files, in the order of their positions.
 
     Raises:
-        UsageError: when a position is there twice, or files differ in length.
+        UsageError: when a position occurs twice, or files differ in length.
     """
     first = parts[0][1]
     order: dict[int, tuple[Traces, int]] = {}

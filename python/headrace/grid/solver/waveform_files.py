@@ -1,4 +1,4 @@
-"""Waveforms from text files: columns of numbers under their names, and maybe a column of times."""
+"""Reads waveforms from text files: named columns of numbers, and optionally a column of times."""
 
 import itertools
 import math
@@ -17,10 +17,10 @@ _ROWS_MOST = 10_000_000
 def read_tables(path: Path) -> dict[str, Table]:
     """The waveforms of a file, by name.
 
-    Its first row has the names of columns, separated by blanks or commas; a column `time` (seconds) holds for all.
+    Its first row has the names of columns, separated by blanks or commas; a column `time` (seconds) applies to all.
 
     Raises:
-        DataError: naming file and line, when it is something else.
+        DataError: naming file and line, when the content is invalid.
         SystemError: when it cannot be read.
     """
     rows = [(number, _words(line)) for number, line in enumerate(read_utf8(path).splitlines(), 1)]
@@ -53,10 +53,10 @@ def read_tables(path: Path) -> dict[str, Table]:
 
 
 def read_table(path: Path, column: str) -> Table:
-    """One waveform of a file; the only one, or the first, where `column` is empty.
+    """One waveform of a file; the first one if `column` is empty.
 
     Raises:
-        UsageError: when there is no column of that name.
+        UsageError: when there is no column with that name.
         DataError, SystemError: as read_tables().
     """
     found = read_tables(path)
