@@ -1,11 +1,11 @@
-"""Honest clients of bench/ingest_attacks.py: started by it as a program in a namespace, until standard input ends.
+"""Honest clients for bench/ingest_attacks.py, which starts this program in a namespace; it ends with standard input.
 
     python bench/attack_clients.py plain|http|iperf3 HOST:PORT RATE FIRST
 
-Each is an unmodified socket of this machine's kernel. They come at an even rate, whatever becomes of those before; a
-time runs from when a client was due, so that a stall counts for all who would have come in it. Prints "ready", and
-one JSON object: the numbers of those that succeeded, how many were tried, their times in milliseconds, and the first
-failure.
+Each client is an unmodified socket of this machine's kernel. Clients arrive at an even rate, regardless of earlier
+ones. A time counts from when a client was due, so that a stall counts for every client that was due in it. Prints
+"ready", and one JSON object: the numbers of the clients that succeeded, how many were tried, their times in
+milliseconds, and the first failure.
 """
 
 import json
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.02
 
 
 def content(number: int) -> bytes:
-    """What client `number` uploads: its number, and bytes made from that."""
+    """The upload of client `number`: its number, and bytes derived from it."""
     return struct.pack(">Q", number) + ingest.stream_bytes(number, 0, BYTES - 8)
 
 
@@ -48,7 +48,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def plain(address: tuple[str, int], number: int) -> None:
-    """Uploads, closes, and waits until the receiver has closed as well: it has acknowledged everything."""
+    """Uploads, closes, and waits until the receiver has closed too, which means that it has acknowledged everything."""
     with _connect(address) as connection:
         connection.sendall(content(number))
         connection.shutdown(socket.SHUT_WR)
@@ -57,7 +57,7 @@ def plain(address: tuple[str, int], number: int) -> None:
 
 
 def http(address: tuple[str, int], number: int) -> None:
-    """An upload that must be answered with 200."""
+    """Uploads, and expects the answer 200."""
     head = f"PUT /{number} HTTP/1.1\r\nHost: here\r\nContent-Length: {BYTES}\r\n\r\n".encode()
     with _connect(address) as connection:
         connection.sendall(head + content(number))
@@ -69,7 +69,7 @@ def http(address: tuple[str, int], number: int) -> None:
 
 
 def iperf3(address: tuple[str, int], number: int) -> None:
-    """A test of one stream as iperf3 makes it. A server that serves another test is asked again."""
+    """Runs an iperf3 test with one stream; asks again if the server is serving another test."""
     cookie = f"{number:036d}".encode() + b"\0"
     give_up = time.monotonic() + _TIMEOUT_SECONDS
     while not _iperf3_test(address, cookie):
@@ -84,7 +84,7 @@ def _message(connection: socket.socket, value: object) -> None:
 
 
 def _iperf3_test(address: tuple[str, int], cookie: bytes) -> bool:
-    """False where the server serves another."""
+    """Returns False if the server is serving another test."""
     with _connect(address) as control:
         control.sendall(cookie)
         if _exactly(control, 1) == _BUSY:

@@ -1,12 +1,12 @@
-"""CopyBatch against the link: every route, size and layout, beside the roofs of the same run.
+"""Measures CopyBatch against the link: every route, size and layout, with the roofs of the same run.
 
     python bench/copy_batch.py [--device cuda:0] [--only link.batch1k] [--routes automatic,gather] [--save F]
 
-The figures that are asked for come first (link.pinned, link.pageable, link.batch64.us), then a grid of sizes, layouts,
-alignments and routes, of which link.batch1k, link.batch4k and link.batch.contiguous are three cells. Times run from the
-first add to the end of the wait; every run is verified. Takes about two minutes on a GPU. What a device cannot do is
-left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
-wrong use; 130 after Ctrl-C, with the rows so far.
+The headline figures come first (link.pinned, link.pageable, link.batch64.us), then a grid of sizes, layouts, alignments
+and routes, with link.batch1k, link.batch4k and link.batch.contiguous as three of its cells. Times run from the first
+add to the end of the wait; every run is verified. Takes about two minutes on a GPU. Cases that a device does not
+support are left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not
+verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""The grid's figures, in one run: cells a second and efficiency over devices, beside what memory allows.
+"""The grid's figures in one run: cells per second and efficiency over devices, compared with memory bandwidth.
 
     python bench/grid.py [--device cuda:0 --device cuda:1] [--only grid.fdtd2d] [--steps 50] [--save F] [--json]
 
-Figures of one device are those of the first named; those of two are of the first two, with the redundant layers and the
-way to push that are quickest, or that are given. Before a figure is timed, the same settings compute a small domain,
-which must equal plain NumPy and one CPU device to the last bit. The roof is the rate of copies of as many bytes by the
-same devices in the same run, over the bytes that the scheme moves for a cell. By default the sizes are those of the
-figures on GPUs, and small ones on CPU devices. A figure that cannot be measured is left out, and its reason printed.
-Exit status: 0; 1 when an error ended it, a field was wrong or no row could be measured; 2 for wrong use.
+Figures of one device are for the first one named; those of two devices for the first two, with the fastest redundant
+layers and push, or the given ones. Before a figure is timed, the same settings compute a small domain, which must equal
+plain NumPy and one CPU device to the last bit. The roof is the rate of copies of the same number of bytes by the same
+devices in the same run, divided by the bytes that the scheme moves per cell. The default sizes are those of the
+published figures on GPUs, and small ones on CPU devices. A figure that cannot be measured is left out, and the reason
+printed. Exit status: 0; 1 when an error ended it, a field was wrong or no row could be measured; 2 for wrong use.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def _bench(given: argparse.Namespace, devices: list[Device]) -> Bench:
 
 
 def _measure(bench: Bench, only: list[str], keep: Callable[[list[Json]], None]) -> list[Json]:
-    """The rows wanted; those made so far go to `keep` after each, so that an end by force loses one figure."""
+    """The requested rows; those made so far go to `keep` after each, so that a killed run loses at most one."""
     made: list[Json] = []
     for identity, make in bench.figures():
         if only and not any(identity.startswith(word) for word in only):

@@ -1,11 +1,11 @@
-"""Attacks on `headrace ingest` while honest clients run: who succeeds, how long it takes, and what memory it costs.
+"""Attacks on `headrace ingest` while honest clients run: who succeeds, how long it takes, and how much memory it costs.
 
     python bench/ingest_attacks.py [--attack syn,churn,...] [--rounds 3] [--seconds 10] [--save F]
 
-Three servers run in a network namespace of their own: plain TCP to files, `--answer http` and `--answer iperf3`. Honest
-clients are unmodified sockets: near ones of each server, and far ones of the plain server, behind a wire of our own
-with 25 ms each way. Each attack (bench/attackers.py) runs for so many seconds, after as many seconds of honest clients
-alone, and then all attacks together:
+Three servers run in their own network namespace: plain TCP to files, `--answer http` and `--answer iperf3`. Honest
+clients are unmodified sockets: near ones for each server, and far ones for the plain server, behind a simulated wire
+with 25 ms each way. Each attack (bench/attackers.py) runs for --seconds, after the same time with honest clients alone;
+then all attacks run together:
 
     silent   64 connections that never say anything            plain
     flood    400 such connections a second                     plain
@@ -16,11 +16,12 @@ alone, and then all attacks together:
     json     hostile JSON in conversations of iperf3           iperf3
     heads    hostile heads of HTTP, and heads byte by byte     http
 
-ingest.attack.<attack>.p99 is the 99th percentile of the honest clients' times during an attack over the one before it,
-the worst of those clients whose server is attacked; .memory, the resident memory of that server after it over before.
-A row is verified where every honest client succeeded, every upload lies in a file byte for byte, and every server still
-runs. Needs root (namespaces, TUN devices, raw sockets) and the ip command. Exit status: 0; 1 when an error ended it, or
-some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+ingest.attack.<attack>.p99 is the 99th percentile of the honest clients' times during an attack divided by that before
+it, for the worst of the clients whose server is attacked; .memory is the resident memory of that server after the
+attack divided by that before. A row is verified if every honest client succeeded, every upload is in a file byte for
+byte, and every server is still running. Needs root (namespaces, TUN devices, raw sockets) and the ip command. Exit
+status: 0; 1 when an error ended it, or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so
+far.
 """
 
 import argparse
@@ -69,7 +70,7 @@ _NUMBERS_APART = 1_000_000
 
 @dataclass(frozen=True)
 class _Honest:
-    """Clients that come at a rate."""
+    """Clients that arrive at a fixed rate."""
 
     server: str
     rate: float
@@ -125,7 +126,7 @@ class _Server:
         return self._process.poll() is None
 
     def resident(self) -> int:
-        """Bytes."""
+        """Resident memory in bytes."""
         lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
@@ -140,7 +141,7 @@ class _Server:
 
 
 class _Program:
-    """One of this folder's, which runs until its standard input ends, and prints a JSON object."""
+    """A program of this folder that runs until its standard input ends, and prints a JSON object."""
 
     def __init__(self, side: Namespace, name: str, *words: object) -> None:
         command = [sys.executable, str(_BENCH / name), *map(str, words)]
@@ -161,7 +162,7 @@ class _Program:
 
 @dataclass
 class _Phase:
-    """What honest clients saw in one span of time."""
+    """Observations of honest clients in one time span."""
 
     p99: dict[str, float] = field(default_factory=dict)
     tried: int = 0
@@ -179,7 +180,7 @@ def _percentile_99(times: list[float]) -> float:
 
 
 class Bench:
-    """The servers, and what is done to them."""
+    """The servers, and the phases of the benchmark."""
 
     def __init__(self, given: argparse.Namespace, stack: ExitStack) -> None:
         self._given = given
@@ -198,7 +199,7 @@ class Bench:
             stack.callback(self._servers[name].close)
 
     def phase(self, seconds: float, attacks: tuple[str, ...] = ()) -> _Phase:
-        """Honest clients for so long, with attackers."""
+        """Runs honest clients for this long, with attackers."""
         attackers = {
             kind: _Program(
                 self._network.near,
@@ -218,7 +219,7 @@ class Bench:
         for program in (*attackers.values(), *honest.values()):
             program.wait_ready()
         time.sleep(seconds)
-        if "churn" in attackers:  # it ends by its count
+        if "churn" in attackers:  # it ends by its own count
             attackers["churn"].process.wait(_CHURN_GUARD_SECONDS)
         found = _Phase()
         uploaded: dict[str, list[int]] = {"plain": [], "http": []}
@@ -238,7 +239,7 @@ class Bench:
         return found
 
     def _compare(self, name: str, numbers: list[int]) -> list[str]:
-        """What is wrong with the files of a server, which are removed: each honest upload must be one of them."""
+        """Problems with the files of a server, which are then removed: each honest upload must be one of the files."""
         wanted = {content(number) for number in numbers}
         for path in self._out.glob(f"{name}*"):
             held = path.read_bytes()
@@ -249,12 +250,12 @@ class Bench:
         return [f"{name}: {len(wanted)} of {len(numbers)} uploads are in no file"] if wanted else []
 
     def resident(self, attack: str) -> dict[str, int]:
-        """The resident memory of the servers that are attacked."""
+        """Resident memory of the servers under attack."""
         names = set(_ATTACKED.values()) if attack == "all" else {_ATTACKED[attack]}
         return {name: self._servers[name].resident() for name in names}
 
     def rows(self, attack: str) -> Iterator[Json]:
-        """p99 and memory of one attack."""
+        """p99 and memory for one attack."""
         kinds = tuple(ATTACKS) if attack == "all" else (attack,)
         servers = {_ATTACKED[kind] for kind in kinds}
         ratios, growth, failures, tried = [], [], [], 0
@@ -295,7 +296,7 @@ def _medians(phases: list[dict[str, float]]) -> dict[str, float]:
 def _measure(given: argparse.Namespace) -> Iterator[Json]:
     with ExitStack() as stack:
         bench = Bench(given, stack)
-        bench.phase(given.seconds)  # everything has been touched once
+        bench.phase(given.seconds)  # after this, everything has been touched once
         for attack in given.attacks:
             for row in bench.rows(attack):
                 say(f"{row['id']}: {row['value']:.3f} {row['conditions']}")

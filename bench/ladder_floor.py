@@ -1,10 +1,10 @@
-"""The special figures of the ladder, in one run: the highest rates, the latency when idle, and what bounds them.
+"""The special figures of the ladder in one run: the highest rates, the idle latency, and their bounds.
 
     python bench/ladder_floor.py [--device cuda:0] [--only ladder.light] [--wordnet F.hridx] [--zipf F.hridx] [--save F]
 
-Every figure is that of a plan found by trying a few, and is then confirmed several times; answers are verified, and a
-claim never exceeds the ceiling of its own load generator divided by 1.2. Takes six to eight minutes on a GPU and 16
-cores; on the CPU device it runs too, with smaller rates. A figure that cannot be measured is left out, and its reason
+Every figure is for a plan chosen from a few candidates, and is then confirmed several times; answers are verified, and
+a claim never exceeds the ceiling of its own load generator divided by 1.2. Takes six to eight minutes on a GPU with 16
+cores; it also runs on the CPU device, with smaller rates. A figure that cannot be measured is left out, and the reason
 printed. Exit status: 0; 1 when an error ended it or no row could be measured; 2 for wrong use.
 """
 
@@ -75,7 +75,7 @@ def _print_table(rows: list[Json]) -> None:
 
 
 def _measure(bench: Bench, given: argparse.Namespace, keep: Callable[[list[Json]], None]) -> list[Json]:
-    """The rows wanted; those made so far go to `keep` after each, so that an end by force loses one figure."""
+    """The requested rows; those made so far go to `keep` after each, so that a killed run loses at most one."""
     made: list[Json] = []
     for ids, make in floor_rows.figures(given.wordnet, given.zipf):
         if given.only and not any(identity.startswith(word) for identity in ids for word in given.only):

@@ -1,4 +1,4 @@
-"""What mlp and topk answer: operators.mlp.qps, operators.topk.share, their roofs, and NumPy and PyTorch beside them.
+"""The rates of mlp and topk: operators.mlp.qps, operators.topk.share, their roofs, and NumPy and PyTorch.
 
     python bench/shipped.py [--device cuda:0] [--rows 1000000] [--save docs/results/shipped.<machine>.json]
 
@@ -11,7 +11,7 @@
   (where it is installed), single queries and 64 at once.
 
 Arrivals are a Poisson process that does not wait for answers. Engines' answers are verified against the host's, and the
-host's first ones with NumPy in float64.
+host's first ones against NumPy in float64.
 """
 
 import argparse
