@@ -1,13 +1,13 @@
-"""How good the adviser's choices are: against every cell that `headrace oversubscribe --json` has measured.
+"""Judges the adviser's choices against every cell measured by `headrace oversubscribe --json`.
 
 Usage: advice_grid.py CELLS.json... [--rates FILE] [--constants FILE] [--missed N] [--json] [--save FILE] [--fit FILE]
 
-For each combination of pattern, operation and factor the adviser is asked as if it had measured nothing, and what its
-choice reached in that cell is compared with the best of all strategies there. Prints the share of cells within 5% of
-the best, the worst loss, and the cells missed. A strategy that was not run, or not verified, is no candidate.
+For each combination of pattern, operation and factor, the adviser is asked as if nothing had been measured, and the
+rate of its choice in that cell is compared with the best of all strategies there. Prints the share of cells within 5%
+of the best, the worst loss, and the missed cells. A strategy that was not run, or not verified, is not a candidate.
 
 --fit FILE finds the constants and random rates with which the model predicts these cells best, and writes them for
---rates and --constants. A machine's own file must not then be used to judge the fit alone: look at another machine too.
+--rates and --constants. Do not judge a fit only by the machine it was made from: check another machine too.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from headrace.text import read_json
 
 WITHIN = 0.05
 GIGA = 1e9
-NOT_FITTED = "on-demand"  # its cells are of first touches alone, which the adviser counts as preparation
+NOT_FITTED = "on-demand"  # its cells include only first touches, which the adviser counts as preparation
 OPERATIONS = ("read", "write", "read-modify-write")
 CONSTANTS = (
     "dealt_overlap",
@@ -45,7 +45,7 @@ CONSTANTS = (
 
 @dataclass(frozen=True)
 class Key:
-    """What is the same for all strategies of a cell."""
+    """The properties that all strategies of a cell share."""
 
     pattern: str
     rows: str
@@ -56,7 +56,7 @@ class Key:
     more: tuple[tuple[str, Any], ...] = ()
 
     def words(self) -> str:
-        """Such as "zipf-rows scattered, read, factor 2"."""
+        """Text such as "zipf-rows scattered, read, factor 2"."""
         rows = f" {self.rows}" if self.pattern == "zipf-rows" else ""
         more = "".join(f", {name} {value}" for name, value in self.more)
         return f"{self.pattern}{rows}, {self.operation}, factor {self.factor:g}{more}"
@@ -64,12 +64,12 @@ class Key:
 
 @dataclass
 class Judged:
-    """One cell: what was chosen, what was best."""
+    """One cell: the choice, and the best strategy."""
 
     key: Key
     chosen: str
     best: str
-    loss: float  # of the best rate
+    loss: float  # relative to the best rate
     rates: dict[str, float] = field(repr=False)
 
 
@@ -78,7 +78,7 @@ def _first(cell: Json, *names: str) -> Any:  # noqa: ANN401
 
 
 def _flat(cell: Json) -> Json:
-    """Members of members one level down count as the cell's own."""
+    """Flattens nested members by one level."""
     flat: Json = {}
     for name in ("cell", "conditions"):
         inner = cell.get(name)
@@ -103,10 +103,10 @@ def _key(cell: Json, budget: int | None) -> Key:
     budget = _first(cell, "budget_bytes", "budget") or budget
     data = _first(cell, "data_bytes", "bytes")
     if data is None and budget is None:
-        raise DataError("a cell says neither its bytes nor its budget")
+        raise DataError("a cell has neither bytes nor a budget")
     data = int(data) if data is not None else int(factor * int(budget or 0))
-    # The page that is drawn from is part of the work; the page by which managed memory is split, and the launch shape,
-    # are for each strategy to be at its best.
+    # The page size that the pattern draws is part of the work; the page size of managed memory and the launch shape may
+    # be chosen by each strategy.
     shared = ["page_bytes"] if pattern == "random-warp" else []
     return Key(
         pattern,
@@ -124,11 +124,11 @@ def _cells_of(content: Json) -> list[Json]:
         found = content.get(name)
         if isinstance(found, list) and any(isinstance(cell, dict) and "strategy" in _flat(cell) for cell in found):
             return [_flat(cell) for cell in found if isinstance(cell, dict) and "strategy" in _flat(cell)]
-    raise DataError("there are no cells: this is not what headrace oversubscribe --json prints")
+    raise DataError("there are no cells: this is not the output of headrace oversubscribe --json")
 
 
 def measured(content: Json) -> dict[Key, dict[str, float]]:
-    """Rates by cell and strategy, in bytes a second. Where a strategy was tried in several forms, the best."""
+    """Rates by cell and strategy, in bytes per second. If a strategy was tried in several forms, the best counts."""
     budget = _first(content, "budget_bytes", "budget")
     found: dict[Key, dict[str, float]] = {}
     for cell in _cells_of(content):
@@ -136,7 +136,7 @@ def measured(content: Json) -> dict[Key, dict[str, float]]:
             key, rate = _key(cell, budget), _rate(cell)
             strategy = str(cell["strategy"]).replace("_", "-")
         except (TypeError, ValueError) as error:
-            raise DataError(f"a cell that cannot be read ({error}): {json.dumps(cell)[:200]}") from error
+            raise DataError(f"a cell cannot be read ({error}): {json.dumps(cell)[:200]}") from error
         if rate is None or cell.get("verified") is False:
             continue
         rates = found.setdefault(key, {})
@@ -145,14 +145,14 @@ def measured(content: Json) -> dict[Key, dict[str, float]]:
 
 
 def _per_second(content: Json, name: str) -> float | None:
-    """Bytes a second under a name, or under the name that says it is in GB a second."""
+    """The rate in bytes per second, stored under the name itself or under its variant in GB per second."""
     giga = content.get(f"{name}_gb_per_s")
     value = content.get(name) if giga is None else giga * GIGA
     return float(value) if value else None
 
 
 def rates_in(content: Json, start: MemoryRates) -> MemoryRates:
-    """`start` with what the file itself has measured: rates that it carries, or its roofs."""
+    """`start` updated with the file's own measurements: its rates or its roofs."""
     if isinstance(content.get("rates"), dict):
         start = advice.rates_from_dict(content["rates"])
     rates = MemoryRates(start)
@@ -171,7 +171,7 @@ def rates_in(content: Json, start: MemoryRates) -> MemoryRates:
 
 
 def profile_of(key: Key) -> AccessProfile:
-    """Cells are measured when everything is in place, so preparation is left out."""
+    """Cells are measured with all data in place, so preparation is excluded."""
     return AccessProfile(
         key.bytes,
         key.budget_bytes,
@@ -185,7 +185,7 @@ def profile_of(key: Key) -> AccessProfile:
 def judge(
     cells: dict[Key, dict[str, float]], rates: MemoryRates, constants: AdviceConstants, device: Device
 ) -> list[Judged]:
-    """Every cell in which there is a choice: its first advice among those that were run, against the best."""
+    """Every cell with more than one strategy: the adviser's first choice among those run, and the best."""
     found = []
     for key, by_strategy in cells.items():
         if len(by_strategy) < 2:  # noqa: PLR2004 - a choice
@@ -195,7 +195,7 @@ def judge(
         best = max(by_strategy, key=lambda strategy: by_strategy[strategy])
         found.append(Judged(key, chosen, best, 1 - by_strategy[chosen] / by_strategy[best], by_strategy))
     if not found:
-        raise DataError("there is no cell in which two strategies were run and verified")
+        raise DataError("no cell has two strategies that were run and verified")
     return found
 
 
@@ -225,10 +225,10 @@ def _constants_from(path: Path) -> AdviceConstants:
 
 
 class Fit:
-    """A search for the numbers that no single measurement gives.
+    """A search for constants that no single measurement gives.
 
-    Each in turn is moved a little up or down, in ever smaller steps, and kept where the predictions come nearer to what
-    was measured.
+    Moves each constant in turn up or down in ever smaller steps, and keeps a move that brings predictions closer to the
+    measurements.
     """
 
     SHARES = ("dealt_overlap", "front_overlap", "eviction", "device_cache_hits", "host_cache_hits", "link_beyond_reach")
@@ -248,7 +248,7 @@ class Fit:
             self.rates.link_reach_bytes = 2.0 * max(key.bytes for key in cells)
 
     def error(self) -> float:
-        """Mean of |log(predicted / measured)| over all that was run."""
+        """Mean of |log(predicted / measured)| over all measured cells."""
         total, count = 0.0, 0
         for key, by_strategy in self.cells.items():
             for one in headrace.span.advise(profile_of(key), self.rates, self.device, self.constants).forecasts:
@@ -270,7 +270,7 @@ class Fit:
         return value * (1 + step), value / (1 + step)
 
     def run(self) -> float:
-        """Returns the error that is left."""
+        """Returns the remaining error."""
         best, step = self.error(), 0.5
         while step > 0.01:  # noqa: PLR2004 - finer than measurements repeat
             before = best
@@ -289,7 +289,7 @@ class Fit:
         return best
 
     def as_dict(self) -> Json:
-        """For --rates and --constants."""
+        """The content for --rates and --constants."""
         return {
             "rates": advice.rates_as_dict(self.rates),
             "constants": {name: getattr(self.constants, name) for name in CONSTANTS},
@@ -312,9 +312,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cells", type=Path, nargs="+")
     parser.add_argument("--rates", type=Path)
-    parser.add_argument("--gpu", default="H100", help="row of the table where a file says nothing itself")
+    parser.add_argument("--gpu", default="H100", help="row of the built-in table for files that name no rates")
     parser.add_argument("--constants", type=Path)
-    parser.add_argument("--missed", type=int, default=20, help="most cells listed")
+    parser.add_argument("--missed", type=int, default=20, help="maximum number of missed cells to list")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--fit", type=Path)
@@ -329,8 +329,8 @@ def _start_rates(arguments: argparse.Namespace) -> MemoryRates:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """The whole program; raises what Headrace raises."""
-    device = Device.parse("cpu")  # pages are only counted
+    """Runs the program; Headrace's exceptions are passed on."""
+    device = Device.parse("cpu")  # only the number of pages matters
     start = _start_rates(arguments)
     constants = _constants_from(arguments.constants) if arguments.constants else AdviceConstants()
     judged: list[Judged] = []
@@ -339,7 +339,7 @@ def run(arguments: argparse.Namespace) -> None:
     for path in arguments.cells:
         content = read_json(path)
         if not isinstance(content, dict):
-            raise DataError(f"{path} is no JSON object")
+            raise DataError(f"{path} is not a JSON object")
         cells = measured(content)
         rates = start if arguments.rates else rates_in(content, start)
         if arguments.fit:
@@ -362,7 +362,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Exit status 0; 1 where a file cannot be used."""
+    """Exit status 0, or 1 if a file cannot be used."""
     try:
         run(_arguments())
     except Error as error:

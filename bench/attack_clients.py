@@ -1,11 +1,11 @@
-"""Honest clients of bench/ingest_attacks.py: started by it as a program in a namespace, until standard input ends.
+"""Honest clients for bench/ingest_attacks.py, which starts this program in a namespace; it ends with standard input.
 
     python bench/attack_clients.py plain|http|iperf3 HOST:PORT RATE FIRST
 
-Each is an unmodified socket of this machine's kernel. They come at an even rate, whatever becomes of those before; a
-time runs from when a client was due, so that a stall counts for all who would have come in it. Prints "ready", and
-one JSON object: the numbers of those that succeeded, how many were tried, their times in milliseconds, and the first
-failure.
+Each client is an unmodified socket of this machine's kernel. Clients arrive at an even rate, regardless of earlier
+ones. A time counts from when a client was due, so that a stall counts for every client that was due in it. Prints
+"ready", and one JSON object: the numbers of the clients that succeeded, how many were tried, their times in
+milliseconds, and the first failure.
 """
 
 import json
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.02
 
 
 def content(number: int) -> bytes:
-    """What client `number` uploads: its number, and bytes made from that."""
+    """The upload of client `number`: its number, and bytes derived from it."""
     return struct.pack(">Q", number) + ingest.stream_bytes(number, 0, BYTES - 8)
 
 
@@ -48,16 +48,16 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def plain(address: tuple[str, int], number: int) -> None:
-    """Uploads, closes, and waits until the receiver has closed as well: it has acknowledged everything."""
+    """Uploads, closes, and waits until the receiver has closed too, which means that it has acknowledged everything."""
     with _connect(address) as connection:
         connection.sendall(content(number))
         connection.shutdown(socket.SHUT_WR)
         if connection.recv(1) != b"":
-            raise ConnectionError("the receiver said something")
+            raise ConnectionError("the receiver sent data")
 
 
 def http(address: tuple[str, int], number: int) -> None:
-    """An upload that must be answered with 200."""
+    """Uploads, and expects the answer 200."""
     head = f"PUT /{number} HTTP/1.1\r\nHost: here\r\nContent-Length: {BYTES}\r\n\r\n".encode()
     with _connect(address) as connection:
         connection.sendall(head + content(number))
@@ -69,7 +69,7 @@ def http(address: tuple[str, int], number: int) -> None:
 
 
 def iperf3(address: tuple[str, int], number: int) -> None:
-    """A test of one stream as iperf3 makes it. A server that serves another test is asked again."""
+    """Runs an iperf3 test with one stream; asks again if the server is serving another test."""
     cookie = f"{number:036d}".encode() + b"\0"
     give_up = time.monotonic() + _TIMEOUT_SECONDS
     while not _iperf3_test(address, cookie):
@@ -84,21 +84,21 @@ def _message(connection: socket.socket, value: object) -> None:
 
 
 def _iperf3_test(address: tuple[str, int], cookie: bytes) -> bool:
-    """False where the server serves another."""
+    """Returns False if the server is serving another test."""
     with _connect(address) as control:
         control.sendall(cookie)
         if _exactly(control, 1) == _BUSY:
             return False
         _message(control, {"tcp": True, "omit": 0, "time": 1, "parallel": 1, "len": 131072, "client_version": "3.12"})
         if _exactly(control, 1) != b"\x0a":
-            raise ConnectionError("the server wants no streams")
+            raise ConnectionError("the server accepts no streams")
         with _connect(address) as data:
             data.sendall(cookie + bytes(BYTES))
             if _exactly(control, 2) != b"\x01\x02":
                 raise ConnectionError("the test did not start")
             control.sendall(b"\x04")
             if _exactly(control, 1) != b"\x0d":
-                raise ConnectionError("the server wants no results")
+                raise ConnectionError("the server accepts no results")
             _message(control, {"cpu_util_total": 0.0, "streams": [{"id": 1, "bytes": BYTES}]})
             results = json.loads(_exactly(control, struct.unpack(">I", _exactly(control, 4))[0]))
             if _exactly(control, 1) != b"\x0e" or results["streams"][0]["bytes"] != BYTES:

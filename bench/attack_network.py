@@ -1,9 +1,9 @@
-"""The network of bench/ingest_attacks.py: a server's namespace, and a far one behind a wire of our own that delays.
+"""The network of bench/ingest_attacks.py: a server's namespace, and a far one behind a simulated wire with a delay.
 
     near clients, attackers, servers' TUN devices  |  relay: 25 ms each way  |  far clients
               namespace "near"                     |     two TUN devices     |  namespace "far"
 
-Started as a program it is the relay: it copies packets between the two TUN devices whose descriptors it is given.
+Run as a program, this is the relay: it copies packets between two TUN devices, whose descriptors it is given.
 """
 
 import fcntl
@@ -22,11 +22,11 @@ _IFF_TUN_NO_PI = 0x1001
 _TUNSETIFF = 0x400454CA
 _PACKET_MOST = 1 << 16
 _QUEUE_MOST = 1 << 14
-"""Packets on the wire, each way: more are lost, as on a real one."""
+"""Maximum number of packets on the wire in each direction; further packets are lost, as on a real wire."""
 FORGED = "203.0.113"
-"""Attackers forge addresses of this network (TEST-NET-3), where what is answered to them is lost."""
+"""Attackers forge addresses of this network (TEST-NET-3); answers to them are lost."""
 ATTACKERS = tuple(f"198.51.100.{host}" for host in range(1, 17))
-"""Attackers connect from these addresses (TEST-NET-2), so that they leave honest clients their ports."""
+"""Attackers connect from these addresses (TEST-NET-2), so honest clients keep their ports."""
 
 
 def _open_tun(name: str) -> int:
@@ -75,7 +75,7 @@ def _allow_forwarding() -> None:
 
 
 def _relay(near: int, far: int, seconds: float) -> None:
-    """Copies until standard input ends."""
+    """Copies packets until standard input ends."""
     other = {near: far, far: near}
     queues: dict[int, deque[tuple[float, bytes]]] = {near: deque(), far: deque()}
     poll = select.poll()

@@ -1,9 +1,9 @@
-"""Attackers of bench/ingest_attacks.py: started by it as a program in a namespace, until standard input ends.
+"""Attackers for bench/ingest_attacks.py, which starts this program in a namespace; it ends with standard input.
 
     python bench/attackers.py silent|flood|closes|syn|churn|garbage|json|heads HOST:PORT [COUNT]
 
-Each is bounded in what it sends a second, and made of what anybody on a network may send. Prints "ready", and one
-JSON object that says how much it did. Never point this at a machine that is not yours.
+Each attacker sends at a bounded rate, and only what any host on a network may send. Prints "ready", and one JSON object
+with what it did. Never point this at a machine that is not yours.
 """
 
 import json
@@ -40,7 +40,7 @@ _sources = cycle(ATTACKERS)
 
 
 def _connect(to: Address) -> socket.socket:
-    """A connection from the next of the attackers' addresses. Its port is chosen for this destination alone."""
+    """Connects from the next of the attackers' addresses. The port need only be unique for this destination."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         made.settimeout(_TIMEOUT_SECONDS)
@@ -54,7 +54,7 @@ def _connect(to: Address) -> socket.socket:
 
 
 def _ended(seconds: float) -> bool:
-    """Whether standard input has ended, after at most so long."""
+    """Whether standard input has ended, after waiting at most this long."""
     return bool(select.select([sys.stdin], [], [], max(0.0, seconds))[0])
 
 
@@ -86,7 +86,7 @@ def _syns(to: Address) -> Iterator[bytes]:
 
 
 def syn(to: Address, _: int) -> dict[str, int]:
-    """SYNs from addresses that are forged, at an even rate."""
+    """Sends SYNs from forged addresses at an even rate."""
     packets, sent, began = _syns(to), 0, time.monotonic()
     with _raw() as raw:
         while not _ended(0.005):
@@ -97,7 +97,7 @@ def syn(to: Address, _: int) -> dict[str, int]:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Whether the other side has ended it; never waits, though the socket has a timeout."""
+    """Whether the other side has closed the connection; never waits, although the socket has a timeout."""
     if not select.select([connection], [], [], 0)[0]:
         return False
     try:
@@ -107,7 +107,7 @@ def _has_ended(connection: socket.socket) -> bool:
 
 
 def silent(to: Address, _: int) -> dict[str, int]:
-    """Connections that never say anything; one that is reset is made again."""
+    """Opens connections that never send; one that is reset is opened again."""
     held: list[socket.socket] = []
     made = 0
     while not _ended(0.2):
@@ -122,7 +122,7 @@ def silent(to: Address, _: int) -> dict[str, int]:
 
 
 def flood(to: Address, _: int) -> dict[str, int]:
-    """Silent connections at an even rate, of which the oldest are given up."""
+    """Opens silent connections at an even rate, and abandons the oldest ones."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     held: deque[socket.socket] = deque()
@@ -140,7 +140,7 @@ def flood(to: Address, _: int) -> dict[str, int]:
 
 
 def closes(to: Address, _: int) -> dict[str, int]:
-    """As many silent connections that all close at once, again and again."""
+    """Opens the same number of silent connections and closes them all at once, repeatedly."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     made = refused = times = 0
@@ -159,7 +159,7 @@ def closes(to: Address, _: int) -> dict[str, int]:
 
 
 def churn(to: Address, count: int) -> dict[str, int]:
-    """Connections that are reset at once, as fast as the kernel makes them."""
+    """Opens connections and resets them at once, as fast as the kernel allows."""
     made = refused = 0
     linger = struct.pack("ii", 1, 0)
     while made + refused < min(count, _CHURN_MOST):
@@ -175,7 +175,7 @@ def churn(to: Address, count: int) -> dict[str, int]:
 
 
 def garbage(to: Address, _: int) -> dict[str, int]:
-    """Connections with a byte each, which only garbage seems to keep alive: each must be reset when it is idle."""
+    """Opens connections that send one byte, then only garbage that must not keep them alive: idle ones are reset."""
     held: dict[socket.socket, float] = {}
     reset = late = sent = 0
     longest = 0.0
@@ -232,7 +232,7 @@ _HOSTILE_RESULTS = (
 
 
 def _talk(to: Address, number: int) -> None:
-    """One hostile conversation of iperf3."""
+    """Holds one hostile iperf3 conversation."""
     texts = _hostile_json()
     cookie = f"x{number:035d}".encode() + b"\0"
     with _connect(to) as control:
@@ -240,7 +240,7 @@ def _talk(to: Address, number: int) -> None:
         if control.recv(1) != b"\x09":
             return
         which = number % (len(texts) + len(_HOSTILE_RESULTS) + 1)
-        if which == len(texts) + len(_HOSTILE_RESULTS):  # a length that nothing follows
+        if which == len(texts) + len(_HOSTILE_RESULTS):  # a length without content
             control.sendall(struct.pack(">I", 0xFFFFFFFF))
         elif which < len(texts):
             control.sendall(struct.pack(">I", len(texts[which])) + texts[which])
@@ -250,7 +250,7 @@ def _talk(to: Address, number: int) -> None:
 
 
 def _hostile_results(to: Address, control: socket.socket, cookie: bytes, text: bytes) -> None:
-    """A test that is right until its results."""
+    """Runs a test that is valid until its results."""
     good = b'{"tcp":true,"parallel":1}'
     control.sendall(struct.pack(">I", len(good)) + good)
     control.recv(1)
@@ -264,7 +264,7 @@ def _hostile_results(to: Address, control: socket.socket, cookie: bytes, text: b
 
 
 def hostile_json(to: Address, _: int) -> dict[str, int]:
-    """Conversations of iperf3 that are none, one after the other."""
+    """Holds invalid iperf3 conversations, one after the other."""
     tried = 0
     began = time.monotonic()
     while not _ended(began + tried / _HOSTILE_A_SECOND - time.monotonic()):
@@ -295,7 +295,7 @@ def _hostile_heads() -> list[bytes]:
 
 
 def heads(to: Address, _: int) -> dict[str, int]:
-    """Hostile heads one after the other, and heads that come byte by byte beside them."""
+    """Sends hostile heads one after the other, and other heads byte by byte at the same time."""
     texts, tried, trickled = _hostile_heads(), 0, 0
     began = time.monotonic()
     trickles: list[socket.socket] = []
@@ -337,7 +337,7 @@ def main() -> None:
     kind, where = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else _CHURN_MOST  # noqa: PLR2004
     host, port = where.rsplit(":", 1)
-    os.nice(10)  # attackers are on machines of their own
+    os.nice(10)  # real attackers would run on other machines
     print("ready", flush=True)
     print(json.dumps(ATTACKS[kind]((host, int(port)), count)))
 

@@ -1,15 +1,15 @@
-"""What one event loop asks of the CPU device: operators.await.qps, and the latency at a rate that is far below.
+"""The rate of one event loop on the CPU device: operators.await.qps, and the latency at a far lower rate.
 
     python bench/await_asks.py --save docs/results/await.<machine>.json
 
-Queries of `light` arrive at times that a Poisson process gave before the run, whether or not earlier ones are answered.
-Coroutines take one after the other, `await client.ask(query)`, and note how long ago it arrived. Everything runs in one
-event loop; by --plan caller, the default, the engine has no thread of its own. All answers are compared with those of
-the host afterwards.
+Queries of `light` arrive at times drawn from a Poisson process before the run, regardless of earlier answers.
+Coroutines take them one after the other, `await client.ask(query)`, and record the time since the arrival. Everything
+runs in one event loop; with --plan caller, the default, the engine has no thread of its own. All answers are compared
+with the host's afterwards.
 
-Rates descend from what the loop does when it never has to wait for an arrival, until one is kept: as many answers a
-second as arrivals, less 1%, and p99 within --bound. The roof is the same program in the same run, where a callback of
-the loop resolves the futures and no engine takes part.
+Rates descend from the rate of the loop without waiting for arrivals, until one is sustained: as many answers per second
+as arrivals, less 1%, and p99 within --bound. The roof is the same program in the same run, in which a callback of the
+loop resolves the futures without an engine.
 """
 
 import argparse
@@ -30,30 +30,30 @@ from headrace.cli.options import duration
 from headrace.cli.options import rate as rate_of
 from headrace.profiles import Json
 
-_DISTINCT = 4096  # queries that differ
-_KEPT = 0.99  # of the arrivals are answered in the time that they take to arrive
-_STEP = 0.95  # from one rate to the next
+_DISTINCT = 4096  # number of different queries
+_KEPT = 0.99  # share of arrivals that must be answered within the arrival time
+_STEP = 0.95  # factor from one rate to the next
 
 
 class Asks(Protocol):
-    """What coroutines ask."""
+    """The interface that coroutines ask through."""
 
     def ask(self, query: NDArray[np.uint8]) -> asyncio.Future[Any]:
-        """The future of an answer."""
+        """Returns the future of an answer."""
         ...
 
 
 class Nobody:
-    """Answers by a callback of the loop, all that were asked since the last one: the roof."""
+    """The roof: a callback of the loop answers all queries asked since the last one."""
 
     def __init__(self, answer: NDArray[Any]) -> None:
-        """Everybody gets `answer`."""
+        """Every query gets `answer`."""
         self._answer = answer
         self._asked: list[asyncio.Future[Any]] = []
         self._loop = asyncio.get_running_loop()
 
     def ask(self, query: NDArray[np.uint8]) -> asyncio.Future[Any]:  # noqa: ARG002
-        """As Asks.ask()."""
+        """See Asks.ask()."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._asked:
             self._loop.call_soon(self._tell)
@@ -67,24 +67,24 @@ class Nobody:
 
 
 class Run(NamedTuple):
-    """What one run at a rate gave."""
+    """Result of one run at a rate."""
 
-    offered: float  # arrivals/s
-    answered: float  # a second
-    latencies: NDArray[np.float64]  # seconds since the scheduled arrival, of each
-    answers: list[Any]  # of each
+    offered: float  # arrivals per second
+    answered: float  # per second
+    latencies: NDArray[np.float64]  # seconds since the scheduled arrival, per query
+    answers: list[Any]  # one per query
 
     def p(self, share: float) -> float:
-        """The latency that this share of queries stays within, in microseconds."""
+        """The latency in microseconds within which this share of queries stays."""
         return float(np.quantile(self.latencies, share, method="higher")) * 1e6
 
     def keeps(self, bound: float) -> bool:
-        """Whether answers kept up with arrivals, within the bound on p99 in seconds."""
+        """Whether answers kept up with arrivals, with p99 within the bound in seconds."""
         return self.answered >= _KEPT * self.offered and self.p(0.99) <= bound * 1e6
 
 
 async def offer(client: Asks, queries: list[NDArray[np.uint8]], arrivals: NDArray[np.float64], tasks: int) -> Run:
-    """Query i of an endless repetition of `queries` arrives `arrivals[i]` seconds after the start."""
+    """Offers queries: number i of an endless repetition of `queries` arrives `arrivals[i]` seconds after the start."""
     loop = asyncio.get_running_loop()
     due = arrivals.tolist()
     count = len(due)
@@ -93,7 +93,7 @@ async def offer(client: Asks, queries: list[NDArray[np.uint8]], arrivals: NDArra
     idle: list[asyncio.Future[None]] = []
     clock = time.perf_counter
     taken = 0
-    started = float("inf")  # until every asker is there
+    started = float("inf")  # until every coroutine has started
 
     async def asker() -> None:
         nonlocal taken
@@ -109,7 +109,7 @@ async def offer(client: Asks, queries: list[NDArray[np.uint8]], arrivals: NDArra
             noted[number] = clock() - started
 
     def look() -> None:
-        """Wakes as many askers as there are arrivals that nobody took, which the loop does again and again."""
+        """Wakes a coroutine for each arrival that nobody has taken; the loop calls this repeatedly."""
         now = clock() - started
         at = taken
         while idle and at < count and due[at] <= now:
@@ -133,14 +133,14 @@ async def offer(client: Asks, queries: list[NDArray[np.uint8]], arrivals: NDArra
 
 
 def _poisson(rate: float, seconds: float, seed: int) -> NDArray[np.float64]:
-    """Times of arrival; all at once for an infinite rate, of which there are as many as at a million a second."""
+    """Arrival times; for an infinite rate all at once, as many as at a million per second."""
     if rate == float("inf"):
         return np.zeros(int(seconds * 1e6) // 4)
     return np.random.default_rng(seed).exponential(1 / rate, max(int(rate * seconds), 1)).cumsum()
 
 
 class Bench:
-    """One operator with its queries and answers, and the choices of the command line."""
+    """An operator with its queries and answers, and the command-line options."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         """Makes the queries."""
@@ -154,10 +154,10 @@ class Bench:
         self._seed = 0
 
     def run(self, rate: float, *, with_engine: bool = True) -> tuple[Run, bool]:
-        """One run, and whether all of its answers are right."""
+        """Does one run; also returns whether all answers are right."""
         self._seed += 1
         arrivals = _poisson(rate, self.given.seconds, self._seed)
-        runs: list[Run] = []  # not what the coroutine returns, of which asyncio.run() makes text when it ends
+        runs: list[Run] = []  # a variable, because asyncio.run() formats the coroutine's result at its end
         asyncio.run(self._run(arrivals, runs, with_engine=with_engine))
         found = runs[0]
         if not with_engine:
@@ -174,7 +174,7 @@ class Bench:
                 runs.append(await offer(client, self.queries, arrivals, self.given.tasks))
 
     def conditions(self, runs: list[Run], *, verified: bool) -> Json:
-        """Under what runs were made, and what their latencies were."""
+        """Conditions and latencies of runs."""
         middle = sorted(runs, key=lambda run: run.p(0.99))[len(runs) // 2]
         return {
             "schedule": self.plan.schedule,
@@ -228,18 +228,18 @@ def measure(bench: Bench) -> Iterator[Json]:
 
 
 def main() -> int:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bound", type=duration, default=10e-3, help="on p99 at the highest rate, such as 10ms")
-    parser.add_argument("--at", type=rate_of, default=100e3, help="queries/s of the row that is a latency")
-    parser.add_argument("--lowest", type=rate_of, default=50e3, help="queries/s at which the search ends")
-    parser.add_argument("--tasks", type=int, default=512, help="coroutines that ask")
-    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
+    parser.add_argument("--bound", type=duration, default=10e-3, help="bound on p99 at the highest rate, such as 10ms")
+    parser.add_argument("--at", type=rate_of, default=100e3, help="rate in queries/s of the row that reports a latency")
+    parser.add_argument("--lowest", type=rate_of, default=50e3, help="rate in queries/s at which the search ends")
+    parser.add_argument("--tasks", type=int, default=512, help="number of coroutines that ask")
+    parser.add_argument("--plan", default="caller", help="plan of the engine, by rung")
     parser.add_argument("--slots", type=int, default=1024)
-    parser.add_argument("--seconds", type=float, default=1.0, help="that the arrivals of a run take")
-    parser.add_argument("--samples", type=int, default=5, help="runs at each rate")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of the arrivals of a run")
+    parser.add_argument("--samples", type=int, default=5, help="number of runs at each rate")
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     given.device = "cpu:0"
     bench = Bench(given)

@@ -1,12 +1,12 @@
-"""CopyBatch against the link: every route, size and layout, beside the roofs of the same run.
+"""Measures CopyBatch against the link: every route, size and layout, with the roofs of the same run.
 
     python bench/copy_batch.py [--device cuda:0] [--only link.batch1k] [--routes automatic,gather] [--save F]
 
-The figures that are asked for come first (link.pinned, link.pageable, link.batch64.us), then a grid of sizes, layouts,
-alignments and routes, of which link.batch1k, link.batch4k and link.batch.contiguous are three cells. Times run from the
-first add to the end of the wait; every run is verified. Takes about two minutes on a GPU. What a device cannot do is
-left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
-wrong use; 130 after Ctrl-C, with the rows so far.
+The headline figures come first (link.pinned, link.pageable, link.batch64.us), then a grid of sizes, layouts, alignments
+and routes, with link.batch1k, link.batch4k and link.batch.contiguous as three of its cells. Times run from the first
+add to the end of the wait; every run is verified. Takes about two minutes on a GPU. Cases that a device does not
+support are left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not
+verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
@@ -38,18 +38,28 @@ def _routes(text: str) -> list[str]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--sizes", type=_sizes, default=[KIB << i for i in range(7)], metavar="N,N", help="of a copy")
-    parser.add_argument("--routes", type=_routes, default=list(ROUTES), metavar="R,R", help="of the grid")
-    parser.add_argument("--total", type=int, default=256, metavar="MIB", help="that a run moves")
-    parser.add_argument("--runs", type=int, default=7, help="of a case")
-    parser.add_argument("--latency-runs", type=int, default=2000, help="of a case whose figure is a time")
-    parser.add_argument("--threads", type=int, default=0, help="that stage pageable sources; 0: by the machine")
-    parser.add_argument("--slot-bytes", type=int, default=512 * KIB, help="of a staging slot")
-    parser.add_argument("--stores", default="cached", choices=("cached", "streaming"), help="into staging slots")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument(
+        "--sizes", type=_sizes, default=[KIB << i for i in range(7)], metavar="N,N", help="sizes of a copy in bytes"
+    )
+    parser.add_argument("--routes", type=_routes, default=list(ROUTES), metavar="R,R", help="routes of the grid")
+    parser.add_argument("--total", type=int, default=256, metavar="MIB", help="MiB that a run moves")
+    parser.add_argument("--runs", type=int, default=7, help="number of runs per case")
+    parser.add_argument(
+        "--latency-runs", type=int, default=2000, help="number of runs of a case whose figure is a time"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads that stage pageable sources; 0 chooses by the machine"
+    )
+    parser.add_argument("--slot-bytes", type=int, default=512 * KIB, help="bytes per staging slot")
+    parser.add_argument(
+        "--stores", default="cached", choices=("cached", "streaming"), help="kind of stores into staging slots"
+    )
     parser.add_argument("--save", type=Path, help="write the results file link.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     for name, least in (("total", 1), ("runs", 1), ("latency_runs", 1), ("threads", 0)):
         if getattr(given, name) < least:
@@ -68,7 +78,7 @@ def _rows(bench: Bench, only: list[str]) -> Iterator[Json]:
             continue
         began = time.monotonic()
         made = [row for row in bench.rows(case) if _wanted(row["id"], only)]
-        took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
+        took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device does not support it"
         yield from made
         say(f"{case.ids[0]}: {took}")
 

@@ -1,4 +1,4 @@
-"""The cases of bench/copy_batch.py, and the row that each makes beside the roofs of the same run."""
+"""The cases of bench/copy_batch.py, and the row of each with the roofs of the same run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ KIB = 1024
 MIB = 1024 * KIB
 ROUTES = ("automatic", "engine", "batch_call", "merged", "gather")
 LAYOUTS = ("contiguous", "scattered_source", "scattered")
-# A call a copy: so many are enough to know what one costs.
+# For routes with one call per copy, this many copies show the cost of one.
 _ONE_BY_ONE = ("engine", "batch_call")
 _ONE_BY_ONE_MAX = 16384
 _BATCH = 64
-_LINGER = 1e-3  # longer than what a run checks between two batches
+_LINGER = 1e-3  # longer than the checks between two batches of a run
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Case:
     route: str = "automatic"
     repeats: int = 1
     linger: float = 0.0  # seconds that a kernel stays after a short batch
-    latency: bool = False  # a row of microseconds, not of GB/s
+    latency: bool = False  # the row is in microseconds instead of GB/s
     roof: str = "engine"
 
 
 @dataclass
 class Bench:
-    """What all cases share."""
+    """State that all cases share."""
 
     device: Device
     total_bytes: int
@@ -57,13 +57,13 @@ class Bench:
     _host_rates: list[float] = field(default_factory=list, repr=False)
 
     def roofs(self) -> CopyRoofs:
-        """The roofs of this run; measured once."""
+        """The roofs of this run, measured once."""
         if self._roofs is None:
             self._roofs = headrace.measure.copy_roofs(self.device, self.total_bytes, self.runs)
         return self._roofs
 
     def host_rates(self) -> list[float]:
-        """GB/s that the threads copy which stage pageable memory; measured once."""
+        """GB/s of the threads that stage pageable memory, measured once."""
         if not self._host_rates:
             self._host_rates = copy_rates(self.threads, self.runs, self.total_bytes)
         return self._host_rates
@@ -90,7 +90,7 @@ class Bench:
         return self.latency_runs if case.latency else self.runs
 
     def cases(self) -> Iterator[Case]:
-        """The figures that are asked for first, then every size, layout and route."""
+        """The headline figures, then every size, layout and route."""
         large = self.total_bytes
         yield Case(("link.pinned",), large // 4, 1, repeats=8)
         yield Case(("link.pageable",), large, 1, source="pageable")
@@ -113,14 +113,14 @@ class Bench:
         if asked and not odd and route == "automatic":
             ids.insert(0, asked)
         count = self.total_bytes // size
-        # What merges is one copy, whatever the route.
+        # Contiguous copies are merged to one, whatever the route.
         if route in _ONE_BY_ONE and layout != "contiguous":
             count = min(count, _ONE_BY_ONE_MAX)
         roof = "engine" if layout == "contiguous" or route in ("engine", "merged") else "kernel"
         return Case(tuple(ids), size, max(1, count), layout, odd, route=route, roof=roof)
 
     def rows(self, case: Case) -> list[Json]:
-        """The rows of a case; none where the route cannot do it here."""
+        """The rows of a case; none if the device does not support the route."""
         found = self.measure(case)
         if not is_whole(found.supported, len(found.seconds), self._runs_of(case)):
             return []
@@ -141,7 +141,7 @@ class Bench:
         if case.latency:
             values = [seconds * 1e6 for seconds in found.seconds]
             about["p99_us"] = sorted(values)[int(0.99 * (len(values) - 1))]
-            # What one call costs here, enqueued and waited for, that moves as much in one piece.
+            # Cost of a single call that moves the same bytes in one piece, enqueued and waited for.
             alone = headrace.measure.copy_roofs(self.device, found.bytes, self.latency_runs)
             about["one_kernel_us"] = found.bytes / median(alone.kernel) * 1e6
             about["one_engine_copy_us"] = found.bytes / median(alone.engine) * 1e6
@@ -159,7 +159,7 @@ class Bench:
         return min(engine, (median(self.host_rates()), "threads that copy on the host"))
 
     def roof_rows(self) -> list[Json]:
-        """The roofs themselves, as rows."""
+        """The roofs as rows."""
         roofs = self.roofs()
         about: dict[str, Any] = {"bytes": self.total_bytes, "verified": True}
         pairs = (("link.roof.engine", roofs.engine), ("link.roof.kernel", roofs.kernel))

@@ -1,12 +1,12 @@
-"""What fetching columns costs on a machine: the figures fetch.*, and a study of the ways to the device.
+"""Measures the cost of fetching columns: the figures fetch.*, and a study of the ways to the device.
 
     python bench/fetch.py --device cuda:0 --rows 20000000 --save docs/results/fetch.<machine>.json
     python bench/fetch.py --only fetch.ipc --rows 100000000
     python bench/fetch.py --study
 
 A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
-page cache. Every fetch is verified against the values that were written. Roofs: one large copy from pinned memory, and
-as many threads that copy on the host.
+page cache. Every fetch is verified against the written values. Roofs: one large copy from pinned memory, and copies on
+the host by the same number of threads.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _HOST_BYTES = 256 << 20
 
 
 def make_table(rows: int) -> pa.Table:
-    """Eight columns of numbers, as a query engine has them: some compress well, some do not."""
+    """Eight columns of numbers as in a query engine: some compress well, some do not."""
     rng = np.random.default_rng(SEED)
     return pa.table(
         {
@@ -85,30 +85,30 @@ def into_page_cache(path: Path) -> Path:
 
 
 def verified(fetched: FetchedTable, table: pa.Table) -> bool:
-    """Whether what is on the device is what was written."""
+    """Whether the data on the device equals what was written."""
     back = fetched.to_arrow()
     return all(back[name].combine_chunks().equals(table[name].combine_chunks()) for name in table.column_names)
 
 
 class Bench:
-    """One table on one device."""
+    """Measurements of one table on one device."""
 
     def __init__(self, table: pa.Table, device: str, samples: int) -> None:
-        """Takes no memory of the device yet."""
+        """Allocates no device memory yet."""
         self._table = table
         self._device = device
         self._samples = samples
         self._bytes = sum(column.nbytes for column in table.columns)
 
     def fetch(self, path: Path, *, host: str, threads: int) -> tuple[list[float], bool]:
-        """Seconds of each fetch of all columns from the page cache, with the CPU and device levels empty."""
+        """Seconds per fetch of all columns from the page cache, with empty CPU and device levels."""
         budget = 2 * self._bytes + (64 << 20)
         levels = headrace.fetch.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
         seconds = []
         right = True
         options = headrace.fetch.FetchOptions(threads=threads)
         with Table.open(path, levels=levels, options=options) as table:
-            for sample in range(self._samples + 1):  # the first takes memory from the driver
+            for sample in range(self._samples + 1):  # the first run allocates memory from the driver
                 levels.clear("device")
                 levels.clear("cpu")
                 fetched = table.fetch()
@@ -121,7 +121,7 @@ class Bench:
         return seconds, right
 
     def decode(self, path: Path, threads: int) -> float:
-        """Seconds that Arrow itself takes to decode the Parquet file with so many threads: the best of the samples."""
+        """Seconds that Arrow itself takes to decode the Parquet file with this many threads: the best sample."""
         pa.set_cpu_count(threads)
         seconds = []
         for _ in range(self._samples + 1):
@@ -132,22 +132,22 @@ class Bench:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all columns."""
+        """Bytes of all columns."""
         return self._bytes
 
     @property
     def rows(self) -> int:
-        """The rows of the table."""
+        """Rows of the table."""
         return self._table.num_rows
 
 
 def link_roof(device: str) -> float:
-    """In GB/s: one large copy from pinned memory."""
+    """Rate in GB/s of one large copy from pinned memory."""
     return median(headrace.measure.copy_roofs(device).engine) / 1e9
 
 
 def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, str]:
-    """A fetch of the whole table by the faster kind of CPU level: seconds, whether it is right, the kind."""
+    """A fetch of the whole table with the faster kind of CPU level: seconds, whether it is right, the kind."""
     found = [(*bench.fetch(path, host=host, threads=threads), host) for host in ("pageable", "pinned")]
     return min(found, key=lambda one: median(one[0]))
 
@@ -182,7 +182,7 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 def ways(device: str, count: int, passes: int) -> list[Json]:
-    """What each way from ordinary memory of the host to the device costs once, and what each pass."""
+    """The one-time cost, and the cost per pass, of each way from ordinary host memory to the device."""
     found: list[Json] = []
     gib = count / 2**30
     costs = [cost for cost in headrace.measure.host_ways(device, bytes=count, passes=passes) if cost.supported]
@@ -198,7 +198,7 @@ def ways(device: str, count: int, passes: int) -> list[Json]:
                 "fill_gb_per_second": rate(cost.bytes, median(cost.fill)) if cost.fill else None,
                 "transfer_gb_per_second": rate(cost.bytes, median(cost.transfer)),
                 "pass_gb_per_second": rate(cost.bytes, each),
-                # Passes after which it has cost less than pageable copies; none where it never does.
+                # Number of passes after which it has cost less than pageable copies; None if it never does.
                 "pays_after_passes": once / (plain - each) if plain > each else None,
                 "verified": cost.verified,
             }
@@ -207,7 +207,7 @@ def ways(device: str, count: int, passes: int) -> list[Json]:
 
 
 def levels_of(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
-    """The same for a whole table by what its CPU level is made of: the first fetch, and each after evictions."""
+    """The same for a whole table, by kind of CPU level: the first fetch, and later ones after evictions."""
     found: list[Json] = []
     budget = 2 * bench.bytes + (64 << 20)
     for host in ("pinned", "pageable"):
@@ -238,15 +238,15 @@ def print_ways(found: list[Json]) -> None:
 
 
 def main() -> None:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--only", action="append", choices=["fetch.ipc", "fetch.parquet"], help="may be repeated")
-    parser.add_argument("--study", action="store_true", help="what each way of host memory costs")
-    parser.add_argument("--study-bytes", type=size, default=1 << 30, help="of each way (1GiB)")
+    parser.add_argument("--study", action="store_true", help="measure the cost of each way of host memory")
+    parser.add_argument("--study-bytes", type=size, default=1 << 30, help="bytes of each way; default: 1GiB")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)

@@ -1,10 +1,10 @@
-"""What opening a Parquet file costs beside pyarrow: fetch.open5000.vs_pyarrow and fetch.open_groups.vs_pyarrow.
+"""Compares opening Parquet files with pyarrow: fetch.open5000.vs_pyarrow and fetch.open_groups.vs_pyarrow.
 
     python bench/fetch_open.py --save docs/results/fetch-open.<machine>.json
 
-Two files are opened in turn by Table.open() and by pyarrow.parquet.ParquetFile, which reads the Arrow schema as well:
-one of many columns in one row group, and one of a column in many small row groups. A figure is our time over pyarrow's,
-of each pair of runs that follow each other.
+Two files are opened in turn by Table.open() and by pyarrow.parquet.ParquetFile, which also reads the Arrow schema: one
+with many columns in one row group, and one with a single column in many small row groups. A figure is our time divided
+by pyarrow's, for each pair of consecutive runs.
 """
 
 import argparse
@@ -30,13 +30,13 @@ _GROUP_ROWS = 64
 
 
 def write_columns(path: Path, columns: int) -> None:
-    """A file of so many columns of ten rows."""
+    """Writes a file of this many columns with ten rows."""
     values = np.zeros(10, np.float32)
     pq.write_table(pa.table({f"column_{number}": values for number in range(columns)}), path)
 
 
 def write_groups(path: Path, groups: int) -> None:
-    """A file of one column in so many row groups."""
+    """Writes a file of one column in this many row groups."""
     pq.write_table(pa.table({"column": np.zeros(groups * _GROUP_ROWS, np.float32)}), path, row_group_size=_GROUP_ROWS)
 
 
@@ -47,9 +47,9 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 def compare(identity: str, path: Path, samples: int, conditions: Json) -> Json:
-    """A row: ratios of pairs of runs."""
+    """A row of ratios of pairs of runs."""
     ours, theirs = [], []
-    for sample in range(samples + 1):  # the first is to warm up
+    for sample in range(samples + 1):  # the first sample warms up
         pair = (
             _timed(lambda: Table.open(path, device="cpu:0")),
             _timed(lambda: pq.ParquetFile(path).schema_arrow),
@@ -65,7 +65,7 @@ def compare(identity: str, path: Path, samples: int, conditions: Json) -> Json:
 
 
 def main() -> None:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--columns", type=int, default=5000)
     parser.add_argument("--groups", type=int, default=10_000)

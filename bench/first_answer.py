@@ -1,13 +1,12 @@
-"""How long a program takes from its start to the first answer: operators.first_answer.cold and .warm.
+"""Measures the time from a program's start to its first answer: operators.first_answer.cold and .warm.
 
     python bench/first_answer.py [--device cuda:0] [--samples 5] [--save docs/results/first-answer.<machine>.json]
 
 Each sample starts a new Python that makes an operator, asks it one query and checks the answer. A cold start has an
-empty cache folder; a warm one has the folder that a cold start has filled. Python's own start, measured next to each
-sample, is subtracted. The rows without a further name are for an operator in Python; .source is C++ source text and
-.built_in is `light`. The very first start, which also reads Python's and CUDA's files from disk, is `first_s` in the
-conditions and no sample.
-Exit status: 0; 1 when an answer was wrong or a program failed; 2 for wrong use.
+empty cache folder; a warm one has the folder filled by a cold start. Python's own start, measured next to each sample,
+is subtracted. Rows without a further name are for an operator in Python; .source is C++ source text and .built_in is
+`light`. The very first start, which also reads Python's and CUDA's files from disk, is `first_s` in the conditions and
+does not count as a sample. Exit status: 0; 1 when an answer was wrong or a program failed; 2 for wrong use.
 """
 
 import argparse
@@ -90,7 +89,7 @@ class _Program:
         self._folder = folder
 
     def sample(self) -> tuple[float, float]:
-        """A cold and a warm start, beyond Python's own."""
+        """Times of a cold and a warm start, without Python's own."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             cache = Path(name)
             python = median(_seconds([sys.executable, "-c", ""], cache) for _ in range(3))
@@ -111,13 +110,13 @@ def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
 
 
 def main() -> int:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best")
-    parser.add_argument("--rung", default="page-locked", help="the technique that answers")
+    parser.add_argument("--rung", default="page-locked", help="rung that answers, by number or id")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     return row_by_row.run("first-answer", given, lambda device: _rows(device, given))
 

@@ -1,10 +1,10 @@
-"""The first rows in an order beside DuckDB: fetch.first_rows.vs_duckdb and fetch.first_rows.vs_all.
+"""Compares the first rows of an order with DuckDB: fetch.first_rows.vs_duckdb and fetch.first_rows.vs_all.
 
     python bench/first_rows.py --rows 10000000 --save docs/results/first-rows.<machine>.json
 
-Ten million amounts lie on the device, and in a table of DuckDB's memory; the ten largest are asked for in turn. The
-first figure is DuckDB's time over ours, the second the time of putting all rows in order over ours. What the processor
-did is said beside, which tells more on a machine that is busy.
+Ten million amounts are on the device, and in a table in DuckDB's memory; the ten largest are queried in turn. The first
+figure is DuckDB's time divided by ours, the second the time to order all rows divided by ours. Processor time is
+reported too, which says more on a busy machine.
 """
 
 import argparse
@@ -29,14 +29,14 @@ SEED = 20261125
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds, and seconds of the processor."""
+    """Elapsed seconds, and seconds of processor time."""
     started = (time.perf_counter(), time.process_time())
     work()
     return time.perf_counter() - started[0], time.process_time() - started[1]
 
 
 def compare(device: "headrace.Device", rows: int, limit: int, samples: int, threads: int) -> list[Json]:
-    """Both rows: ratios of runs that follow each other."""
+    """Both rows: ratios of consecutive runs."""
     rng = np.random.default_rng(SEED)
     amounts = pa.table({"a": rng.integers(0, 1 << 40, rows), "b": rng.random(rows)})
     connection = duckdb.connect()
@@ -48,7 +48,7 @@ def compare(device: "headrace.Device", rows: int, limit: int, samples: int, thre
     with Table.from_arrow(amounts, device) as table:
         ordered = table.select("a", "b").order_by(("a", "descending"))
         first = ordered.limit(limit)
-        whole = ordered.limit(rows // 4)  # beyond an eighth of the rows all are put in order
+        whole = ordered.limit(rows // 4)  # beyond an eighth of the rows, all rows are ordered
         right = first.to_arrow()["a"].to_pylist() == [row[0] for row in connection.execute(sql).fetchall()]
         whole.run()
         for _ in range(samples):
@@ -68,13 +68,13 @@ def compare(device: "headrace.Device", rows: int, limit: int, samples: int, thre
 
 
 def main() -> None:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--limit", type=int, default=10)
     parser.add_argument("--samples", type=int, default=9)
-    parser.add_argument("--threads", type=int, default=2, help="of DuckDB")
+    parser.add_argument("--threads", type=int, default=2, help="number of DuckDB threads")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)

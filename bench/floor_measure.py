@@ -1,4 +1,4 @@
-"""How a special figure is measured: plans to choose from, the search, and the generator's ceiling beside it."""
+"""How special figures are measured: candidate plans, the search, and the ceiling of the generator."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -19,20 +19,20 @@ _ROUGH_TRIES = 3
 _ROUGH_RESOLUTION = 0.03
 _RESIDENT = {"light": 512, "retrieval": 512, "reference": 64}  # kernels, of one block and of 32, that fit any large GPU
 
-_LINK_BOUND = {"light"}  # whose blocks wait for the link, not for their arithmetic
-_SLOTS = 512  # so many queries of 1 KiB lie in a core's own cache
-# Blocks of a query and threads of a block worth trying beside the operator's own (0, 0), on a GPU.
+_LINK_BOUND = {"light"}  # operators whose blocks wait for the link rather than for arithmetic
+_SLOTS = 512  # this many queries of 1 KiB fit in a core's own cache
+# Blocks per query and threads per block to try on a GPU besides the operator's own (0, 0).
 _SHAPES = {"reference": [(1, 1024), (2, 1024)], "retrieval": [(0, 256), (0, 512)], "light": [(0, 64)]}
-_SAMPLE_EVERY = 1024  # queries of which one leaves stage times
+_SAMPLE_EVERY = 1024  # one in this many queries records stage times
 
 
 class NoFigureError(Exception):
-    """Why a figure has no row."""
+    """The reason why a figure has no row."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How long and how exactly; a test makes it small."""
+    """Duration and precision of measurements; tests make it small."""
 
     bound: float
     tight_bound: float
@@ -48,7 +48,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan and the generator threads that feed it."""
+    """A plan, and the number of generator threads that feed it."""
 
     plan: Plan
     generators: int
@@ -56,7 +56,7 @@ class Candidate:
 
 @dataclass
 class Bench:
-    """What all figures share."""
+    """State that all figures share."""
 
     device: Device
     scale: Scale
@@ -67,16 +67,16 @@ class Bench:
     _ceilings: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     def generator_counts(self) -> list[int]:
-        """Numbers of generator threads worth trying: half of the cores, and all but one or two."""
+        """Numbers of generator threads to try: half of the cores, and all but one or two."""
         if self.generators:
             return self.generators
         cores = len(os.sched_getaffinity(0))
         return sorted({max(1, count) for count in (cores // 2, cores - 2, cores - 1)})
 
     def pool_sizes(self, operator: Operator, *, idle: bool = False) -> list[int]:
-        """Resident blocks worth trying: as many as fit, or no more than keep the link busy where that is the limit.
+        """Numbers of resident blocks to try: as many as fit, or only enough to keep the link busy if that is the limit.
 
-        Reads that wait for the link also make those of block 0 wait, so that fewer blocks can answer sooner.
+        Reads that wait for the link also delay those of block 0, so fewer blocks may answer sooner.
         """
         multiprocessors = self.device.properties.multiprocessor_count
         if self.device.kind.name == "cpu" or operator.name not in _LINK_BOUND:
@@ -86,13 +86,13 @@ class Bench:
         return [multiprocessors * 9 // 4, 3 * multiprocessors, 4 * multiprocessors]
 
     def candidates(self, operator: Operator, *, one_thread: bool = False, idle: bool = False) -> list[Candidate]:
-        """Plans that may be the best. Where clients are all the threads there are, one for each number of them.
+        """Candidate plans for the best. If clients are the only threads, there is one for each number of them.
 
         Args:
-            operator: Whose queries come.
-            one_thread: They come from one client.
-            idle: They also come one at a time: with few blocks, as many threads each as the operator likes best, and
-                without and with `answer_inline`.
+            operator: Operator of the queries.
+            one_thread: All queries come from one client.
+            idle: Queries also come one at a time: tries few blocks with the operator's preferred number of threads,
+                with and without `answer_inline`.
         """
         one_thread = one_thread or idle
         cores = len(os.sched_getaffinity(0))
@@ -122,20 +122,20 @@ class Bench:
             plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
             plan.answer_inline = answer_inline
             plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
-            plan.clients_max = count  # block 0 reads a line for each client that may be
+            plan.clients_max = count  # block 0 reads a line for each possible client
             found.append(Candidate(plan, count))
         return found
 
     def shapes(self, operator: Operator) -> list[tuple[int, int]]:
-        """Blocks of a query and threads of a block worth trying; 0 is the operator's own."""
+        """Blocks per query and threads per block to try; 0 is the operator's own."""
         own = [(0, 0)]
         return own if self.device.kind.name == "cpu" else own + _SHAPES.get(operator.name, [])
 
     def search(self, operator: Operator, candidates: Iterable[Candidate], bound: float) -> PlanSearch:
-        """The best candidate's rate: all are searched roughly, and the best is then confirmed.
+        """The rate of the best candidate: all are searched roughly, and the best is then confirmed.
 
         Raises:
-            NoFigureError: when none sustains any rate.
+            NoFigureError: when no candidate sustains any rate.
         """
         reasons = []
         best: tuple[float, Candidate] | None = None
@@ -160,7 +160,7 @@ class Bench:
         return found
 
     def slow(self, operator: Operator, candidate: Candidate, bound: float) -> PlanSearch:
-        """The rate of a candidate so slow that each load takes seconds: found roughly, and confirmed as others are.
+        """The rate of a candidate so slow that each load takes seconds: found roughly, then confirmed like others.
 
         Raises:
             NoFigureError: when it sustains no rate.
@@ -195,7 +195,7 @@ class Bench:
         )
 
     def ceiling(self, operator: Operator, generators: int) -> float:
-        """Arrivals per second that so many generator threads make of that operator's queries, when nothing is done."""
+        """Arrivals per second that this many generator threads make of the operator's queries without any work."""
         key = (operator.query_bytes, operator.answer_bytes, generators)
         if key not in self._ceilings:
             plan = Plan(schedule="none", clients_max=generators, binding="cores")
@@ -206,18 +206,18 @@ class Bench:
         return self._ceilings[key]
 
     def forget_ceilings(self) -> None:
-        """The next ceiling is measured anew."""
+        """Forces the next ceiling to be measured again."""
         self._ceilings.clear()
 
     def hardware_roof(self, operator: Operator) -> tuple[float, str]:
-        """The lowest limit that the device and its link set."""
+        """The lowest limit of the device and its link."""
         roofs = headrace.measure.roofs(self.device, operator)
         found = {"compute": roofs.compute, "link to device": roofs.link_in, "link to host": roofs.link_out}
         name = min(found, key=lambda key: found[key])
         return found[name], name
 
     def claim(self, identity: str, operator: Operator, found: PlanSearch, bound: float) -> Json:
-        """A row of the rate found, capped where the generator could not have made 1.2 times as much."""
+        """A row for the rate found, capped if the generator could not have made 1.2 times as much."""
         values = [load.measured_per_second for load in found.confirmed]
         ceiling = self.ceiling(operator, found.generators)
         most = ceiling / CEILING_OVER_CLAIM
@@ -232,7 +232,7 @@ class Bench:
         return results.row(identity, capped, "queries/s", self.hardware_roof(operator), about)
 
     def confirmed(self, found: PlanSearch) -> Json:
-        """How often a rate was tried, and for how long each time: what its row must say."""
+        """How often, and for how long, a rate was tried; every row states this."""
         return {
             "tries": self.scale.tries,
             "loads": found.loads,
@@ -241,7 +241,7 @@ class Bench:
         }
 
     def conditions(self, plan: Plan, loads: list[LoadResult], generators: int, more: Json) -> Json:
-        """What a row says of the loads behind it: of the typical one, and verified only when all are."""
+        """A row's conditions from the loads behind it: those of the typical load, verified only if all are."""
         ranked = sorted(loads, key=lambda load: load.measured_per_second)
         about = results.conditions(plan, ranked[len(ranked) // 2], generators, {"arrivals": "poisson", **more})
         about["verified"] = all(load.wrong == load.failed == 0 < load.answered for load in loads)
@@ -250,7 +250,7 @@ class Bench:
     def steady(
         self, operator: Operator, candidates: Iterable[Candidate], rate: float, by: str = "p99"
     ) -> tuple[Candidate, list[LoadResult], Json]:
-        """Several loads of one rate on the candidate whose latency `by` is lowest, and what each stage takes of them.
+        """Several loads at one rate for the candidate with the lowest latency `by`, and the times of its stages.
 
         Raises:
             NoFigureError: when no candidate keeps up.

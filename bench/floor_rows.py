@@ -1,4 +1,4 @@
-"""The special figures, one function each; every one returns its rows or says why there is none."""
+"""The special figures, one function each; each returns its rows or the reason why there are none."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ Make = Callable[[Bench], list[Json]]
 
 
 class _Reference:
-    """The rows of `reference`: its highest rate is found once for all of them."""
+    """The rows of `reference`; its highest rate is found once for all of them."""
 
     def __init__(self) -> None:
         self._found: PlanSearch | None = None
@@ -59,7 +59,7 @@ class _Reference:
         ]
 
     def gain(self, bench: Bench) -> list[Json]:
-        """The rate over that of the first rung."""
+        """The rate divided by that of the first rung."""
         _, rates, about = self._best(bench)
         first = bench.slow(self._operator(bench), Candidate(headrace.serve.find_rung("1").plan, 1), bench.scale.bound)
         start = median([load.measured_per_second for load in first.confirmed])
@@ -111,7 +111,7 @@ def _retrieval(bench: Bench, identity: str, path: Path | None) -> list[Json]:
 
 
 def _generator(bench: Bench) -> list[Json]:
-    """The ceiling of the threads and queries of the highest claim, or of light where nothing was claimed."""
+    """The ceiling for the threads and queries of the highest claim, or of light if there was none."""
     operator: Operator = headrace.light()
     claimed, generators = 0.0, bench.generator_counts()[-1]
     if bench.claims:
@@ -133,7 +133,7 @@ def _generator(bench: Bench) -> list[Json]:
 
 
 def _torch(bench: Bench) -> list[Json]:
-    """In a process of its own, so that two users of the device do not share one context."""
+    """Runs in a separate process, so that two users of the device do not share one context."""
     program = Path(__file__).parent / "torch_loop.py"
     device = "cpu" if bench.device.kind.name == "cpu" else "cuda"
     command = [sys.executable, str(program), "--device", device, "--bound", f"{bench.scale.bound * 1e6}us"]
@@ -152,8 +152,8 @@ def _torch(bench: Bench) -> list[Json]:
 def figures(wordnet: Path | None, zipf: Path | None) -> list[tuple[list[str], Make]]:
     """Every figure in order, with the ids of its rows.
 
-    First those that a busy host spoils, so that a run there can be ended early; the generator's after those that claim
-    a rate.
+    Figures that a busy host spoils come first, so that such a run can be ended early; the generator's come after those
+    that claim a rate.
     """
     light, retrieval, reference = "ladder.light", "ladder.retrieval", _Reference()
     return [

@@ -1,8 +1,8 @@
 """Compares the TCP streams of captures with those of tshark's "follow" and of tcpflow, and explains differences.
 
 For each capture, `ingest.pcap(..., follow="tcp", trust_checksums=True)` gives the streams by their ends. tshark and
-tcpflow, which do not look at checksums either, give theirs. Where two differ, the reason is looked for among the rules
-of docs/ingest-follow.md; what no rule explains is printed as "unexplained", and the exit status is 1.
+tcpflow, which do not verify checksums either, give theirs. If two differ, the reason is searched among the rules of
+docs/ingest-follow.md; a difference without a rule is printed as "unexplained", and the exit status is 1.
 
     .venv/bin/python bench/follow_check.py --tool tshark capture.pcap more.pcapng
 """
@@ -32,10 +32,10 @@ _MISSING_MOST = 1 << 28
 _PADDING_MOST = 6  # bytes that Ethernet adds to a segment without payload
 _PADDINGS_LAST = 3  # segments without payload that end a stream
 _PADDING = "tcpflow takes the padding of a short Ethernet frame for payload"
-_AHEAD = 16  # bytes that must agree behind a padding
+_AHEAD = 16  # bytes that must agree after a padding
 _LOOPBACK = 0  # the link type
 _TSHARK_AT_ONCE = 64
-_TSHARK_MORE = 4  # connections that it may see and Headrace does not
+_TSHARK_MORE = 4  # further connections that tshark may see and Headrace does not
 _TIMEOUT_SECONDS = 300
 
 
@@ -48,7 +48,7 @@ class Stream:
     end: str = ""
 
     def covered(self) -> bytes:
-        """The bytes that came, without those that are missing."""
+        """The received bytes, without the missing ones."""
         made = bytearray()
         at = 0
         for begin, end in self.missing:
@@ -66,7 +66,7 @@ def _end(address: str, port: str | int) -> str:
 
 
 def ours(capture: Path) -> tuple[dict[Ends, list[Stream]], dict[str, int]]:
-    """The streams of Headrace by their ends, in the order in which they began, and the counters."""
+    """Headrace's streams by their ends, in the order in which they began, and the counters."""
     found: dict[int, Stream] = {}
     ends: dict[int, Ends] = {}
     with ingest.pcap(
@@ -93,14 +93,14 @@ def ours(capture: Path) -> tuple[dict[Ends, list[Stream]], dict[str, int]]:
 
 
 class UnreadError(Exception):
-    """The other tool does not read a capture."""
+    """The other tool cannot read a capture."""
 
 
 def by_tcpflow(capture: Path) -> Streams:
-    """The streams of tcpflow by their ends; those of one pair of ends in the order of its files.
+    """The streams of tcpflow by their ends; streams with the same ends are in the order of its files.
 
     Raises:
-        UnreadError: for a link type, or a mixture of them, that it does not know.
+        UnreadError: for a link type, or a mixture of link types, that tcpflow does not support.
     """
     found: Streams = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def by_tcpflow(capture: Path) -> Streams:
 
 
 def by_tshark(capture: Path, connections: int) -> Streams:
-    """The streams of tshark's "follow" by their ends; what it says is missing is left as it says so."""
+    """The streams of tshark's "follow" by their ends; its notes on missing data are kept."""
     found: Streams = defaultdict(list)
     for start in range(0, connections + _TSHARK_MORE, _TSHARK_AT_ONCE):
         command = ["tshark", "-r", str(capture), "-q"]
@@ -148,9 +148,9 @@ def _read_follow(text: str) -> Iterator[tuple[Ends, bytes]]:
 
 
 def _walk(mine: Stream, theirs: bytes) -> tuple[int, int] | None:
-    """Walks along what tshark gives, whose gaps must be gaps here or hold bytes; None where contents differ.
+    """Walks along tshark's data, whose gaps must be gaps here or contain bytes; None if contents differ.
 
-    Returns the offset at which tshark ends, and how many bytes are here that tshark calls missing.
+    Returns the offset at which tshark ends, and the number of bytes here that tshark reports as missing.
     """
     data = bytes(mine.data)
     at, filled = 0, 0
@@ -187,7 +187,7 @@ def _explain_tshark(mine: Stream, theirs: bytes) -> str:
 
 
 def _is_padded(data: bytes, theirs: bytes) -> bool:
-    """Whether theirs is the data with a few bytes more at some places."""
+    """Whether theirs is the data with a few additional bytes in some places."""
     at = 0
     spare = 0
     while spare < len(theirs) and at < len(data):
@@ -195,7 +195,7 @@ def _is_padded(data: bytes, theirs: bytes) -> bool:
         if same is None:
             break
         at, spare = at + same, spare + same
-        # The padding may begin with what comes next as well: a few bytes back are tried.
+        # The padding may equal the beginning of the next data, so a few bytes earlier are tried too.
         for back, more in itertools.product(range(min(at, _PADDING_MOST) + 1), range(1, _PADDING_MOST + 1)):
             begin = spare - back + more
             ahead = min(_AHEAD, len(data) - at + back)
@@ -224,7 +224,7 @@ def _explain_tcpflow(mine: Stream, theirs: bytes) -> str:
 
 
 def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
-    """The rule by which one stream differs; empty where it does not, "unexplained" where none is known."""
+    """The rule that explains the difference of a stream; empty if it does not differ, "unexplained" without a rule."""
     if mine is None:
         assert theirs is not None
         return _PADDING if tool == "tcpflow" and len(theirs) <= 2 * _PADDING_MOST else "unexplained"
@@ -240,7 +240,7 @@ _TOO_SHORT = '_ws.expert.message contains "exceeds packet length"'
 _TRAILERS = "eth.trailer || eth.padding || vlan.trailer || f5ethtrailer"
 _CUT_HEADERS = "frame.cap_len < frame.len && !tcp"
 _WITHOUT_PORTS = ("frag", "!tcp")
-"""Packets that a filter with one of these finds have no ports."""
+"""Packets found by a filter with one of these have no ports."""
 
 _TCPFLOW_RULES = {
     "tcpflow does not put IP fragments together": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
@@ -263,7 +263,7 @@ _TSHARK_RULES = {
     "tshark puts IP fragments together that overlap, which Headrace and Linux drop": "ip.fragment.overlap",
     "tshark reads no TCP behind options of IP that it does not know": "ip.hdr_len > 20 && ip.proto == 6 && !tcp",
 }
-"""What a tool does with packets between two ends, by the filter of tshark that finds them."""
+"""What a tool does with packets between two ends, by the tshark filter that finds them."""
 
 
 def _filter(ends: Ends, *, has_ports: bool = True) -> str:
@@ -280,7 +280,7 @@ def _has(capture: Path, ends: Ends, packets: str) -> bool:
 
 
 def _takes_what_follows_a_reset(capture: Path, ends: Ends) -> bool:
-    """Whether a segment with payload comes behind a reset between the same ends."""
+    """Whether a segment with payload follows a reset between the same ends."""
     fields = ["-T", "fields", "-e", "tcp.flags.reset", "-e", "tcp.len", "-e", "tcp.flags.syn"]
     command = ["tshark", "-r", str(capture), "-Y", _filter(ends), *fields]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
@@ -296,7 +296,7 @@ def _takes_what_follows_a_reset(capture: Path, ends: Ends) -> bool:
 
 
 def _explain_by_packets(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, tool: str) -> str:
-    """A rule for all streams between two ends, from the packets between them; empty where there is none."""
+    """A rule for all streams between two ends, derived from the packets between them; empty if there is none."""
     if not here and _takes_what_follows_a_reset(capture, ends):
         return f"what comes behind a reset belongs to no connection: {tool} takes it"
     if tool == "tcpflow" and here and any(_is_padded(bytes(here[0].data), again) for again in there[1:]):
@@ -322,7 +322,7 @@ def _link_type(capture: Path) -> int:
 
 
 def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
-    """How many streams agree, or differ by which rule, and a line for each of the latter."""
+    """Counts streams that agree, or differ by each rule, and returns a line for each difference."""
     mine, counters = ours(capture)
     theirs = by_tshark(capture, counters["connections"]) if tool == "tshark" else by_tcpflow(capture)
     tally: Counter[str] = Counter()
@@ -343,7 +343,7 @@ def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 1 where a difference has no explanation."""
+    """Exit status 1 if a difference has no explanation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", nargs="+", type=Path)
     parser.add_argument("--tool", choices=("tshark", "tcpflow"), action="append")

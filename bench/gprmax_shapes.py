@@ -1,14 +1,14 @@
-"""Holds shapes, edges, sources and dispersive media against gprMax: the material of every edge, and traces.
+"""Compares shapes, edges, sources and dispersive media with gprMax: the material of every edge, and traces.
 
-gprMax is another program, under another licence: it is run, in an environment of its own, and not part of this one.
+gprMax is a separate program under a different licence: it runs in its own environment, and is not part of this one.
 
     python -m venv /tmp/gprmax && /tmp/gprmax/bin/pip install gprMax
     .venv/bin/python bench/gprmax_shapes.py --gprmax /tmp/gprmax/bin/python
 
-For each case it prints how many edges lie in another permittivity than gprMax's (#geometry_objects_write), and the
-largest difference of all components at a receiver over the largest value of their kind. Walls reflect in all of them,
-so that layers have no part in it. Fails where an edge differs, or a trace by more than single precision explains; that
-of a transmission line, which is replaced, may be 2% apart.
+For each case it prints the number of edges whose permittivity differs from gprMax's (#geometry_objects_write), and the
+largest difference of all components at a receiver, relative to the largest value of their kind. Walls reflect in all
+cases, so that layers play no part. Fails if an edge differs, or if a trace differs by more than single precision
+explains; that of a transmission line, which is replaced, may differ by 2%.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from headrace.grid.solver.model import Layout, build
 from headrace.grid.solver.painting import lay
 from headrace.grid.solver.scene import Scene
 
-MOST = 1e-4  # of the largest value; both are in single precision
+MOST = 1e-4  # relative to the largest value; both are in single precision
 BASE = """\
 #domain: 0.04 0.036 0.032
 #dx_dy_dz: 0.001 0.001 0.001
@@ -93,7 +93,7 @@ CASES |= {
     + "#transmission_line: z 0.02 0.018 0.016 73 v\n",
 }
 LIMITS = {"transmission line": (0, 0.02)}
-"""Edges and traces that may be apart, of cases with limits of their own."""
+"""Allowed differences of edges and traces, for cases with their own limits."""
 PLANE = """\
 #domain: 0.08 0.06 0.001
 #dx_dy_dz: 0.001 0.001 0.001
@@ -113,7 +113,7 @@ PLANES = {
 
 
 def traces_of(python: str, folder: Path, text: str) -> h5py.File:
-    """GprMax's traces."""
+    """Runs gprMax and returns its traces."""
     (folder / "case.in").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [python, "-m", "gprMax", "case.in", "--allow-underresolved"],
@@ -136,7 +136,7 @@ def geometry_of(folder: Path) -> tuple[h5py.File, list[float]]:
 
 
 def permittivities(scene: Scene, name: str) -> NDArray[np.float64]:
-    """What each component of E lies in, worked out cell by cell from what was painted."""
+    """The permittivity at each component of E, computed cell by cell from the painted materials."""
     laid = lay(scene)
     table = np.array([one.permittivity for one in laid.materials])
     mean = table[laid.cells]
@@ -150,7 +150,7 @@ def permittivities(scene: Scene, name: str) -> NDArray[np.float64]:
 
 
 def edges_apart(scene: Scene, geometry: h5py.File, table: list[float]) -> int:
-    """How many edges inside the walls lie in another permittivity."""
+    """The number of edges inside the walls with a different permittivity."""
     apart = 0
     for number, name in enumerate(("ex", "ey", "ez")):
         theirs = np.array(table)[geometry["ID"][number]][tuple(slice(0, count) for count in scene.shape)]
@@ -160,7 +160,7 @@ def edges_apart(scene: Scene, geometry: h5py.File, table: list[float]) -> int:
 
 
 def traces_apart(scene: Scene, output: h5py.File) -> float:
-    """The largest difference at the receiver, over the largest value of E or of H there."""
+    """The largest difference at the receiver, relative to the largest value of E or of H there."""
     model = build(scene, Layout())
     model.solver.step(scene.steps)
     theirs = {name.lower(): np.array(output["rxs/rx1"][name]) for name in output["rxs/rx1"]}
@@ -177,8 +177,8 @@ def traces_apart(scene: Scene, output: h5py.File) -> float:
 def main() -> None:
     """Runs all cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gprmax", required=True, help="the Python that has gprMax")
-    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--gprmax", required=True, help="Python interpreter with gprMax installed")
+    parser.add_argument("--only", default="", help="run only cases whose names contain this")
     given = parser.parse_args()
     failed = []
     for name, commands in {**CASES, **PLANES}.items():

@@ -1,13 +1,13 @@
-"""The grid's figures, in one run: cells a second and efficiency over devices, beside what memory allows.
+"""The grid's figures in one run: cells per second and efficiency over devices, compared with memory bandwidth.
 
     python bench/grid.py [--device cuda:0 --device cuda:1] [--only grid.fdtd2d] [--steps 50] [--save F] [--json]
 
-Figures of one device are those of the first named; those of two are of the first two, with the redundant layers and the
-way to push that are quickest, or that are given. Before a figure is timed, the same settings compute a small domain,
-which must equal plain NumPy and one CPU device to the last bit. The roof is the rate of copies of as many bytes by the
-same devices in the same run, over the bytes that the scheme moves for a cell. By default the sizes are those of the
-figures on GPUs, and small ones on CPU devices. A figure that cannot be measured is left out, and its reason printed.
-Exit status: 0; 1 when an error ended it, a field was wrong or no row could be measured; 2 for wrong use.
+Figures of one device are for the first one named; those of two devices for the first two, with the fastest redundant
+layers and push, or the given ones. Before a figure is timed, the same settings compute a small domain, which must equal
+plain NumPy and one CPU device to the last bit. The roof is the rate of copies of the same number of bytes by the same
+devices in the same run, divided by the bytes that the scheme moves per cell. The default sizes are those of the
+published figures on GPUs, and small ones on CPU devices. A figure that cannot be measured is left out, and the reason
+printed. Exit status: 0; 1 when an error ended it, a field was wrong or no row could be measured; 2 for wrong use.
 """
 
 import argparse
@@ -48,23 +48,34 @@ def _number(text: str) -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     plane, space = partial(_shape, axes=2), partial(_shape, axes=3)
-    parser.add_argument("--device", action="append", default=[], help="by default every GPU, else cpu:0 and cpu:1")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--plane", type=plane, metavar="NXxNY", help="of grid.fdtd2d.cells")
-    parser.add_argument("--split", type=plane, action="append", metavar="NXxNY", help="of grid.fdtd2d.efficiency")
-    parser.add_argument("--small", type=plane, metavar="NXxNY", help="of grid.small and grid.cpu")
-    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="of grid.fdtd3d")
-    parser.add_argument("--jacobi", type=plane, metavar="NXxNY", help="of grid.jacobi")
-    parser.add_argument("--steps", type=_number, help="of a sample")
-    parser.add_argument("--small-steps", type=_number, default=1400, help="of a sample of grid.small")
+    parser.add_argument(
+        "--device", action="append", default=[], help="device; default: every GPU, else cpu:0 and cpu:1"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--plane", type=plane, metavar="NXxNY", help="domain of grid.fdtd2d.cells")
+    parser.add_argument(
+        "--split", type=plane, action="append", metavar="NXxNY", help="domain of grid.fdtd2d.efficiency"
+    )
+    parser.add_argument("--small", type=plane, metavar="NXxNY", help="domain of grid.small and grid.cpu")
+    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="domain of grid.fdtd3d")
+    parser.add_argument("--jacobi", type=plane, metavar="NXxNY", help="domain of grid.jacobi")
+    parser.add_argument("--steps", type=_number, help="steps per sample")
+    parser.add_argument("--small-steps", type=_number, default=1400, help="steps per sample of grid.small")
     parser.add_argument("--samples", type=_number, default=5)
     parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall, in three dimensions")
     parser.add_argument("--cut", type=_cut, default="best", help="parts along each axis, such as 1x2")
-    parser.add_argument("--redundant", type=_number, action="append", help="steps between exchanges to choose from")
-    parser.add_argument("--push", choices=_PUSHES, action="append", help="to choose from")
+    parser.add_argument(
+        "--redundant",
+        type=_number,
+        action="append",
+        help="number of steps between exchanges to choose from; may be repeated",
+    )
+    parser.add_argument("--push", choices=_PUSHES, action="append", help="push to choose from; may be repeated")
     parser.add_argument("--precision", choices=["single", "double"], default="single")
     parser.add_argument("--save", type=Path, help="write the results file grid.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.layers < 0:
         parser.error("--layers must be 0 or more")
@@ -96,7 +107,7 @@ def _bench(given: argparse.Namespace, devices: list[Device]) -> Bench:
 
 
 def _measure(bench: Bench, only: list[str], keep: Callable[[list[Json]], None]) -> list[Json]:
-    """The rows wanted; those made so far go to `keep` after each, so that an end by force loses one figure."""
+    """The requested rows; those made so far go to `keep` after each, so that a killed run loses at most one."""
     made: list[Json] = []
     for identity, make in bench.figures():
         if only and not any(identity.startswith(word) for word in only):

@@ -1,4 +1,4 @@
-"""Whether a way to run a grid computes what plain NumPy does: small domains, every bit."""
+"""Checks that a way to run a grid computes what plain NumPy does: small domains, every bit."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ _SPACING = 1e-3
 _STEPS = 24
 _SHAPES = {2: (61, 47), 3: (33, 37, 31)}
 _SEED = 6
-_CONDUCTING = 0.2  # of the cells
+_CONDUCTING = 0.2  # share of the cells
 _RESIDUAL_ERROR = 1e-12
 
-# What the curl of each component takes: the field and axis of the difference that is added, and of that taken away.
+# The curl of each component: field and axis of the difference that is added, and of the one that is subtracted.
 _MAGNETIC = {"hx": (("ez", 1), ("ey", 2)), "hy": (("ex", 2), ("ez", 0)), "hz": (("ey", 0), ("ex", 1))}
 _ELECTRIC = {"ex": (("hz", 1), ("hy", 2)), "ey": (("hx", 2), ("hz", 0)), "ez": (("hy", 0), ("hx", 1))}
 
 
 def _shape(dimensions: int, settings: Settings) -> tuple[int, ...]:
-    """A small domain: each part has the cells that its neighbours keep, however the domain is cut."""
+    """A small domain in which each part has the cells that its neighbours keep, however the domain is cut."""
     cells = len(settings.devices) * settings.redundant
     return tuple(max(count, cells + count // 4) for count in _SHAPES[dimensions])
 
@@ -38,7 +38,7 @@ def _materials(shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
 
 
 def _before(values: Array, *axes: int) -> Array:
-    """The value of the cell before each along some axes; those at a wall count as if they went on beyond."""
+    """The value of the preceding cell along some axes; the cells at a wall count twice."""
     for axis in axes:
         values = np.concatenate([np.take(values, [0], axis), np.delete(values, -1, axis)], axis)
     return values
@@ -55,7 +55,7 @@ def _at_edge(values: Array, name: str) -> Array:
 
 
 def _at_face(values: Array, name: str) -> Array:
-    """The harmonic mean of the two cells that share the face on which a component of H lies; in a plane its cell's."""
+    """The harmonic mean of the two cells that share the face of a component of H; in a plane, that of its cell."""
     if values.ndim == 2:  # noqa: PLR2004
         return values
     before = _before(values, "xyz".index(name[1]))
@@ -100,7 +100,7 @@ def _plain_fdtd(fields: dict[str, Array], dt: float) -> None:
 
 
 def _advanced(run: Fdtd) -> dict[str, Array]:
-    """The fields after some steps from random ones; those that it began with go into the run."""
+    """The fields after some steps from random ones, which are also set in the run."""
     random = np.random.default_rng(_SEED)
     run.set_materials(*_materials(run.shape))
     for name in run.fields:
@@ -115,7 +115,7 @@ def _same(some: dict[str, Array], others: dict[str, Array]) -> bool:
 
 
 def fdtd_is_right(dimensions: int, settings: Settings, layers: int) -> bool:
-    """In a closed box against NumPy; with absorbing layers against one CPU device."""
+    """Compares a closed box with NumPy, and absorbing layers with one CPU device."""
     shape = _shape(dimensions, settings)
     run = settings.fdtd(shape, layers=0)
     found = _advanced(run)
@@ -134,7 +134,7 @@ def fdtd_is_right(dimensions: int, settings: Settings, layers: int) -> bool:
 
 
 def jacobi_is_right(settings: Settings) -> bool:
-    """The solution to the last bit, and the norms of the residual but for the rounding of a sum."""
+    """Compares the solution to the last bit, and the norms of the residual up to the rounding of a sum."""
     run: Jacobi = settings.jacobi(_shape(2, settings))
     source = np.random.default_rng(_SEED).random(run.shape).astype(run.solution().dtype)
     run.set_source(source)

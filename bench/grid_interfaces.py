@@ -1,11 +1,11 @@
-"""How fast errors at curved interfaces fall with the spacing, with smoothing and without.
+"""How fast errors at curved interfaces fall with the spacing, with and without smoothing.
 
     python bench/grid_interfaces.py [--spacings 4] [--fine 3] [--save F] [--json]
 
-A cylinder, a dielectric one or a perfect conductor, whose centre lies between nodes, is lit by a line current. What it
-scatters, at four frequencies and four receivers, is compared with the exact series of Bessel functions (Balanis,
+A line current illuminates a cylinder, dielectric or perfectly conducting, whose centre lies between nodes. The
+scattered field, at four frequencies and four receivers, is compared with the exact series of Bessel functions (Balanis,
 Advanced Engineering Electromagnetics, chapter 11). The third table is gprMax's tutorial of a metal cylinder in a
-half-space (cylinder_Ascan_2D) against the limit of fine grids, which runs of this solver are extrapolated to.
+half-space (cylinder_Ascan_2D), compared with the limit of fine grids, extrapolated from runs of this solver.
 """
 
 import argparse
@@ -29,12 +29,12 @@ _LIGHT = 299_792_458.0
 _IMPEDANCE = 1.25663706127e-6 * _LIGHT
 _FREQUENCIES = np.array([0.5e9, 0.7e9, 0.9e9, 1.1e9])
 _COARSEST = 0.01  # m
-_LAYERS = 0.1  # m of absorbing layers: what comes back of fewer cells would be seen at fine spacings
+_LAYERS = 0.1  # metres of absorbing layers: the reflection of fewer cells would show at fine spacings
 _CENTRE = (0.4037, 0.4019)
 _SOURCE = (0.2, 0.4)
 _RECEIVERS = ((0.2, 0.5), (0.4, 0.2), (0.6, 0.4), (0.5, 0.55))
-_ORDERS = 40  # of the series
-_GPRMAX = {0.002: 4.2, 0.001: 2.3}  # percent, of gprMax 4.0.1 with its averages, as it was measured for issue 26
+_ORDERS = 40  # terms of the series
+_GPRMAX = {0.002: 4.2, 0.001: 2.3}  # percent, of gprMax 4.0.1 with its averages, as measured for issue 26
 
 Complex = NDArray[np.complex128]
 Values = NDArray[np.float64]
@@ -42,7 +42,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder along z: its radius in m, its material, and for how long it rings, in s."""
+    """A cylinder along z: its radius in m, its material, and how long it rings, in s."""
 
     name: str
     radius: float
@@ -58,7 +58,7 @@ CYLINDERS = (
 
 
 def exact(cylinder: Cylinder) -> Complex:
-    """The field that it scatters of a line current of 1 A: (frequencies, receivers), in V/m, for exp(j w t)."""
+    """Its scattered field for a line current of 1 A: (frequencies, receivers), in V/m, for exp(j w t)."""
     found = np.zeros((len(_FREQUENCIES), len(_RECEIVERS)), dtype=np.complex128)
     from_axis = [complex(x - _CENTRE[0], y - _CENTRE[1]) for x, y in (_SOURCE, *_RECEIVERS)]
     source, receivers = from_axis[0], np.array(from_axis[1:])
@@ -81,7 +81,7 @@ def exact(cylinder: Cylinder) -> Complex:
 
 
 def scattered(cylinder: Cylinder, spacing: float, *, smoothing: bool) -> Complex:
-    """What exact() gives, by this solver: with the cylinder less without it."""
+    """The field of exact() by this solver: the result with the cylinder minus that without it."""
     scenes = [_lit(cylinder, spacing, smoothing=smoothing, there=there) for there in (True, False)]
     return _spectra(scenes[0]) - _spectra(scenes[1])
 
@@ -94,7 +94,7 @@ def error_of(cylinder: Cylinder, spacing: float, *, smoothing: bool) -> float:
 
 
 def _lit(cylinder: Cylinder, spacing: float, *, smoothing: bool, there: bool) -> Scene:
-    """The scene of a cylinder, or the same domain without it. Layers are as thick at every spacing."""
+    """The scene of a cylinder, or the same domain without it. Layers have the same thickness at every spacing."""
     text = f"""
     [domain]
     size = [0.8, 0.8]
@@ -177,7 +177,7 @@ def tutorial(spacing: float, *, smoothing: bool) -> Scene:
 
 
 def tutorial_trace(spacing: float, *, smoothing: bool) -> Values:
-    """Ez of that scene at 4,000 moments from 0.2 to 2.9 ns, of which the echo of the cylinder begins at about 1.9."""
+    """Ez of that scene at 4,000 times from 0.2 to 2.9 ns; the echo of the cylinder begins at about 1.9."""
     scene = tutorial(spacing, smoothing=smoothing)
     model = build(scene, Layout())
     model.solver.step(scene.steps)
@@ -188,7 +188,7 @@ def tutorial_trace(spacing: float, *, smoothing: bool) -> Values:
 
 @dataclass(frozen=True)
 class Series:
-    """Errors of one case, with smoothing or without, at one spacing after the other, each half of the one before."""
+    """Errors of one case with or without smoothing, for spacings that halve from one to the next."""
 
     case: str
     smoothing: bool
@@ -197,7 +197,7 @@ class Series:
 
     @property
     def orders(self) -> list[float]:
-        """Between each spacing and the one before."""
+        """Orders between each spacing and the previous one."""
         return [math.log2(before / after) for before, after in pairwise(self.errors)]
 
     def rows(self, against: str) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ def _cylinder(cylinder: Cylinder, spacings: list[float]) -> list[Series]:
 def _tutorial(spacings: list[float]) -> list[Series]:
     smoothed = [tutorial_trace(spacing, smoothing=True) for spacing in (*spacings, spacings[-1] / 2)]
     plain = [tutorial_trace(spacing, smoothing=False) for spacing in spacings]
-    limit = smoothed[-1] + (smoothed[-1] - smoothed[-2]) / 3  # of second order
+    limit = smoothed[-1] + (smoothed[-1] - smoothed[-2]) / 3  # extrapolated with second order
     return [
         Series(
             "tutorial",
@@ -253,12 +253,17 @@ def _tutorial(spacings: list[float]) -> list[Series]:
 def main() -> None:
     """Prints the tables, or writes them as results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spacings", type=int, default=4, help="of the series, each half of the one before")
     parser.add_argument(
-        "--fine", type=int, default=3, help="spacings of the tutorial, from 2 mm on; the limit takes a finer one"
+        "--spacings", type=int, default=4, help="number of spacings of the series, each half of the previous"
+    )
+    parser.add_argument(
+        "--fine",
+        type=int,
+        default=3,
+        help="number of spacings of the tutorial, from 2 mm on; the limit takes a finer one",
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-interfaces.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     spacings = [_COARSEST / 2**number for number in range(given.spacings)]
     tables = [

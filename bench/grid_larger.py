@@ -1,11 +1,11 @@
-"""Grids larger than the memory that they may take of a device, beside device memory and beside the link.
+"""Grids larger than their share of device memory, compared with device memory and with the link.
 
     python bench/grid_larger.py [--device cuda:0] [--domain 64GiB] [--device-memory 8GiB] [--dimensions 2] [--layers 10]
         [--visit-steps N] [--visits 4] [--samples 3] [--save F] [--json]
 
-FDTD with absorbing layers in a domain whose components take --domain bytes, visited slab by slab. `grid.larger.2d` and
-`.3d` are its cells a second. Beside each: the speed of one step after the other in device memory, in a domain that fits
-there, and what the link allows, from copies both ways at once in the same run over the bytes of a visit. Before a
+FDTD with absorbing layers in a domain whose components take --domain bytes, computed slab by slab. `grid.larger.2d` and
+`.3d` are its cells per second. Each is compared with the speed of single steps in device memory, in a domain that fits
+there, and with what the link allows, from copies both ways at once in the same run over the bytes of a visit. Before a
 figure is timed, slabs of a small domain must equal a run in device memory to the last bit, in all fields and traces.
 The host needs memory for the domain. Exit status: 0; 1 when an error ended it or a field was wrong; 2 for wrong use.
 """
@@ -30,7 +30,7 @@ from row_by_row import say, size
 
 _SPACING = 1e-3
 _COMPONENT_BYTES = {2: 3 * 4, 3: 6 * 4}
-_GRAIN = {2: 128, 3: 32}  # cells that each side is a multiple of, where it is that long
+_GRAIN = {2: 128, 3: 32}  # each long side is a multiple of this many cells
 _LINK_BYTES = 256 << 20
 _CHECK_STEPS = 60
 _CHECKED = {2: (400, 900), 3: (56, 60, 120)}
@@ -41,26 +41,26 @@ Shape = tuple[int, ...]
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cuda:0, cpu, ...")
-    parser.add_argument("--domain", type=size, default=64 << 30, help="bytes of its components")
-    parser.add_argument("--device-memory", type=size, default=8 << 30, help="that the fields may take")
-    parser.add_argument("--dimensions", type=int, choices=[2, 3], action="append", help="by default both")
-    parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall")
+    parser.add_argument("--device", default="best", help="device: cuda:0, cpu, ...")
+    parser.add_argument("--domain", type=size, default=64 << 30, help="bytes of the components of the domain")
+    parser.add_argument("--device-memory", type=size, default=8 << 30, help="device memory that the fields may take")
     parser.add_argument(
-        "--visit-steps", type=int, default=0, help="steps of a visit; by default as the library chooses"
+        "--dimensions", type=int, choices=[2, 3], action="append", help="number of dimensions; default: both"
     )
-    parser.add_argument("--visits", type=int, default=4, help="of all slabs, in a sample")
+    parser.add_argument("--layers", type=int, default=10, help="absorbing cells at each wall")
+    parser.add_argument("--visit-steps", type=int, default=0, help="steps per visit; default: the library's choice")
+    parser.add_argument("--visits", type=int, default=4, help="visits of all slabs in a sample")
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument(
-        "--media", action="store_true", help="other materials in each cell, so that all fields are copied"
+        "--media", action="store_true", help="use a different material in each cell, so that all fields are copied"
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-larger.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     return parser.parse_args()
 
 
 def _shape(dimensions: int, count: int) -> Shape:
-    """The square or cube whose components take about so many bytes, and no more."""
+    """The largest square or cube whose components take at most this many bytes."""
     side = int((count / _COMPONENT_BYTES[dimensions]) ** (1 / dimensions))
     grain = _GRAIN[dimensions]
     return (side // grain * grain if side > grain else side,) * dimensions
@@ -81,7 +81,7 @@ def _give_media(run: Fdtd, shape: Shape) -> None:
 
 
 def _is_right(dimensions: int, device: Device, layers: int, visit_steps: int) -> bool:
-    """Whether slabs of a small domain give what device memory gives, with other materials in each cell and without."""
+    """Whether slabs of a small domain give the results of device memory, with and without varied materials."""
     shape = _CHECKED[dimensions]
     for media in (True, False):
         for part in (2, 5):
@@ -112,7 +112,7 @@ def _seconds(advance: Callable[[int], None], steps: int, samples: int) -> list[f
 
 
 def _in_core(dimensions: int, device: Device, layers: int) -> float:
-    """Cells a second of one step after the other, in phases or passes of one step, whichever are quicker."""
+    """Cells per second of single steps, in phases or in passes of one step, whichever is faster."""
     on_gpu = device.kind.name == "cuda"
     shape = _IN_CORE[on_gpu][dimensions]
     best = 0.0
@@ -125,11 +125,11 @@ def _in_core(dimensions: int, device: Device, layers: int) -> float:
 
 
 def _link(device: Device) -> float:
-    """Bytes a second in each direction, of copies both ways at once between page-locked and device memory."""
+    """Bytes per second in each direction, for simultaneous copies both ways between page-locked and device memory."""
     for route in headrace.measure.link_routes(device):
         if (route.path, route.memory, route.means) == ("both ways", "pinned", "engine"):
             return headrace.measure.link(route, [_LINK_BYTES]).points[-1].rate / 2
-    raise headrace.UsageError(f"{device.name} has no copies both ways to measure")
+    raise headrace.UsageError(f"{device.name} has no simultaneous copies both ways to measure")
 
 
 def _row(dimensions: int, device: Device, given: argparse.Namespace) -> Json:
@@ -144,7 +144,7 @@ def _row(dimensions: int, device: Device, given: argparse.Namespace) -> Json:
     if given.media:
         _give_media(run, shape)
     if run.slabs is None:
-        raise headrace.UsageError("the domain fits the device memory: make it larger, or give less")
+        raise headrace.UsageError("the domain fits in device memory: make it larger, or give less device memory")
     run.step(1)  # allocates host memory
     slabs = run.slabs
     cells = int(np.prod(shape, dtype=np.int64))
@@ -183,7 +183,7 @@ def main() -> int:
         rows: list[Json] = []
         for dimensions in given.dimensions or (2, 3):
             rows.append(_row(dimensions, device, given))
-            if given.save:  # so that what comes later cannot lose it
+            if given.save:  # saved at once, so that a later failure cannot lose it
                 results.save(given.save, results.document(topic, device, rows))
         content = results.document(topic, device, rows)
     except (Error, ValueError) as error:

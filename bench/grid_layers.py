@@ -1,11 +1,11 @@
-"""What absorbing layers send back: in several media, of long and short waves, beside a layer and along it.
+"""Reflections of absorbing layers: in several media, for long and short waves, near a layer and along it.
 
     python bench/grid_layers.py [--only long] [--medium eps25] [--gprmax PYTHON] [--save F] [--json]
 
-A domain of one medium with layers around it is compared with one whose walls are too far to be seen. The reflection is
-the largest difference at a receiver over the run, in dB of the largest field there without walls. The source is a soft
-one of Ez, a Ricker pulse whose mean wave is as long in cells in every medium; the run is as long in the medium's own
-time. layers_cases.py has the cases.
+A domain of one medium with layers around it is compared with one whose walls are too far away to matter. The reflection
+is the largest difference at a receiver over the run, in dB relative to the largest field there without walls. The
+source is a soft source of Ez, a Ricker pulse whose mean wave has the same length in cells in every medium; the run has
+the same length in the medium's own time. layers_cases.py has the cases.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from row_by_row import keep
 
 _TARGET = -110.0  # dB
 _SHARE_OF_STABLE = 1 - 1e-12
-# Thicker layers: as they come, and graded for 14 cells (docs/fdtd.md).
+# Thicker layers: with the default grading, and graded for 14 cells (docs/fdtd.md).
 _THICKER = {
     "cells18": Cpml(18),
     "cells14": Cpml(14, order=3.587, sigma=1.099, kappa=7.734, kappa_order=4.586, alpha=0.01281, alpha_order=0.854),
@@ -37,7 +37,7 @@ Figures = dict[str, list[float]]
 
 
 def traces(case: Case, medium: Medium, layers: Cpml | None, precision: str) -> Traces:
-    """What the receivers of a case record: within layers, or in a domain whose walls cannot be seen."""
+    """Traces of a case: within layers, or in a domain whose walls are out of reach."""
     margin = layers.cells if layers else case.beyond
     shape = tuple(count + 2 * margin for count in case.inside)
     run = Fdtd(shape, SPACING, dt=case.dt * _SHARE_OF_STABLE, cpml=layers or 0, precision=precision, devices=["cpu:0"])
@@ -49,7 +49,7 @@ def traces(case: Case, medium: Medium, layers: Cpml | None, precision: str) -> T
 
 
 def levels(absorbed: Traces, free: Traces) -> list[float]:
-    """In dB; of the same steps of both."""
+    """Reflections in dB over the same steps of both."""
     return [
         float(20 * np.log10(np.max(np.abs(one - other)) / np.max(np.abs(other))))
         for one, other in zip(absorbed, free, strict=True)
@@ -57,7 +57,7 @@ def levels(absorbed: Traces, free: Traces) -> list[float]:
 
 
 def _measure(case: Case, medium: Medium, layers: Cpml, gprmax: Callable[[int], Traces] | None) -> Figures:
-    """The reflection at every place: in both precisions, with thicker layers, and of gprMax where it is there."""
+    """The reflection at every place: in both precisions, with thicker layers, and of gprMax if available."""
     free = traces(case, medium, None, "double")
     found = {
         "double": levels(traces(case, medium, layers, "double"), free),
@@ -71,7 +71,7 @@ def _measure(case: Case, medium: Medium, layers: Cpml, gprmax: Callable[[int], T
 
 
 def _gprmax(python: str, case: Case, medium: Medium, cells: int) -> Traces:
-    """The same case by gprMax; without layers where `cells` is 0."""
+    """Runs the same case with gprMax; without layers if `cells` is 0."""
     import h5py  # noqa: PLC0415 - only for this comparison
 
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def _rows(case: Case, medium: Medium, layers: Cpml, found: Figures) -> list[dict
 
 
 def _worst(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The figure of issue 26: the worst of long waves in the middle of a plane, in all media."""
+    """The figure of issue 26: the worst of long waves in the middle of a plane, over all media."""
     names = [f"grid.layers.{medium.name}.{place}" for medium in MEDIA for place in CASES[0].places]
     values = {row["id"]: row["value"] for row in rows if row["id"] in names}
     if len(values) < len(names):
@@ -131,14 +131,14 @@ def _print(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Prints a line for each figure, or writes them as results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=10, help="thickness of the layers")
-    parser.add_argument("--only", action="append", default=[], help="cases of this name; may be repeated")
-    parser.add_argument("--medium", action="append", default=[], help="media of this name; may be repeated")
+    parser.add_argument("--cells", type=int, default=10, help="thickness of the layers in cells")
+    parser.add_argument("--only", action="append", default=[], help="case to run; may be repeated")
+    parser.add_argument("--medium", action="append", default=[], help="medium to run; may be repeated")
     parser.add_argument(
-        "--gprmax", metavar="PYTHON", help="a Python that has gprMax 4, run beside for planes of vacuum"
+        "--gprmax", metavar="PYTHON", help="Python interpreter with gprMax 4, which is run too for planes of vacuum"
     )
     parser.add_argument("--save", type=Path, help="write the results file grid-layers.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     layers = Cpml(given.cells)
     rows: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ def main() -> None:
                 print(f"{case.name}: {medium.name}", file=sys.stderr)
     if not rows:
         cases, media = ", ".join(case.name for case in CASES), ", ".join(medium.name for medium in MEDIA)
-        parser.error(f"there is no such case or medium: they are {cases}; {media}")
+        parser.error(f"unknown case or medium; cases are {cases}; media are {media}")
     worst = _worst(rows)
     rows += [worst] if worst else []
     if keep("grid-layers", given, rows):

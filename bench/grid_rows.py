@@ -1,4 +1,4 @@
-"""The figures of the grid, each with its id and how it is made."""
+"""The figures of the grid, each with its id and its measurement."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,16 +23,16 @@ from headrace import results
 from headrace.profiles import Json
 
 KILO = 1000
-_CHECKED_LAYERS = 10  # at most: a small domain has no room for more
+_CHECKED_LAYERS = 10  # maximum: a small domain has no room for more
 _PAIR = 2
-_SCALED = (2, 4, 8)  # devices, of strong and weak scaling
+_SCALED = (2, 4, 8)  # numbers of devices for strong and weak scaling
 
 Make = Callable[[], Json]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large and how long; a test makes it small."""
+    """Sizes and durations; tests make them small."""
 
     plane: Shape
     splits: tuple[Shape, ...]
@@ -40,21 +40,21 @@ class Scale:
     space: Shape
     jacobi: Shape
     steps: int
-    spaces: tuple[Shape, ...] = ()  # of the efficiency in three dimensions; `space` where there is none
+    spaces: tuple[Shape, ...] = ()  # for the efficiency in three dimensions; `space` if empty
     small_steps: int = 1400
     samples: int = 5
     layers: int = 10
-    # Two devices, whose passes do one step as those of one do, may exchange less often.
+    # Two devices may exchange less often; their passes do one step, as those of one device do.
     redundants: tuple[int, ...] = (1, 2, 4, 8)
     small_redundants: tuple[int, ...] = (1, 2, 4, 8, 16)
-    # As many steps are done in a pass over memory.
+    # Here a pass over memory does this many steps too.
     blocked_redundants: tuple[int, ...] = (2, 4, 8, 16)
     jacobi_redundants: tuple[int, ...] = (1, 2, 4, 8, 16)
     pushes: tuple[str, ...] = ("store", "copy")
 
     @staticmethod
     def of(*, on_gpu: bool) -> "Scale":
-        """The sizes of the figures, or some that a CPU is done with in a while."""
+        """The sizes of the published figures, or sizes that a CPU completes in reasonable time."""
         if on_gpu:
             splits = ((16000, 16000), (4000, 32000), (32000, 4000))
             return Scale(
@@ -70,7 +70,7 @@ class Scale:
         return Scale((1000, 1000), splits, (2000, 1000), (96, 96, 96), (1000, 1000), steps=20)
 
     def but(self, **given: object) -> "Scale":
-        """With what was given; None is as it was. Redundant layers that are given are for all figures."""
+        """Replaces the given sizes; None keeps a size. Given redundant layers apply to all figures."""
         chosen = {name: value for name, value in given.items() if value is not None}
         if "redundants" in chosen:
             for name in ("small_redundants", "blocked_redundants", "jacobi_redundants"):
@@ -80,7 +80,7 @@ class Scale:
 
 @dataclass
 class Bench:
-    """What all figures share."""
+    """State that all figures share."""
 
     settings: Settings
     scale: Scale
@@ -124,7 +124,7 @@ class Bench:
         return made
 
     def _scaling(self) -> list[tuple[str, Make]]:
-        """Strong: the domain of one device over several. Weak: as much for each of them, along the last axis."""
+        """Strong: the domain of one device over several. Weak: the same domain per device, along the last axis."""
         scale = self.scale
         kinds = (
             ("fdtd2d", "fdtd", scale.plane, scale.blocked_redundants),
@@ -142,13 +142,13 @@ class Bench:
     def _held_against_one(
         self, identity: str, kind: str, shape: Shape, count: int, redundants: tuple[int, ...], *, grows: bool = False
     ) -> Json:
-        """The share of `count` times one device's speed; in the plane with several steps a pass."""
+        """The speed relative to `count` times that of one device; in the plane with several steps per pass."""
         passes = "always" if len(shape) == _PAIR else "automatic"
         several = replace(self._on(count), passes=passes)
         whole = (*shape[:-1], shape[-1] * count) if grows else shape
         make = self._make(kind, shape)
         one = choose(make, replace(self._on(1), passes=passes), redundants, ("automatic",), self.say)
-        # Slabs along the last axis push longer rows than parts of the least surface, which "best" makes.
+        # Slabs along the last axis push longer rows than parts with the least surface, which "best" makes.
         slabs = (*(1 for _ in shape[:-1]), count)
         cuts = ("best", slabs) if several.cut == "best" and count > _PAIR else (several.cut,)
         all_of_them = choose(self._make(kind, whole), several, redundants, self.scale.pushes, self.say, cuts)
@@ -166,13 +166,13 @@ class Bench:
     def _on(self, count: int) -> Settings:
         devices = self.settings.devices
         if len(devices) < count:
-            raise NoFigureError(f"it takes {count} devices, and there is {devices[0].name} alone")
+            raise NoFigureError(f"it takes {count} devices, but there is only {devices[0].name}")
         if count == 1:
             return replace(self.settings, devices=devices[:1], cut="best")
         return replace(self.settings, devices=devices[:count])
 
     def _layers(self, shape: Shape) -> int:
-        """Planes are closed boxes: what is asked of them is the plain scheme."""
+        """Planes are closed boxes, because the figures are about the plain scheme."""
         return 0 if len(shape) == _PAIR else self.scale.layers
 
     def _make(self, kind: str, shape: Shape) -> Callable[[Settings], Work]:
@@ -198,7 +198,7 @@ class Bench:
         return self._of_one[key]
 
     def _chosen(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...], settings: Settings) -> Timed:
-        """With as many steps from one exchange to the next, and in a pass over memory, as are quickest."""
+        """Chooses the fastest number of steps between exchanges and per pass."""
         make = self._make(kind, shape)
         return self._timed(kind, shape, choose(make, settings, redundants, self.scale.pushes, self.say), steps)
 
@@ -231,14 +231,14 @@ class Bench:
     def _small(self, count: int) -> Json:
         shape, steps = self.scale.small, self.scale.small_steps
         found = self._chosen("fdtd", shape, steps, self.scale.small_redundants, self._on(count))
-        # A roof is a rate; this one's is among the conditions.
+        # A roof is a rate; the row's own rate is among the conditions.
         about = found.about | {"cells_per_second": median(found.rates), "roof_cells_per_second": found.roof}
         return results.row(f"grid.small.seconds{count}", found.seconds, "s", None, about)
 
     def _cpu(self) -> Json:
         devices = self.settings.devices
         if devices[0].kind.name != "cpu":
-            raise NoFigureError("it is of CPU devices: name them, with --device cpu:0 --device cpu:1")
+            raise NoFigureError("it is a figure of CPU devices: name them with --device cpu:0 --device cpu:1")
         shape, steps = self.scale.small, self.scale.steps
         count = min(len(devices), _PAIR)
         found = self._chosen("fdtd", shape, steps, self.scale.small_redundants, self._on(count))

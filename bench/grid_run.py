@@ -1,4 +1,4 @@
-"""How grids are run to be timed: on which devices, how they exchange, and how long it takes."""
+"""How grids are run for timing: on which devices, how they exchange, and how long a step takes."""
 
 import functools
 import time
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 class NoFigureError(Exception):
-    """Why a figure has no row."""
+    """The reason why a figure has no row."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Settings:
         }
 
     def fdtd(self, shape: Shape, layers: int) -> Fdtd:
-        """A domain of vacuum with absorbing layers of so many cells."""
+        """A domain of vacuum with absorbing layers of this many cells."""
         return Fdtd(shape, _SPACING, cpml=layers, **self._options())
 
     def jacobi(self, shape: Shape) -> Jacobi:
@@ -64,9 +64,9 @@ class Settings:
 
 @functools.lru_cache(maxsize=1)
 def _random(shape: Shape) -> NDArray[Any]:
-    """Values between -0.5 and 0.5 for every cell: zeros would be computed faster than others.
+    """Values between -0.5 and 0.5 for every cell: zeros would be computed faster than other values.
 
-    They come again after some millions, whose number has no factor in common with a row's.
+    They repeat after some millions, a number that has no factor in common with a row's.
     """
     values = np.random.default_rng(_SEED).random(_RANDOM_VALUES, dtype=np.float32)
     values -= np.float32(0.5)
@@ -75,7 +75,7 @@ def _random(shape: Shape) -> NDArray[Any]:
 
 @dataclass
 class Work:
-    """A grid that is set up: what advances it, and the bytes that a step has to move."""
+    """A configured grid: the function that advances it, and the bytes that a step must move."""
 
     advance: Callable[[int], None]
     step_bytes: int
@@ -105,28 +105,28 @@ def jacobi_work(settings: Settings, shape: Shape) -> Work:
 
 @dataclass
 class Timed:
-    """What was measured of a grid."""
+    """The measurements of a grid."""
 
     seconds: list[float]
     steps: int
     cells: int
     step_bytes: int
-    memory: float  # bytes a second that copies of as many bytes reach, in the same run
+    memory: float  # bytes per second of copies of the same size in the same run
     about: dict[str, Any]
 
     @property
     def rates(self) -> list[float]:
-        """Cells a second."""
+        """Rates in cells per second."""
         return [self.cells * self.steps / seconds for seconds in self.seconds]
 
     @property
     def roof(self) -> float:
-        """Cells a second that memory allows for this scheme."""
+        """Cells per second that memory allows for this scheme."""
         return self.memory * self.cells / self.step_bytes
 
 
 def _memory(devices: Sequence[Device], step_bytes: int) -> list[float]:
-    """Copies that touch as much memory as a step does, up to what surely is more than any cache."""
+    """Copies of as much memory as a step touches, limited to a size that exceeds any cache."""
     each = step_bytes // (4 * len(devices))
     each = max(_ROOF_BYTES_MIN, min(each, _ROOF_BYTES_MAX))
     return headrace.measure.memory_copies(list(devices), each, _ROOF_RUNS)
@@ -134,7 +134,7 @@ def _memory(devices: Sequence[Device], step_bytes: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Case:
-    """A grid to be timed."""
+    """A grid to time."""
 
     make: Callable[[Settings], Work]
     settings: Settings
@@ -142,14 +142,14 @@ class Case:
 
 
 def timed(case: Case, steps: int, samples: int) -> Timed:
-    """Times `samples` times `steps` steps, after as many that are not timed; the roof is measured before and after."""
+    """Times `samples` times `steps` steps after an untimed warm-up; the roof is measured before and after."""
     return timed_in_turn([case], steps, samples)[0]
 
 
 def timed_in_turn(cases: Sequence[Case], steps: int, samples: int) -> list[Timed]:
-    """Times several grids that are compared: they take turns, sample by sample, so that all see the same machine.
+    """Times several grids for comparison: they take turns, sample by sample, so that all see the same machine.
 
-    Where memory does not hold all of them at once, one is timed after the other.
+    If memory cannot hold all of them at once, they are timed one after the other.
     """
     works = _made(cases)
     if not works:
@@ -169,7 +169,7 @@ def timed_in_turn(cases: Sequence[Case], steps: int, samples: int) -> list[Timed
 
 
 def _made(cases: Sequence[Case]) -> list[Work]:
-    """All of them; none where several do not fit in memory at once."""
+    """All of them; empty if they do not fit in memory together."""
     works: list[Work] = []
     try:
         works.extend(case.make(case.settings) for case in cases)
@@ -206,10 +206,10 @@ def choose(
     say: Callable[[str], None],
     cuts: Sequence[str | Shape] = (),
 ) -> Settings:
-    """The settings with the shortest step among redundant layers, ways to push and cuts; one device is not cut.
+    """The settings with the shortest step among redundant layers, pushes and cuts; a single device is not cut.
 
     Raises:
-        NoFigureError: none of them can be.
+        NoFigureError: when no setting works.
     """
     several = len(settings.devices) > 1
     ways = pushes if several else ("automatic",)
@@ -238,7 +238,7 @@ def choose(
             work.advance(_TRIAL_STEPS)
             best = min(best, time.perf_counter() - began)
         found.append((best, number))
-        del work  # so that the next finds its memory free
+        del work  # so that the next one finds its memory free
     if not found:
         raise NoFigureError(reason)
     return tried[min(found)[1]]

@@ -1,4 +1,4 @@
-"""How fast threads of the host copy: whoever stages pageable memory can be no faster."""
+"""How fast threads of the host copy, an upper bound for staging pageable memory."""
 
 import os
 import threading
@@ -8,21 +8,21 @@ from collections.abc import Iterator
 import numpy as np
 
 _SLOT = 512 << 10
-_SLOTS = 4  # of a thread
-_LAPS = 8  # through the array, so that what threads start with is little of it
+_SLOTS = 4  # per thread
+_LAPS = 8  # passes through the array, so that the start of threads hardly counts
 
 
 def copy_rates(threads: int, samples: int, total_bytes: int) -> list[float]:
-    """GB/s of so many threads (0: as many as there are processors, 16 at most) from one array to slots of their own.
+    """GB/s of this many threads (0: one per processor, at most 16) from one array to slots of their own.
 
-    The slots are small and written again and again, as those of a CopyBatch are; no device takes part.
+    The slots are small and rewritten repeatedly, like those of a CopyBatch; no device takes part.
     """
     count = threads or min(len(os.sched_getaffinity(0)), 16)
     parts = max(total_bytes // _SLOT, count)
     source = np.ones(parts * _SLOT, np.uint8)
     slots = np.ones((count, _SLOTS, _SLOT), np.uint8)
     barrier = threading.Barrier(count + 1)
-    numbers: Iterator[int] = iter(())  # of the parts to be copied: a thread that is held up leaves more to others
+    numbers: Iterator[int] = iter(())  # numbers of the parts to copy: a delayed thread leaves more of them to others
 
     def work(thread: int) -> None:
         for _ in range(samples):

@@ -1,11 +1,11 @@
-"""Attacks on `headrace ingest` while honest clients run: who succeeds, how long it takes, and what memory it costs.
+"""Attacks on `headrace ingest` while honest clients run: who succeeds, how long it takes, and how much memory it costs.
 
     python bench/ingest_attacks.py [--attack syn,churn,...] [--rounds 3] [--seconds 10] [--save F]
 
-Three servers run in a network namespace of their own: plain TCP to files, `--answer http` and `--answer iperf3`. Honest
-clients are unmodified sockets: near ones of each server, and far ones of the plain server, behind a wire of our own
-with 25 ms each way. Each attack (bench/attackers.py) runs for so many seconds, after as many seconds of honest clients
-alone, and then all attacks together:
+Three servers run in their own network namespace: plain TCP to files, `--answer http` and `--answer iperf3`. Honest
+clients are unmodified sockets: near ones for each server, and far ones for the plain server, behind a simulated wire
+with 25 ms each way. Each attack (bench/attackers.py) runs for --seconds, after the same time with honest clients alone;
+then all attacks run together:
 
     silent   64 connections that never say anything            plain
     flood    400 such connections a second                     plain
@@ -16,11 +16,12 @@ alone, and then all attacks together:
     json     hostile JSON in conversations of iperf3           iperf3
     heads    hostile heads of HTTP, and heads byte by byte     http
 
-ingest.attack.<attack>.p99 is the 99th percentile of the honest clients' times during an attack over the one before it,
-the worst of those clients whose server is attacked; .memory, the resident memory of that server after it over before.
-A row is verified where every honest client succeeded, every upload lies in a file byte for byte, and every server still
-runs. Needs root (namespaces, TUN devices, raw sockets) and the ip command. Exit status: 0; 1 when an error ended it, or
-some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+ingest.attack.<attack>.p99 is the 99th percentile of the honest clients' times during an attack divided by that before
+it, for the worst of the clients whose server is attacked; .memory is the resident memory of that server after the
+attack divided by that before. A row is verified if every honest client succeeded, every upload is in a file byte for
+byte, and every server is still running. Needs root (namespaces, TUN devices, raw sockets) and the ip command. Exit
+status: 0; 1 when an error ended it, or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so
+far.
 """
 
 import argparse
@@ -69,7 +70,7 @@ _NUMBERS_APART = 1_000_000
 
 @dataclass(frozen=True)
 class _Honest:
-    """Clients that come at a rate."""
+    """Clients that arrive at a fixed rate."""
 
     server: str
     rate: float
@@ -85,18 +86,22 @@ _HONEST = (_Honest("plain", 30), _Honest("plain", 10, far=True), _Honest("http",
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--attack", default=",".join([*ATTACKS, "all"]), help="which, by commas")
+    parser.add_argument("--attack", default=",".join([*ATTACKS, "all"]), help="attacks, separated by commas")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each attack, and of the time before it")
-    parser.add_argument("--churn", type=int, default=200_000, help="connections of an attack by churn, at most")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="duration of each attack, and of the time before it"
+    )
+    parser.add_argument(
+        "--churn", type=int, default=200_000, help="maximum number of connections of an attack by churn"
+    )
     parser.add_argument("--save", type=Path, help="write the results file ingest-attacks.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     given.device = "cpu"
     given.attacks = given.attack.split(",")
     unknown = set(given.attacks) - {*ATTACKS, "all"}
     if unknown or given.rounds < 1 or given.seconds <= 0 or given.churn < 1:
-        parser.error(f"--attack is of {', '.join(ATTACKS)}, all; --rounds, --seconds and --churn are more than 0")
+        parser.error(f"--attack takes {', '.join(ATTACKS)} and all; --rounds, --seconds and --churn must be above 0")
     return given
 
 
@@ -114,14 +119,14 @@ class _Server:
         title = self._process.stderr.readline()
         if not title.startswith("Listening on "):
             self._process.kill()
-            raise headrace.Error(f"no server: {title}{self._process.stderr.read()}")
+            raise headrace.Error(f"the server did not start: {title}{self._process.stderr.read()}")
 
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
 
     def resident(self) -> int:
-        """Bytes."""
+        """Resident memory in bytes."""
         lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
@@ -136,7 +141,7 @@ class _Server:
 
 
 class _Program:
-    """One of this folder's, which runs until its standard input ends, and prints a JSON object."""
+    """A program of this folder that runs until its standard input ends, and prints a JSON object."""
 
     def __init__(self, side: Namespace, name: str, *words: object) -> None:
         command = [sys.executable, str(_BENCH / name), *map(str, words)]
@@ -157,7 +162,7 @@ class _Program:
 
 @dataclass
 class _Phase:
-    """What honest clients saw in one span of time."""
+    """Observations of honest clients in one time span."""
 
     p99: dict[str, float] = field(default_factory=dict)
     tried: int = 0
@@ -175,7 +180,7 @@ def _percentile_99(times: list[float]) -> float:
 
 
 class Bench:
-    """The servers, and what is done to them."""
+    """The servers, and the phases of the benchmark."""
 
     def __init__(self, given: argparse.Namespace, stack: ExitStack) -> None:
         self._given = given
@@ -194,7 +199,7 @@ class Bench:
             stack.callback(self._servers[name].close)
 
     def phase(self, seconds: float, attacks: tuple[str, ...] = ()) -> _Phase:
-        """Honest clients for so long, with attackers."""
+        """Runs honest clients for this long, with attackers."""
         attackers = {
             kind: _Program(
                 self._network.near,
@@ -214,7 +219,7 @@ class Bench:
         for program in (*attackers.values(), *honest.values()):
             program.wait_ready()
         time.sleep(seconds)
-        if "churn" in attackers:  # it ends by its count
+        if "churn" in attackers:  # it ends by its own count
             attackers["churn"].process.wait(_CHURN_GUARD_SECONDS)
         found = _Phase()
         uploaded: dict[str, list[int]] = {"plain": [], "http": []}
@@ -234,7 +239,7 @@ class Bench:
         return found
 
     def _compare(self, name: str, numbers: list[int]) -> list[str]:
-        """What is wrong with the files of a server, which are removed: each honest upload must be one of them."""
+        """Problems with the files of a server, which are then removed: each honest upload must be one of the files."""
         wanted = {content(number) for number in numbers}
         for path in self._out.glob(f"{name}*"):
             held = path.read_bytes()
@@ -245,12 +250,12 @@ class Bench:
         return [f"{name}: {len(wanted)} of {len(numbers)} uploads are in no file"] if wanted else []
 
     def resident(self, attack: str) -> dict[str, int]:
-        """The resident memory of the servers that are attacked."""
+        """Resident memory of the servers under attack."""
         names = set(_ATTACKED.values()) if attack == "all" else {_ATTACKED[attack]}
         return {name: self._servers[name].resident() for name in names}
 
     def rows(self, attack: str) -> Iterator[Json]:
-        """p99 and memory of one attack."""
+        """p99 and memory for one attack."""
         kinds = tuple(ATTACKS) if attack == "all" else (attack,)
         servers = {_ATTACKED[kind] for kind in kinds}
         ratios, growth, failures, tried = [], [], [], 0
@@ -291,7 +296,7 @@ def _medians(phases: list[dict[str, float]]) -> dict[str, float]:
 def _measure(given: argparse.Namespace) -> Iterator[Json]:
     with ExitStack() as stack:
         bench = Bench(given, stack)
-        bench.phase(given.seconds)  # everything has been touched once
+        bench.phase(given.seconds)  # after this, everything has been touched once
         for attack in given.attacks:
             for row in bench.rows(attack):
                 say(f"{row['id']}: {row['value']:.3f} {row['conditions']}")

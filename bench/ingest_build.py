@@ -1,14 +1,14 @@
-"""Payloads from a receive ring into frames: every way to copy them, beside the roofs of the same run.
+"""Copies payloads from a receive ring into frames in every way, with the roofs of the same run.
 
     python bench/ingest_build.py [--device cuda:0] [--only ingest.device.8000] [--ways gather,bulk] [--save F]
 
-ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
-within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
-frame: the roof is the link. ingest.resident.* is the same with a kernel that stays on the device in the builder's place
-and the host's: it reads headers, acknowledges and copies. An id alone is what the builder does by itself; with a name
-behind it, that way or access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a
-GPU. What a device cannot do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some
-row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+ingest.device.* have packets and their list in device memory: the roof is a copy of the same number of bytes within the
+device. ingest.pinned.* have a ring in pinned host memory, around which a builder goes while a stream takes every frame:
+the roof is the link. ingest.resident.* are the same with a resident kernel instead of the builder and the host: it
+reads headers, acknowledges and copies. An id without a suffix is the builder's own choice; a suffix names the way to
+copy or to access the ring. Every byte is compared with that of a plain copy. Takes less than a minute on a GPU. Cases
+that a device does not support are left out. Exit status: 0; 1 when an error ended it, or no row could be measured or
+some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from row_by_row import is_whole, run, say
 MIB = 1 << 20
 WAYS = tuple(headrace.ingest.copy_ways())
 RING_ACCESSES = ("automatic", "direct", "slots", "payloads")
-# A call a packet or two: so many packets are enough to know what one costs.
+# For ways with one call per packet or two, this many packets show the cost of one.
 _BY_CALLS = ("device-copy", "device-copy-2", "device-copy-32", "host-copy", "host-copy-2", "host-copy-32")
 _BY_CALLS_PACKETS = 8192
-_HEADER = 54  # Ethernet, IPv4 and TCP without options
-_IP_HEADER = 40  # IPv4 and TCP
+_HEADER = 54  # bytes of Ethernet, IPv4 and TCP headers without options
+_IP_HEADER = 40  # bytes of IPv4 and TCP headers
 
 
 @dataclass(frozen=True)
 class Packets:
-    """What packets look like."""
+    """The layout of packets."""
 
     name: str
     payload_bytes: int
@@ -47,12 +47,12 @@ class Packets:
 
     @property
     def lead_bytes(self) -> int:
-        """Before the headers: in a ring as much as puts payloads on lines of 64 bytes, as slot_lead() says."""
+        """Bytes before the headers: in a ring, so many that payloads start on lines of 64 bytes, see slot_lead()."""
         return -self.header_bytes % 64 if self.in_ring else 0
 
     @property
     def slot_bytes(self) -> int:
-        """The least multiple of 16 that holds the longest; in a ring, of 256."""
+        """The smallest multiple of 16, or of 256 in a ring, that holds the longest packet."""
         multiple = 256 if self.in_ring else 16
         longest = self.lead_bytes + self.header_bytes + max(self.payload_bytes, self.payload_max)
         return -(-longest // multiple) * multiple
@@ -70,7 +70,7 @@ class Packets:
 
 
 _DEVICE = (Packets("8000", 8000), Packets("1460", 1460), Packets("64", 64), Packets("mixed", 64, 9000, 55))
-# Also as a TUN device delivers them: without a link header.
+# Includes packets as a TUN device delivers them, without a link header.
 _PINNED = (
     Packets("8000", 8000, in_ring=True),
     Packets("1460", 1460, in_ring=True),
@@ -89,10 +89,16 @@ def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
     parser.add_argument(
-        "--ways", type=lambda text: _names(text, WAYS, "way"), default=list(WAYS), metavar="W,W", help="on the device"
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument(
+        "--ways",
+        type=lambda text: _names(text, WAYS, "way"),
+        default=list(WAYS),
+        metavar="W,W",
+        help="ways to copy on the device",
     )
     parser.add_argument(
         "--ring-access",
@@ -101,13 +107,13 @@ def _parse() -> argparse.Namespace:
         metavar="A,A",
         help="over the link",
     )
-    parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="of slots that a run goes through")
-    parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="of the ring in pinned memory")
-    parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="of a frame that it is built into")
-    parser.add_argument("--flush", type=int, default=32768, metavar="KIB", help="that the builder submits at once")
-    parser.add_argument("--runs", type=int, default=9, help="of a case")
+    parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="MiB of slots that a run goes through")
+    parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="MiB of the ring in pinned memory")
+    parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="MiB of a frame")
+    parser.add_argument("--flush", type=int, default=32768, metavar="KIB", help="flush threshold of the builder in KiB")
+    parser.add_argument("--runs", type=int, default=9, help="number of runs per case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     for name, least in (("total", 1), ("ring", 1), ("frame", 1), ("flush", 256), ("runs", 1)):
         if getattr(given, name) < least:
@@ -116,7 +122,7 @@ def _parse() -> argparse.Namespace:
 
 
 class Bench:
-    """What all cases share."""
+    """State that all cases share."""
 
     def __init__(self, device: Device, given: argparse.Namespace) -> None:
         self.device = device
@@ -134,7 +140,7 @@ class Bench:
         return results.row(identity, rates, "bit/s", (roof, roof_is), about)
 
     def on_device(self, packets: Packets, way: str) -> Json | None:
-        """Packets that lie on the device; None where it has no such way."""
+        """Packets in device memory; None if the device does not support the way."""
         name = f"device.{packets.name}"
         total = self.given.total * MIB
         if way in _BY_CALLS:
@@ -151,7 +157,7 @@ class Bench:
         )
         if not is_whole(found.supported, len(found.seconds), self.given.runs):
             return None
-        if way not in _BY_CALLS or name not in self.roofs:  # what fits in a cache is no roof for what does not
+        if way not in _BY_CALLS or name not in self.roofs:  # a roof from within a cache does not apply beyond it
             self.roofs[name] = 8 * found.payload_bytes / median(found.plain_seconds)
         identity = f"ingest.{name}" + ("" if way == "automatic" else f".{way}")
         about = packets.conditions() | {"way": way, "parts": found.parts}
@@ -185,7 +191,7 @@ class Bench:
         return self._row(identity, found, roof, "pinned link, host to device", about)
 
     def resident(self, packets: Packets) -> Json | None:
-        """A ring in pinned memory, and control on the device."""
+        """A ring in pinned memory, with control on the device."""
         found = headrace.measure.resident_build(
             self.device,
             payload_bytes=packets.payload_bytes,
@@ -207,7 +213,7 @@ class Bench:
         return self.resident(packets) if ".resident." in name else self.from_host(packets, how)
 
     def rows(self) -> Iterator[Json]:
-        """Every row that is wanted and that the device can make."""
+        """Every requested row that the device supports."""
         only = self.given.only
         cases = [(f"ingest.device.{packets.name}", packets, way) for packets in _DEVICE for way in self.given.ways]
         cases += [
@@ -220,7 +226,7 @@ class Bench:
                 continue
             began = time.monotonic()
             made = self._make(name, packets, how)
-            took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
+            took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device does not support it"
             if made:
                 yield made
             say(f"{identity}: {took}")

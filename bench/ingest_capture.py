@@ -1,9 +1,9 @@
-"""How fast captures are read, next to tcpdump: `ingest.capture.vs_tcpdump` is tcpdump's time over ours.
+"""Compares reading captures with tcpdump: `ingest.capture.vs_tcpdump` is tcpdump's time divided by ours.
 
-A capture of numbered datagrams is made in a temporary folder. In turns, `tcpdump -r FILE -w /dev/null` reads it, from
-the start of its process to its end, and `ingest.pcap` does, from the opening to the last frame: which verifies
-checksums, puts payloads into frames of the default size, and gives each to a consumer that releases it. The file is in
-the page cache. Every datagram is counted, and the bytes of one run are hashed.
+A capture of numbered datagrams is written to a temporary folder. In turns, `tcpdump -r FILE -w /dev/null` reads it,
+from the start of its process to its end, and `ingest.pcap` does, from opening to the last frame: it verifies checksums,
+puts payloads into frames of the default size, and gives each to a consumer that releases it. The file is in the page
+cache. Every datagram is counted, and the bytes of one run are hashed.
 
     .venv/bin/python bench/ingest_capture.py --packets 400000 --save docs/results/ingest-capture.cpu-2.json
 """
@@ -37,7 +37,7 @@ def _checksum(data: bytes) -> int:
 
 
 def write_capture(path: Path, packets: int, payload: int) -> str:
-    """Writes datagrams with a number and `payload` bytes of stream 1 each; the digest of the stream."""
+    """Writes datagrams, each with a number and `payload` bytes of stream 1; returns the digest of the stream."""
     ends = bytes([10, 0, 0, 1, 10, 0, 0, 2])
     length = 8 + _NUMBER_BYTES + payload
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 1, 0, 64, 17, 0) + ends
@@ -68,14 +68,14 @@ def _processor(who: int) -> float:
 
 
 def read_by_tcpdump(path: Path) -> tuple[float, float]:
-    """Seconds, and seconds of processor."""
+    """Elapsed seconds, and seconds of processor time."""
     began, processor = time.perf_counter(), _processor(resource.RUSAGE_CHILDREN)
     subprocess.run(["tcpdump", "-r", str(path), "-w", "/dev/null"], capture_output=True, check=True)
     return time.perf_counter() - began, _processor(resource.RUSAGE_CHILDREN) - processor
 
 
 def read_by_headrace(path: Path, packets: int, payload: int, digest: str | None = None) -> tuple[float, float]:
-    """The same of a receiver on the CPU device. Raises DataError where not everything came."""
+    """The same for a receiver on the CPU device. Raises DataError if anything is missing."""
     whole = hashlib.sha256()
     began, processor = time.perf_counter(), _processor(resource.RUSAGE_SELF)
     with ingest.pcap(path, to="cpu", payload_bytes=payload) as receiver:
@@ -86,15 +86,15 @@ def read_by_headrace(path: Path, packets: int, payload: int, digest: str | None 
         came = receiver.counters()["datagrams"]["accepted"]
     taken = time.perf_counter() - began, _processor(resource.RUSAGE_SELF) - processor
     if came != packets or (digest is not None and whole.hexdigest() != digest):
-        raise headrace.DataError(f"{came:,} of {packets:,} datagrams came, or other bytes")
+        raise headrace.DataError(f"{came:,} of {packets:,} datagrams arrived, or their bytes differ")
     return taken
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures, prints and saves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packets", type=int, default=400_000, help="in the capture")
-    parser.add_argument("--payload", type=int, default=1464, help="bytes behind the number of each")
+    parser.add_argument("--packets", type=int, default=400_000, help="number of packets in the capture")
+    parser.add_argument("--payload", type=int, default=1464, help="bytes after the number of each packet")
     parser.add_argument("--samples", type=int, default=9)
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args(arguments)

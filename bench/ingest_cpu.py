@@ -1,16 +1,17 @@
-"""Processor time a byte that receiving a TCP stream costs, beside the kernel's own receiver.
+"""Processor time per received byte of a TCP stream, compared with the kernel's own receiver.
 
     python bench/ingest_cpu.py [--bytes 2GiB] [--mtu 1500] [--runs 5] [--json] [--save F]
 
-ingest.tcp.cpu_ratio: user and system time of our receiver's process, over that of a process that reads the same stream
-by recv() into one buffer. Both in turns, on this machine's processors: the same sender (headrace ingest send) in a
-network namespace of its own, with the kernel's own offloads; ours behind a TUN device there, the plain one behind a
-pair of veth of the same MTU. Time that the kernel spends on a receiver's behalf in other processes counts for neither.
+ingest.tcp.cpu_ratio: user and system time of our receiver's process, divided by that of a process that reads the same
+stream with recv() into one buffer. Both run in turns on this machine's processors: the same sender (headrace ingest
+send) in a separate network namespace, with the kernel's own offloads; our receiver behind a TUN device there, the plain
+one behind a veth pair with the same MTU. Time that the kernel spends for a receiver in other processes counts for
+neither.
 
-Ours brings the bytes into frames on the CPU device, and looks at 64 KiB at both ends of each; the plain one has them in
-its buffer, and looks at as many of them. In a first run of each, which does not count, every byte is compared. Time
-counts once every frame has been used, for both: the kernel clears memory when a process first touches it, and what
-that costs depends on the host of a virtual machine. `ours_first_seconds_per_gb` says what came before. Needs
+Our receiver puts the bytes into frames on the CPU device, and reads 64 KiB at both ends of each; the plain one has them
+in its buffer, and reads the same number of them. In a first run of each, which does not count, every byte is compared.
+Timing starts for both once every frame has been used: the kernel clears memory when a process first touches it, and
+that cost depends on the host of a virtual machine. `ours_first_seconds_per_gb` is the time before that. Needs
 CAP_SYS_ADMIN and the ip command. Exit status: 0; 1 when an error ended it, or a run was not verified; 2 for wrong use;
 130 after Ctrl-C.
 """
@@ -43,24 +44,28 @@ _GB = 1e9
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu"], help=argparse.SUPPRESS)
-    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one of our frames")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="bytes per run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes per frame of our receiver")
     parser.add_argument("--frames", type=int, default=4)
-    parser.add_argument("--ring", type=size, default=0, help="of our receiver; 0: its default")
-    parser.add_argument("--buffer", type=size, default=1 << 20, help="of the plain receiver")
+    parser.add_argument("--ring", type=size, default=0, help="bytes of the ring of our receiver; 0 takes its default")
+    parser.add_argument("--buffer", type=size, default=1 << 20, help="bytes of the buffer of the plain receiver")
     parser.add_argument("--mtu", type=int, default=1500)
-    parser.add_argument("--no-offloads", dest="offloads", action="store_false", help="ours: single segments")
-    parser.add_argument("--runs", type=int, default=5, help="of each receiver")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument(
+        "--no-offloads", dest="offloads", action="store_false", help="our receiver takes single segments"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each receiver")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
-    parser.add_argument("--receive", choices=["ours", "plain"], help=argparse.SUPPRESS)  # in a process of its own
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
+    parser.add_argument("--receive", choices=["ours", "plain"], help=argparse.SUPPRESS)  # for a receiver's process
     parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.runs < 1 or given.frames < 2 or given.buffer < _LOOKED_AT:  # noqa: PLR2004
-        parser.error("--runs is 1 or more, --frames 2 or more, --buffer 64KiB or more")
+        parser.error("--runs must be 1 or more, --frames 2 or more, --buffer 64KiB or more")
     if given.bytes < 2 * _warm(given):
-        parser.error("--bytes must fill every frame twice: time counts from the second time on")
+        parser.error("--bytes must fill every frame twice: timing starts with the second time")
     return given
 
 
@@ -74,7 +79,7 @@ def _is_sent(offset: int, data: bytes | memoryview) -> bool:
 
 
 def _ours(given: argparse.Namespace) -> tuple[int, bool]:
-    """Receives one stream to frames: how many bytes came, and whether they were right."""
+    """Receives one stream to frames; returns the number of bytes, and whether they were right."""
     how = {"ring": given.ring} if given.ring else {}
     with ingest.tcp(
         "10.88.0.2:9000",
@@ -101,11 +106,11 @@ def _ours(given: argparse.Namespace) -> tuple[int, bool]:
                 del view
                 _count(given, came, item.bytes)
                 item.release()
-    raise headrace.Error(f"no byte came for {_GUARD_SECONDS:.0f} s")
+    raise headrace.Error(f"no byte arrived for {_GUARD_SECONDS:.0f} s")
 
 
 def _plain(given: argparse.Namespace) -> tuple[int, bool]:
-    """The same by recv()."""
+    """Receives one stream with recv()."""
     with socket.create_server((VethPair.address, 0)) as server:
         server.settimeout(_GUARD_SECONDS)
         print(f"{VethPair.address}:{server.getsockname()[1]}", flush=True)
@@ -132,20 +137,20 @@ _readings: list[_Reading] = []
 
 
 def _count(given: argparse.Namespace, came: int, last: int) -> None:
-    """Reads the clocks at the first byte, and where every frame has been used once; `last` bytes of `came` are new."""
+    """Reads the clocks at the first byte, and when every frame has been used once; `last` bytes of `came` are new."""
     warm = _warm(given)
     if came == 0 or came - last < warm <= came:
         _readings.append((time.monotonic(), _cpu()))
 
 
 def _warm(given: argparse.Namespace) -> int:
-    """Bytes that fill every frame once."""
+    """Number of bytes that fill every frame once."""
     frame, frames = int(given.frame), int(given.frames)
     return frame * frames
 
 
 def _receive(given: argparse.Namespace) -> None:
-    """One run, in this process: prints where it listens, and then what it took."""
+    """One run in this process: prints its address, and then its times."""
     came, right = (_ours if given.receive == "ours" else _plain)(given)
     first, warm = _readings
     seconds = time.monotonic() - warm[0]
@@ -156,7 +161,7 @@ def _receive(given: argparse.Namespace) -> None:
 
 
 class Bench:
-    """Both receivers in turns."""
+    """Runs both receivers in turns."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given

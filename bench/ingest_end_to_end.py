@@ -1,19 +1,18 @@
-"""A real TCP sender of this machine, through a TUN device, to frames on a device: packets, acknowledgements and all.
+"""A real TCP sender on this machine, through a TUN device, to frames on a device: packets, acknowledgements and all.
 
     python bench/ingest_end_to_end.py [--device cpu] [--bytes 4GiB] [--mtu 1500,9000] [--save F]
 
-One connection of a process of its own, which sends without pauses; control runs on the CPU. ingest.tcp.<device> is
-with the kernel's super-packets of up to 64 KiB (TSO) at an MTU of 1,500, .mtuN at another, .segments without
-super-packets. The roof is the kernel's own receiver in the same run: the same sender over the loopback, read into
-buffers by recv().
+One connection from a separate process, which sends without pauses; control runs on the CPU. ingest.tcp.<device> uses
+the kernel's super-packets of up to 64 KiB (TSO) at an MTU of 1,500, .mtuN another MTU, .segments no super-packets. The
+roof is the kernel's own receiver in the same run: the same sender over the loopback, read into buffers with recv().
 
-ingest.tcp.vs_kernel is the rate over that of the kernel's receiver to the same frames, in turns: the same sender in a
-network namespace of its own, over a pair of veth with the same MTU and the kernel's own offloads, recv() into pinned
-memory in another, and copies to the device that run meanwhile (headrace.ingest.SocketReception).
+ingest.tcp.vs_kernel is the rate divided by that of the kernel's receiver to the same frames, in turns: the same sender
+in a separate network namespace, over a veth pair with the same MTU and the kernel's own offloads, with recv() into
+pinned memory in another namespace, and overlapping copies to the device (headrace.ingest.SocketReception).
 
-Bytes of the first run are all compared with what was sent, of the others the ends of each frame. Needs CAP_NET_ADMIN;
-vs_kernel, CAP_SYS_ADMIN and the ip command as well. Exit status: 0; 1 when an error ended it, or some row was not
-verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+All bytes of the first run are compared with what was sent, and in other runs the ends of each frame. Needs
+CAP_NET_ADMIN; vs_kernel also needs CAP_SYS_ADMIN and the ip command. Exit status: 0; 1 when an error ended it, or some
+row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
@@ -37,7 +36,7 @@ from row_by_row import run, say, size
 from veth_pair import VethPair
 
 _SEED = 7
-_LOOKED_AT = 64 << 10  # at both ends of a frame
+_LOOKED_AT = 64 << 10  # bytes compared at both ends of a frame
 _RECEIVE = 1 << 20
 _GUARD_SECONDS = 60.0
 _GB = 1e9
@@ -45,23 +44,27 @@ _GB = 1e9
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="bytes per run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes per frame")
     parser.add_argument("--frames", type=int, default=4)
     parser.add_argument("--prompt", type=int, default=0, help="prompt_count of our receiver")
-    parser.add_argument("--chunk", type=size, default=1 << 20, help="of the kernel's receiver: of a recv() and a copy")
-    parser.add_argument("--chunks", type=int, default=8, help="of it in pinned memory")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--mtu", default="1500,9000,65535", help="with super-packets")
-    parser.add_argument("--runs", type=int, default=5, help="of a case")
+    parser.add_argument(
+        "--chunk", type=size, default=1 << 20, help="bytes per recv() and per copy of the kernel's receiver"
+    )
+    parser.add_argument("--chunks", type=int, default=8, help="chunks of the kernel's receiver in pinned memory")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--mtu", default="1500,9000,65535", help="MTUs to measure with super-packets")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs per case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.runs < 1 or given.frames < 2 or not all(word.isdigit() for word in given.mtu.split(",")):  # noqa: PLR2004
-        parser.error("--runs is 1 or more, --frames 2 or more, --mtu numbers")
+        parser.error("--runs must be 1 or more, --frames 2 or more, and --mtu a list of numbers")
     if given.chunk < 1 or given.chunks < 2 or given.prompt < 0:  # noqa: PLR2004
-        parser.error("--chunk is 1 byte or more, --chunks 2 or more, --prompt 0 or more")
+        parser.error("--chunk must be 1 byte or more, --chunks 2 or more, --prompt 0 or more")
     return given
 
 
@@ -95,7 +98,7 @@ def _is_right(frame: ingest.Frame, whole: bool) -> bool:
 
 
 class Bench:
-    """What all cases share."""
+    """State that all cases share."""
 
     def __init__(self, device: Device, given: argparse.Namespace) -> None:
         self.device = device
@@ -118,7 +121,7 @@ class Bench:
             while True:
                 item = receiver.next(_GUARD_SECONDS)
                 if item is None:
-                    raise headrace.Error(f"no byte came for {_GUARD_SECONDS:.0f} s")
+                    raise headrace.Error(f"no byte arrived for {_GUARD_SECONDS:.0f} s")
                 if isinstance(item, ingest.StreamOpened):
                     began, used = time.monotonic(), _cpu(resource.RUSAGE_SELF)
                 elif isinstance(item, ingest.StreamEnded):
@@ -134,7 +137,7 @@ class Bench:
         return _Run(seconds, used, sender_cpu, right and came == self.given.bytes, again)
 
     def kernel(self) -> float:
-        """The kernel's own receiver, in bits a second."""
+        """The kernel's own receiver, in bits per second."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             sender = _sender(f"127.0.0.1:{server.getsockname()[1]}", self.given.bytes)
             connection, _ = server.accept()
@@ -156,7 +159,7 @@ class Bench:
             try:
                 connection, _ = server.accept()
             except TimeoutError as error:
-                raise headrace.Error(f"no connection came over veth for {_GUARD_SECONDS:.0f} s") from error
+                raise headrace.Error(f"no connection arrived over veth for {_GUARD_SECONDS:.0f} s") from error
             connection.setblocking(True)
             used = _cpu(resource.RUSAGE_SELF)
             with connection:
@@ -167,7 +170,7 @@ class Bench:
         return _Run(run.seconds, used, sender_cpu, run.right and run.bytes == self.given.bytes)
 
     def vs_kernel(self, identity: str, mtu: int) -> Json:
-        """Both receivers in turns: a run to compare every byte, then those that count."""
+        """Both receivers in turns: one run that compares every byte, then those that count."""
         given = self.given
         reception = ingest.SocketReception(
             self.device,
@@ -206,7 +209,7 @@ class Bench:
         return results.row(identity, ratios, "ratio", None, about)
 
     def row(self, identity: str, mtu: int, offloads: bool) -> Json:
-        """One case: a run to compare every byte, then those that count."""
+        """One case: one run that compares every byte, then those that count."""
         checked = self.receive(mtu, offloads, whole=True)
         runs: list[_Run] = []
         roofs: list[float] = []
@@ -231,7 +234,7 @@ class Bench:
         return results.row(identity, rates, "bit/s", (median(roofs), "kernel's receiver over loopback"), about)
 
     def rows(self) -> Iterator[Json]:
-        """Every case that is wanted."""
+        """Every requested case."""
         name = f"ingest.tcp.{'cpu' if self.device.name.startswith('cpu') else 'cuda'}"
         cases: list[tuple[str, Callable[[str], Json]]] = []
         for at, mtu in enumerate(int(word) for word in self.given.mtu.split(",")):

@@ -1,16 +1,16 @@
-"""How soon after its last byte a frame is READY, while packets come to a ring in pinned memory at a steady rate.
+"""How soon after its last byte a frame is READY, with packets arriving in a ring in pinned memory at a steady rate.
 
     python bench/ingest_latency.py [--device cuda:0] [--control host,resident] [--ring-access direct,slots] [--save F]
 
-Packets come by a schedule, at half of what the same builder reaches when they always wait (measured first), whatever
-the builder does; one thread places what has come, as a receiver does, and takes frames. ingest.latency.p99 is from when
-the packet with a frame's last byte came until the frame was READY and taken, the median over samples; a builder that
-falls behind has it in its figure, and `kept_up` false. The roof is one packet alone: placed, submitted and READY while
-nothing else happens. Control is by the host or by a kernel that stays on the device (resident), which no other setting
-is for. Of several settings each has a row of its own, ingest.latency.<setting>; the best p99 among those
-that reach nine tenths of the fastest is then measured again as ingest.latency.p99. The last frames of each sample are
-compared with what was sent. Seconds a setting on a GPU. Exit status: 0; 1 when an error ended it, or no row could be
-measured or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+Packets arrive on a fixed schedule, at half of the rate that the same builder reaches when packets always wait (measured
+first); one thread places received packets, as a receiver does, and takes frames. ingest.latency.p99 is the time from
+the arrival of the packet with a frame's last byte until the frame was READY and taken, the median over samples; if a
+builder falls behind, its figure includes the delay, and `kept_up` is false. The roof is a single packet: placed,
+submitted and READY while nothing else happens. Control is on the host, or in a resident kernel on the device, to which
+the other settings do not apply. With several settings, each has its own row, ingest.latency.<setting>; the best p99
+among those that reach nine tenths of the fastest is then measured again as ingest.latency.p99. The last frames of each
+sample are compared with what was sent. Takes seconds per setting on a GPU. Exit status: 0; 1 when an error ended it, or
+no row could be measured or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from row_by_row import is_whole, run, say, size
 
 _CONTROLS = ("host", "resident")
 _ACCESSES = ("automatic", "direct", "slots", "payloads")
-_KEPT_UP = 0.99  # of the schedule's rate
-_FAST_ENOUGH = 0.9  # of the throughput of the fastest setting
+_KEPT_UP = 0.99  # share of the schedule's rate
+_FAST_ENOUGH = 0.9  # share of the throughput of the fastest setting
 _GIGABIT = 1e9
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How frames are built: what follows control is the host's."""
+    """How frames are built; the fields after control apply to the host's only."""
 
     control: str
     ring_access: str = "automatic"
@@ -46,7 +46,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """In an id."""
+        """The setting's part of an id."""
         if self.control == "resident":
             return self.control
         return f"{self.ring_access}.prompt{self.prompt_count}.flush{self.flush_bytes >> 10}"
@@ -76,8 +76,8 @@ def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], list[str]]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--way", default="automatic", help="to copy, of headrace.ingest.copy_ways()")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--way", default="automatic", help="way to copy, one of headrace.ingest.copy_ways()")
     parser.add_argument(
         "--control", type=_one_of(_CONTROLS, "a control"), default=["host"], metavar="C,C", help=", ".join(_CONTROLS)
     )
@@ -89,25 +89,33 @@ def _parse() -> argparse.Namespace:
         help=", ".join(_ACCESSES),
     )
     parser.add_argument(
-        "--prompt", type=_each(int), default=[1], metavar="N,N", help="under way, below which all is submitted at once"
+        "--prompt",
+        type=_each(int),
+        default=[1],
+        metavar="N,N",
+        help="submit every burst at once while fewer than this many are in flight",
     )
     parser.add_argument(
-        "--flush", type=_each(size), default=[1 << 20], metavar="S,S", help="that is submitted in any case"
+        "--flush",
+        type=_each(size),
+        default=[1 << 20],
+        metavar="S,S",
+        help="flush threshold: bytes that are submitted in any case",
     )
-    parser.add_argument("--lists", type=int, default=4, help="bursts under way at most")
-    parser.add_argument("--burst", type=int, default=256, help="packets taken from the ring at once, at most")
-    parser.add_argument("--payload", type=size, default=8000, help="bytes of a packet")
+    parser.add_argument("--lists", type=int, default=4, help="maximum number of bursts in flight")
+    parser.add_argument("--burst", type=int, default=256, help="maximum number of packets taken from the ring at once")
+    parser.add_argument("--payload", type=size, default=8000, help="bytes per packet")
     parser.add_argument("--ring", type=size, default=128 << 20)
-    parser.add_argument("--frame", type=size, default=1 << 20, help="bytes of one")
-    parser.add_argument("--frames", type=int, default=16, help="in their ring")
-    parser.add_argument("--load", type=float, default=0.5, help="of what the builder reaches")
+    parser.add_argument("--frame", type=size, default=1 << 20, help="bytes per frame")
+    parser.add_argument("--frames", type=int, default=16, help="number of frames in their ring")
+    parser.add_argument("--load", type=float, default=0.5, help="load, as a share of the rate that the builder reaches")
     parser.add_argument(
-        "--rate", type=float, default=0.0, metavar="GBIT", help="of payload a second, in place of --load"
+        "--rate", type=float, default=0.0, metavar="GBIT", help="load in Gb/s of payload, instead of --load"
     )
-    parser.add_argument("--count", type=int, default=10_000, help="of frames in a sample")
+    parser.add_argument("--count", type=int, default=10_000, help="number of frames in a sample")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     for name in ("lists", "burst", "payload", "frames", "count", "samples"):
         if getattr(given, name) < 1:
@@ -118,14 +126,14 @@ def _parse() -> argparse.Namespace:
 
 
 class Bench:
-    """What all settings share."""
+    """State that all settings share."""
 
     def __init__(self, device: Device, given: argparse.Namespace) -> None:
         self.device = device
         self.given = given
 
     def measure(self, setting: Setting) -> FrameLatencies | None:
-        """None where the device cannot."""
+        """Returns None if the device does not support it."""
         given = self.given
         found = headrace.measure.frame_latency(
             self.device,
@@ -148,7 +156,7 @@ class Bench:
         return found if is_whole(found.supported, len(found.samples), given.samples) else None
 
     def row(self, identity: str, setting: Setting, found: FrameLatencies) -> Json:
-        """One setting's."""
+        """The row of one setting."""
         samples = found.samples
 
         def us(seconds: Callable[[headrace.measure.FrameLatencySample], float]) -> float:
@@ -181,12 +189,12 @@ class Bench:
             "verified": found.verified,
         }
         if not about["kept_up"]:
-            say(f"{identity}: fell behind, and brought {reached:.1%} of what came")
+            say(f"{identity}: fell behind and delivered {reached:.1%} of the packets")
         values = [1e6 * sample.latency.p99 for sample in samples]
         return results.row(identity, values, "us", (1e6 * found.alone_seconds, "one packet alone"), about)
 
     def rows(self) -> Iterator[Json]:
-        """Every setting's, and the best one's."""
+        """The rows of every setting, and of the best one."""
         given = self.given
         by_host = itertools.product(["host"], given.ring_access, given.prompt, given.flush)
         settings = [Setting(*how) for how in by_host] if "host" in given.control else []
@@ -195,7 +203,7 @@ class Bench:
         for setting in settings if len(settings) > 1 else []:
             found = self.measure(setting)
             if found is None:
-                say(f"ingest.latency.{setting.name}: left out: this device cannot")
+                say(f"ingest.latency.{setting.name}: left out: this device does not support it")
                 continue
             made = self.row(f"ingest.latency.{setting.name}", setting, found)
             say(f"{made['id']}: p99 {made['value']:.1f} us")

@@ -1,14 +1,14 @@
-"""What a datagram costs the processor: our receiver of a UDP socket, and a plain loop of recvmmsg(), in turns.
+"""Processor time per datagram: our receiver of a UDP socket, and a plain loop of recvmmsg(), in turns.
 
     python bench/ingest_udp_cpu.py [--device cpu] [--rate 100000] [--seconds 3] [--runs 5] [--save F]
 
-A process of its own sends numbered datagrams over the loopback (`headrace ingest send`). ingest.udp.cpu_ratio is the
-processor time a datagram of our receiver, which puts them into frames of 8 MiB, over that of recvmmsg_loop.c, which
-leaves them in the same 64 buffers; each counts datagrams that it has got, user and system time of its own process.
-Ours counts once each of its four frames has been used: the kernel clears memory when a process first touches it, and
-what that costs depends on the host of a virtual machine.
-The loop's process is compiled with cc. Every frame of the first run is compared with what was sent, of the others
-the ends of each frame. Exit status: as of ingest_end_to_end.py.
+A separate process sends numbered datagrams over the loopback (`headrace ingest send`). ingest.udp.cpu_ratio is the
+processor time per datagram of our receiver, which puts them into frames of 8 MiB, divided by that of recvmmsg_loop.c,
+which leaves them in the same 64 buffers; each counts received datagrams, and user and system time of its own process.
+Ours starts counting once each of its four frames has been used: the kernel clears memory when a process first touches
+it, and that cost depends on the host of a virtual machine. The loop's program is compiled with cc. Every frame of the
+first run is compared with what was sent, and in other runs the ends of each frame. Exit status: as of
+ingest_end_to_end.py.
 """
 
 import argparse
@@ -35,16 +35,16 @@ _FRAMES = {"frame": 8 << 20, "buffers": 4}
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", help="cpu, cuda:0, ...")
-    parser.add_argument("--rate", type=int, default=100_000, help="datagrams a second")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a run")
-    parser.add_argument("--payload", type=int, default=1472, help="bytes of a datagram")
-    parser.add_argument("--runs", type=int, default=5, help="of each receiver, in turns")
+    parser.add_argument("--device", default="cpu", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--rate", type=int, default=100_000, help="datagrams per second")
+    parser.add_argument("--seconds", type=float, default=3.0, help="duration of a run")
+    parser.add_argument("--payload", type=int, default=1472, help="bytes per datagram")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each receiver, taken in turns")
     parser.add_argument("--save", type=Path, help="write the results file ingest-udp.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     if given.runs < 1 or given.rate < 1 or given.seconds <= 0 or given.payload <= _NUMBER:
-        parser.error("--runs and --rate are 1 or more, --seconds above 0, --payload above 8")
+        parser.error("--runs and --rate must be 1 or more, --seconds above 0, --payload above 8")
     return given
 
 
@@ -58,7 +58,7 @@ class _Cost:
 
     @property
     def microseconds(self) -> float:
-        """A datagram."""
+        """Time per datagram."""
         return self.cpu / max(self.datagrams, 1) * 1e6
 
 
@@ -124,7 +124,7 @@ class Bench:
     @staticmethod
     def _is_right(frame: ingest.Frame, whole: bool) -> bool:
         if frame.missing_bytes:
-            return True  # what the kernel dropped; accepted datagrams are counted
+            return True  # the kernel dropped some; accepted datagrams are counted
         at = [(0, frame.bytes)] if whole else [(0, min(_LOOKED_AT, frame.bytes))]
         if not whole:
             at.append((frame.bytes - at[0][1], at[0][1]))
@@ -142,7 +142,7 @@ class Bench:
                 pass
             datagrams, numbers, cpu = receiver.stdout.readline().split()
         count = int(self._given.rate * self._given.seconds)
-        # What the kernel dropped cannot be added up.
+        # Datagrams dropped by the kernel are missing from the sum.
         whole = int(datagrams) < count or int(numbers) == count * (count - 1) // 2
         return _Cost(int(datagrams), float(cpu), whole)
 

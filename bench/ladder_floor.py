@@ -1,10 +1,10 @@
-"""The special figures of the ladder, in one run: the highest rates, the latency when idle, and what bounds them.
+"""The special figures of the ladder in one run: the highest rates, the idle latency, and their bounds.
 
     python bench/ladder_floor.py [--device cuda:0] [--only ladder.light] [--wordnet F.hridx] [--zipf F.hridx] [--save F]
 
-Every figure is that of a plan found by trying a few, and is then confirmed several times; answers are verified, and a
-claim never exceeds the ceiling of its own load generator divided by 1.2. Takes six to eight minutes on a GPU and 16
-cores; on the CPU device it runs too, with smaller rates. A figure that cannot be measured is left out, and its reason
+Every figure is for a plan chosen from a few candidates, and is then confirmed several times; answers are verified, and
+a claim never exceeds the ceiling of its own load generator divided by 1.2. Takes six to eight minutes on a GPU with 16
+cores; it also runs on the CPU device, with smaller rates. A figure that cannot be measured is left out, and the reason
 printed. Exit status: 0; 1 when an error ended it or no row could be measured; 2 for wrong use.
 """
 
@@ -26,30 +26,41 @@ from headrace.tables import figure
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
     parser.add_argument("--wordnet", type=Path, help="index for ladder.retrieval.wordnet.qps")
     parser.add_argument("--zipf", type=Path, help="index for ladder.retrieval.zipf10m.qps")
     parser.add_argument(
-        "--plan", action="append", default=[], metavar="RUNG", help="rungs to choose from: dispatched, ..."
+        "--plan",
+        action="append",
+        default=[],
+        metavar="RUNG",
+        help="rung to choose from, such as dispatched; may be repeated",
     )
     parser.add_argument("--generators", default="", metavar="N,N", help="numbers of generator threads to choose from")
-    parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
+    parser.add_argument("--samples", type=int, default=3, help="number of confirmations of a figure")
     parser.add_argument(
-        "--tries", type=int, default=8, help="loads at a rate, of which one must keep the bound, for each confirmation"
+        "--tries", type=int, default=8, help="number of loads per confirmation, of which one must keep the bound"
     )
-    parser.add_argument("--resolution", type=float, default=0.01, help="share by which a good and a bad rate differ")
-    parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
-    parser.add_argument("--tolerance", type=float, default=0.002, help="how exactly p99 must be known, as a rank")
     parser.add_argument(
-        "--bound", type=duration, default=0.5e-3, help="on p99, where the figure has no bound of its own"
+        "--resolution",
+        type=float,
+        default=0.01,
+        help="share by which a rate that keeps the bound and one that does not differ",
     )
-    parser.add_argument("--tight-bound", type=duration, default=0.1e-3, help="on p99, of light")
-    parser.add_argument("--idle-rate", type=rate_of, default=10e3, help="of ladder.light.idle, queries/s")
-    parser.add_argument("--high-rate", type=rate_of, default=25e6, help="of ladder.light.at25m, queries/s")
-    parser.add_argument("--reference-steps", type=int, default=2000, help="multiply-adds a chain; fewer for a test")
+    parser.add_argument("--window", type=duration, default=0.1, help="minimum length of a window, such as 100ms")
+    parser.add_argument("--tolerance", type=float, default=0.002, help="precision of p99, as an error of its rank")
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="bound on p99 of figures without their own")
+    parser.add_argument("--tight-bound", type=duration, default=0.1e-3, help="tight bound on p99 of light")
+    parser.add_argument("--idle-rate", type=rate_of, default=10e3, help="rate of ladder.light.idle in queries/s")
+    parser.add_argument("--high-rate", type=rate_of, default=25e6, help="rate of ladder.light.at25m in queries/s")
+    parser.add_argument(
+        "--reference-steps", type=int, default=2000, help="multiply-adds per chain; give fewer in a test"
+    )
     parser.add_argument("--save", type=Path, help="write the results file floors.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     return parser.parse_args()
 
 
@@ -64,7 +75,7 @@ def _print_table(rows: list[Json]) -> None:
 
 
 def _measure(bench: Bench, given: argparse.Namespace, keep: Callable[[list[Json]], None]) -> list[Json]:
-    """The rows wanted; those made so far go to `keep` after each, so that an end by force loses one figure."""
+    """The requested rows; those made so far go to `keep` after each, so that a killed run loses at most one."""
     made: list[Json] = []
     for ids, make in floor_rows.figures(given.wordnet, given.zipf):
         if given.only and not any(identity.startswith(word) for identity in ids for word in given.only):

@@ -1,6 +1,6 @@
-"""The cases of grid_layers.py: where sources and receivers are, how long waves and runs are, and in which media.
+"""The cases of grid_layers.py: places of sources and receivers, lengths of waves and runs, and media.
 
-Places count cells from the inner border of the low layers, so that they are the same whatever the layers' thickness.
+Places are in cells from the inner border of the low layers, independent of the layers' thickness.
 """
 
 import math
@@ -13,8 +13,8 @@ SPACING = 2e-3
 _LIGHT = 299_792_458.0
 _LONG = 166.5517  # cells: 0.9 GHz in vacuum
 _SHORT = 28.0
-_IN_SINGLE = ("vacuum", "eps25")  # a medium more shows nothing that these do not, and takes as long again
-_CLEAR = 8  # cells beyond what a wave can reach and come back from
+_IN_SINGLE = ("vacuum", "eps25")  # further media show nothing new, and take as much time again
+_CLEAR = 8  # cells beyond the distance from which a wave can return
 
 Place = tuple[int, ...]
 
@@ -29,12 +29,12 @@ class Medium:
 
     @property
     def in_single(self) -> bool:
-        """Whether it is measured in single precision too."""
+        """Whether it is also measured in single precision."""
         return self.name in _IN_SINGLE
 
     @property
     def index(self) -> float:
-        """How much slower than in vacuum waves are."""
+        """How much slower waves are than in vacuum."""
         return math.sqrt(self.permittivity * self.permeability)
 
 
@@ -49,7 +49,7 @@ MEDIA = (
 
 @dataclass(frozen=True)
 class Case:
-    """A source and receivers in a box without walls."""
+    """A source and receivers in an unbounded box."""
 
     name: str
     inside: Place
@@ -57,36 +57,36 @@ class Case:
     source: Place
     places: dict[str, Place]
     wave: float
-    """Cells of the wave at the centre of the pulse's spectrum."""
+    """Wavelength in cells at the centre of the pulse's spectrum."""
     steps: int
     """Steps of a run in vacuum."""
 
     @property
     def dt(self) -> float:
-        """The largest time step that is stable in vacuum."""
+        """The largest stable time step in vacuum."""
         return SPACING / (_LIGHT * math.sqrt(len(self.inside)))
 
     def steps_in(self, medium: Medium) -> int:
-        """So many that waves go as far in every medium."""
+        """Number of steps in which waves travel as far as in vacuum."""
         return round(self.steps * medium.index)
 
     @property
     def beyond(self) -> int:
-        """Cells around the box so that no wave comes back from walls within a run."""
+        """Cells around the box such that no wave returns from walls within a run."""
         return math.ceil(self.steps / math.sqrt(len(self.inside)) / 2) + _CLEAR
 
     def _frequency(self, medium: Medium) -> float:
         return _LIGHT / (self.wave * SPACING * medium.index)
 
     def pulse(self, medium: Medium) -> NDArray[np.float64]:
-        """Samples of a Ricker pulse, which begins at 1.4 periods before its peak."""
+        """Samples of a Ricker pulse that begins 1.4 periods before its peak."""
         frequency = self._frequency(medium)
         time = (np.arange(self.steps_in(medium)) + 0.5) * self.dt
         phase = (np.pi * frequency * (time - math.sqrt(2) / frequency)) ** 2
         return (1 - 2 * phase) * np.exp(-phase)
 
     def gprmax_input(self, medium: Medium, cells: int) -> str:
-        """A plane as a model of gprMax, with its usual layers of so many cells; 0 for walls that are not seen."""
+        """A plane as gprMax input, with gprMax's default layers of this many cells; 0 for walls out of reach."""
         margin = cells or self.beyond
         sizes = " ".join(f"{(count + 2 * margin) * SPACING:.6f}" for count in self.inside)
         points = [

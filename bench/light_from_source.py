@@ -1,11 +1,11 @@
-"""The operator `light` as C++ source text, to compare what an operator costs that is compiled when it is used.
+"""The operator `light` as C++ source text, to measure the cost of an operator that is compiled on use.
 
     python bench/light_from_source.py [--device cpu] [--queries 200K] [--samples 7] [--save docs/results/FILE.json]
 
-Asks the same queries of the built-in operator and of the one that is compiled from bench/light_source.cu, in turn,
-under every technique that calls operators, from one thread. Every answer is compared, bit by bit. A row is the rate of
-the compiled one over that of the built-in one, in pairs. `headrace ladder --operator bench/light_from_source.py`
-measures it as well. Exit status: 0; 1 where an answer differs or is missing; 2 for wrong use.
+Asks the same queries of the built-in operator and of the one compiled from bench/light_source.cu, in turn, under every
+technique that calls operators, from one thread. Every answer is compared bit by bit. A row is the rate of the compiled
+operator divided by that of the built-in one, in pairs. `headrace ladder --operator bench/light_from_source.py` measures
+it too. Exit status: 0; 1 when an answer differs or is missing; 2 for wrong use.
 """
 
 import argparse
@@ -38,7 +38,7 @@ light = operators.from_source(
 
 
 def _asked(device: Device, operator: headrace.Operator, plan: headrace.Plan, queries: NDArray[Any]) -> Any:  # noqa: ANN401
-    """Queries a second, and the answers."""
+    """Queries per second, and the answers."""
     with headrace.Engine(device, operator, plan) as engine, engine.connect() as client:
         client.ask_many(queries[: len(queries) // 10])
         begin = perf_counter()
@@ -62,7 +62,7 @@ def _rows(device: Device, queries: NDArray[Any], samples: int) -> Iterator[Json]
             if not np.array_equal(expected, answers):
                 sys.exit(f"error: {rung.id}: the answers differ")
             rates.append((ours, theirs))
-        shares = [ours / theirs for ours, theirs in rates[1:]]  # the first of each finds cold memory
+        shares = [ours / theirs for ours, theirs in rates[1:]]  # the first sample of each runs on cold memory
         fastest = median(theirs for _, theirs in rates[1:])
         row_by_row.say(f"{rung.id}: {median(shares):.3f} of {fastest:,.0f} queries/s")
         about = {"queries": len(queries), "built_in_qps": fastest, "verified": True}
@@ -71,13 +71,13 @@ def _rows(device: Device, queries: NDArray[Any], samples: int) -> Iterator[Json]
 
 
 def main() -> int:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--queries", type=count, default=200_000)
     parser.add_argument("--samples", type=int, default=7)
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     queries = _BUILT_IN.sample(given.queries)
     return row_by_row.run("source", given, lambda device: _rows(device, queries, given.samples))

@@ -1,9 +1,9 @@
-"""The operator `light` in Python, to compare what operators in Python cost with one in C++.
+"""The operator `light` in Python, to compare the cost of operators in Python and in C++.
 
 headrace ladder --operator bench/light_in_python.py:served --rung dispatched --bound 0.1ms --device cuda:0
 
-It sums the query and runs two chains of 64 steps a thread, as include/headrace/operators/light.hpp does. `contract`
-makes a fused multiply-add of each step, as there.
+It sums the query and runs two chains of 64 steps per thread, like include/headrace/operators/light.hpp. `contract`
+makes each step a fused multiply-add, as there.
 """
 
 import numpy as np

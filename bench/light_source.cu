@@ -1,5 +1,5 @@
-// The operator `light` as source text, with the answers of include/headrace/operators/light.hpp bit by bit: compiled by
-// light_from_source.py, to compare what an operator costs that is compiled when it is used.
+// The operator `light` as source text, with the answers of include/headrace/operators/light.hpp bit by bit.
+// light_from_source.py compiles it to measure the cost of an operator that is compiled on use.
 
 constexpr uint32_t kLaneCount = 128;
 constexpr uint32_t kSteps = 64;

@@ -1,11 +1,11 @@
-"""Checks the load generator against what must come out: the Pollaczek-Khinchine formula, and stops of known length.
+"""Checks the load generator against theory: the Pollaczek-Khinchine formula, and pauses of known length.
 
 With one worker whose service time S is constant, Poisson arrivals at a rate of rho / S wait rho * S / (2 * (1 - rho))
-on average, besides S itself. S is the latency of constant arrivals at a tenth of that rate, measured before and after.
-How long the arrivals of one load must have waited follows from Lindley's recursion, without the formula's sampling
-error: the load replays a trace, and the measured mean stands beside both. Then a generator at a constant rate is
-stopped by SIGSTOP for a known time: every arrival of that time is late by what was left of it, so that p99 and the
-greatest lateness follow. A machine that is not quiet shows in `disturbed`.
+on average, in addition to S itself. S is the latency of constant arrivals at a tenth of that rate, measured before and
+after. Lindley's recursion gives the waiting time of the arrivals of one load, without the formula's sampling error: the
+load replays a trace, and the measured mean is shown next to both. Then SIGSTOP pauses a generator at a constant rate
+for a known time: every arrival of that time is late by the rest of it, which determines p99 and the greatest lateness.
+`disturbed` says if the machine was not quiet.
 
     .venv/bin/python bench/load_check.py
 """
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_STEPS = 400_000  # some 700 us of one core, which hides what the engine costs besides
+_STEPS = 400_000  # some 700 us of one core, which dominates the engine's own cost
 _STEP_SECONDS = 2e-9
 _ALONE = 0.1
 _STOPS = (0.2, 0.5, 1.0, 3.0)
@@ -39,15 +39,15 @@ def _load(*words: str) -> list[str]:
 
 
 def lindley(arrivals: npt.NDArray[np.float64], service: float) -> float:
-    """Mean seconds from arrival to answer with one worker that takes `service` seconds for each."""
-    # A query leaves a service time after the later of its arrival and the leaving before: a running maximum.
+    """Mean seconds from arrival to answer with one worker that takes `service` seconds per query."""
+    # A query leaves a service time after its arrival or the previous departure, whichever is later: a running maximum.
     index = np.arange(arrivals.size)
     starts = np.maximum.accumulate(arrivals - index * service) + index * service
     return float(np.mean(starts - arrivals)) + service
 
 
 def service_seconds(shape: Sequence[str], about: float, seconds: float) -> float:
-    """The time of one query that waits for no other: the median latency of constant arrivals at a tenth of the rate."""
+    """Time of a query that waits for no other: the median latency of constant arrivals at a tenth of the rate."""
     rate = f"{_ALONE / about:.9g}"
     command = _load("--arrivals", "constant", "--rate", rate, "--duration", f"{seconds:g}s", *shape)
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -55,7 +55,7 @@ def service_seconds(shape: Sequence[str], about: float, seconds: float) -> float
 
 
 def queueing(rho: float, steps: int, seconds: float, seed: int) -> dict[str, Any]:
-    """Measured mean latency beside what must come out, with the service time measured just before and after."""
+    """Measured mean latency and its theoretical value, with the service time measured just before and after."""
     shape = ["--operator", "reference", "--steps", str(steps), "--query-bytes", "64", "--answer-bytes", "64",
              "--blocks", "1", "--block-threads", "1", "--threads", "1", "--slots", "65536"]  # fmt: skip
     service = service_seconds(shape, _STEP_SECONDS * steps, seconds / 4)
@@ -87,7 +87,7 @@ def queueing(rho: float, steps: int, seconds: float, seed: int) -> dict[str, Any
 
 
 def stopped(stop: float) -> dict[str, Any]:
-    """p99 and lateness of a load at a constant rate that was stopped for `stop` seconds, beside the truth."""
+    """p99 and lateness of a load at a constant rate that was paused for `stop` seconds, and their true values."""
     words = ["--rate", str(_STOP_RATE), "--duration", f"{_STOP_SECONDS:g}s", "--operator", "light"]
     command = _load(*words, "--arrivals", "constant", "--slots", "65536")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -99,7 +99,7 @@ def stopped(stop: float) -> dict[str, Any]:
     stop = time.perf_counter() - began
     out, _ = process.communicate()
     load = json.loads(out)["load"]
-    # The first arrivals of the stop are the latest, each by what was left of it: 1% of all arrivals are later than p99.
+    # The first arrivals of the pause are the latest, each by the rest of it: 1% of all arrivals are later than p99.
     p99 = max(stop - 0.01 * _STOP_SECONDS, 0.0)
     return {
         "stop_s": stop,
@@ -117,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints a line for each check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rho", type=float, nargs="*", default=[0.3, 0.5, 0.7, 0.8, 0.9])
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
-    parser.add_argument("--runs", type=int, default=3, help="of each load")
+    parser.add_argument("--seconds", type=float, default=20.0, help="duration of each load")
+    parser.add_argument("--runs", type=int, default=3, help="number of runs of each load")
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--stops", type=float, nargs="*", default=list(_STOPS))
     given = parser.parse_args(arguments)

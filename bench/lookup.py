@@ -1,4 +1,4 @@
-"""What lookup answers where the table is twice the memory that it may have on the device, beside zero-copy and PyTorch.
+"""The rate of lookup with a table twice as large as its device memory, compared with zero-copy and PyTorch.
 
     python bench/lookup.py [--device cuda:0] [--rows 16777216] [--save docs/results/lookup.<machine>.json]
 
@@ -13,11 +13,11 @@ query sums --most rows (every eighth asks for fewer). The budget is half of the 
   the device, single queries and 64 at once, one after the other; on a GPU .torch_cpu.qps and .torch_cpu.batch64.qps as
   well, with the table in the host's memory.
 
-A CPU device has one memory, so there the first four differ by noise and by the order of rows alone. Arrivals are a
+A CPU device has one memory, so the first four differ only by noise and by the order of rows there. Arrivals are a
 Poisson process that does not wait for answers. Engines' answers are verified against the host's, and the host's first
-ones with NumPy in float64. The roof of a row is the lowest of link, arithmetic and generator as headrace roof measures
-them, with rows where they lie; conditions have `memory_qps`, what the bytes of rows allow at the rates of random reads
-from each place. Caches hold popular rows, so that both compute and the rate may be above the latter.
+ones against NumPy in float64. The roof of a row is the lowest of link, arithmetic and generator as measured by headrace
+roof, with rows in their places; conditions have `memory_qps`, the rate that random reads from each place allow for the
+bytes of rows. Caches hold popular rows, so both compute and the rate may exceed it.
 """
 
 import argparse
@@ -43,7 +43,7 @@ _BATCH = 64
 _BLOCK_ROWS = 65536
 _HISTORY_BEGINS = 1 << 40  # far from the queries of loads
 _HISTORY_AT_ONCE = 4096
-_MEASURED = 4096  # queries whose rows are counted by place
+_MEASURED = 4096  # number of queries whose rows are counted by place
 _PEER_QUERIES = 500
 _TOLERANCE = 0.02
 
@@ -51,26 +51,30 @@ _TOLERANCE = 0.02
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     operator_rows.add_options(parser)
-    parser.add_argument("--rows", type=int, default=1 << 24, help="of the table")
-    parser.add_argument("--columns", type=int, default=128, help="of the table")
-    parser.add_argument("--most", type=int, default=128, help="rows of a query")
-    parser.add_argument("--history", type=int, help="queries that are counted; default: 8 rows for each of the table")
-    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99, such as 500us")
+    parser.add_argument("--rows", type=int, default=1 << 24, help="rows of the table")
+    parser.add_argument("--columns", type=int, default=128, help="columns of the table")
+    parser.add_argument("--most", type=int, default=128, help="maximum number of rows per query")
+    parser.add_argument(
+        "--history",
+        type=int,
+        help="number of earlier queries to count; default: enough to read each row 8 times on average",
+    )
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="bound on p99, such as 500us")
     parser.add_argument("--save", type=Path, help="write the results file lookup.<machine>.json")
     return parser.parse_args()
 
 
 def make_table(rows: int, columns: int, dtype: str) -> NDArray[Any]:
-    """Random rows, of which no two near each other are the same. Drawing all of them would take minutes."""
+    """A random table in which nearby rows differ. Drawing every row would take minutes."""
     random = np.random.default_rng(1)
     block = random.standard_normal((min(rows, _BLOCK_ROWS), columns), np.float32).astype(dtype)
     table = np.resize(block, (rows, columns))
-    table[:, 0] = (np.arange(rows) // _BLOCK_ROWS % 1000) / 16  # tells repeated rows apart
+    table[:, 0] = (np.arange(rows) // _BLOCK_ROWS % 1000) / 16  # makes repeated rows distinct
     return table
 
 
 def count_history(operator: Operator, rows: int, queries: int) -> NDArray[np.int64]:
-    """How often each row was asked for in so many earlier queries."""
+    """Access count of each row in this many earlier queries."""
     counts = np.zeros(rows, np.int64)
     for first in range(0, queries, _HISTORY_AT_ONCE):
         asked = operator_rows.samples_of(operator, min(_HISTORY_AT_ONCE, queries - first), _HISTORY_BEGINS + first)
@@ -85,7 +89,7 @@ def _rows_of(queries: Any) -> NDArray[np.uint32]:  # noqa: ANN401 (records)
 
 
 class _Cases:
-    """The placements of one table, and how many bytes a query reads from each place."""
+    """The placements of one table, and the bytes that a query reads from each place."""
 
     def __init__(self, device: Device, given: argparse.Namespace) -> None:
         self._given = given
@@ -122,7 +126,7 @@ class _Cases:
         return operator, self._about | self._by_place(near / _MEASURED, (len(self._asked) - near) / _MEASURED)
 
     def _by_place(self, near: float, far: float) -> Json:
-        """What a query reads on average, in rows from each place, as bytes, and the rate that these allow."""
+        """Average bytes that a query reads from each place, and the rate that these allow."""
         of_device, of_host = near * self._row_bytes, far * self._row_bytes
         rates = self._rates
         seconds = max(of_device / rates.device_random.read, of_host / rates.link_random.read)

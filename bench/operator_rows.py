@@ -1,4 +1,4 @@
-"""Rows of the rates of an operator, and of libraries that answer the same, for bench/shipped.py and bench/lookup.py."""
+"""Rows for the rates of an operator, and of equivalent libraries, for bench/shipped.py and bench/lookup.py."""
 
 import argparse
 import time
@@ -16,28 +16,28 @@ from headrace.operators.dense import reference_of
 from headrace.profiles import Json
 from headrace.serve import search_plan
 
-CHECKED = 20  # answers that are compared with NumPy
+CHECKED = 20  # number of answers compared with NumPy
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that rate() reads, and those of row_by_row.run()."""
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--rung", default="dispatched", help="that answers single queries, by number or id")
-    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="of stored matrices")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--rung", default="dispatched", help="rung that answers single queries, by number or id")
+    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="type of stored matrices")
     parser.add_argument("--generators", type=int, default=1, help="threads that generate load")
-    parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
-    parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--samples", type=int, default=3, help="number of confirmations of a figure")
+    parser.add_argument("--window", type=duration, default=0.1, help="minimum length of a window, such as 100ms")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
 
 
 def samples_of(operator: Operator, count: int, first: int = 0) -> Any:  # noqa: ANN401
-    """Sample queries, as their type has them."""
+    """Sample queries in their type."""
     query = read_dtype(operator.query_type)
     return operator.sample(count, first).view(query.base).reshape(-1, *query.shape)
 
 
 def agrees(operator: Operator) -> bool:
-    """Whether the host's answers are those of NumPy in float64, as far as rounding lets them."""
+    """Whether the host's answers equal those of NumPy in float64 up to rounding."""
     reference = reference_of(operator)
     assert reference is not None
     queries = samples_of(operator, CHECKED)
@@ -53,7 +53,7 @@ def rate(
     given: argparse.Namespace,
     about: Json | None = None,
 ) -> Iterator[Json]:
-    """The row of the highest rate, where there is one. `about` are further conditions."""
+    """The row of the highest rate, if there is one. `about` are further conditions."""
     row_by_row.say(f"{identity} ...")
     found = search_plan(
         device,
@@ -79,7 +79,7 @@ def rate(
 def one_by_one(
     identity: str, queries: list[Any], call: shipped_peers.Call, samples: int, about: Json, at_once: int = 1
 ) -> Json:
-    """The row of a library that is asked one query after the other, or so many at once, each waited for."""
+    """The row of a library that is asked one query at a time, or `count` at once, each waited for."""
     rates = []
     for query in queries:
         call(query)
@@ -92,10 +92,10 @@ def one_by_one(
 
 
 def close(answer: Any, expected: Any, tolerance: float) -> bool:  # noqa: ANN401
-    """Whether all numbers are, relative to the expected ones and beyond."""
+    """Whether all numbers are within the tolerance, relative to the expected ones and at least absolute."""
     return bool(np.allclose(answer, expected, rtol=tolerance, atol=tolerance))
 
 
 def where(device: Device) -> str:
-    """PyTorch's name for devices of that kind."""
+    """PyTorch's name for this kind of device."""
     return "cuda" if device.kind.name == "cuda" else "cpu"

@@ -1,10 +1,10 @@
 """Compares random Boolean queries on text in ten scripts with SQLite's FTS5 (`unicode61`) and with tantivy.
 
-Documents are drawn from the names of countries, regions and languages that Debian's package iso-codes translates.
-Each query combines words of the documents by AND, OR, NOT and parentheses. Every document that one tool finds and
-another does not is traced to a word, and the difference to one of the rules of docs/operators.md; what no rule
-explains is printed as "unexplained", and the exit status is 1. The queries are timed as well, one after the other in
-every tool and in batches in Headrace, and each figure is printed.
+Documents are drawn from the names of countries, regions and languages that Debian's package iso-codes translates. Each
+query combines words of the documents with AND, OR, NOT and parentheses. Every document that one tool finds and another
+does not is traced to a word, and the difference to one of the rules of docs/operators.md; a difference without a rule
+is printed as "unexplained", and the exit status is 1. The queries are timed too, one after the other in every tool and
+in batches in Headrace, and each figure is printed.
 
     apt install iso-codes; pip install tantivy
     .venv/bin/python bench/retrieval_check.py --queries 10000
@@ -61,17 +61,17 @@ def names_of(locale: Path, language: str) -> list[str]:
                 catalog: dict[Any, str] = vars(gettext.GNUTranslations(file))["_catalog"]
             names |= {text for key, text in catalog.items() if key and text}
     if not names:
-        raise SystemExit(f"{locale} has no names in {language}: install iso-codes, or name its folder by --locale")
+        raise SystemExit(f"{locale} has no names in {language}: install iso-codes, or give its folder with --locale")
     return sorted(names)
 
 
 def documents_of(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
-    """Documents of a few names each."""
+    """Documents with a few names each."""
     return [", ".join(rng.choices(names, k=rng.randint(*_NAMES_PER_DOCUMENT))) for _ in range(count)]
 
 
 def words_of(documents: Sequence[str]) -> list[str]:
-    """What a user takes for words: what lies between spaces, without punctuation around it."""
+    """What a user regards as words: text between spaces, without surrounding punctuation."""
     words = set()
     for document in documents:
         for part in document.split():
@@ -89,7 +89,7 @@ class Ask:
     words: tuple[str, ...]
 
     def text(self, quote: Callable[[str], str]) -> str:
-        """The query, each word as `quote` has it."""
+        """The query, with each word formatted by `quote`."""
         return self.shape.format(*map(quote, self.words))
 
 
@@ -119,7 +119,7 @@ def _quoted(word: str) -> str:
 
 
 class Headrace:
-    """All ids by the host, to compare, and answers (a count and 15 ids) by an engine, to time."""
+    """All ids from the host, for comparison, and answers (a count and 15 ids) from an engine, for timing."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         self._index = headrace.Index.build(documents)
@@ -127,7 +127,7 @@ class Headrace:
         self._client = self._engine.connect()
 
     def takes(self, ask: Ask) -> bool:
-        """Whether a query has no more terms than it may: long words of scripts without spaces have many."""
+        """Whether a query is within the limit of terms: long words of scripts without spaces have many."""
         try:
             self._index.compile(ask.text(_quoted))
         except headrace.UsageError:
@@ -139,7 +139,7 @@ class Headrace:
         return frozenset(self._index.matches(ask.text(_quoted)).tolist())
 
     def one_by_one(self, asks: Sequence[Ask]) -> float:
-        """Seconds a query, its text compiled and sent when the one before is back."""
+        """Seconds per query, with its text compiled and sent when the previous answer is back."""
         texts = [ask.text(_quoted) for ask in asks]
         began = time.perf_counter()
         for text in texts:
@@ -147,7 +147,7 @@ class Headrace:
         return (time.perf_counter() - began) / len(texts)
 
     def batched(self, asks: Sequence[Ask]) -> float:
-        """Seconds a query, compiled and sent many at a time."""
+        """Seconds per query, compiled and sent in batches."""
         texts = [ask.text(_quoted) for ask in asks]
         began = time.perf_counter()
         for start in range(0, len(texts), _BATCH):
@@ -156,7 +156,7 @@ class Headrace:
 
 
 class Fts5:
-    """SQLite's index in memory, with the tokenizer unicode61 as it comes, but for diacritics, which count."""
+    """SQLite's index in memory, with the default tokenizer unicode61, except that diacritics count."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         self._base = sqlite3.connect(":memory:")
@@ -170,7 +170,7 @@ class Fts5:
         return frozenset(row for (row,) in self._base.execute("SELECT rowid FROM t WHERE t MATCH ?", (text,)))
 
     def one_by_one(self, asks: Sequence[Ask]) -> float:
-        """Seconds a query: the count of all that match, and 15 of them."""
+        """Seconds per query: the count of all matches, and 15 of them."""
         texts = [ask.text(_quoted).replace("AND NOT", "NOT") for ask in asks]
         began = time.perf_counter()
         for text in texts:
@@ -206,8 +206,8 @@ class Tantivy:
         shutil.rmtree(self._folder)
 
     def _parse(self, ask: Ask) -> Any:  # noqa: ANN401 - of tantivy, which has no types
-        """The query; None where all its words are too long for tantivy."""
-        wanted, *unwanted = ask.text(_quoted).split(" AND NOT ")  # which its parser does not take as we do
+        """The query; None if all its words are too long for tantivy."""
+        wanted, *unwanted = ask.text(_quoted).split(" AND NOT ")  # its parser treats this differently
         try:
             return self._index.parse_query(f"+({wanted})" + "".join(f" -{one}" for one in unwanted), ["x"])
         except ValueError:
@@ -222,7 +222,7 @@ class Tantivy:
         return frozenset(value for value, _ in found.hits)
 
     def one_by_one(self, asks: Sequence[Ask]) -> float:
-        """Seconds a query: the count of all that match, and 15 of them."""
+        """Seconds per query: the count of all matches, and 15 of them."""
         began = time.perf_counter()
         for ask in asks:
             query = self._parse(ask)
@@ -245,7 +245,7 @@ def _folds(text: str) -> bool:
 
 
 def _has(categories: str) -> Callable[[str], bool]:
-    """Whether a text has a character of a general category, or of a group of them."""
+    """Whether a text has a character of a general category, or of a group of categories."""
     return lambda text: any(unicodedata.category(c).startswith(categories) for c in text)
 
 
@@ -258,25 +258,25 @@ _RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("digits and Hangul are words of their own (ICU)", lambda text: re.search("[0-9][가-힣]", text) is not None),
     ("full case folding and compatibility forms", _folds),
 )
-"""The rules, and where each may apply: to a word of the query, or to what stands around it in a document."""
+"""The rules, and where each may apply: to a word of the query, or to its surroundings in a document."""
 
 
 _LONG = "tantivy drops words of 40 bytes and more"
 
 
 def _is_alphabetic(character: str) -> bool:
-    """What tantivy's words consist of: vowels of Thai belong to them, its tone marks do not."""
+    """The characters of tantivy's words: Thai vowels belong to them, Thai tone marks do not."""
     return unicodedata.category(character)[0] in "LNM" and not "\u0e47" <= character <= "\u0e4c"
 
 
 def _is_long(word: str) -> bool:
-    """Whether tantivy drops the word, and with it what a compound query asks of it."""
+    """Whether tantivy drops the word, and with it that part of a compound query."""
     parts = "".join(c if _is_alphabetic(c) else " " for c in word).split()
     return any(len(part.encode()) >= _TANTIVY_BYTES for part in parts)
 
 
 def explain(word: str, document: str, tool: str) -> str:
-    """The rule of docs/operators.md by which a word is in a document for one tool and not for another."""
+    """The rule of docs/operators.md by which one tool finds a word in a document and another does not."""
     if tool == "tantivy" and _is_long(word):
         return _LONG
     around = re.compile(f"[^\\s]*{re.escape(word)}[^\\s]*", re.IGNORECASE)
@@ -292,7 +292,7 @@ def explain(word: str, document: str, tool: str) -> str:
 def compare(
     ours: Headrace, theirs: Fts5 | Tantivy, asks: Sequence[Ask], documents: Sequence[str]
 ) -> tuple[Counter[str], list[str]]:
-    """How often each rule explains a query whose ids differ, and what no rule explains."""
+    """How often each rule explains a query whose ids differ, and differences without a rule."""
     tally: Counter[str] = Counter()
     lines = []
     tool = "tantivy" if isinstance(theirs, Tantivy) else "fts5"
@@ -322,11 +322,11 @@ def compare(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 1 where a difference has no explanation."""
+    """Exit status 1 if a difference has no explanation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locale", type=Path, default=Path("/usr/share/locale"))
-    parser.add_argument("--queries", type=int, default=10_000, help="in all")
-    parser.add_argument("--documents", type=int, default=20_000, help="of each script")
+    parser.add_argument("--queries", type=int, default=10_000, help="total number of queries")
+    parser.add_argument("--documents", type=int, default=20_000, help="number of documents of each script")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)

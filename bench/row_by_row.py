@@ -1,4 +1,4 @@
-"""How a benchmark that makes one row after another runs, ends and is interrupted: what it prints, saves and returns."""
+"""Runs a benchmark that makes one row after another: what it prints, saves and returns, also when interrupted."""
 
 import argparse
 import json
@@ -15,12 +15,12 @@ from headrace.tables import figure
 
 
 def say(text: str) -> None:
-    """Tells the user something that is no result."""
+    """Prints a message that is not a result."""
     print(text, file=sys.stderr, flush=True)
 
 
 def size(text: str) -> int:
-    """The bytes of an option, written as 64KiB."""
+    """Parses the bytes of an option such as 64KiB."""
     try:
         return parse_bytes(text)
     except UsageError as error:
@@ -28,7 +28,7 @@ def size(text: str) -> int:
 
 
 def is_whole(supported: bool, made: int, wanted: int) -> bool:
-    """Whether a device can do what was measured. Raises KeyboardInterrupt where Ctrl-C left runs out."""
+    """Whether a measurement is supported and complete. Raises KeyboardInterrupt if Ctrl-C cut runs short."""
     if supported and made < wanted:
         raise KeyboardInterrupt
     return supported
@@ -47,7 +47,7 @@ def _print_table(rows: list[Json]) -> None:
 
 
 def keep(topic: str, given: argparse.Namespace, rows: list[Json]) -> bool:
-    """Saves rows of the CPU in given.save, and prints them as JSON with given.json; whether it did the latter."""
+    """Saves rows in given.save, and prints them as JSON with given.json; returns whether it printed them."""
     device = Device.parse("cpu:0")
     content = results.document(results.topic_of(given.save, device) if given.save else topic, device, rows)
     if given.save:
@@ -73,11 +73,11 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
         try:
             for row in measure(device):
                 rows.append(row)
-                if given.save:  # whatever ends the program later: a long run is not lost
+                if given.save:  # saved now, so that a later failure does not lose a long run
                     results.save(given.save, results.document(topic, device, rows))
         except KeyboardInterrupt:
             interrupted = True
-            say("interrupted: what was measured so far is kept")
+            say("interrupted: the rows measured so far are kept")
         if not rows and not interrupted:
             say(f"{program}: no figure could be measured")
             return 1

@@ -1,4 +1,4 @@
-"""What mlp and topk answer: operators.mlp.qps, operators.topk.share, their roofs, and NumPy and PyTorch beside them.
+"""The rates of mlp and topk: operators.mlp.qps, operators.topk.share, their roofs, and NumPy and PyTorch.
 
     python bench/shipped.py [--device cuda:0] [--rows 1000000] [--save docs/results/shipped.<machine>.json]
 
@@ -11,7 +11,7 @@
   (where it is installed), single queries and 64 at once.
 
 Arrivals are a Poisson process that does not wait for answers. Engines' answers are verified against the host's, and the
-host's first ones with NumPy in float64.
+host's first ones against NumPy in float64.
 """
 
 import argparse
@@ -38,9 +38,9 @@ _BATCH = 64
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     operator_rows.add_options(parser)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of topk's matrix")
-    parser.add_argument("--bound", type=duration, default=0.2e-3, help="on p99, of mlp")
-    parser.add_argument("--scan-bound", type=duration, default=0.1, help="on p99, of topk")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of topk's matrix")
+    parser.add_argument("--bound", type=duration, default=0.2e-3, help="bound on p99 of mlp")
+    parser.add_argument("--scan-bound", type=duration, default=0.1, help="bound on p99 of topk")
     parser.add_argument("--save", type=Path, help="write the results file shipped.<machine>.json")
     return parser.parse_args()
 

@@ -1,6 +1,6 @@
-"""The same answers by NumPy, PyTorch and FAISS, for bench/shipped.py and bench/lookup.py.
+"""The same answers from NumPy, PyTorch and FAISS, for bench/shipped.py and bench/lookup.py.
 
-Each function gives what answers one query.
+Each function returns a callable that answers one query.
 """
 
 import importlib
@@ -18,7 +18,7 @@ Call = Callable[[Array], Array]
 
 
 def library(name: str) -> Any | None:  # noqa: ANN401
-    """The module, or None, which is said, where it is not installed."""
+    """The module; if it is not installed, prints that and returns None."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -27,7 +27,7 @@ def library(name: str) -> Any | None:  # noqa: ANN401
 
 
 def network_by_numpy(layers: Layers) -> Call:
-    """A dense network whose layers but the last end with max(0, x)."""
+    """A dense network; every layer but the last ends with max(0, x)."""
 
     def answer(values: Array) -> Array:
         for number, (matrix, vector) in enumerate(layers):
@@ -53,13 +53,13 @@ def _network_of_torch(torch: Any, layers: Layers, where: str) -> Callable[[Any],
 
 
 def network_by_torch(torch: Any, layers: Layers, where: str) -> Call:  # noqa: ANN401
-    """The network on a device of PyTorch's, called layer by layer."""
+    """The network on a PyTorch device, called layer by layer."""
     network = _network_of_torch(torch, layers, where)
     return lambda query: network(torch.from_numpy(query).to(where)).cpu().numpy()
 
 
 def network_by_graph(torch: Any, layers: Layers) -> Call:  # noqa: ANN401
-    """The network with the copies in and out as one CUDA graph, from and to page-locked memory."""
+    """The network and the copies in and out as one CUDA graph, from and to page-locked memory."""
     network = _network_of_torch(torch, layers, "cuda")
     given = torch.zeros(layers[0][0].shape[1], pin_memory=True)
     answered = torch.zeros(layers[-1][0].shape[0], pin_memory=True)
@@ -71,7 +71,7 @@ def network_by_graph(torch: Any, layers: Layers) -> Call:  # noqa: ANN401
 
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        step()  # what is made at first use cannot be captured
+        step()  # objects created on first use cannot be captured
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
@@ -79,7 +79,7 @@ def network_by_graph(torch: Any, layers: Layers) -> Call:  # noqa: ANN401
     given_array, answered_array = given.numpy(), answered.numpy()
 
     def answer(values: Array, used: tuple[Any, ...] = (network, query, given, answered)) -> Array:
-        del used  # a graph does not keep the memory that it works on
+        del used  # a graph does not keep its working memory alive
         given_array[:] = values
         with torch.cuda.stream(stream):
             graph.replay()
@@ -90,7 +90,7 @@ def network_by_graph(torch: Any, layers: Layers) -> Call:  # noqa: ANN401
 
 
 def search_by_numpy(matrix: Array, best: int) -> Call:
-    """The rows of the largest dot products, the best first."""
+    """The rows with the largest dot products, best first."""
 
     def answer(query: Array) -> Array:
         scores = matrix @ query
@@ -101,25 +101,25 @@ def search_by_numpy(matrix: Array, best: int) -> Call:
 
 
 def search_by_torch(torch: Any, matrix: Array, best: int, where: str) -> Call:  # noqa: ANN401
-    """The same on a device of PyTorch's."""
+    """The same on a PyTorch device."""
     stored = torch.tensor(matrix, device=where)
     return lambda query: torch.topk(stored @ torch.from_numpy(query).to(where), best).indices.cpu().numpy()
 
 
 def search_by_faiss(faiss: Any, matrix: Array, best: int) -> Call:  # noqa: ANN401
-    """The same by FAISS's exact index on all processors; a query with several rows is a batch."""
+    """The same with FAISS's exact index on all processors; a query with several rows is a batch."""
     index = faiss.IndexFlatIP(matrix.shape[1])
     index.add(matrix)
     return lambda query: index.search(np.atleast_2d(query), best)[1]
 
 
 def pooled_by_numpy(table: Array) -> Call:
-    """The sum of a table's rows for each query, which is an array of numbers of rows; a batch has a row for each."""
+    """The sum of a table's rows for each query, an array of row numbers; a batch has one row per query."""
     return lambda query: table[query].astype(np.float32).sum(axis=-2)
 
 
 def pooled_by_torch(torch: Any, table: Array, where: str) -> Call:  # noqa: ANN401
-    """The same by embedding_bag on a device of PyTorch's, which has the whole table. Batches have equal queries."""
+    """The same with embedding_bag on a PyTorch device that holds the table. Queries of a batch have equal lengths."""
     stored = torch.from_numpy(table).to(where)
 
     def answer(query: Array) -> Array:

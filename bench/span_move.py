@@ -1,13 +1,13 @@
-"""Pages moved between host and device while their span lives, beside the link of the same run.
+"""Moves pages between host and device while their span is in use, compared with the link in the same run.
 
     python bench/span_move.py [--device cuda:0] [--bytes 1GiB] [--page-bytes 32MiB] [--runs 7] [--save F] [--json]
 
-All pages of a span move to the device and back, in runs of pages remapped together, with pages that the span has kept
-from the move before. A time runs from the call to its return: copied, remapped, rights given. `span.move` is the rate
-over both ways of pages of --page-bytes to which the host has no right while they move, `span.move.small` that of pages
-of 2 MiB; `.host_rights` that of pages which the host may read and write whenever they lie there. `.to_device` and
-`.to_host` are those of one way. The bytes are checked at the end of each.
-Exit status: 0; 1 when an error ended it or bytes were not what they were; 2 for wrong use.
+All pages of a span move to the device and back, in runs of pages that are remapped together, using pages that the span
+kept from the previous move. A time runs from the call to its return: copied, remapped, rights granted. `span.move` is
+the rate over both directions for pages of --page-bytes to which the host has no right while they move,
+`span.move.small` that for pages of 2 MiB; `.host_rights` that for pages which the host may read and write whenever they
+are there. `.to_device` and `.to_host` are the rates of one direction. The bytes are checked at the end of each. Exit
+status: 0; 1 when an error ended it or bytes had changed; 2 for wrong use.
 """
 
 import argparse
@@ -30,12 +30,14 @@ _LINK_BYTES = 256 << 20
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=size, default=1 << 30, help="of the span, whole pages")
-    parser.add_argument("--page-bytes", type=size, default=32 << 20, help="of the large pages")
-    parser.add_argument("--runs", type=int, default=7, help="there and back, after one that takes the pages")
+    parser.add_argument("--device", default="best", help="device: cpu, cuda:0, ...")
+    parser.add_argument("--bytes", type=size, default=1 << 30, help="bytes of the span, in whole pages")
+    parser.add_argument("--page-bytes", type=size, default=32 << 20, help="bytes of a large page")
+    parser.add_argument(
+        "--runs", type=int, default=7, help="number of moves there and back, after one that allocates the pages"
+    )
     parser.add_argument("--save", type=Path, help="write the results file span-move.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     return parser.parse_args()
 
 
@@ -48,8 +50,8 @@ def _seconds(span: Span, place: Device | str) -> float:
 def _times(
     span: Span, device: Device, there: np.ndarray, runs: int, host: Right
 ) -> tuple[list[tuple[float, float]], bool]:
-    """Seconds to the device and back, and whether the bytes are what they were."""
-    span.keep_spare_pages(span.page_count)  # all that it moves
+    """Seconds to the device and back, and whether the bytes are unchanged."""
+    span.keep_spare_pages(span.page_count)  # as many as it moves
     span.allow_host(Right.read_write)
     span.array(np.int64)[:] = there
     span.allow_host(host)

@@ -1,11 +1,11 @@
-"""Sparse matrix-vector products over one and over several devices: the gain, and GB/s beside their roofs.
+"""Sparse matrix-vector products on one and on several devices: the gain, and GB/s with their roofs.
 
     python bench/spmv.py [--devices cuda:0,cuda:1] [--entries 100M] [--per-row 50] [--dtype float64] [--save F] [--json]
 
-Two matrices are made on the fly: one with a band about the diagonal, where devices need next to nothing of each other,
-and one with columns drawn at random, where each needs all of x. Every product is checked against a plain sum. Bytes are
-those that must move: the matrix as it is kept, x once and y once. Roofs are measured in the same run: the memory of all
-devices together, and the link as a kernel reads over it. Exit status: 0; 1 when a product was wrong; 2 for wrong use.
+Two matrices are generated: one with a band around the diagonal, in which devices need next to nothing of each other,
+and one with random columns, in which each needs all of x. Every product is checked against a plain sum. Bytes are those
+that must move: the matrix in its stored form, x once and y once. Roofs are measured in the same run: the memory of all
+devices together, and the link as read by a kernel. Exit status: 0; 1 when a product was wrong; 2 for wrong use.
 """
 
 import argparse
@@ -39,12 +39,12 @@ Array = NDArray[Any]
 class Host:
     """A square matrix with the same number of entries in every row."""
 
-    columns: Array  # rows x entries of a row
+    columns: Array  # rows x entries per row
     values: Array
 
     @property
     def rows(self) -> int:
-        """And columns."""
+        """Rows, and columns."""
         return int(self.columns.shape[0])
 
     def place(self, devices: list[Device], reads: str = "automatic") -> CsrMatrix:
@@ -54,7 +54,7 @@ class Host:
         return CsrMatrix(devices, indptr, self.columns.ravel(), self.values.ravel(), shape, reads=reads)
 
     def is_product(self, x: Array, y: Array) -> bool:
-        """Whether y is A x, but for the rounding of what was added."""
+        """Whether y is A x, up to the rounding of the sums."""
         eps = np.finfo(x.dtype).eps * _ROUNDINGS
         for begin in range(0, self.rows, _BLOCK_ROWS):
             block = slice(begin, begin + _BLOCK_ROWS)
@@ -88,8 +88,8 @@ class Measured:
     seconds: list[float]
     bytes: int
     verified: bool
-    remote_bytes: int  # of the device that reads the most over links, in place
-    copied_bytes: int  # of x, by the device that copies the most
+    remote_bytes: int  # for the device that reads most over links, in place
+    copied_bytes: int  # of x, for the device that copies most
 
 
 def _measure(matrix: CsrMatrix, host: Host, x: Array, samples: int) -> Measured:
@@ -108,7 +108,7 @@ def _measure(matrix: CsrMatrix, host: Host, x: Array, samples: int) -> Measured:
 
 
 class Bench:
-    """What all measurements share."""
+    """State that all measurements share."""
 
     def __init__(self, devices: list[Device], per_row: int, entries: int, dtype: str, samples: int) -> None:
         self.devices = devices
@@ -117,7 +117,7 @@ class Bench:
         self.dtype = dtype
         self.samples = samples
         self.memory = [headrace.measure.memory_roofs(device).on_device for device in devices]
-        # CPU devices share one memory: between them there is no link.
+        # CPU devices share one memory, so there is no link between them.
         linked = len(devices) > 1 and devices[0].kind.name == "cuda"
         self.link = headrace.measure.gather(devices[0], devices[1]) if linked else None
 
@@ -162,7 +162,7 @@ class Bench:
         return rows
 
     def _over_the_link(self, host: Host, x: Array, link: float) -> list[Json]:
-        """What each device reads over the link when x is left where it is, in whole sectors."""
+        """Bytes that each device reads over the link if x stays in place, in whole sectors."""
         measured = _measure(host.place(self.devices, "in-place"), host, x, self.samples)
         rates = [measured.remote_bytes / seconds / 1e9 for seconds in measured.seconds]
         about = self._about("random", len(self.devices), measured) | {"bytes": "32 a sector, once a block"}
@@ -176,14 +176,14 @@ def _default_devices() -> list[str]:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", help="such as cuda:0,cuda:1; by default every GPU, else two CPU devices")
-    parser.add_argument("--entries", type=count, help="by default 100M on GPUs, 4M on CPU devices")
-    parser.add_argument("--per-row", type=int, default=50, help="entries of a row")
+    parser.add_argument("--devices", help="devices, such as cuda:0,cuda:1; default: every GPU, else two CPU devices")
+    parser.add_argument("--entries", type=count, help="number of entries; default: 100M on GPUs, 4M on CPU devices")
+    parser.add_argument("--per-row", type=int, default=50, help="entries per row")
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float64")
-    parser.add_argument("--only", choices=sorted(_KINDS), help="one kind of matrix")
+    parser.add_argument("--only", choices=sorted(_KINDS), help="measure only this kind of matrix")
     parser.add_argument("--samples", type=int, default=7)
     parser.add_argument("--save", type=Path, help="write the results file spmv.<machine>.json")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     chosen = parser.parse_args()
     if chosen.per_row < 1 or chosen.samples < 1:
         parser.error("--per-row and --samples must be at least 1")

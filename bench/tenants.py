@@ -1,14 +1,14 @@
-"""Two operators on one device, each with a share of it: operators.tenants.p99_ratio and operators.tenants.scan_share.
+"""Two operators that share one device: operators.tenants.p99_ratio and operators.tenants.scan_share.
 
     python bench/tenants.py [--device cuda:0] [--bound 0.5ms] [--save docs/results/tenants.<machine>.json]
 
-The operators are `reference` and `light` with 4,096 steps, under schedule `dispatched` with half of the device each.
-The highest rate of either alone within --bound is its capacity. Then both are loaded with 60% of theirs, alone and
-together in turn: a row is the worse ratio of the p99 together to the p99 alone. With `noisy`, the neighbour is offered
-ten times as much, most of which is refused. With `scan`, one operator has half of the device, and PyTorch (left out
-where it is missing) sums 8 GiB on it again and again; scan_share is how fast it does, over half of its speed alone.
-Arrivals are Poisson's, answers verified.
-Exit status: 0; 1 when an answer was wrong or no rate kept the bound; 2 for wrong use.
+The operators are `reference` and `light` with 4,096 steps, under schedule `dispatched`, with half of the device each.
+The capacity of each is its highest rate within --bound when alone. Then both are loaded with 60% of their capacity,
+alone and together in turn: a row is the worse ratio of the p99 together to the p99 alone. With `noisy`, the neighbour
+is offered ten times as much, most of which is refused. With `scan`, one operator has half of the device, and PyTorch
+(left out if it is not installed) repeatedly sums 8 GiB on it; scan_share is its speed divided by half of its speed
+alone. Arrivals are Poisson, and answers are verified. Exit status: 0; 1 when an answer was wrong or no rate kept the
+bound; 2 for wrong use.
 """
 
 import argparse
@@ -29,10 +29,10 @@ from headrace import Device, Error, Plan, results, serve
 from headrace.cli.options import duration
 from headrace.profiles import Json
 
-_LOAD = 0.6  # of the capacity
+_LOAD = 0.6  # share of the capacity
 _NOISY = 10
-_FIRST, _LEAST = 100_000.0, 1_000.0  # queries a second
-_FINE = 1.1  # how near the capacity is searched for
+_FIRST, _LEAST = 100_000.0, 1_000.0  # queries per second
+_FINE = 1.1  # precision of the capacity search
 _STEPS = 4096
 _SCAN_BYTES = 8 << 30
 
@@ -40,12 +40,12 @@ _SCAN_BYTES = 8 << 30
 def _plan(generators: int, slots: int) -> Plan:
     plan = serve.find_rung("dispatched").plan
     plan.share, plan.clients_max, plan.slots = 0.5, generators, slots
-    plan.binding = "none"  # the generators of both would be bound to the same processors
+    plan.binding = "none"  # otherwise the generators of both would be bound to the same processors
     return plan
 
 
 class Tenant:
-    """An operator with half of the device, and what it can do alone."""
+    """An operator with half of the device, and its capacity alone."""
 
     def __init__(self, device: Device, operator: headrace.Operator, given: argparse.Namespace) -> None:
         """Searches for its capacity."""
@@ -55,7 +55,7 @@ class Tenant:
         self.capacity = self._find_capacity()
 
     def _find_capacity(self) -> float:
-        """The highest rate that is kept, within a tenth."""
+        """The highest sustained rate, within a tenth."""
         low, high = 0.0, math.inf
         rate = _FIRST
         while high / max(low, 1.0) > _FINE and rate > _LEAST:
@@ -70,7 +70,7 @@ class Tenant:
         return low
 
     def run(self, times: float = 1.0) -> headrace.measure.LoadResult:
-        """A load at its 60%, or so many times that."""
+        """A load at 60% of its capacity, or a multiple of that."""
         windows = max(1, round(self._given.seconds / 0.1))
         result = self.session.run(
             rate=_LOAD * times * self.capacity, window=0.1, windows_max=windows, stable_windows=windows
@@ -86,10 +86,10 @@ def _together(*runs: Callable[[], headrace.measure.LoadResult]) -> list[headrace
 
 
 class _Scan:
-    """PyTorch, summing a table on the device again and again."""
+    """PyTorch, which repeatedly sums a table on the device."""
 
     def __init__(self, device: Device) -> None:
-        """Starts PyTorch, and sums once: its first calls and allocations wait for resident kernels."""
+        """Starts PyTorch and sums once, because its first calls and allocations would wait for resident kernels."""
         import torch  # noqa: PLC0415 # left out where it is missing
 
         self._torch = torch
@@ -100,14 +100,14 @@ class _Scan:
                 self.sum()
 
     def sum(self) -> None:
-        """Sums the table, and waits."""
+        """Sums the table and waits."""
         with self._torch.cuda.stream(self._stream):
             self._table.sum()
             self._stream.synchronize()
 
 
 def _scan_of(device: Device) -> _Scan | None:
-    """None without PyTorch. Made before any pool."""
+    """None without PyTorch. Call it before any pool is created."""
     if device.kind.name != "cuda" or importlib.util.find_spec("torch") is None:
         row_by_row.say("no scan: PyTorch or a GPU is missing")
         return None
@@ -116,7 +116,7 @@ def _scan_of(device: Device) -> _Scan | None:
 
 @contextmanager
 def _scanning(scan: _Scan) -> Iterator[Callable[[], float]]:
-    """Sums on the GPU until the end; gives a function for the bytes a second since it was last called."""
+    """Sums on the GPU until the context ends; gives a function for the bytes per second since its last call."""
     stop, sums = threading.Event(), [0]
 
     def sum_on() -> None:
@@ -153,7 +153,7 @@ def _beside_scan(tenant: Tenant, given: argparse.Namespace, alone: list[float], 
     yield results.row(
         "operators.tenants.p99_ratio.scan", ratios, "ratio", None, {"tenant": tenant.name, "verified": True}
     )
-    tenant.session.stop()  # the scan has the device alone
+    tenant.session.stop()  # now the scan has the device to itself
     with _scanning(scan) as rate:
         time.sleep(1)
         rate()
@@ -195,16 +195,16 @@ def _rows(device: Device, given: argparse.Namespace) -> Iterator[Json]:
 
 
 def main() -> int:
-    """Measures, and prints or saves."""
+    """Measures, and prints or saves the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best")
     parser.add_argument("--bound", type=duration, default=0.5e-3)
-    parser.add_argument("--generators", type=int, default=2, help="threads that ask, of each operator")
+    parser.add_argument("--generators", type=int, default=2, help="threads that ask each operator")
     parser.add_argument("--slots", type=int, default=1024)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of a load")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path)
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     given = parser.parse_args()
     return row_by_row.run("tenants", given, lambda device: _rows(device, given))
 

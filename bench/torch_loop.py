@@ -2,12 +2,12 @@
 
     python bench/torch_loop.py [--device cuda|cpu] [--bound 0.5ms] [--json]
 
-A query is 1 KiB: copied to the device, summed, two chains of 64 multiply-adds for 128 lanes, combined to 8 words,
-copied back; then the next. Prints the closed loop's rate and, where one exists, the highest Poisson rate that keeps
-p99 within the bound, latency from the scheduled arrival. Every answer is compared with Headrace's on the host: bit for
-bit where PyTorch's multiply-add rounds once; else what follows from the query and from the bits of the chains exactly,
-and the ends of the chains within a tolerance.
-Exit status: 0; 2 for wrong use; 3 when torch is not installed; 1 for wrong answers.
+A query is 1 KiB: copied to the device, summed, passed through two chains of 64 multiply-adds for 128 lanes, combined to
+8 words, copied back; then comes the next. Prints the closed loop's rate and, if there is one, the highest Poisson rate
+that keeps p99 within the bound, with latency from the scheduled arrival. Every answer is compared with Headrace's on
+the host: bit for bit if PyTorch's multiply-add rounds once; otherwise everything that follows from the query and from
+the bits of the chains is compared exactly, and the ends of the chains within a tolerance. Exit status: 0; 2 for wrong
+use; 3 when torch is not installed; 1 for wrong answers.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LANES, STEPS, WORDS, ANSWERS = 128, 64, 256, 8
 SCALE, SHIFT = 1 - 2.0**-12, (2.0**-13, 0.875)
 GOLDEN = 0x9E3779B97F4A7C15
 QUERIES = 512
-TOLERANCE = 2.0**-16  # of chains of 64 steps whose every step may round twice
+TOLERANCE = 2.0**-16  # for chains of 64 steps, each of which may round twice
 _MOST_TRIES = 7
 _KEEPS_UP = 0.99
 
@@ -48,7 +48,7 @@ def _signed(value: int) -> int:
 
 
 class Light:
-    """The operator's arithmetic as tensor operations, from a buffer of pinned memory to another."""
+    """The operator's arithmetic as tensor operations, from one buffer of pinned memory to another."""
 
     def __init__(self, device: str) -> None:
         pinned = device != "cpu"
@@ -62,12 +62,12 @@ class Light:
         self._shift = torch.tensor([[SHIFT[0]], [SHIFT[1]]], device=device).expand(2, LANES).contiguous()
         self._words = torch.arange(ANSWERS, device=device)
         self._graph = None
-        # As NumPy sees the same memory: what fills and reads it is then no tensor operation.
+        # NumPy's view of the same memory, so that filling and reading it are not tensor operations.
         self._query_bytes = self.query.numpy().view(np.uint8)
         self._answer_words = self.answer.numpy().view(np.uint64)
 
     def enqueue(self) -> None:
-        """Copy, compute, copy: nothing here waits."""
+        """Enqueues copy, compute, copy without waiting."""
         words = self.query.to(self.device, non_blocking=True).to(torch.int64) & 0xFFFFFFFF
         start = ((words[:LANES] ^ self._lanes) >> 8).to(torch.float32) * 2.0**-24
         chains = torch.stack((start, 1 - start))
@@ -79,10 +79,10 @@ class Light:
         self.answer.copy_((checksum + self._words) * _signed(GOLDEN), non_blocking=True)
 
     def capture(self) -> None:
-        """Makes one graph of it all, which ask() then replays."""
+        """Captures everything in one graph, which ask() then replays."""
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
-            for _ in range(3):  # allocates before the capture, as PyTorch's documentation asks
+            for _ in range(3):  # allocates before the capture, as PyTorch's documentation requires
                 self.enqueue()
         side.synchronize()
         self._graph = torch.cuda.CUDAGraph()
@@ -90,7 +90,7 @@ class Light:
             self.enqueue()
 
     def ask(self, query: Array, answer: Array) -> None:
-        """One query, waited for."""
+        """Asks one query and waits."""
         self._query_bytes[:] = query
         if self._graph is None:
             self.enqueue()
@@ -111,7 +111,7 @@ class Checker:
         self.exact = True
 
     def choose(self, light: Light) -> None:
-        """Finds out whether this PyTorch rounds a multiply-add once, and if not, that it is right but for that."""
+        """Finds out whether this PyTorch rounds a multiply-add once; if not, checks that it is right otherwise."""
         answer = np.zeros(ANSWERS, dtype=np.uint64)
         for number in range(QUERIES):
             light.ask(self.queries[number], answer)
@@ -119,10 +119,10 @@ class Checker:
                 continue
             self.exact = False
             self._compare_parts(light, self.queries[number])
-            self._right[number] = answer  # from here on the same bits are expected again
+            self._right[number] = answer  # from now on, the same bits are expected again
 
     def _compare_parts(self, light: Light, query: Array) -> None:
-        """The chains within a tolerance of exact arithmetic, and the answer exactly what follows from their bits."""
+        """Compares the chains with exact arithmetic within a tolerance, and the answer exactly with their bits."""
         words = query.view(np.uint32).astype(np.uint64)
         lanes = np.arange(LANES, dtype=np.uint64) * 0x9E3779B9 & 0xFFFFFFFF
         a = ((words[:LANES] ^ lanes) >> np.uint64(8)).astype(np.float64) * 2.0**-24
@@ -140,13 +140,13 @@ class Checker:
             raise ValueError("the checksum is wrong")
 
     def wrong(self, answers: Array) -> int:
-        """How many of the answers to query 0, 1, ... are not those expected."""
+        """How many answers to queries 0, 1, ... differ from the expected ones."""
         expected = self._right[np.arange(len(answers)) % QUERIES]
         return int((~(answers == expected).all(axis=1)).sum())
 
 
 def closed_loop(light: Light, checker: Checker, seconds: float) -> tuple[float, int]:
-    """Queries per second, one after the other, and how many answers were wrong."""
+    """Queries per second in a closed loop, and the number of wrong answers."""
     answers = np.zeros((1 << 20, ANSWERS), dtype=np.uint64)
     began = time.perf_counter()
     count = 0
@@ -158,7 +158,7 @@ def closed_loop(light: Light, checker: Checker, seconds: float) -> tuple[float, 
 
 
 def poisson(light: Light, checker: Checker, rate: float, seconds: float) -> tuple[float, float, int]:
-    """Measured rate, p99 from the scheduled arrival, wrong answers; queries are asked in order of arrival."""
+    """Measured rate, p99 from the scheduled arrival, and wrong answers; queries are asked in order of arrival."""
     dice = random.Random(1)
     count = max(200, int(rate * seconds))
     due = np.cumsum([dice.expovariate(rate) for _ in range(count)])
@@ -176,7 +176,7 @@ def poisson(light: Light, checker: Checker, rate: float, seconds: float) -> tupl
 
 
 def highest_poisson(light: Light, checker: Checker, closed: float, bound: float, seconds: float) -> tuple[float, float]:
-    """The highest rate tried whose p99 is within the bound, and that p99; zeros when none is."""
+    """The highest tried rate with p99 within the bound, and that p99; zeros if there is none."""
     good, bad, best_p99 = 0.0, closed, 0.0
     rate = 0.5 * closed
     for _ in range(_MOST_TRIES):
@@ -219,7 +219,7 @@ def measure(identity: str, device: str, bound: float, seconds: float, samples: i
 
 
 def rows(device: str, bound: float, seconds: float, samples: int, report: Callable[[str], None]) -> list[Json]:
-    """Both rows; the second on a GPU alone, because the CPU has no graphs."""
+    """Both rows; the second only on a GPU, because the CPU has no graphs."""
     made = [measure("ladder.torch.qps", device, bound, seconds, samples, graph=False)]
     if device == "cpu":
         report("ladder.torch_graph.qps: CUDA graphs need a GPU")
@@ -231,14 +231,17 @@ def rows(device: str, bound: float, seconds: float, samples: int, report: Callab
 def main() -> int:
     """Runs the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="", help="cuda or cpu; without it, cuda where there is one")
-    parser.add_argument("--bound", type=duration, default=0.5e-3, help="on p99, such as 0.5ms")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--device", default="", help="cuda or cpu; default: cuda if present")
+    parser.add_argument("--bound", type=duration, default=0.5e-3, help="bound on p99, such as 0.5ms")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement")
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only JSON (the rows) on stdout")
     given = parser.parse_args()
     if torch is None:
-        print("torch_loop.py: torch is not installed (pip install torch): nothing to compare with", file=sys.stderr)
+        print(
+            "torch_loop.py: torch is not installed (pip install torch), so there is nothing to compare with",
+            file=sys.stderr,
+        )
         return NO_TORCH
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:

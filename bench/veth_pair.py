@@ -1,4 +1,4 @@
-"""Two network namespaces of this machine with a pair of veth between them: a sender's kernel and a receiver's."""
+"""Two network namespaces on this machine, joined by a veth pair: one for a sender, one for a receiver."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 class Namespace:
-    """A network of its own: of a thread that does what it is given, and of what that starts."""
+    """A separate network for a thread that runs given calls, and for everything that these start."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)
@@ -29,32 +29,32 @@ class Namespace:
     def _enter(self) -> str:
         if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET) != 0:
             why = os.strerror(ctypes.get_errno())
-            raise Error(f"no network namespace of its own (it needs CAP_SYS_ADMIN): {why}", Errc.no_permission)
+            raise Error(f"no new network namespace (this needs CAP_SYS_ADMIN): {why}", Errc.no_permission)
         return f"/proc/{os.getpid()}/task/{threading.get_native_id()}/ns/net"
 
     def run(self, call: Callable[..., T], *arguments: Any, **keywords: Any) -> T:  # noqa: ANN401
-        """What `call` returns, or raises, there. A socket or process that it makes stays there."""
+        """Runs `call` in the namespace, and returns or raises what it does. Its sockets and processes stay there."""
         return self._thread.submit(call, *arguments, **keywords).result()
 
     def ip(self, words: str) -> None:
-        """Runs an ip command there."""
+        """Runs an ip command in the namespace."""
         done = self.run(subprocess.run, ["ip", *words.split()], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Error(f"ip {words}: {done.stderr.strip()}")
 
     def close(self) -> None:
-        """The network goes once its last process and socket have."""
+        """The network disappears with its last process and socket."""
         self._thread.shutdown()
 
 
 class VethPair:
-    """Sender and receiver, each in a namespace, on both ends of a wire, with the kernel's own offloads."""
+    """A sender and a receiver in a namespace each, at both ends of a wire, with the kernel's own offloads."""
 
-    address = "10.77.0.2"  # of the receiver
+    address = "10.77.0.2"  # the receiver's address
 
     def __init__(self, mtu: int) -> None:
         if shutil.which("ip") is None:
-            raise Error("no ip command: install iproute2", Errc.not_found)
+            raise Error("there is no ip command: install iproute2", Errc.not_found)
         self.sender = Namespace()
         try:
             self.receiver = Namespace()

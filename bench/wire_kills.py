@@ -1,18 +1,17 @@
-"""A supervised server that is killed, hung and faulted under an open load: wire.kills.back.* and wire.kills.requests.
+"""Kills, hangs and faults a supervised server under an open load: wire.kills.back.* and wire.kills.requests.
 
     python bench/wire_kills.py [--harms 100] [--rate 200] [--save docs/results/wire-kills.<machine>.json]
 
 `headrace serve --supervise` serves an operator that doubles whole numbers on the CPU device. An open load of Poisson
-arrivals asks it over HTTP, on connections that are made again whenever they end, and compares every answer. Meanwhile
-its worker is harmed again and again, in turn: killed (SIGKILL), stopped so that it hangs (SIGSTOP), and faulted by a
-query on which the operator raises an exception. The next harm comes once requests have been answered for a while.
+arrivals asks it over HTTP, on connections that are reopened whenever they end, and compares every answer. Meanwhile its
+worker is harmed repeatedly, in turn: killed (SIGKILL), stopped so that it hangs (SIGSTOP), and faulted by a query on
+which the operator raises an exception. The next harm follows once requests have been answered for a while.
 
-`back` is the time from the harm to the first right answer of the worker that took the harmed one's place; `load` is the
-part of it from that worker's start, and `noticed` the part before. Every request has to end: with the right answer,
-refused (429, 503), or with its connection, which is UNAVAILABLE to clients of gRPC. An answer that is wrong, any other
-status, and a request that does not end within --patience are failures, and so is a worker that is noticed later than
-2 s.
-Exit status: 0; 1 when one of these failures happened; 2 for wrong use.
+`back` is the time from the harm to the first right answer of the replacement worker; `load` is the part of it from that
+worker's start, and `noticed` the part before. Every request must end: with the right answer, refused (429, 503), or
+with its connection, which gRPC clients see as UNAVAILABLE. A wrong answer, any other status, and a request that does
+not end within --patience are failures; so is a worker whose failure is noticed later than after 2 s. Exit status: 0; 1
+when one of these failures happened; 2 for wrong use.
 """
 
 import argparse
@@ -58,7 +57,7 @@ _OK = 200
 
 @dataclass
 class Harmed:
-    """One harm, and when the server was back: seconds."""
+    """One harm, and the times until the server was back, in seconds."""
 
     kind: str
     noticed: float
@@ -66,13 +65,13 @@ class Harmed:
 
     @property
     def back(self) -> float:
-        """From the harm to the first right answer."""
+        """Time from the harm to the first right answer."""
         return self.noticed + self.load
 
 
 @dataclass
 class Load:
-    """What became of the requests of an open load."""
+    """Outcomes of the requests of an open load."""
 
     port: int
     rate: float
@@ -80,7 +79,7 @@ class Load:
     outcomes: Counter[str] = field(default_factory=Counter)
     sent: int = 0
     right_at: float = 0.0
-    """When the last right answer came, on the monotonic clock, of a request that was sent at `right_of`."""
+    """Monotonic time of the last right answer; its request was sent at `right_of`."""
     right_of: float = 0.0
     wrong: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -97,7 +96,7 @@ class Load:
             thread.start()
 
     def end(self) -> int:
-        """Ends it; how many requests have not ended by --patience."""
+        """Ends the load; returns the number of requests that did not end within --patience."""
         self._ends.set()
         until = time.monotonic() + 2 * self.patience
         for thread in self._threads:
@@ -105,7 +104,7 @@ class Load:
         return self.sent - sum(self.outcomes.values())
 
     def _next(self, draws: random.Random) -> int | None:
-        """Waits until the next request is due, whatever became of those before; its number."""
+        """Waits until the next request is due, regardless of earlier ones; returns its number."""
         with self._lock:
             due = self._due
             self._due += draws.expovariate(self.rate)
@@ -155,7 +154,7 @@ def body_of(number: int) -> bytes:
 
 
 def _free_port() -> int:
-    """Below those that the system gives to clients, which would otherwise take it while the server is away."""
+    """Below the system's range for clients, which could otherwise take the port while the server is away."""
     while True:
         port = random.randrange(20_000, 30_000)
         with socket.socket() as tried:
@@ -168,7 +167,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _supervised(folder: Path, unresponsive_after: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """The watching process, and the server's port."""
+    """The supervisor, and the server's port."""
     (folder / "picky.py").write_text(_OPERATOR)
     port = _free_port()
     command = ["serve", str(folder / "picky.py"), "--http", str(port), "--grpc", "none", "--device", "cpu", "--json"]
@@ -195,9 +194,9 @@ def _worker_of(watcher: int) -> int | None:
 
 
 def _started_at(process: int) -> float:
-    """When a process was started, on the monotonic clock; to 10 ms."""
+    """Start of a process in monotonic time, to 10 ms."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[19])  # starttime, of which the second field is left of the bracket
+    ticks = int(fields[19])  # starttime; the second field is left of the bracket
     since_boot = ticks / os.sysconf("SC_CLK_TCK")
     return since_boot + time.monotonic() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -221,13 +220,13 @@ def _harm(kind: str, worker: int, port: int) -> None:
             connection.request("POST", _PATH, body_of(_FAULT))
             connection.getresponse().read()
         except (OSError, http.client.HTTPException):
-            pass  # the server may be gone before it has answered
+            pass  # the server may end before it has answered
         finally:
             connection.close()
 
 
 def _harm_and_wait(kind: str, watcher: int, load: Load) -> Harmed:
-    """Harms the worker, and waits until another one answers."""
+    """Harms the worker, and waits until its replacement answers."""
     worker = _worker_of(watcher)
     assert worker is not None
     began = time.monotonic()
@@ -269,9 +268,9 @@ def _rows(found: list[Harmed], load: Load, unended: int, given: argparse.Namespa
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--harms", type=int, default=100)
-    parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
-    parser.add_argument("--patience", type=float, default=20.0, help="seconds that a request may take")
-    parser.add_argument("--unresponsive-after", default="1s", help="of headrace serve")
+    parser.add_argument("--rate", type=float, default=200.0, help="requests per second")
+    parser.add_argument("--patience", type=float, default=20.0, help="maximum seconds per request")
+    parser.add_argument("--unresponsive-after", default="1s", help="the option of headrace serve")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
     if given.harms < 1 or given.rate <= 0 or given.patience <= 0:

@@ -1,11 +1,10 @@
-"""Requests a second that `headrace serve` answers within a p99, by each way in: wire.grpc.qps and its relatives.
+"""Requests per second that `headrace serve` answers within a p99, for each way in: wire.grpc.qps and its relatives.
 
     python bench/wire_rates.py [--device cuda:0] [--plan dispatched] [--save docs/results/wire-rates.<machine>.json]
 
-An open load of `headrace load --url`, from the same machine, asks `light` with queries of 1 KiB and answers of 64
-bytes. Rates rise, or fall, until the p99, counted from the scheduled arrival, passes the bound or not every request is
-answered, and then close in on the highest that is kept. What is kept is run --samples times; the row is of those. A way
-in:
+An open load of `headrace load --url`, on the same machine, asks `light` with queries of 1 KiB and answers of 64 bytes.
+Rates rise, or fall, until the p99 from the scheduled arrival exceeds the bound or a request is not answered, and then
+converge on the highest sustained rate. That rate is run --samples times for the row. The ways in are:
 
   wire.grpc.qps           gRPC, 64 streams on each of several connections, p99 2 ms
   wire.grpc.64x1.qps      gRPC, 64 connections of one request, p99 2 ms
@@ -15,10 +14,10 @@ in:
   wire.shm.idle.p50       shared memory, one client at 2,000 queries a second: the round trip
   wire.overload.goodput   gRPC, three times the rate of wire.grpc.qps with deadlines, over that rate
 
-With --triton ADDRESS (of its gRPC, and --triton-http of its HTTP) a Triton that serves a model `light` of the same
-sizes is asked likewise, in turn; its rates stand in the rows' conditions. A few answers of each way are compared with
-those of the host, and the server's statistics have to count as many answers as the clients.
-Exit status: 0; 1 when an answer was wrong or a rate could not be found; 2 for wrong use.
+With --triton ADDRESS (its gRPC address, and --triton-http its HTTP address), a Triton server with a model `light` of
+the same sizes is measured in turn; its rates are in the rows' conditions. A few answers of each way are compared with
+the host's, and the server's statistics must count as many answers as the clients. Exit status: 0; 1 when an answer was
+wrong or a rate could not be found; 2 for wrong use.
 """
 
 import argparse
@@ -41,10 +40,10 @@ from headrace import Device, Error, UsageError, results
 from headrace.profiles import Json
 
 _QUERY_BYTES = 1024
-_KEPT = 0.999  # of the requests have to be answered
-_FINE = 1.04  # how near the highest rate is searched for
-_TRIES = 3  # loads in a row that are not kept at a rate that is not: the host itself stands still now and then
-_LEAST = 200.0  # queries a second: a lower rate is none
+_KEPT = 0.999  # share of the requests that must be answered
+_FINE = 1.04  # precision of the search for the highest rate
+_TRIES = 3  # consecutive failed loads before a rate counts as not sustained: the host itself pauses now and then
+_LEAST = 200.0  # queries per second; a lower rate does not count
 _SHM_NAME = "headrace-wire-rates"
 _IDLE_RATE = 2_000.0
 _OVERLOAD = 3
@@ -55,22 +54,22 @@ light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
 
 @dataclass(frozen=True)
 class Way:
-    """A way in, and how it is asked."""
+    """A way in, and how to ask through it."""
 
     identity: str
     url: str  # with {grpc}, {http} and {shm}
     bound: float  # seconds
     unit: str = "requests/s"
     options: tuple[str, ...] = ()
-    queries: int = 1  # of a request
-    processes: int = 1  # clients
-    generators: int = 1  # threads of each
-    first: float = 20_000.0  # requests a second, with which the search begins
+    queries: int = 1  # per request
+    processes: int = 1  # client processes
+    generators: int = 1  # threads per client
+    first: float = 20_000.0  # requests per second, the start of the search
 
 
 @dataclass
 class Servers:
-    """Where a server listens."""
+    """Addresses of a server."""
 
     name: str
     places: dict[str, str]
@@ -78,7 +77,7 @@ class Servers:
     failures: list[str] = field(default_factory=list)
 
     def answered(self) -> int | None:
-        """Queries that were answered, by the server's statistics; None where it has none of ours."""
+        """Number of answered queries from the server's statistics; None if it has none of ours."""
         if self.statistics is None:
             return None
         with urllib.request.urlopen(self.statistics) as reply:
@@ -88,17 +87,17 @@ class Servers:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a load: of all clients together."""
+    """Result of a load over all clients."""
 
-    per_second: float  # requests that were answered
+    per_second: float  # answered requests
     p50: float
     p99: float
     requests: dict[str, int]
-    late: float  # p99 of how late the generators were, in seconds
+    late: float  # p99 of the lateness of the generators, in seconds
 
     @property
     def answered_share(self) -> float:
-        """The share of all requests."""
+        """Share of requests that were answered."""
         return self.requests["answered"] / max(sum(self.requests.values()), 1)
 
 
@@ -132,7 +131,7 @@ def _keeps(way: Way, result: Result) -> bool:
 
 
 def highest(attempt: Callable[[float], Result], way: Way) -> float | None:
-    """The highest rate that is kept, within _FINE; None where none is."""
+    """The highest sustained rate, within _FINE; None if there is none."""
     low, high, rate = 0.0, math.inf, way.first / way.queries
     while high / max(low, 1.0) > _FINE:
         if any(_keeps(way, attempt(rate)) for _ in range(_TRIES)):
@@ -204,7 +203,7 @@ def _check(servers: Servers, given: argparse.Namespace) -> None:
 
 
 def _measure(servers: Servers, way: Way, given: argparse.Namespace) -> list[Result]:
-    """Loads at the highest rate that is kept, --samples of them; none where no rate is kept."""
+    """Loads at the highest sustained rate, --samples of them; none if no rate is sustained."""
 
     def attempt(rate: float) -> Result:
         before = servers.answered()
@@ -243,7 +242,7 @@ def _about(way: Way, samples: list[Result], given: argparse.Namespace) -> Json:
 
 
 def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace) -> Json:
-    """What is answered in time at three times the peak, where each request has a deadline."""
+    """Answers in time at three times the peak, when each request has a deadline."""
     answered, p99, refused = [], [], []
     for _ in range(given.samples):
         result = load(servers, way, _OVERLOAD * peak, given, ("--deadline", "10ms"))
@@ -293,17 +292,19 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> l
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
-    parser.add_argument("--threads", type=int, default=1, help="of the server, for HTTP and gRPC")
-    parser.add_argument("--shm-threads", type=int, default=1, help="of the server, for shared memory")
-    parser.add_argument("--generators", type=int, default=1, help="threads of the client")
-    parser.add_argument("--connections", type=int, default=4, help="of wire.grpc.qps and batch64")
-    parser.add_argument("--processes", type=int, default=4, help="clients of wire.shm.qps")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a load")
+    parser.add_argument("--plan", default="caller", help="plan of the engine, by rung")
+    parser.add_argument("--threads", type=int, default=1, help="server threads for HTTP and gRPC")
+    parser.add_argument("--shm-threads", type=int, default=1, help="server threads for shared memory")
+    parser.add_argument("--generators", type=int, default=1, help="client threads")
+    parser.add_argument("--connections", type=int, default=4, help="connections of wire.grpc.qps and batch64")
+    parser.add_argument("--processes", type=int, default=4, help="client processes of wire.shm.qps")
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of a load")
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
-    parser.add_argument("--overload", action="store_true", help="measure wire.overload.goodput, too")
-    parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC of a Triton to be asked in turn")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
+    )
+    parser.add_argument("--overload", action="store_true", help="also measure wire.overload.goodput")
+    parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC address of a Triton server to measure in turn")
     parser.add_argument("--triton-http", metavar="HOST:PORT")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--verbose", action="store_true", help="print every load")
@@ -311,7 +312,7 @@ def _parse() -> argparse.Namespace:
     if given.samples < 1 or min(given.threads, given.generators, given.processes, given.connections) < 1:
         parser.error("counts must be at least 1")
     if (given.triton is None) != (given.triton_http is None):
-        parser.error("--triton and --triton-http go together")
+        parser.error("--triton and --triton-http go together: give both")
     return given
 
 

@@ -1,14 +1,14 @@
-"""What `headrace serve` costs a request, beside gRPC C++ in the same run: wire.grpc.cpu_us and its relatives.
+"""The cost of a request in `headrace serve`, compared with gRPC C++: wire.grpc.cpu_us and its relatives.
 
     python bench/wire_speed.py [--device cpu] [--requests 200K] [--threads 1] [--save docs/results/wire.<machine>.json]
 
-h2load (nghttp2) sends queries of 1 KiB over the loopback, each with an answer of 64 bytes, by gRPC over 4 connections
-of 64 streams and over 64 of one, and by HTTP/1.1 with binary tensors over 64 connections. The operator is `light` with
-next to no arithmetic. The processor time is the server's alone, engine included, from the scheduler's counts of its
-threads. The peer (bench/grpc_peer) answers without an engine; it needs protoc, the plugin of gRPC and libgrpc++, and is
-left out, with a word, where they are missing. Servers take turns. Every request has to be answered with success: h2load
-counts replies and their bytes, and the statistics of `headrace serve` count the answers themselves.
-Exit status: 0; 1 when a reply was wrong or missing; 2 for wrong use.
+h2load (nghttp2) sends queries of 1 KiB over the loopback, each with an answer of 64 bytes: with gRPC over 4 connections
+of 64 streams and over 64 of one stream, and with HTTP/1.1 with binary tensors over 64 connections. The operator is
+`light` with next to no arithmetic. Processor time is that of the server only, including the engine, from the
+scheduler's counts for its threads. The peer (bench/grpc_peer) answers without an engine; it needs protoc, gRPC's plugin
+and libgrpc++, and is left out, with a message, if they are missing. Servers take turns. Every request must be answered
+with success: h2load counts replies and their bytes, and the statistics of `headrace serve` count the answers
+themselves. Exit status: 0; 1 when a reply was wrong or missing; 2 for wrong use.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from headrace.profiles import Json
 
 _QUERY_BYTES, _ANSWER_BYTES = 1024, 64
 _CASES = {"": (4, 64), ".64x1": (64, 1)}
-_VARINT = 128  # values of a byte of a number, beside the bit that says that more come
+_VARINT = 128  # values of a byte of a number, besides the continuation bit
 _PEERS = ("cq", "callback")
 _HERE = Path(__file__).parent
 _OPERATOR = f"""import headrace
@@ -42,11 +42,11 @@ light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
 
 
 class NoFigureError(Exception):
-    """Why a figure has no row."""
+    """The reason why a figure has no row."""
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of protobuf with a length."""
+    """A length-delimited field of protobuf."""
     length, size = b"", len(content)
     while size >= _VARINT:
         length += bytes([size % _VARINT + _VARINT])
@@ -63,7 +63,7 @@ def _grpc_request() -> bytes:
 
 
 def _http_request() -> tuple[bytes, int]:
-    """The same in the form of the binary extension, and how long its JSON is."""
+    """The same in the form of the binary extension, and the length of its JSON."""
     about = {
         "inputs": [
             {
@@ -81,19 +81,19 @@ def _http_request() -> tuple[bytes, int]:
 
 @dataclass
 class Serving:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     process: subprocess.Popen[bytes]
     grpc_port: int
     http_port: int | None = None
 
     def cpu_seconds(self) -> float:
-        """What all its threads have taken so far."""
+        """Processor time of all its threads so far."""
         tasks = Path(f"/proc/{self.process.pid}/task")
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
     def answered(self) -> int | None:
-        """The queries that were answered with success, by its statistics; None for the peer, which has none."""
+        """Successfully answered queries from its statistics; None for the peer, which has none."""
         if self.http_port is None:
             return None
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/v2/models/light/stats") as reply:
@@ -153,7 +153,7 @@ def _peer(program: Path, way: str) -> Iterator[Serving]:
 
 @dataclass
 class Load:
-    """What h2load sent, and what came back."""
+    """What h2load sent and received."""
 
     per_second: float
     cpu_us: float
@@ -162,7 +162,7 @@ class Load:
 
 @dataclass
 class Kind:
-    """A way to ask."""
+    """A protocol and its requests."""
 
     name: str
     arguments: list[str] = field(default_factory=list)
@@ -193,7 +193,7 @@ def _load(serving: Serving, kind: Kind, requests: int, shape: tuple[int, int], c
     came = re.search(r"(\d+) succeeded, (\d+) failed", done.stdout)
     data = re.search(r"\((\d+)\) data", done.stdout)
     if rate is None or came is None or data is None:
-        raise UsageError(f"h2load said nothing that can be read:\n{done.stdout}")
+        raise UsageError(f"the output of h2load cannot be read:\n{done.stdout}")
     verified = (int(came[1]), int(came[2])) == (requests, 0) and int(data[1]) >= requests * _ANSWER_BYTES
     if answered is not None:
         verified = verified and (serving.answered() or 0) - answered == requests
@@ -203,10 +203,10 @@ def _load(serving: Serving, kind: Kind, requests: int, shape: tuple[int, int], c
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--plan", default="caller", help="of the engine, by rung")
-    parser.add_argument("--requests", type=count, default=200_000, help="of a sample")
+    parser.add_argument("--plan", default="caller", help="plan of the engine, by rung")
+    parser.add_argument("--requests", type=count, default=200_000, help="number of requests in a sample")
     parser.add_argument("--samples", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1, help="of the server's front end")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the server's front end")
     parser.add_argument("--clients", type=int, default=1, help="threads of h2load")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
@@ -218,7 +218,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measured(given: argparse.Namespace, folder: Path) -> dict[tuple[str, str, str], list[Load]]:
-    """Loads by server, way and case, taken in turn."""
+    """Loads by server, protocol and case, taken in turn."""
     body = folder / "query.grpc"
     body.write_bytes(_grpc_request())
     binary, json_bytes = _http_request()
@@ -236,7 +236,7 @@ def _measured(given: argparse.Namespace, folder: Path) -> dict[tuple[str, str, s
             for case, shape in _CASES.items():
                 for name, serving in servers.items():
                     load = _load(serving, grpc, given.requests, shape, given.clients)
-                    if sample > 0:  # the first warms up
+                    if sample > 0:  # the first sample warms up
                         found.setdefault((name, "grpc", case), []).append(load)
             load = _load(servers["headrace"], http, given.requests, (64, 1), given.clients)
             if sample > 0:

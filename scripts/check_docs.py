@@ -41,7 +41,7 @@ def main() -> int:
     )
     pages = [page for page in map(Path, listed.stdout.splitlines()) if page.exists()]
     broken = [problem for page in pages for problem in broken_links(page)]
-    print("\n".join(broken) if broken else f"{len(pages)} pages, every link leads somewhere")
+    print("\n".join(broken) if broken else f"{len(pages)} pages, and every link has a target")
     return 1 if broken or not pages else 0
 
 

@@ -57,7 +57,7 @@ def complaints(root: Path) -> Iterator[str]:
     headers = {path for path in includes if path.parts[0] == "include"}
     public = {path for path in headers if "detail" not in path.parts}
     if len(public) > PUBLIC_MOST:
-        yield f"{len(public)} public headers, at most {PUBLIC_MOST}: docs/decisions/0086 says what is one"
+        yield f"{len(public)} public headers, but at most {PUBLIC_MOST} may be: see docs/decisions/0086"
     elsewhere = {
         target
         for path, targets in includes.items()
@@ -66,7 +66,7 @@ def complaints(root: Path) -> Iterator[str]:
     }
     needed = reached(public | (elsewhere & headers), includes)
     for header in sorted(headers - needed):
-        yield f"{header} is needed by its own module alone: it belongs in src/"
+        yield f"{header} is used only by its own module: move it to src/"
     yield from umbrella_complaints(public, includes)
 
 

@@ -57,7 +57,7 @@ def main() -> int:
     known = modules(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "python")
     imports = {name: sorted(set(imported(name, file, known))) for name, file in known.items()}
     found = cycle(imports)
-    print(f"modules import each other: {' -> '.join(found)}" if found else "no modules import each other in a circle")
+    print(f"circular import: {' -> '.join(found)}" if found else "there are no circular imports")
     return 1 if found else 0
 
 

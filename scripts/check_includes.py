@@ -71,7 +71,7 @@ def direction_complaint(here: str, there: str) -> str | None:
     """Why module `here` may not include module `there`, or None."""
     for module in (here, there):
         if module not in ALLOWED:
-            return f"'{module}' is no module that scripts/check_includes.py knows"
+            return f"'{module}' is not a module known to scripts/check_includes.py"
     if here == there or there in ALLOWED[here]:
         return None
     return f"'{here}' may not include '{there}', only {', '.join(sorted(ALLOWED[here])) or 'itself'}"
@@ -87,7 +87,7 @@ def outsider_complaint(path: Path, target: Path) -> str | None:
     if target.parts[0] not in ("include", "examples"):
         return f"a public header or an example includes the private {target}"
     if path.parts[0] == "examples" and is_detail(target):
-        return f"{target} is not for users to include: name the public header that includes it"
+        return f"{target} is not for users: include the public header that includes it"
     return None
 
 
@@ -173,7 +173,7 @@ def violations(root: Path) -> Iterator[str]:
                 name = match[1] or match[2]
                 place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0].strip()}"
                 if name in seen:
-                    yield f"{place}: the file has included it before"
+                    yield f"{place}: the file already includes it"
                 seen.add(name)
                 why = complaint(root, path, name, quoted=match[1] is not None)
                 if why is not None:

@@ -42,7 +42,7 @@ def row(parameter: Any, context: Any) -> str:  # noqa: ANN401 - Typer names no p
     default = found[1] if found else ""
     limits = DEFAULT.sub("", extra).strip("; ")
     if not meaning.strip():
-        raise SystemExit(f"{context.command_path} {declaration}: an option without a help text")
+        raise SystemExit(f"{context.command_path} {declaration}: the option has no help text")
     described = cell(meaning) + (f" ({code(limits)})" if "x" in limits else f" **{limits}**" if limits else "")
     return f"| {code(declaration)} | {described} | {code(default) if default else ''} |"
 

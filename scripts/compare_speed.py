@@ -115,13 +115,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", type=Path)
     parser.add_argument("change", type=Path)
-    parser.add_argument("--rounds", type=int, default=7, help="how often each is run (7)")
-    parser.add_argument("--only", nargs="*", choices=list(WORK), default=list(WORK), help="the pieces of work (all)")
+    parser.add_argument("--rounds", type=int, default=7, help="number of rounds (7)")
+    parser.add_argument("--only", nargs="*", choices=list(WORK), default=list(WORK), help="pieces of work to run (all)")
     options = parser.parse_args()
     sites = (options.base.resolve(), options.change.resolve())
     for site in sites:
         if not (site / "headrace/__init__.py").is_file():
-            parser.error(f"{site} holds no package headrace")
+            parser.error(f"{site} has no package headrace")
     busy = os.getloadavg()[0]
     print(f"{len(os.sched_getaffinity(0))} processors, {busy:.1f} tasks waited or ran in the last minute")
     return 1 if compare(sites, options.only, options.rounds) else 0

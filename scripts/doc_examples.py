@@ -68,7 +68,7 @@ def run_block(language: str, code: str, folder: Path, prefix: Path, place: Path,
         return run([sys.executable, "example.py"], place, **environment)
     if language == "sh":
         return run(["bash", "-euo", "pipefail", "-c", code], folder, **environment)
-    raise ValueError(f"no way to run {language}")
+    raise ValueError(f"examples in {language} cannot be run")
 
 
 def run_readme(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:

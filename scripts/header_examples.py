@@ -76,11 +76,11 @@ def complaint(header: str, includes: list[Path]) -> str | None:
     """What is wrong with a header's opening, if anything is."""
     purpose, example = split_opening((includes[0] / header).read_text(encoding="utf-8"))
     if not purpose:
-        return "it does not open with its purpose: put a comment behind #pragma once"
+        return "it does not open with its purpose: put a comment after #pragma once"
     if not example:
-        return None if is_umbrella(header) else "its opening has no example: indent one by four spaces"
+        return None if is_umbrella(header) else "its opening comment has no example: indent one by four spaces"
     if header in NEEDS and compile_error(f"#include <{NEEDS[header]}>\n", includes):
-        print(f"{header}: not compiled, there is no {NEEDS[header]}")
+        print(f"{header}: not compiled, because there is no {NEEDS[header]}")
         return None
     return compile_error(program(header, example), includes)
 

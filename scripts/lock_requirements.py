@@ -83,7 +83,9 @@ def closure(names: list[str], pulls: dict[str, set[str]]) -> set[str]:
 def main() -> int:
     """Writes the files; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--upgrade", action="store_true", help="take the newest of what no .txt file names exactly")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest version of everything that no .txt file pins"
+    )
     upgrade = parser.parse_args().upgrade
     blocks, pulls = parse(compile_all(upgrade=upgrade))
     locked: dict[str, set[str]] = {}

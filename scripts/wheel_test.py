@@ -91,7 +91,7 @@ def main() -> int:
         print("in a root folder with nothing but Python and what it is linked to")
     else:
         interpreter, inside, prefix = Path(sys._base_executable), root, []  # type: ignore[attr-defined]
-        print("THE ROOT CANNOT BE CHANGED HERE: in a fresh environment with an empty PATH instead")
+        print("CHROOT IS NOT POSSIBLE HERE: testing in a fresh environment with an empty PATH instead")
     shutil.copytree(house, root / "house")
     shutil.copy2(wheel, root / "house")
     shutil.copy2(CHECK, root / "check.py")

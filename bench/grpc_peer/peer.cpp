@@ -1,5 +1,5 @@
-// A server of ModelInfer in gRPC C++, to be measured beside `headrace serve` by bench/wire_speed.py: it takes each
-// query's first 64 bytes for its answer, which costs nothing. Prints its port, and ends with standard input.
+// A server of ModelInfer in gRPC C++, which bench/wire_speed.py measures beside `headrace serve`: it returns each
+// query's first 64 bytes as the answer, which costs nothing. Prints its port, and ends with standard input.
 //
 //   peer cq|callback
 
@@ -16,7 +16,7 @@
 namespace {
 
 constexpr std::size_t kAnswerBytes = 64;
-constexpr int kCallsWaiting = 512;  // of the completion queue: more than clients have in flight
+constexpr int kCallsWaiting = 512;  // for the completion queue: more than clients have in flight
 
 void answer(const inference::ModelInferRequest& query, inference::ModelInferResponse& reply) {
   reply.set_model_name(query.model_name());

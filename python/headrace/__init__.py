@@ -2,9 +2,9 @@
 
 Durations are seconds, rates are per second, sizes are bytes. A device may be given as its name.
 
-Here is what a first program needs. Everything is in a module for its subject: `headrace.serve`, `operators`, `fetch`,
-`ingest`, `grid`, `span`, `wire`, `measure`, `device`, `each`, `base` and `errors`. `import headrace` is enough to use
-them: `fetch`, `ingest`, `grid`, `wire` and `each` are imported when they are first used.
+A first program needs the names in this module. Everything else is in a module for its subject: `headrace.serve`,
+`operators`, `fetch`, `ingest`, `grid`, `span`, `wire`, `measure`, `device`, `each`, `base` and `errors`. `import
+headrace` is enough to use them: `fetch`, `ingest`, `grid`, `wire` and `each` are imported on first use.
 
 >>> import headrace
 >>> index = headrace.Index.build(["an apple", "an apple pie"])
@@ -12,7 +12,7 @@ them: `fetch`, `ingest`, `grid`, `wire` and `each` are imported when they are fi
 Hits(hits=1, ids=[0])
 """
 
-from headrace import starting as starting  # before all that takes time
+from headrace import starting as starting  # comes first, because the imports below take time
 
 # isort: split
 import logging
@@ -75,13 +75,13 @@ _MODULES = (
     "wire",
 )
 
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that wants the log sets logging up
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # programs that want the log configure logging
 display.complete(vars(_core).values())
 pickling.register()
 
 
 def __getattr__(name: str) -> object:
-    """Imports what takes longer than all of the rest, such as pyarrow for tables, for those who use it."""
+    """Imports on first use the modules that load slowly, such as pyarrow for tables."""
     if name in _MODULES:
         return import_module(f"headrace.{name}")
     if name in {"Table", "col", "lit"}:
@@ -90,5 +90,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The names above and the modules, without what the package uses itself."""
+    """Lists the names above and the modules, without what the package imports for its own use."""
     return sorted([*__all__, *_MODULES])

@@ -1,4 +1,4 @@
-"""Where data should lie: rates, counts of pages and advice as plain values, for files and the command line."""
+"""Rates, access counts and advice on data placement as plain values, for files and the command line."""
 
 import sys
 from pathlib import Path
@@ -34,12 +34,12 @@ _PLAIN = (
 _OPERATIONS = ("read", "write", "read_modify_write")
 _BY_OPERATION = ("device", "device_random", "link", "link_random")
 _FAULTS = ("grid_stride", "block_stride", "random")
-_PAGE_COUNTS_MAX = 1 << 23  # 16 TiB of data
+_PAGE_COUNTS_MAX = 1 << 23  # pages of 16 TiB of data
 _COUNT_END = 1 << 63
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinity."""
+    """Replaces infinity, which JSON does not have."""
     return None if value == float("inf") else value
 
 
@@ -63,7 +63,7 @@ def _numbers(content: Json, kind: str, names: tuple[str, ...]) -> list[float]:
 
 
 def rates_from_dict(content: object) -> MemoryRates:
-    """What rates_as_dict() gave, or a part of it over the rates of an H100.
+    """The rates in a dictionary of rates_as_dict(); missing ones are those of an H100.
 
     Raises:
         DataError: for anything else.
@@ -94,11 +94,11 @@ def read_counts(path: Path) -> list[int]:
 
     Raises:
         SystemError: when the file cannot be read.
-        DataError: when it is anything but one list of whole numbers, 0 or more, of at least one page.
+        DataError: when it is not a single list of whole numbers of 0 or more, for at least one page.
     """
     if path.suffix == ".npy":
         try:
-            with path.open("rb") as file:  # which np.load() leaves open where an archive is broken
+            with path.open("rb") as file:  # opened here, because np.load() leaves a damaged archive open
                 counts = _array(path, np.load(file, allow_pickle=False))
         except OSError as error:
             raise reading(path, error) from error
@@ -113,7 +113,7 @@ def read_counts(path: Path) -> list[int]:
 
 
 def _array(path: Path, loaded: object) -> np.ndarray[Any, Any]:
-    if not isinstance(loaded, np.ndarray):  # an archive of several
+    if not isinstance(loaded, np.ndarray):  # an archive of several arrays
         raise DataError(f"{path} is not an .npy file of one array")
     return loaded
 
@@ -144,7 +144,7 @@ def forecast_as_dict(one: StrategyForecast) -> Json:
 
 
 def profile_as_dict(profile: AccessProfile) -> Json:
-    """What the advice is for."""
+    """The access profile that the advice is for."""
     return {
         "pattern": profile.pattern,
         "operation": profile.operation,
@@ -160,7 +160,7 @@ def profile_as_dict(profile: AccessProfile) -> Json:
 
 
 def advice_as_dict(advice: Advice) -> Json:
-    """The whole of an advice."""
+    """A complete advice."""
     return {
         "strategy": advice.strategy,
         "because": advice.because,

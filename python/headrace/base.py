@@ -1,4 +1,4 @@
-"""Sizes as text, and what this build of Headrace has in it.
+"""Sizes as text, and the features of this build of Headrace.
 
 >>> from headrace import base
 >>> base.parse_bytes("64KiB")

@@ -1,4 +1,4 @@
-"""What somebody would write instead of Headrace: a loop in Python, and SQLite's full-text index."""
+"""Alternatives to Headrace for comparison: a loop in Python, and SQLite's full-text index."""
 
 import re
 import sqlite3
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from headrace.errors import Error
 
 _WORD = re.compile(r"\w+(?:['\u2019.]\w+)*")
-"""As the index splits most English text: an apostrophe or a dot between letters does not divide a word."""
+"""Splits words as the index does for most English text: an apostrophe or a dot between letters does not end a word."""
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _OPERATORS = {"AND", "OR", "NOT", "(", ")"}
 
 
 @dataclass(frozen=True)
 class Answered:
-    """How fast queries were answered one after the other, and with how many hits each."""
+    """The rate at which queries were answered one after the other, and the number of hits of each."""
 
     per_second: float
     hits: list[int]
 
 
 def python_condition(text: str) -> Callable[[frozenset[str]], bool]:
-    """A query as what a loop in Python tests of each document's words."""
+    """A query as a condition that a Python loop tests on the words of each document."""
     words = [
         token.lower() if token in {"AND", "OR", "NOT"} else token if token in "()" else f"{token.lower()!r} in words"
         for token in _TOKEN.findall(text)
@@ -33,13 +33,13 @@ def python_condition(text: str) -> Callable[[frozenset[str]], bool]:
 
 
 def fts5_query(text: str) -> str:
-    """A query as SQLite's FTS5 has it, whose NOT stands between two terms."""
+    """A query in the syntax of SQLite's FTS5, whose NOT is a binary operator."""
     tokens = [token if token in _OPERATORS else f'"{token}"' for token in _TOKEN.findall(text)]
     return " ".join(tokens).replace("AND NOT", "NOT")
 
 
 class PythonLoop:
-    """Goes through the words of every document for every query."""
+    """Scans the words of every document for every query."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         self._words = [frozenset(_WORD.findall(document.lower())) for document in documents]
@@ -73,7 +73,7 @@ class Fts5:
 
 
 def timed(answer: Callable[[str], int], texts: Sequence[str], seconds: float) -> Answered:
-    """Answers queries in their order, one after the other, until all are answered or the time is over."""
+    """Answers queries in order, one at a time, until all are answered or the time is up."""
     hits: list[int] = []
     began = time.perf_counter()
     for text in texts:

@@ -1,4 +1,4 @@
-"""Climbs a ladder for its two tables and its batch sizes, and makes the results file of them."""
+"""Climbs a ladder for its two tables and its batch sizes, and builds the results file."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _MOST_STREAMS = 4
 
 @dataclass(frozen=True)
 class Settings:
-    """How every climb of a ladder is made."""
+    """Settings that all climbs of a ladder share."""
 
     bound: float
     arrivals: str = "poisson"
@@ -29,13 +29,13 @@ class Settings:
     rungs: Sequence[int] = ()
 
     def conditions(self) -> Json:
-        """What rows say of it."""
+        """The settings as conditions of a row."""
         return {"bound_us": self.bound * 1e6, "arrivals": self.arrivals, "seed": self.seed}
 
 
 @dataclass
 class Climbs:
-    """Repeated climbs of one ladder, and how long they took."""
+    """Repeated climbs of one ladder, and their total time."""
 
     single: bool
     done: list[LadderResult] = field(default_factory=list)
@@ -44,12 +44,12 @@ class Climbs:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the last."""
+        """Whether Ctrl-C ended the last climb."""
         return bool(self.done) and self.done[-1].interrupted
 
     @property
     def has_figures(self) -> bool:
-        """Whether any rung has."""
+        """Whether any rung has figures."""
         return any(rung.load is not None for climb in self.done for rung in climb.rungs)
 
 
@@ -63,7 +63,7 @@ def climb(
     progress: Callable[[LadderProgress], None] | None = None,
     finished: Callable[[RungResult], None] | None = None,
 ) -> Climbs:
-    """Climbs so often, until Ctrl-C; `single` keeps to one engine thread and one generator."""
+    """Repeats the climb, until Ctrl-C; `single` keeps to one engine thread and one generator."""
     climbs = Climbs(single)
     began = time.monotonic()
     while len(climbs.done) < samples and not climbs.interrupted:
@@ -90,7 +90,7 @@ def climb(
 
 
 def batched_plan(climbs: Sequence[Climbs]) -> tuple[Plan, int]:
-    """The plan whose batch size is varied, and its generators: the best that was climbed, else the rung's own."""
+    """The plan whose batch size is varied, and its generators: those of the best climb, else the rung's own plan."""
     for one in climbs:
         for result in one.done[-1].rungs if one.done else []:
             if result.rung.id == BATCHED and result.load is not None:
@@ -135,7 +135,7 @@ def sweep_batches(
 
 
 def setup(device: Device, operator: Operator, settings: Settings) -> Json:
-    """What was climbed, for a report's heading."""
+    """What was climbed, for the heading of a report."""
     return {
         "operator": operator.name,
         "query_bytes": operator.query_bytes,
@@ -155,7 +155,7 @@ def document(
     single: Climbs | None,
     batches: Sequence[Json] = (),
 ) -> Json:
-    """The results file of the climbs that were made."""
+    """The results file of these climbs."""
     rows: list[Json] = []
     more: Json = {"setup": setup(device, operator, settings), "interrupted": False}
     for climbs in (all_threads, single):

@@ -17,17 +17,17 @@ WORDNET = Path("/usr/share/wordnet")
 _WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _BATCH = 4096
 _GZIP = b"\x1f\x8b"
-_DOCUMENTS_BETWEEN = 1 << 16  # looks at memory, some 20 ms of short documents
+_DOCUMENTS_BETWEEN = 1 << 16  # between two looks at memory: some 20 ms of short documents
 _BYTES_BETWEEN = 16 << 20
 _SPARE_BYTES = 64 << 20
 
 Document = str | bytes
-#: Called now and then with how much of the whole has been read, 0 to 1.
+#: Called now and then with the share that has been read, 0 to 1.
 Progress = Callable[[float], None]
 
 
 class Format(StrEnum):
-    """How a corpus is written."""
+    """Format of a corpus."""
 
     auto = "auto"
     text = "text"
@@ -40,7 +40,7 @@ def locate(source: str) -> Path:
     """The path of a corpus; "wordnet" stands for Debian's, unless there is a file of that name.
 
     Raises:
-        MissingFileError: naming it, and for WordNet the package that has it.
+        MissingFileError: naming the corpus, and for WordNet the package that provides it.
     """
     path = Path(source)
     if path.exists():
@@ -53,7 +53,7 @@ def locate(source: str) -> Path:
 
 
 def guess(path: Path) -> Format:
-    """The format that the name of a file, or being a folder, stands for."""
+    """Guesses the format from the name of a file; a folder is WordNet."""
     if path.is_dir():
         return Format.wordnet
     return {
@@ -67,7 +67,7 @@ def _lines(path: Path, progress: Progress) -> Iterator[bytes]:
     size = max(path.stat().st_size, 1)
     read = 0
     with path.open("rb") as file:
-        if file.peek(len(_GZIP)).startswith(_GZIP):  # which no UTF-8 begins with
+        if file.peek(len(_GZIP)).startswith(_GZIP):  # no UTF-8 text begins with these bytes
             raise DataError(f"{path} is compressed with gzip: unpack it first")
         for number, line in enumerate(iter(partial(file.readline, READ_BYTES_MAX + 1), b"")):
             if len(line) > READ_BYTES_MAX:
@@ -127,7 +127,7 @@ def _wordnet(path: Path, progress: Progress) -> Iterator[Document]:
         if not file.exists():
             raise MissingFileError(f"there is no {file}: a WordNet folder has {', '.join(_WORDNET_FILES)}")
         for line in _lines(file, _part(progress, number, len(_WORDNET_FILES))):
-            if line.startswith(b"  "):  # the licence, at the head of each file
+            if line.startswith(b"  "):  # the licence at the head of each file
                 continue
             _, bar, gloss = line.partition(b" | ")
             if not bar:
@@ -140,12 +140,12 @@ def documents(
 ) -> Iterator[Document]:
     """The documents of a corpus, in order.
 
-    Text has one a line, and an empty line is an empty document, so that document n is line n + 1. JSON Lines and
-    Parquet have them in `field`. WordNet's are the glosses of data.noun, .verb, .adj and .adv.
+    Text files have one document per line, and an empty line is an empty document, so document n is line n + 1. JSON
+    Lines and Parquet have documents in `field`. WordNet's are the glosses of data.noun, .verb, .adj and .adv.
 
     Raises:
-        DataError: naming file and line of what cannot be read.
-        UsageError: for a field that Parquet does not have.
+        DataError: naming the file and the line that cannot be read.
+        UsageError: for a field that the Parquet file does not have.
     """
     form = guess(path) if form is Format.auto else form
     if (form is Format.wordnet) != path.is_dir():
@@ -160,17 +160,17 @@ def documents(
 
 
 def _resident_bytes() -> int:
-    """The memory that this process holds."""
+    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
 
 
 def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
-    """The documents, as long as an index of them fits memory: a pipe has no end that could be known before.
+    """Yields the documents while an index of them fits in memory: the length of a pipe is not known in advance.
 
-    What is held so far is needed once more: for the index that is made of it at the end, or when a table grows.
+    Building needs as much memory again as the documents hold: for the finished index, or when a table grows.
 
     Raises:
-        DataError: naming the corpus, once less than that is left.
+        DataError: naming the corpus, when less memory than that is left.
     """
     began = _resident_bytes()
     since = 0
@@ -192,7 +192,7 @@ def _within_memory(made: Iterator[Document], path: Path) -> Iterator[Document]:
 
 @contextmanager
 def _placed(path: Path, builder: IndexBuilder) -> Iterator[None]:
-    """Says where in the corpus a document is that the builder refuses."""
+    """Adds the position in the corpus to the error for a document that the builder refuses."""
     try:
         yield
     except DataError as error:
@@ -212,15 +212,14 @@ def build_index(
     frequencies: bool = False,
     stem: str | None = None,
 ) -> Index:
-    """The index of a corpus.
+    """Builds the index of a corpus.
 
-    With `fold_diacritics` words lose their accents, in queries as well; with `frequencies` it can rank; with `stem`,
-    one of Index.stem_languages(), words become their stems.
+    With `fold_diacritics`, words lose their accents, in queries too. With `frequencies`, the index can rank. With
+    `stem`, one of Index.stem_languages(), words become their stems.
 
     Raises:
-        DataError: for a corpus that is empty, whose index takes more memory than there is, or naming the line that is
-            not UTF-8.
-        UsageError: for a language that is not there.
+        DataError: for an empty corpus, for one whose index exceeds memory, or naming the line that is not UTF-8.
+        UsageError: for an unknown language.
     """
     builder = IndexBuilder(fold_diacritics=fold_diacritics, frequencies=frequencies, stem=stem)
     with _placed(path, builder):
@@ -234,7 +233,7 @@ def as_text(document: Document, path: Path, number: int) -> str:
     """A document as text.
 
     Raises:
-        DataError: naming the document by its number, from 0, where its bytes are not UTF-8.
+        DataError: when its bytes are not UTF-8; the error names the document by its number, from 0.
     """
     try:
         return document.decode() if isinstance(document, bytes) else document

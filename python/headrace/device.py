@@ -1,4 +1,4 @@
-"""Devices and processors: what they have, how they are joined, and how many blocks of a kernel they hold.
+"""Devices and processors: their properties, their connections, and the number of blocks of a kernel that they hold.
 
 >>> from headrace.device import Device, find_gpu
 >>> Device.parse("cpu").name

@@ -1,6 +1,6 @@
-"""What every public class offers beside its own members: a text, a table in a notebook, and `numpy.asarray`.
+"""Features that every public class has: a text form, a table in notebooks, and `numpy.asarray`.
 
-complete() adds them to the classes of a module that lack them, so that a class which is bound later has them as well.
+complete() adds them to the classes of a module that lack them, so new bindings get them too.
 """
 
 import inspect
@@ -14,11 +14,11 @@ from headrace.errors import UsageError
 
 _TEXT_MAX = 60
 _ITEMS_MAX = 4
-_ON_HOST = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost, which the host reads
+_ON_HOST = (1, 3, 11)  # kDLCPU, kDLCUDAHost and kDLROCMHost: memory that the host can read
 
 
 def fields(thing: object) -> list[tuple[str, Any]]:
-    """Names and values of an object's public properties, without those that cannot be read now."""
+    """Names and values of an object's public properties, except those that cannot be read now."""
     found: list[tuple[str, Any]] = []
     for kind in reversed(type(thing).__mro__):
         for name, member in vars(kind).items():
@@ -32,7 +32,7 @@ def fields(thing: object) -> list[tuple[str, Any]]:
 
 
 def short(value: object, depth: int = 0) -> str:
-    """A value in a few words: large arrays and long lists as what they are."""
+    """A short form of a value: large arrays and long lists appear as a summary."""
     if isinstance(value, np.ndarray):
         return f"<{value.dtype} array of {value.shape}>"
     if isinstance(value, float):
@@ -46,12 +46,12 @@ def short(value: object, depth: int = 0) -> str:
 
 
 def describe(self: object) -> str:
-    """The name of its class and its properties, as a call that makes it would be written."""
+    """The class name and its properties, in the form of a constructor call."""
     return f"{type(self).__name__}({', '.join(f'{name}={short(value, 1)}' for name, value in fields(self))})"
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Two columns of plain text, as HTML."""
+    """Two columns of plain text as HTML."""
     import html  # noqa: PLC0415 # takes milliseconds, and only notebooks show tables
 
     body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
@@ -59,16 +59,16 @@ def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def describe_as_html(self: object) -> str:
-    """Its properties, one a row."""
+    """The properties as an HTML table, one per row."""
     return table(type(self).__name__, ((name, short(value)) for name, value in fields(self)))
 
 
 def as_array(self: Any, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: ANN401
-    """What numpy.asarray() gives: the values where they lie, not copied unless `dtype` or `copy` ask for it.
+    """Implements numpy.asarray(): the values in place, not copied unless `dtype` or `copy` requires it.
 
     Raises:
         UsageError: for values that lie on a device.
-        ValueError: where `copy` is False and there is no other way.
+        ValueError: when `copy` is False but a copy is necessary.
     """
     where, number = self.__dlpack_device__()
     if where not in _ON_HOST:
@@ -82,7 +82,7 @@ def as_array(self: Any, dtype: npt.DTypeLike | None = None, copy: bool | None = 
 
 
 def complete(members: Iterable[object]) -> None:
-    """Gives the classes among `members` what they lack."""
+    """Adds the missing features to the classes among `members`."""
     for kind in members:
         if not inspect.isclass(kind) or not kind.__module__.startswith("headrace"):
             continue

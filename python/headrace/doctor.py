@@ -1,4 +1,4 @@
-"""What is wrong with a machine, and what to do: facts first, then rules that are functions of the facts alone."""
+"""Finds what is wrong with a machine, and how to fix it: first facts, then rules that are functions of the facts."""
 
 import os
 import resource
@@ -11,14 +11,14 @@ from headrace.units import GIGA, MIB
 
 _QUICK_BYTES = 64 * MIB
 _QUICK_SAMPLES = 3
-_PAGEABLE_SHARE = 0.5  # of the pinned rate: below, staging costs more than it moves
-_LINK_SHARE = 0.7  # of what the link carries by its generation and width; a healthy one reaches 85 to 90%
-_LOCKED_BYTES = 64 * MIB  # what a modest ring of packets or columns takes
+_PAGEABLE_SHARE = 0.5  # of the pinned rate; below this share, staging costs more than the copy itself
+_LINK_SHARE = 0.7  # of the rate for the link's generation and width; a healthy link reaches 85 to 90%
+_LOCKED_BYTES = 64 * MIB  # enough for a modest ring of packets or columns
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """A GPU and its link; None where nothing says."""
+    """A GPU and its link; None where a fact is unknown."""
 
     name: str
     model: str = ""
@@ -49,12 +49,12 @@ class PairFacts:
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """All that the rules look at."""
+    """All facts that the rules use."""
 
     devices: tuple[DeviceFacts, ...] = ()
     pairs: tuple[PairFacts, ...] = ()
-    gpu_absence: str = ""  # why there are no GPUs
-    process_nodes: frozenset[int] = field(default_factory=frozenset)  # memory nodes of the processors we may use
+    gpu_absence: str = ""  # why there is no GPU
+    process_nodes: frozenset[int] = field(default_factory=frozenset)  # memory nodes of the usable processors
     locked_limit: int | None = None  # bytes; None: no limit
 
 
@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """As it is printed."""
+        """The finding as it is printed."""
         return f"{self.subject}: {self.problem}. {self.remedy}."
 
 
@@ -78,7 +78,7 @@ def _rate(bytes_per_second: float) -> str:
 
 
 def no_gpu(facts: MachineFacts) -> str:
-    """Say that there is no GPU, why, and what to do for one: nothing is wrong with such a machine. Else empty."""
+    """Says that there is no GPU, why, and how to get one; empty with a GPU. A machine without a GPU is not faulty."""
     if facts.devices:
         return ""
     why = facts.gpu_absence or "none was found"
@@ -93,7 +93,7 @@ def no_gpu(facts: MachineFacts) -> str:
 
 
 def not_verified(facts: MachineFacts) -> Iterator[Finding]:
-    """Bytes that did not arrive as they were sent."""
+    """Bytes arrived corrupted."""
     for one in facts.devices:
         if not one.verified:
             yield Finding(
@@ -105,7 +105,7 @@ def not_verified(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def slow_link(facts: MachineFacts) -> Iterator[Finding]:
-    """A link that is slower than what it is by its generation and width."""
+    """A link is slower than its generation and width allow."""
     for one in facts.devices:
         if one.link_rate and one.pinned_rate and one.pinned_rate < _LINK_SHARE * one.link_rate:
             yield Finding(
@@ -117,7 +117,7 @@ def slow_link(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def narrow_link(facts: MachineFacts) -> Iterator[Finding]:
-    """Fewer lanes, or an older generation, than the device could have."""
+    """A link has fewer lanes, or an older generation, than the device supports."""
     for one in facts.devices:
         if one.link_width and one.link_width_max and one.link_width < one.link_width_max:
             yield Finding(
@@ -137,19 +137,19 @@ def narrow_link(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def slow_pageable(facts: MachineFacts) -> Iterator[Finding]:
-    """Pageable memory is staged by the driver."""
+    """The driver's staging of pageable memory is slow."""
     for one in facts.devices:
         if one.pageable_rate and one.pinned_rate and one.pageable_rate < _PAGEABLE_SHARE * one.pinned_rate:
             yield Finding(
                 "slow_pageable",
                 one.name,
                 f"copies from pageable memory reach {_rate(one.pageable_rate)}, from pinned {_rate(one.pinned_rate)}",
-                "Keep data to send in pinned memory, register its memory, or send it through a CopyBatch",
+                "Keep the data in pinned memory, register its memory, or send it through a CopyBatch",
             )
 
 
 def far_node(facts: MachineFacts) -> Iterator[Finding]:
-    """The process runs on processors that are far from the device."""
+    """The process runs on processors far from the device."""
     for one in facts.devices:
         if one.numa_node is not None and facts.process_nodes and one.numa_node not in facts.process_nodes:
             nodes = ", ".join(map(str, sorted(facts.process_nodes)))
@@ -162,7 +162,7 @@ def far_node(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def no_peer_access(facts: MachineFacts) -> Iterator[Finding]:
-    """Two GPUs that cannot reach each other; said once a pair."""
+    """Two GPUs cannot access each other's memory; reported once per pair."""
     told = set()
     for pair in facts.pairs:
         both = frozenset((pair.device, pair.peer))
@@ -178,7 +178,7 @@ def no_peer_access(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def small_bar(facts: MachineFacts) -> Iterator[Finding]:
-    """The window on the device's memory does not cover it."""
+    """The BAR1 window does not cover the device's memory."""
     for one in facts.devices:
         if one.bar1_bytes is not None and one.bar1_bytes < one.memory_bytes:
             yield Finding(
@@ -190,7 +190,7 @@ def small_bar(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def no_persistence(facts: MachineFacts) -> Iterator[Finding]:
-    """The driver unloads when nobody uses the device."""
+    """The driver unloads while no process uses the device."""
     for one in facts.devices:
         if one.persistence is False:
             yield Finding(
@@ -202,7 +202,7 @@ def no_persistence(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def no_vmm(facts: MachineFacts) -> Iterator[Finding]:
-    """No virtual memory management, so no spans."""
+    """There is no virtual memory management, so there are no spans."""
     for one in facts.devices:
         if not one.virtual_memory_management:
             yield Finding(
@@ -214,7 +214,7 @@ def no_vmm(facts: MachineFacts) -> Iterator[Finding]:
 
 
 def low_locked_limit(facts: MachineFacts) -> Iterator[Finding]:
-    """Little memory may be locked."""
+    """The limit on locked memory is low."""
     if facts.locked_limit is not None and facts.locked_limit < _LOCKED_BYTES:
         yield Finding(
             "low_locked_limit",
@@ -242,12 +242,12 @@ RULES: tuple[Rule, ...] = (
 
 
 def examine(facts: MachineFacts) -> list[Finding]:
-    """Everything that is wrong, worst first."""
+    """All findings, worst first."""
     return [finding for rule in RULES for finding in rule(facts)]
 
 
 def _quick_rate(device: Device, memory: str) -> tuple[float | None, bool]:
-    """Host to device, by the engine; whether every byte arrived comes with it."""
+    """The rate of host-to-device copies by the copy engine, and whether every byte arrived."""
     for route in headrace.measure.link_routes(device):
         if (route.path, route.memory, route.means) == ("to device", memory, "engine"):
             points = headrace.measure.link(route, [_QUICK_BYTES], _QUICK_SAMPLES, _QUICK_BYTES).points
@@ -258,7 +258,7 @@ def _quick_rate(device: Device, memory: str) -> tuple[float | None, bool]:
 def _device_facts(device: Device) -> DeviceFacts:
     pinned, pinned_right = _quick_rate(device, "pinned")
     pageable, pageable_right = _quick_rate(device, "pageable")
-    health = headrace.device.read_health(device)  # right after traffic, when the link is awake
+    health = headrace.device.read_health(device)  # read right after traffic, while the link is awake
     properties = device.properties
     return DeviceFacts(
         name=device.name,
@@ -285,7 +285,7 @@ def _locked_limit() -> int | None:
 
 
 def gather(progress: Callable[[float], None] = lambda _: None) -> MachineFacts:
-    """The facts of this machine; measures each GPU's link for some tenths of a second."""
+    """Gathers the facts of this machine; each GPU's link is measured for some tenths of a second."""
     found = [device for device in Device.list() if device.kind.name == "cuda"]
     devices = []
     for number, device in enumerate(found):

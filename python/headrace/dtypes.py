@@ -1,4 +1,4 @@
-"""What the bytes of operators' answers mean, as NumPy types."""
+"""NumPy types for the bytes of operators' answers."""
 
 import ast
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from headrace._core import Operator
 
-#: How many documents match, and the smallest of their ids; 0xFFFFFFFF after the last.
+#: Number of matching documents, and the smallest of their ids, followed by 0xFFFFFFFF.
 RETRIEVAL_ANSWER = np.dtype([("hits", "<u4"), ("ids", "<u4", (15,))])
 
 
@@ -18,23 +18,23 @@ def write_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def read_dtype(text: str) -> np.dtype[Any]:
-    """The type that write_dtype() wrote."""
+    """Restores the type from text of write_dtype()."""
     base, shape = ast.literal_eval(text)
     return np.dtype((np.lib.format.descr_to_dtype(base), shape))
 
 
 def answer_dtype_of(answer_type: str, answer_bytes: int) -> np.dtype[Any]:
-    """The type of a whole answer: as write_dtype() wrote it, or bytes where that is empty."""
+    """The type of a complete answer: from text of write_dtype(), or bytes if the text is empty."""
     return read_dtype(answer_type) if answer_type else np.dtype((np.uint8, (answer_bytes,)))
 
 
 def answer_dtype(operator: Operator) -> np.dtype[Any]:
-    """The type of the items of an operator's answer; bytes for one whose answers have no type."""
+    """The type of the items of an operator's answer; bytes if its answers have no type."""
     return read_dtype(operator.answer_type) if operator.answer_type else np.dtype(np.uint8)
 
 
 def typed_answers(operator: Operator, answers: NDArray[Any]) -> NDArray[Any]:
-    """The bytes of answers, not copied, as the operator types them: clients do so themselves, and theirs come back."""
+    """Views the bytes of answers as the operator's type, without a copy; typed answers are returned unchanged."""
     if not operator.answer_type:
         return answers
     dtype = read_dtype(operator.answer_type)

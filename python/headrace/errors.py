@@ -1,4 +1,4 @@
-"""What Headrace raises. Mirrors headrace/base/error.hpp.
+"""The exceptions of Headrace. Mirrors headrace/base/error.hpp.
 
 >>> import headrace
 >>> try:
@@ -18,7 +18,7 @@ __all__ = ["DataError", "DeviceError", "Errc", "Error", "MissingFileError", "Sys
 
 
 class Errc(StrEnum):
-    """What went wrong, in terms that a caller can act on."""
+    """The kind of failure, in terms that a caller can act on."""
 
     invalid_argument = "invalid argument"
     not_supported = "not supported"
@@ -36,16 +36,16 @@ class Errc(StrEnum):
 
     @classmethod
     def of_status(cls, status: int) -> "Errc | None":
-        """What an entry of a status array stands for: None for 0, which is an answer."""
+        """The code for an entry of a status array; None for 0, which means an answer."""
         return None if status == 0 else list(cls)[status - 1]
 
 
 class Error(Exception):
-    """The base of everything that Headrace raises.
+    """Base class of all Headrace exceptions.
 
     Attributes:
-        code: what went wrong.
-        native: the CUDA or errno code that caused it, 0 where there is none.
+        code: kind of failure.
+        native: the CUDA or errno code that caused it, or 0.
     """
 
     def __init__(self, message: str, code: Errc | str = Errc.system, native: int = 0) -> None:
@@ -54,7 +54,7 @@ class Error(Exception):
         self.native = native
 
     def __reduce__(self) -> tuple[type["Error"], tuple[str, Errc, int]]:
-        """For pickle, which would drop the code: an error of a worker process tells its parent what it was."""
+        """For pickle, which would drop the code when a worker process sends an error to its parent."""
         return type(self), (str(self), self.code, self.native)
 
 
@@ -73,7 +73,7 @@ class DataError(Error):
 
 
 class DeviceError(Error):
-    """A device refused, failed, or lacks what was asked of it."""
+    """A device refused, failed, or lacks a required feature."""
 
 
 class SystemError(Error):  # noqa: A001 - the name that C++ has
@@ -81,7 +81,7 @@ class SystemError(Error):  # noqa: A001 - the name that C++ has
 
 
 class MissingFileError(SystemError, FileNotFoundError):
-    """A file or folder that is not there. Python code may catch it as the FileNotFoundError that it is."""
+    """A missing file or folder. Code that catches FileNotFoundError catches it too."""
 
     def __init__(self, message: str, code: Errc | str = Errc.not_found, native: int = errno.ENOENT) -> None:
         super().__init__(message, code, native)
@@ -89,7 +89,7 @@ class MissingFileError(SystemError, FileNotFoundError):
 
 
 def reading(path: object, error: OSError) -> SystemError:
-    """The exception for a file that cannot be read, which names it."""
+    """The exception for a file that cannot be read; it names the file."""
     if isinstance(error, FileNotFoundError):
         return MissingFileError(f"there is no file {path}")
     code = Errc.no_permission if isinstance(error, PermissionError) else Errc.system
@@ -97,7 +97,7 @@ def reading(path: object, error: OSError) -> SystemError:
 
 
 def how_to_install(*packages: str) -> str:
-    """The command that installs packages beside this one, to paste."""
+    """The command that installs packages into this environment, ready to paste."""
     python = Path(sys.executable)
     here = Path.cwd()
     shown = python.relative_to(here) if python.is_relative_to(here) else python

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: answered over HTTP, or written for the node exporter's textfile collector."""
+"""Exports metrics to Prometheus, over HTTP or through the node exporter's textfile collector."""
 
 import re
 from pathlib import Path
@@ -11,22 +11,22 @@ from headrace.errors import SystemError, UsageError  # noqa: A004
 from headrace.metrics_server import MetricsServer
 
 FILE_SECONDS = 5.0
-"""How often a file is to be written."""
+"""Interval at which a file is written."""
 
 _PORT_MOST = 65535
 
 
 class Exporter:
-    """Gives metrics to Prometheus.
+    """Exports metrics to Prometheus.
 
     Args:
-        target: "9100" (of this machine alone) or "0.0.0.0:9100", a port that answers HTTP; or "headrace.prom", a file
-            of the textfile collector, which wants that ending.
-        collectors: are asked for each answer, by any thread.
+        target: "9100" (this machine only) or "0.0.0.0:9100", a port to answer HTTP on; or "headrace.prom", a file of
+            the textfile collector, which requires that ending.
+        collectors: called for each answer, from any thread.
 
     Raises:
         UsageError: for a target that is neither.
-        SystemError: for a port that is in use or not allowed, and a file that cannot be written.
+        SystemError: for a port that is in use or not allowed, or a file that cannot be written.
     """
 
     def __init__(self, target: str, *collectors: Collector) -> None:
@@ -54,13 +54,13 @@ class Exporter:
             )
 
     def write(self) -> None:
-        """Writes the file anew, in one step; does nothing for a port."""
+        """Replaces the file atomically; does nothing for a port."""
         if self._file is None:
             return
         outputs.write(self._file, generate_latest(self._registry))
 
     def close(self) -> None:
-        """Writes the last figures, or stops answering."""
+        """Writes the final figures, or stops answering."""
         self.write()
         if self._server is not None:
             self._server.close()

@@ -1,11 +1,11 @@
-"""How fast packets can be placed into frames: the model of Ito 2024, fitted to a device, and its GPUs.
+"""How fast packets can be placed into frames: the model of Ito 2024, fitted to a device, with its table of GPUs.
 
-An iteration of the loop that builds frames takes `offset + cycles * packets / merge` cycles, so that
+An iteration of the loop that builds frames takes `offset + cycles * packets / merge` cycles, so the rate is
 
     bits/s = payload bits * packets * clock / (offset + cycles / merge * packets)
 
-which no number of packets brings above `payload bits * clock * merge / cycles`. Headrace's gather has no cost a packet
-of that kind: memory is its limit, which reads and writes every byte, or the link that packets come over.
+which stays below `payload bits * clock * merge / cycles` for any number of packets. Headrace's gather has no such cost
+per packet: its limit is memory, which reads and writes every byte, or the link that packets arrive on.
 """
 
 import math
@@ -17,49 +17,49 @@ from headrace import Device, UsageError, measure
 from headrace.device import GpuLimits, known_gpus
 from headrace.profiles import Json
 
-#: The document's: what starting a copy costs, an offset from the middle of its range, payloads of 64 kbit.
+#: The document's constants: cost of starting a copy, an offset from the middle of its range, payloads of 64 kbit.
 DOCUMENT_CYCLES = 1800.0
 DOCUMENT_OFFSET = 300_000.0
 DOCUMENT_OFFSETS = (100_000.0, 500_000.0)
 DOCUMENT_PAYLOAD_BYTES = 8000
 DOCUMENT_CLOCKS_MHZ = (1000, 1400, 1800, 2200, 2600, 3000)
 DOCUMENT_MERGES = (1, 2, 32)
-#: Its table counts 1,024 megabits a gigabit, and cuts what is left.
+#: The document's table counts 1,024 megabits per gigabit and truncates.
 DOCUMENT_GIGABIT = 1024e6
 
 FIT_PACKETS = (64, 128, 256, 512, 1024, 2048, 4096)
 
-# Share of memory bandwidth that a gather keeps of a plain copy's, and a plain copy of what the data sheet says.
+# A gather reaches this share of the memory bandwidth of a plain copy, and a plain copy this share of the data sheet's.
 _OF_DATA_SHEET = 0.8
-# The share of a link's raw rate that is left for payload (measured: 55.2 of 63.0 GB/s).
+# Share of a link's raw rate that remains for payload (measured: 55.2 of 63.0 GB/s).
 _OF_LINK = 0.87
 
 
 @dataclass(frozen=True)
 class Model:
-    """What an iteration costs on a device."""
+    """Cost of an iteration on a device."""
 
-    cycles: float  # a copy
-    offset: float  # all else
+    cycles: float  # per copy
+    offset: float  # everything else
     clock_mhz: float
     payload_bytes: int
     merge: int = 1
 
     def limit(self) -> float:
-        """Bits per second with any number of packets; infinite where a copy costs nothing."""
+        """Maximum bits per second for any number of packets; infinite when a copy costs nothing."""
         cost = self.cycles / self.merge
         return math.inf if cost == 0 else 8 * self.payload_bytes * self.clock_mhz * 1e6 / cost
 
     def rate(self, packets: float) -> float:
-        """Bits per second with so many packets an iteration."""
+        """Bits per second at this number of packets per iteration."""
         return 8 * self.payload_bytes * packets / self.seconds(packets)
 
     def seconds(self, packets: float) -> float:
-        """The time of an iteration."""
+        """Duration of an iteration."""
         return (self.offset + self.cycles / self.merge * packets) / (self.clock_mhz * 1e6)
 
     def packets_for(self, bits_per_second: float) -> float | None:
-        """Packets of an iteration that reaches the target; None where none does."""
+        """Packets per iteration needed to reach the target; None if it is out of reach."""
         if bits_per_second >= self.limit():
             return None
         spare = 8 * self.payload_bytes * self.clock_mhz * 1e6 - self.cycles / self.merge * bits_per_second
@@ -72,7 +72,7 @@ def document_model(clock_mhz: float = 1000, merge: int = 1, offset: float = DOCU
 
 
 def throughput_table(model: Model, clocks_mhz: Sequence[float], merges: Sequence[int]) -> list[Json]:
-    """The limit for each clock and merge count, in bits per second and as the document prints it."""
+    """The limit for each clock and merge count, in bits per second and in the document's notation."""
     rows: list[Json] = []
     for clock in clocks_mhz:
         limits = [replace(model, clock_mhz=clock, merge=merge).limit() for merge in merges]
@@ -88,19 +88,19 @@ class Fit:
     model: Model
     packets: tuple[int, ...]
     seconds: tuple[float, ...]
-    error_median: float  # of the model's times, relative
+    error_median: float  # relative error of the model's times
     error_worst: float
 
 
 def fit(packets: Sequence[int], seconds: Sequence[float], clock_mhz: float, payload_bytes: int) -> Fit:
-    """The model whose times are least wrong, relative to those measured; neither cost is below 0.
+    """Fits the model with the least relative error to the measured times; neither cost is below 0.
 
     Raises:
         UsageError: for fewer than two different numbers of packets.
     """
     if len(packets) != len(seconds) or len(set(packets)) < 2:  # noqa: PLR2004
-        raise UsageError("a fit needs the times of two numbers of packets at least")
-    # Least squares of (offset + slope * n) / t = 1.
+        raise UsageError("a fit needs times for at least two different numbers of packets")
+    # Least squares for (offset + slope * n) / t = 1.
     a = [1 / t for t in seconds]
     b = [n / t for n, t in zip(packets, seconds, strict=True)]
     aa, ab, bb = (sum(x * y for x, y in zip(p, q, strict=True)) for p, q in ((a, a), (a, b), (b, b)))
@@ -128,7 +128,7 @@ def fit_device(
 ) -> Fit:
     """Measures iterations of one copy way on a device and fits the model.
 
-    Cycles are of the clock given, else the device's highest; of a device that tells none they are nanoseconds.
+    Cycles refer to the given clock, or else to the device's highest; if the device reports none, they are nanoseconds.
     """
     clock = clock_mhz or device.properties.clock_mhz or 1000.0
     seconds = measure.build_iterations(device, way=way, payload_bytes=payload_bytes, packets=list(packets), runs=runs)
@@ -137,17 +137,17 @@ def fit_device(
 
 @dataclass(frozen=True)
 class GpuRates:
-    """What the data sheet of a GPU says."""
+    """Data sheet of a GPU."""
 
-    clock_mhz: int  # boost
+    clock_mhz: int  # boost clock
     memory: float  # bytes per second
-    link: float  # bytes per second, one direction, raw
-    peer_dma: bool  # other devices may write to its memory
+    link: float  # bytes per second and direction, raw
+    peer_dma: bool  # whether other devices may write to its memory
 
 
 _PCIE4 = 31.5e9
 _PCIE5 = 63.0e9
-#: By the names of known_gpus(); NVIDIA's data sheets. The document ran its RTX A6000 at up to 1950 MHz.
+#: Keyed by the names of known_gpus(), from NVIDIA's data sheets. The document ran its RTX A6000 at up to 1950 MHz.
 GPU_RATES = {
     "A10": GpuRates(1695, 600e9, _PCIE4, peer_dma=True),
     "A100": GpuRates(1410, 1555e9, _PCIE4, peer_dma=True),
@@ -166,10 +166,10 @@ GPU_RATES = {
 
 
 def gpu_ceilings(gpu: GpuLimits, cycles: float, payload_bytes: int, merges: Sequence[int]) -> Json:
-    """What a GPU of the table can place, in bits per second: by copies as in Ito 2024 and by a gather."""
+    """Rates in bits per second that a GPU of the table can place: by copies as in Ito 2024, and by a gather."""
     rates = GPU_RATES[gpu.name]
     model = Model(cycles, 0, rates.clock_mhz, payload_bytes)
-    # A line of 32 bytes more is read for each payload, and its entry in the list.
+    # Each payload also reads one more line of 32 bytes and its list entry.
     moved = 2 * payload_bytes + 32 + 16
     return {
         "gpu": gpu.name,
@@ -183,7 +183,7 @@ def gpu_ceilings(gpu: GpuLimits, cycles: float, payload_bytes: int, merges: Sequ
 
 
 def which_gpus(target: float, cycles: float, payload_bytes: int, merges: Sequence[int]) -> list[Json]:
-    """Every GPU of the table with its ceilings, and which ways are enough for the target (bits per second)."""
+    """Every GPU of the table with its ceilings, and the ways that reach the target (bits per second)."""
     rows = []
     for gpu in known_gpus():
         row = gpu_ceilings(gpu, cycles, payload_bytes, merges)
@@ -196,6 +196,6 @@ def which_gpus(target: float, cycles: float, payload_bytes: int, merges: Sequenc
 
 
 def as_dict(model: Model) -> Json:
-    """For JSON."""
+    """The model for JSON."""
     limit = model.limit()
     return asdict(model) | {"limit_bits_per_second": limit if math.isfinite(limit) else None}

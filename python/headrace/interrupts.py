@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both end work alike, and the exit status tells which it was."""
+"""Handles Ctrl-C and SIGTERM: both end work in the same way, and the exit status tells them apart."""
 
 import signal
 from types import FrameType, TracebackType
@@ -8,7 +8,7 @@ _came: list[int] = []
 
 
 def note(number: int) -> None:
-    """Remembers that a signal asked for an end."""
+    """Records that a signal asked the process to end."""
     _came.append(number)
 
 
@@ -19,14 +19,14 @@ def interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def status() -> int:
-    """What a process that was asked to end exits with: 130 after Ctrl-C, 143 after SIGTERM."""
+    """Exit status of a process that was asked to end: 130 after Ctrl-C, 143 after SIGTERM."""
     return 128 + (_came[0] if _came else signal.SIGINT)
 
 
 class Stop:
-    """While it is entered, the first Ctrl-C or SIGTERM is noted rather than obeyed; the second interrupts at once.
+    """Context in which the first Ctrl-C or SIGTERM is only recorded; the second interrupts at once.
 
-    For the main thread, as Python's signal handlers are.
+    Use it in the main thread only, as Python requires of signal handlers.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Stop:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Takes over the signals."""
+        """Installs the handlers."""
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
@@ -43,7 +43,7 @@ class Stop:
     def __exit__(
         self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Gives them back."""
+        """Restores the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

@@ -1,4 +1,4 @@
-"""Measured links as rows of a results file, and in the form of nvbandwidth's JSON so that its users can compare."""
+"""Converts measured links into rows of a results file, and into nvbandwidth's JSON for comparison."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,7 @@ def _curve_rows(curves: list[Json]) -> list[Json]:
 
 
 def _together_rows(cases: list[Json]) -> list[Json]:
-    """What the links of each case carry together: the sum of their rates."""
+    """Total rate of the links of each case."""
     made = []
     for case in cases:
         points = [point for curve in case["curves"] for point in curve["points"]]
@@ -82,7 +82,7 @@ def _together_rows(cases: list[Json]) -> list[Json]:
 
 
 def _chase_rows(chase: Json) -> list[Json]:
-    """The largest chain of each place, past L1."""
+    """The largest chain of each place, with L1 bypassed."""
     rows = []
     places = {(one["device"], one["memory"], one["peer"]) for one in chase["chases"]}
     for device, memory, peer in sorted(places, key=str):
@@ -143,7 +143,7 @@ def rows(found: Json) -> list[Json]:
 
 @dataclass(frozen=True)
 class _Case:
-    """One of nvbandwidth's test cases, and which of our routes it is."""
+    """A test case of nvbandwidth, and the matching route of Headrace."""
 
     name: str
     path: str
@@ -176,7 +176,7 @@ _CASES = tuple(
         ("device_to_device_memcpy_write_{}", "to peer", "memcpy {} GPU(row) -> GPU(column) bandwidth (GB/s)"),
     )
 )
-# Its cases of several GPUs at once that copy engines do, and the name of ours.
+# nvbandwidth's copy-engine cases over several GPUs at once, and Headrace's names for them.
 _TOGETHER = (
     ("host_to_all_memcpy_ce", "all devices and the host, to device", 1),
     ("all_to_host_memcpy_ce", "all devices and the host, from device", 1),
@@ -225,7 +225,7 @@ def _testcase(curves: list[Json], case: _Case, devices: list[str]) -> Json:
 
 
 def _of_several(found: list[Json], name: str, ours: str, directions: int) -> Json:
-    """A case of several GPUs at once: with the host a figure for each, as there, and between GPUs that of all."""
+    """A case over several GPUs at once: per-GPU figures with the host, as in nvbandwidth, and a total between GPUs."""
     curves = [curve for case in found if case["name"] == ours for curve in case["curves"]]
     points = [point for curve in curves for point in curve["points"]]
     if not points:
@@ -246,7 +246,7 @@ def _of_several(found: list[Json], name: str, ours: str, directions: int) -> Jso
 
 
 def _latency(chase: Json, name: str, memory: str, devices: list[str]) -> Json:
-    """The largest chain of each place, past L1, under nvbandwidth's name for a latency case."""
+    """The largest chain of each place, with L1 bypassed, under nvbandwidth's name of the latency case."""
     lines = devices if memory == "peer" else [None]
     largest: dict[tuple[str, str | None], Json] = {}
     for one in chase["chases"]:
@@ -276,7 +276,7 @@ _LATENCIES = (("host_device_latency_sm", "host"), ("device_to_device_latency_sm"
 
 
 def nvbandwidth(found: Json, devices: list[Device]) -> Json:
-    """The curves' largest sizes under nvbandwidth's names; both directions there are figures of one way, as here."""
+    """The curves' largest sizes under nvbandwidth's names; bidirectional cases report one direction, as here."""
     curves = found.get("curves", [])
     names = [device.name for device in devices]
     sizes = [point["bytes"] for curve in curves for point in curve["points"]]

@@ -16,7 +16,7 @@ _HOST_PATHS = ("to device", "from device", "both ways")
 
 
 def cores_as_text(cores: list[int]) -> str:
-    """Such as "0-7,16-23"."""
+    """Text such as "0-7,16-23"."""
     parts: list[list[int]] = []
     for core in sorted(cores):
         if parts and core == parts[-1][-1] + 1:
@@ -27,13 +27,13 @@ def cores_as_text(cores: list[int]) -> str:
 
 
 def _near_cores(device: Device, said: list[int]) -> list[int]:
-    """What the management library says, else the processors of the device's memory node."""
+    """The cores that the management library reports, else those of the device's memory node."""
     node = device.properties.numa_node
     return said or [one.os_index for one in Topology.machine().processors if node is None or one.numa_node == node]
 
 
 def device_facts(device: Device) -> Json:
-    """How a device is plugged in."""
+    """PCIe slot, memory node and near cores of a device."""
     properties, health = device.properties, headrace.device.read_health(device)
     return {
         "device": device.name,
@@ -99,7 +99,7 @@ def curve_as_dict(curve: LinkCurve) -> Json:
 
 
 def _add_roofs(curves: list[Json], devices: list[Device]) -> None:
-    """Beside each curve the limit of its path: that of the PCIe link where it is known, else the best of the path."""
+    """Adds each path's limit to its curves: the PCIe link's rate where known, else the best rate of the path."""
     for curve in curves:
         alike = [one for one in curves if all(one[key] == curve[key] for key in ("device", "peer", "path"))]
         best = max((one["best"] for one in alike if one["best"]), default=None)
@@ -131,7 +131,7 @@ def _curves(settings: Settings, step: Callable[[], None], found: list[Json]) -> 
 
 
 def _routes_at_once(settings: Settings) -> dict[str, list[LinkRoute]]:
-    """What is measured together, by name: every device with the host, one device with all others, and all with all."""
+    """Routes to measure together, by name: every device with the host, one device with all others, all with all."""
     pairs = settings.pairs
     if not pairs:
         return {}
@@ -151,7 +151,7 @@ def _routes_at_once(settings: Settings) -> dict[str, list[LinkRoute]]:
 
 
 def _route(path: str, memory: str, device: Device, peer: Device | None = None) -> LinkRoute:
-    """The route that a copy engine takes."""
+    """The route that a copy engine uses."""
     wanted = (path, memory, "engine")
     routes = headrace.measure.link_routes(device, peer)
     return next(route for route in routes if (route.path, route.memory, route.means) == wanted)
@@ -214,7 +214,7 @@ def _one_chase(device: Device, memory: str, peer: Device | None, settings: Setti
 
 
 def _chase(settings: Settings, step: Callable[[], None], chases: list[Json], owners: list[Json]) -> None:
-    """Sizes at a stride of one line; strides at one size; whose L2 it is."""
+    """Chases by size at a stride of one line, and by stride at one size, and finds out whose L2 caches the data."""
     sizes = settings.chain_sizes
     middle = sizes[-1] if settings.sizes else STRIDE_BYTES
     for device in settings.devices:
@@ -336,7 +336,7 @@ def _counters(settings: Settings, step: Callable[[], None], found: list[Json]) -
 
 
 def _steps(settings: Settings) -> int:
-    """About how many steps the progress has."""
+    """Approximate number of progress steps."""
     devices, pairs = len(settings.devices), len(settings.pairs)
     counts = {
         "together": len(_routes_at_once(settings)),
@@ -352,14 +352,14 @@ def _steps(settings: Settings) -> int:
 
 
 def about_seconds(settings: Settings) -> float:
-    """How long measuring may take."""
+    """Estimated duration of the measurement."""
     return _steps(settings) * (8.0 if settings.full else 1.0)
 
 
 def measure(settings: Settings, found: Json, progress: Progress = lambda _: None) -> None:
-    """Measures the sections into `found`, by name, which complete() then completes; `curves` for bandwidth or latency.
+    """Measures the sections into `found`, by name, for complete() to finish; `curves` holds bandwidth or latency.
 
-    Each figure is added as soon as it is known, so that what there is can be shown when measuring is interrupted.
+    Each figure is added as soon as it is known, so an interrupted measurement can still show results.
 
     Raises:
         UsageError: for sizes that cannot be measured, and sections that need two devices.
@@ -393,7 +393,7 @@ def measure(settings: Settings, found: Json, progress: Progress = lambda _: None
 
 
 def complete(found: Json, settings: Settings) -> Json:
-    """What was measured, as it is now, with roofs beside curves and without sections that have nothing yet."""
+    """The measurements so far, with roofs added to curves and empty sections removed."""
     there = {name: part for name, part in copy.deepcopy(found).items() if part and part != {"chases": [], "owners": []}}
     _add_roofs(there.get("curves", []), settings.devices)
     return there

@@ -1,4 +1,4 @@
-"""What there is to measure of links, and how thoroughly."""
+"""Which link measurements exist, and how thorough they are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured, and how thoroughly."""
+    """What to measure, and how thoroughly."""
 
     devices: list[Device]
     sections: tuple[str, ...] = SECTIONS
@@ -44,17 +44,17 @@ class Settings:
 
     @property
     def samples(self) -> int:
-        """Measurements of a figure."""
+        """Number of measurements per figure."""
         return 9 if self.full else 3
 
     @property
     def link_sizes(self) -> list[int]:
-        """Sizes of a transfer."""
+        """Transfer sizes."""
         return list(self.sizes) or headrace.measure.link_sizes(*(_FULL_SIZES if self.full else _QUICK_SIZES))
 
     @property
     def chain_sizes(self) -> list[int]:
-        """Sizes of a chain: those that were asked for, if a chain fits in them."""
+        """Chain sizes: the requested ones that can hold a chain."""
         asked = [size for size in self.sizes if size >= _CHAIN_LEAST]
         return asked or headrace.measure.link_sizes(*(_FULL_CHASE if self.full else _QUICK_CHASE))
 
@@ -68,7 +68,7 @@ def chosen_sections(text: str | None) -> tuple[str, ...]:
     """The sections that "bandwidth,chase" names; all of them for None.
 
     Raises:
-        UsageError: for a name that no section has.
+        UsageError: for an unknown section.
     """
     if text is None:
         return SECTIONS
@@ -80,16 +80,16 @@ def chosen_sections(text: str | None) -> tuple[str, ...]:
 
 
 def default_devices() -> list[Device]:
-    """Every CUDA device; on a machine without, two CPU devices, so that there is a pair."""
+    """Every CUDA device; on a machine without any, two CPU devices, so that there is a pair."""
     found = [device for device in Device.list() if device.kind.name == "cuda"]
     return found or [Device.parse("cpu:0"), Device.parse("cpu:1")]
 
 
 def check_pairs(settings: Settings) -> None:
-    """Refuses sections that were asked for by name and need two devices where there is one.
+    """Refuses explicitly requested sections that need two devices when there is only one.
 
     Raises:
-        UsageError: saying which devices there are.
+        UsageError: naming the devices present.
     """
     lacking = [section for section in settings.sections if section in _NEED_PAIR]
     if lacking and settings.sections != SECTIONS and not settings.pairs:

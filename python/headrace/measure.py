@@ -1,6 +1,6 @@
-"""What a machine reaches: links, memory, copies, the roofs of operators, frames, and data larger than the device.
+"""Measures the limits of a machine: links, memory, copies, roofs of operators, frames, and data larger than the device.
 
-The functions that are named for what they measure take devices, or routes between them, and keep them busy meanwhile.
+Functions named after a measurement take devices, or routes between them, and keep them busy while they run.
 
 >>> from headrace import measure
 >>> curve = measure.link(measure.link_routes("cpu")[0], sizes=[4096, 65536])

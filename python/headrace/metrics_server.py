@@ -1,4 +1,4 @@
-"""The HTTP server of metrics: silent, slow and large requests neither hold it up nor make it grow."""
+"""HTTP server for metrics that silent, slow and large requests can neither block nor grow."""
 
 import io
 import socket
@@ -16,27 +16,27 @@ from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 from headrace.threads import Started
 
 CONNECTIONS_MOST = 16
-"""At the same time, each with a thread; the next connection cuts the oldest one."""
+"""Maximum number of simultaneous connections, one thread each; a new connection cuts the oldest one."""
 HEAD_BYTES_MOST = 16 << 10
-"""The limit of a request's line and headers together; a longer head is answered with 431."""
+"""Limit on a request's first line and headers together; the server answers a longer head with 431."""
 REQUEST_SECONDS = 5.0
-"""From a connection's start to the end of its answer, after which it is cut."""
+"""Time from a connection's start to the end of its answer, after which the server cuts it."""
 
 _LEAVE_SECONDS = 10.0
-"""For the thread of a connection that was cut, which takes microseconds but on a machine that is very busy."""
+"""Time for the thread of a cut connection to end: microseconds, except on a very busy machine."""
 _LOOK_SECONDS = 0.5
 
 
 class _Head(io.BufferedReader):
-    """Gives the lines of a head up to HEAD_BYTES_MOST."""
+    """Reads the lines of a head, up to HEAD_BYTES_MOST."""
 
     _left = HEAD_BYTES_MOST
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """Reads a line, cut where the head is too long.
+        """Reads a line, truncated if the head is too long.
 
         Raises:
-            LineTooLong: behind the cut, which http.server answers with 431.
+            LineTooLong: after truncation; http.server answers it with 431.
         """
         if self._left == 0:
             raise LineTooLong("head")
@@ -52,23 +52,23 @@ class _Handler(WSGIRequestHandler):
         self.rfile = _Head(self.connection.makefile("rb", buffering=0))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Keeps standard error for the command."""
+        """Writes nothing: standard error belongs to the command."""
 
 
 def _cut(connection: socket.socket) -> None:
-    """Wakes the thread that reads from the connection or writes to it; both fail from now on."""
-    with suppress(OSError):  # the peer or the thread has closed it
+    """Wakes the thread that reads from or writes to the connection; both fail from then on."""
+    with suppress(OSError):  # the peer or the thread has already closed it
         connection.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingWSGIServer):
-    """Answers HTTP with a registry's metrics, in threads of its own, until close().
+    """Answers HTTP with a registry's metrics, in its own threads, until close().
 
     Args:
-        port: 0 takes a free one, which `server_port` names.
+        port: 0 takes a free one, given by `server_port`.
 
     Raises:
-        OSError: for a host that has no address, and a port that is in use or not allowed.
+        OSError: for a host without an address, or a port that is in use or not allowed.
     """
 
     request_queue_size = 128
@@ -83,13 +83,13 @@ class MetricsServer(ThreadingWSGIServer):
         Started(lambda: self.serve_forever(_LOOK_SECONDS))
 
     def close(self) -> None:
-        """Stops answering, and cuts what is open."""
+        """Stops answering and cuts open connections."""
         self.shutdown()
         self.server_close()
         self._cut_older_than(0.0)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Starts a thread for a connection, where need be in the place of the oldest one."""
+        """Starts a thread for a connection, and cuts the oldest connection if there is no place."""
         with self._changed:
             if len(self._began) >= CONNECTIONS_MOST:
                 _cut(next(iter(self._began)))
@@ -103,18 +103,18 @@ class MetricsServer(ThreadingWSGIServer):
             super().process_request(request, client_address)
 
     def close_request(self, request: Any) -> None:  # noqa: ANN401
-        """Closes a connection, whose place is free then."""
+        """Closes a connection and frees its place."""
         super().close_request(request)
         with self._changed:
             self._began.pop(request, None)
             self._changed.notify_all()
 
     def service_actions(self) -> None:
-        """Cuts connections that have taken too long; serve_forever() calls this twice a second and more."""
+        """Cuts connections that have taken too long; serve_forever() calls this at least twice a second."""
         self._cut_older_than(REQUEST_SECONDS)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Passes over connections that have broken, which is no error of this side."""
+        """Ignores broken connections, which are not an error of the server."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 

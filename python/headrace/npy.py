@@ -1,4 +1,4 @@
-"""Files of NumPy's arrays that may be damaged."""
+"""Helpers for NumPy files that may be damaged."""
 
 import lzma
 import struct
@@ -10,5 +10,5 @@ BROKEN = (
     *(OSError, MemoryError, ValueError, TypeError, KeyError, EOFError, OverflowError, RuntimeError),
     *(SyntaxError, TokenError, BadZipFile, zlib.error, lzma.LZMAError, struct.error),
 )
-"""What np.load() and its archives raise for content that is none: also what parses headers, and unpacks. RuntimeErrors
-are encryption, ways to compress that are not known, and headers that are nested too deeply."""
+"""Exceptions of np.load() and its archives for invalid content, including header parsing and decompression.
+RuntimeError covers encryption, unknown compression and headers that are nested too deeply."""

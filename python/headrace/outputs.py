@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all. Every file that the package writes at once goes through this module."""
+"""Writes files completely or not at all. Every file that the package writes at once goes through this module."""
 
 import errno
 import os
@@ -14,26 +14,26 @@ from headrace._core import OutputFile
 from headrace.errors import DataError, Error, SystemError, UsageError  # noqa: A004
 
 _NULL = os.makedev(1, 3)
-_CAUSES = (r"\berrno = (\d+)", r"\[[Ee]rrno (\d+)\]")  # as HDF5 and Arrow write it
+_CAUSES = (r"\berrno = (\d+)", r"\[[Ee]rrno (\d+)\]")  # the forms in which HDF5 and Arrow report errno
 
 
 class _Reserved:
-    """Whether standard output is for JSON alone, so that no file may be written there."""
+    """Whether standard output carries only JSON, so that no file may be written there."""
 
     value = False
 
 
 def reserve_standard_output(wanted: bool) -> None:
-    """From now on refuses standard output as a file, because JSON goes there; or allows it again."""
+    """Refuses standard output as a file from now on, because JSON goes there; or allows it again."""
     _Reserved.value = wanted
 
 
 def is_stream(path: Path, *numbers: int) -> bool:
-    """Whether a path is what one of these standard streams writes to. /dev/null is not: it takes all."""
+    """Whether a path is where one of these standard streams goes. /dev/null does not count: it discards everything."""
     for number in numbers:
         try:
             file, stream = path.stat(), os.fstat(number)
-        except OSError:  # what is wrong with either is said where it is written
+        except OSError:  # the write itself reports what is wrong with either
             continue
         null = stat.S_ISCHR(stream.st_mode) and stream.st_rdev == _NULL
         if (file.st_dev, file.st_ino) == (stream.st_dev, stream.st_ino) and not null:
@@ -47,7 +47,7 @@ def _check_apart(path: Path) -> None:
 
 
 def shown_folder(path: Path) -> Path:
-    """The folder of a path, for a message: whole, unless the working directory that it starts from was deleted."""
+    """The folder of a path for a message: absolute, unless the current working directory was deleted."""
     try:
         return path.resolve().parent
     except OSError:
@@ -55,11 +55,11 @@ def shown_folder(path: Path) -> Path:
 
 
 def check(path: Path) -> None:
-    """Finds out whether a file can be written there, before the work for it is done.
+    """Checks before the work starts that a file can be written to this path.
 
     Raises:
         UsageError: when it is a folder, or standard output where JSON goes.
-        SystemError: naming it, when its folder is missing or nothing can be written there.
+        SystemError: naming the path, when its folder is missing or not writable.
     """
     _check_apart(path)
     OutputFile(path)
@@ -67,10 +67,10 @@ def check(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name to write bytes under; they become the content of `path` when the block ends well, and vanish otherwise.
+    """Gives a temporary name to write to; the bytes become the content of `path` when the block succeeds, else vanish.
 
-    Links are followed, and device nodes, FIFOs and standard streams get the bytes written into them. The name has no
-    ending, so a library that goes by endings must be told the format.
+    Links are followed. Device nodes, FIFOs and standard streams get the bytes written into them. The name has no
+    extension, so libraries that choose the format by extension must be told it.
 
     Raises:
         UsageError: as check() does.
@@ -84,16 +84,16 @@ def replacing(path: Path) -> Iterator[Path]:
         if isinstance(error, Error) or (error.filename is not None and str(error.filename) != file.staging):
             raise
         raise SystemError(f"writing {path}: {_reason(error)}", native=error.errno or 0) from error
-    sys.stdout.flush()  # before what goes to the same place
+    sys.stdout.flush()  # flush before other output to the same place
     file.commit()
 
 
 @contextmanager
 def writing(path: Path, nbytes: int = 0) -> Iterator[BinaryIO]:
-    """As replacing(), an open file that can also be read and sought in; `nbytes` is about what it will take.
+    """Like replacing(), but gives an open file that can also be read and sought; `nbytes` is its approximate size.
 
     Raises:
-        SystemError: as replacing() does; on a full disk with that size, where it is given.
+        SystemError: as replacing() does; on a full disk it includes that size, if given.
     """
     try:
         with replacing(path) as staged, staged.open("w+b") as file:
@@ -105,10 +105,10 @@ def writing(path: Path, nbytes: int = 0) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: str | bytes | memoryview) -> None:
-    """Writes all of a file, text as UTF-8.
+    """Writes a complete file; text as UTF-8.
 
     Raises:
-        DataError: for text with a lone surrogate, which UTF-8 does not have; JSON can hold one.
+        DataError: for text with a lone surrogate, which JSON can hold but UTF-8 cannot encode.
         SystemError: as writing() does.
     """
     try:
@@ -120,9 +120,9 @@ def write(path: Path, content: str | bytes | memoryview) -> None:
 
 
 def _reason(error: OSError) -> str:
-    """Why writing failed, without the name under which the bytes were kept."""
+    """The reason why a write failed, without the temporary name."""
     if error.errno is not None:
-        return os.strerror(error.errno)  # which is less than Arrow's own words, and what others say
+        return os.strerror(error.errno)  # shorter than Arrow's own text, and the usual wording
     if error.strerror is not None:
         return error.strerror
     found = (re.search(cause, str(error)) for cause in _CAUSES)
@@ -131,11 +131,11 @@ def _reason(error: OSError) -> str:
 
 
 class Attempts:
-    """Writes the files of a command, each whatever has become of the others.
+    """Writes the files of a command independently: a failure does not stop the others.
 
     Attributes:
-        written: those that are there.
-        failures: why others are not.
+        written: the files that were written.
+        failures: reasons why the others were not.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Attempts:
         self.failures: list[Exception] = []
 
     def write(self, path: Path | None, how: Callable[[Path], object]) -> bool:
-        """Writes a file if there is to be one. Returns whether it is there."""
+        """Writes a file if one is wanted. Returns whether it was written."""
         if path is None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""What cells of oversubscription mean: as JSON, and as the figures that are claimed of them."""
+"""Interprets oversubscription cells: as JSON, and as the claimed figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -10,12 +10,12 @@ from headrace.results import row
 from headrace.units import GIGA
 
 SEQUENTIAL = ("grid-stride", "block-stride")
-_OPERATIONS = {"read": "", "write": ".write", "read-modify-write": ".rmw"}  # in an id
+_OPERATIONS = {"read": "", "write": ".write", "read-modify-write": ".rmw"}  # suffix of an id
 _GAIN_FACTOR = 2.0
 
 
 def pattern_name(cell: Json) -> str:
-    """The pattern, with the order of rows where there is one: "random-warp", "zipf-rows, scattered"."""
+    """The pattern, with the order of rows if it has one: "random-warp", "zipf-rows, scattered"."""
     return f"{cell['pattern']}, {cell['rows']}" if "rows" in cell else str(cell["pattern"])
 
 
@@ -48,7 +48,7 @@ def _cell(result: OversubscriptionResult) -> Json:
 
 
 def as_dict(report: OversubscriptionReport) -> Json:
-    """All of a report: budget, roofs and cells. A cell without gb_per_s was not run, and its note says why."""
+    """A complete report: budget, roofs and cells. A cell without gb_per_s was not run, and its note says why."""
     roofs = [
         {
             "operation": roofs.operation,
@@ -64,12 +64,12 @@ def as_dict(report: OversubscriptionReport) -> Json:
 
 
 def measured(cells: Iterable[Json]) -> list[Json]:
-    """The cells that have a figure that counts."""
+    """The cells with a valid figure."""
     return [cell for cell in cells if cell.get("verified")]
 
 
 def best(cells: Iterable[Json]) -> Json | None:
-    """The fastest."""
+    """The fastest cell."""
     return max(cells, key=lambda cell: cell["gb_per_s"], default=None)
 
 
@@ -80,7 +80,7 @@ def _conditions(cell: Json, budget_bytes: int) -> Json:
 
 
 def _interleaved_share(cells: Sequence[Json], budget_bytes: int) -> list[Json]:
-    """The worst of the sequential cells above factor 1, each by the launch shape that does best."""
+    """The worst of the sequential cells above factor 1, each with its best launch shape."""
     groups: dict[tuple[str, str, float], list[Json]] = {}
     for cell in cells:
         if cell["strategy"] == "interleaved" and cell["pattern"] in SEQUENTIAL and cell["factor"] > 1:
@@ -95,7 +95,7 @@ def _interleaved_share(cells: Sequence[Json], budget_bytes: int) -> list[Json]:
 
 
 def _drawn_bytes(cell: Json) -> int:
-    """The page that a random warp draws, which makes it another pattern; 0 of other patterns."""
+    """The page size that random-warp draws, which makes it a different pattern; 0 for other patterns."""
     return int(cell["page_bytes"]) if cell["pattern"] == "random-warp" else 0
 
 
@@ -107,7 +107,7 @@ def _gain(
     theirs: Callable[[Json], bool],
     operation: str = "read",
 ) -> list[Json]:
-    """The best of ours over the best of theirs, at factor 2; of random-warp, where both draw pages of one size."""
+    """The ratio of our best to their best at factor 2; for random-warp, where both draw pages of the same size."""
     at_two = [cell for cell in cells if cell["factor"] == _GAIN_FACTOR and cell["operation"] == operation]
     won = None
     for drawn in {_drawn_bytes(cell) for cell in at_two}:
@@ -128,7 +128,7 @@ def _gain(
 
 
 def rows(content: Json) -> list[Json]:
-    """The claimed figures whose cells were run and verified, of what as_dict() gave."""
+    """The claimed figures whose cells were run and verified, from the content of as_dict()."""
     cells, budget_bytes = measured(content["cells"]), content["budget_bytes"]
     made = _interleaved_share(cells, budget_bytes)
     for order, operation in product(("ordered", "scattered"), _OPERATIONS):

@@ -1,4 +1,4 @@
-"""How devices, plans and indexes are pickled: by name, as JSON, and as the bytes of an index file."""
+"""Pickles devices by name, plans as JSON, and indexes as the bytes of an index file."""
 
 import copyreg
 import os
@@ -9,25 +9,25 @@ from headrace._core import Device, Index, Plan
 
 
 def device_of(name: str) -> Device:
-    """The device of that name in this process. Raises UsageError where it has none."""
+    """The device with that name in this process. Raises UsageError if there is none."""
     return Device.parse(name)
 
 
 def plan_of(text: str) -> Plan:
-    """The plan that Plan.to_json() wrote."""
+    """Restores a plan from Plan.to_json()."""
     return Plan.from_json(text)
 
 
 def index_of(content: bytes) -> Index:
-    """The index of the bytes that Index.save() wrote.
+    """Restores an index from the bytes of Index.save().
 
     Raises:
-        DataError: for bytes that are none.
+        DataError: for bytes that are not an index.
     """
     with os.fdopen(os.memfd_create("headrace-index", os.MFD_CLOEXEC), "wb") as file:
         file.write(content)
         file.flush()
-        return Index.load(f"/proc/self/fd/{file.fileno()}")  # which maps it
+        return Index.load(f"/proc/self/fd/{file.fileno()}")  # this maps the file
 
 
 def _device(device: Device) -> tuple[Callable[[str], Device], tuple[str]]:
@@ -48,7 +48,7 @@ def _index(index: Index) -> tuple[Callable[[bytes], Index], tuple[bytes]]:
 
 
 def register() -> None:
-    """Tells pickle and copy."""
+    """Registers the types with pickle and copy."""
     copyreg.pickle(Device, _device)
     copyreg.pickle(Plan, _plan)
     copyreg.pickle(Index, _index)

@@ -1,4 +1,4 @@
-"""What a ladder's results file keeps beside its rows, and its report is drawn from: plans, loads, stages, samples."""
+"""Data that a ladder's results file keeps besides its rows, for the report: plans, loads, stages, samples."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 def short(value: float) -> float:
-    """A figure with as many digits as a measurement has."""
+    """A figure rounded to the digits that a measurement supports."""
     return float(f"{value:.{_DIGITS}g}")
 
 
@@ -30,14 +30,14 @@ def _micro(seconds: float) -> float:
 
 
 def thin(items: Sequence[Any], most: int) -> list[Any]:
-    """At most so many, evenly taken, the first and the last among them."""
+    """At most `most` items, evenly spaced, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def roof_of(roofs: Roofs, generators: int) -> tuple[float, str]:
-    """The lowest roof, and which it is, when so many generator threads make the load."""
+    """The lowest roof and its name, for this number of generator threads."""
     found = {
         "compute": roofs.compute,
         "link to device": roofs.link_in,
@@ -55,7 +55,7 @@ def roofs_as_dict(roofs: Roofs) -> Json:
 
 
 def plan_as_dict(plan: Plan) -> Json:
-    """Every choice of a plan; times in microseconds."""
+    """All fields of a plan; times in microseconds."""
     names = (
         "name",
         "schedule",
@@ -89,7 +89,7 @@ def load_as_dict(load: LoadResult) -> Json:
         "measured_per_second": load.measured_per_second,
         "latency_us": latency | {"count": load.latency.count},
         "latency_is_of": "admitted queries" if load.refused_counted else "all queries",
-        # None: among the refused, which are later than any answer.
+        # None: the percentile is among the refused, which count as later than any answer.
         "p99_offered_us": _micro(load.p99_offered) if math.isfinite(load.p99_offered) else None,
         "lateness_us": {"p99": _micro(load.lateness_p99), "max": _micro(load.lateness_max)},
         **{name: getattr(load, name) for name in counts},
@@ -100,7 +100,7 @@ def load_as_dict(load: LoadResult) -> Json:
 
 
 def disturbed_of(load: LoadResult | None, roof: float, roof_is: str, roofs_disturbed: str = "") -> str:
-    """Why a load's figures, or their share of the roof, are not to be taken as results; empty where they are."""
+    """Why a load's figures, or their share of the roof, are not valid results; empty if they are."""
     if load is None:
         return ""
     above = quiet.above_roof(load.measured_per_second / roof, f"{roof_is} roof") if roof else ""
@@ -108,7 +108,7 @@ def disturbed_of(load: LoadResult | None, roof: float, roof_is: str, roofs_distu
 
 
 def tried_as_rows(tried: Sequence[LoadResult]) -> list[list[float]]:
-    """Loads as rows of the columns TRIED."""
+    """Loads as rows with the columns TRIED."""
     return [
         [
             short(load.incoming_per_second),
@@ -123,7 +123,7 @@ def tried_as_rows(tried: Sequence[LoadResult]) -> list[list[float]]:
 
 
 def samples_as_rows(samples: Sequence[StageSample]) -> list[list[float]]:
-    """The last sampled queries as rows of the columns SAMPLE, `at_us` from the first of them, all in microseconds."""
+    """The last sampled queries as rows with the columns SAMPLE; `at_us` counts from the first, all in microseconds."""
     last = sorted(samples, key=lambda sample: sample.submitted)[-_SAMPLES_MOST:]
     return [
         [
@@ -147,7 +147,7 @@ def _best_by_threads(capacities: Sequence[Capacity]) -> dict[str, float]:
 
 
 def rung_as_dict(result: RungResult, roofs: Roofs | None, roofs_disturbed: str = "") -> Json:
-    """One rung with everything that a report needs of it; without roofs, while it is still climbed."""
+    """A rung with all that a report needs; without roofs while it is still being climbed."""
     roof, roof_is = roof_of(roofs, result.generators) if roofs else (0.0, "")
     return {
         "rung": f"{result.rung.number} {result.rung.id}",
@@ -170,7 +170,7 @@ def rung_as_dict(result: RungResult, roofs: Roofs | None, roofs_disturbed: str =
 
 
 def _typical(results: list[RungResult]) -> RungResult:
-    """The one whose rate is the median's; any, where none has a rate."""
+    """The result with the median rate, or any if none has a rate."""
     with_load = [result for result in results if result.load is not None]
     if not with_load:
         return results[-1]
@@ -179,7 +179,7 @@ def _typical(results: list[RungResult]) -> RungResult:
 
 
 def profile(climbs: Sequence[LadderResult]) -> list[Json]:
-    """Every rung of repeated climbs, each as the climb had it whose rate is the median."""
+    """Every rung of repeated climbs, from the climb with its median rate."""
     by_rung: dict[int, list[RungResult]] = {}
     roofs: dict[int, tuple[Roofs, str]] = {}
     for climb in climbs:
@@ -190,7 +190,7 @@ def profile(climbs: Sequence[LadderResult]) -> list[Json]:
 
 
 def batch_as_dict(batch_max: int, found: PlanSearch) -> Json:
-    """What one batch size does: the rate sustained within the bound, and what it costs."""
+    """Results of one batch size: the rate sustained within the bound, and its cost."""
     load = found.confirmed[0] if found.confirmed else None
     return {
         "batch_max": batch_max,

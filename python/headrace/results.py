@@ -1,4 +1,4 @@
-"""The one form of every measured figure: written by `--save`, and made into pages by `headrace results`."""
+"""The common form of all measured figures: `--save` writes it, and `headrace results` makes pages of it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from headrace.errors import UsageError
 from headrace.profiles import Json, disturbed_of, load_as_dict, roof_of
 from headrace.quiet import Watch
 
-NAMED_RUNGS_FROM = 12  # those before are called by their number
+NAMED_RUNGS_FROM = 12  # lower rungs are named by number
 _TIMES = ("s", "ms", "us", "ns")
 _LINE = 110
 _FIRST_BOUND = 0.5e-3
@@ -27,7 +27,7 @@ _TIGHT_BOUND = 0.1e-3
 
 
 def cpu_model() -> str:
-    """The processor as its vendor writes it."""
+    """The processor's name as given by its vendor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def cpu_model() -> str:
 
 
 def machine(device: Device) -> Json:
-    """What a figure was measured on. `name` is like h100-16 or cpu-2: the device's model and the number of cores."""
+    """The machine that a figure was measured on. `name` is like h100-16 or cpu-2: device model and number of cores."""
     cores = len(os.sched_getaffinity(0))
     properties = device.properties
     model = re.search(r"\b([A-Za-z]+\d+[A-Za-z]*)\b", properties.name) if device.kind.name == "cuda" else None
@@ -62,9 +62,9 @@ def _git(*arguments: str) -> str | None:
 
 
 def built() -> dict[str, str]:
-    """How the extension was built: `commit`, `processor` (-march), `cuda`, `cuda_architectures`; none where unknown."""
+    """Build facts of the extension: `commit`, `processor` (-march), `cuda`, `cuda_architectures`; only known ones."""
     try:
-        # The build puts it beside the extension. The Python files of an editable package lie elsewhere.
+        # The build puts this file beside the extension. The Python files of an editable install are elsewhere.
         text = Path(_core.__file__).with_name("_build.json").read_text(encoding="utf-8")
         return {str(name): str(value) for name, value in json.loads(text).items()}
     except (OSError, ValueError, AttributeError):
@@ -72,12 +72,12 @@ def built() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit that this package is of, with -dirty behind it where files differed.
+    """The commit of this package, followed by -dirty if files differed.
 
-    In a working copy of Headrace that is what is checked out; for an installed package, what it was built from. Where
-    neither is known, it is what HEADRACE_COMMIT in the environment says, or None.
+    In a working copy of Headrace this is the checked-out commit; for an installed package, the commit it was built
+    from. If neither is known, it is HEADRACE_COMMIT from the environment, or None.
     """
-    # A virtual environment often lies in a repository of something else, which does not track this file.
+    # A virtual environment often lies inside an unrelated repository, which does not track this file.
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is not None:
         revision = _git("rev-parse", "--short", "HEAD")
         return f"{revision}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else revision
@@ -85,20 +85,20 @@ def commit() -> str | None:
 
 
 def _command() -> str:
-    """The command that was called, with files by name alone: where they lay says nothing elsewhere."""
+    """The command line, with files reduced to their names: their folders mean nothing elsewhere."""
     program = Path(sys.argv[0])
     name = program.name if program.suffix == ".py" and program.name != "__main__.py" else "headrace"
     return shlex.join([name, *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])])
 
 
 def document(topic: str, device: Device, rows: list[Json], watch: Watch | None = None, **more: Any) -> Json:  # noqa: ANN401
-    """The whole of a results file. Rows from a machine that was not quiet, or above their roof, say so.
+    """A complete results file. Rows that are above their roof, or from a machine that was not quiet, are marked.
 
     Args:
-        topic: what the file is about.
-        device: that was measured.
-        rows: from row(), made while `watch` watched.
-        watch: of the machine while the rows were measured.
+        topic: subject of the file.
+        device: the measured device.
+        rows: from row(), measured while `watch` watched.
+        watch: observed the machine during the measurement.
         more: further members.
     """
     disturbed = watch.stop() if watch else ""
@@ -121,7 +121,7 @@ def document(topic: str, device: Device, rows: list[Json], watch: Watch | None =
 
 
 def row(identity: str, values: Sequence[float], unit: str, roof: tuple[float, str] | None, conditions: Json) -> Json:
-    """One figure: the median of `values`, each from a measurement of its own."""
+    """One figure: the median of `values`, each from its own measurement."""
     figure: Json = {"id": identity, "value": median(values), "unit": unit}
     if roof:
         figure |= {"roof": roof[0], "roof_is": roof[1]}
@@ -129,29 +129,29 @@ def row(identity: str, values: Sequence[float], unit: str, roof: tuple[float, st
 
 
 def accepted(figure: Json) -> bool:
-    """Whether a row counts as a result: it was verified, on a quiet machine."""
+    """Whether a row counts as a result: it was verified on a quiet machine."""
     about = figure["conditions"]
     return about.get("verified") is not False and not about.get("disturbed")
 
 
 def share_of_roof(figure: Json) -> float:
-    """How near to its roof a row is: 1.0 at the roof, which is the least where the figure is a time."""
+    """How close a row is to its roof: 1.0 at the roof, which is a lower bound if the figure is a time."""
     share: float = figure["value"] / figure["roof"]
     return 1 / share if figure["unit"] in _TIMES else share
 
 
 def rung_name(rung: RungResult) -> str:
-    """How ids name a rung: rung01 to rung11, and those after by their own id."""
+    """How ids name a rung: rung01 to rung11, later ones by their own id."""
     number = rung.rung.number
     return f"rung{number:02d}" if number < NAMED_RUNGS_FROM else rung.rung.id
 
 
 def conditions(plan: Plan, load: LoadResult, generators: int, shared: Json) -> Json:
-    """Under what a figure was measured, in the form of every row."""
+    """The conditions of a measurement, as in every row."""
     figures = load_as_dict(load)
     latency = figures["latency_us"]
     choices = {"threads": plan.threads, "streams_per_thread": plan.streams_per_thread}
-    if plan.schedule == "dispatched":  # clients are all the threads there are
+    if plan.schedule == "dispatched":  # clients are the only threads
         choices = {name: getattr(plan, name) for name in ("workers", "answer_inline") if getattr(plan, name)}
     if plan.batch_max > 1:
         choices["batch_max"] = plan.batch_max
@@ -177,14 +177,14 @@ def _short(value: Any) -> str:  # noqa: ANN401
 
 
 def describe(about: Json) -> str:
-    """Conditions in words, for a table's cell."""
+    """Conditions as text for a table cell."""
     return ", ".join(
         f"{name} {_short(value)}" for name, value in about.items() if name not in ("verified", "disturbed")
     )
 
 
 def _best_ids(operator: str, device: Device, bound: float) -> list[str]:
-    """The ids under which the best rung's figure counts."""
+    """Ids that the best rung's figure also counts under."""
     ids = []
     if operator == "light" and device.kind.name == "cpu" and bound == _FIRST_BOUND:
         ids.append("first.light.qps")
@@ -211,9 +211,9 @@ def _rung_row(prefix: str, found: list[tuple[RungResult, LadderResult]], shared:
 def ladder_rows(
     climbs: Sequence[LadderResult], operator: str, device: Device, bound: float, shared: Json, *, single: bool = False
 ) -> list[Json]:
-    """The rows of repeated climbs: one a rung; the best rung's under the ids that ask for it; the generator's.
+    """The rows of repeated climbs: one per rung, the best rung's under its further ids, and the generator's.
 
-    `single` climbs are those of one engine thread: theirs are called `ladder.<operator>.single.<rung>.qps`.
+    `single` means climbs with one engine thread, whose rows are named `ladder.<operator>.single.<rung>.qps`.
     """
     by_rung: dict[int, list[tuple[RungResult, LadderResult]]] = {}
     for climb in climbs:
@@ -237,7 +237,7 @@ def ladder_rows(
 
 
 def dumps(content: Json) -> str:
-    """A results file's text: indented, but lists of numbers and short objects on one line each."""
+    """A results file as text: indented, but lists of numbers and short objects take one line each."""
     return _text(content, 0) + "\n"
 
 
@@ -258,15 +258,15 @@ def _is_flat(value: Json | list[Any]) -> bool:
 
 
 def save(path: Path, content: Json) -> None:
-    """Writes a results file whole or not at all."""
+    """Writes a results file atomically."""
     outputs.write(path, dumps(content))
 
 
 def topic_of(path: Path, device: Device) -> str:
-    """The topic that `<topic>.<machine>.json` names; called before the work whose results go there.
+    """The topic named by `<topic>.<machine>.json`; call it before the measurement whose results go there.
 
     Raises:
-        UsageError: when the name is not of that form, or names another machine.
+        UsageError: when the name does not have that form, or names another machine.
         SystemError: when the file cannot be written.
     """
     name = machine(device)["name"]

@@ -1,4 +1,4 @@
-"""The page made from the results files of a folder: `headrace results render`."""
+"""Makes the page from the results files of a folder: `headrace results render`."""
 
 import tomllib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from headrace.results import accepted, describe, share_of_roof
 from headrace.tables import figure as figure_text
 from headrace.text import read_json
 
-ABOUT = "about.toml"  # in the folder: for each topic, what its files measure
+ABOUT = "about.toml"  # in the folder: describes what the files of each topic measure
 _HEAD = """# Results
 
 This page has every measured figure with its roof. It is made from the JSON files beside it and `about.toml` by
@@ -28,7 +28,7 @@ This page has every measured figure with its roof. It is made from the JSON file
 
 
 def _shared(figures: list[Json]) -> Json:
-    """Conditions that several figures have, and with the same value wherever there is one."""
+    """Conditions that several figures share, with the same value wherever they occur."""
     found: dict[str, list[Any]] = {}
     for figure in figures:
         for name, value in figure["conditions"].items():
@@ -73,7 +73,7 @@ def _profile_lines(entries: list[Json]) -> list[str]:
 
 
 def _machine(where: Json) -> str:
-    """A machine as a row of a table."""
+    """A machine as a table row."""
     cells = (where["name"], where["device"], where["driver"] or "-", where["cuda"] or "-", where["cpu"])
     return f"| {' | '.join(cells)} | {where['cores']} | {where['kernel']} |"
 
@@ -121,7 +121,7 @@ def render(folder: Path) -> str:
     """The page that shows every results file of a folder.
 
     Raises:
-        DataError: naming the file that is not of the form, and what it lacks.
+        DataError: naming the invalid file, and what it lacks.
     """
     sections, machines = [], []
     about = _read_about(folder)

@@ -1,4 +1,4 @@
-"""Queries to kernels within a latency bound: engines and their clients, plans, the ladder, load and the tuner.
+"""Runs queries on kernels within a latency bound: engines and clients, plans, the ladder, load and the tuner.
 
 >>> from headrace import operators, serve
 >>> index = operators.Index.build(["an apple", "an apple pie"])

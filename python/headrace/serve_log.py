@@ -1,4 +1,4 @@
-"""What happens to a server, as lines of a log."""
+"""Logs the events of a server."""
 
 import contextlib
 import json
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from headrace.wire import ModelStatistics, Server
 
 LOOK_SECONDS = 1.0
-"""How often a server's counters are looked at."""
+"""Interval at which the server's counters are read."""
 LINES_MOST = 20
-"""Lines that a look writes about requests."""
+"""Maximum number of lines per look about requests."""
 
 _PLAIN = re.compile(r"[\w.:/@\[\]+-]+", re.ASCII)
 _LEVELS = {"invalid": "info", "cancelled": "info", "refused": "warning", "late": "warning", "failed": "error"}
@@ -26,7 +26,7 @@ _Key = tuple[str, str, str]  # model, protocol, outcome
 
 
 class LogForm(StrEnum):
-    """How lines are written."""
+    """Form of the lines."""
 
     text = "text"
     json = "json"
@@ -36,14 +36,14 @@ class ServerLog:
     """Writes a line for each event.
 
     Args:
-        form: `text` is "TIME LEVEL EVENT NAME=VALUE ..."; `json` has an object in each line, with the same names.
-        descriptor: where to; standard error unless it is given. A line that cannot be written is lost, no more.
+        form: `text` writes "TIME LEVEL EVENT NAME=VALUE ..."; `json` writes one object per line, with the same names.
+        descriptor: destination; standard error by default. A line that cannot be written is lost, with no other effect.
     """
 
     def __init__(self, form: LogForm, descriptor: int | None = None) -> None:
         self._form = form
         self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
-        self._seen: dict[_Key, tuple[int, int]] = {}  # requests and queries that lines have told
+        self._seen: dict[_Key, tuple[int, int]] = {}  # requests and queries already logged
         self._refused = 0
         self._unauthorized = 0
         self._handshakes_failed = 0
@@ -57,15 +57,16 @@ class ServerLog:
         else:
             line = " ".join((time, level, event, *_written(values)))
         with contextlib.suppress(OSError, ValueError):
-            # Past the buffer, which would keep what could not be written, and fail again when the process ends.
+            # Bypasses Python's buffer, which would keep text that cannot be written and fail again when the process
+            # ends.
             os.write(self._descriptor, f"{line}\n".encode())
 
     def look(self, server: "Server", *, all_of_it: bool = False) -> None:
-        """Tells what has happened since the last look: requests without an answer, connections, engines.
+        """Logs the events since the last look: unanswered requests, connections, engines.
 
         Args:
             server: may have been stopped.
-            all_of_it: also what is beyond LINES_MOST. Otherwise that waits for a later look, which counts it.
+            all_of_it: also log beyond LINES_MOST. Otherwise the rest waits for a later look, which counts it.
         """
         models = server.model_statistics()
         self._tell_requests(models, None if all_of_it else LINES_MOST)
@@ -106,7 +107,7 @@ class ServerLog:
 
 
 def _unanswered(models: "list[ModelStatistics]") -> dict[_Key, tuple[int, int]]:
-    """Requests and queries of each outcome but answers."""
+    """Requests and queries by outcome, except answered ones."""
     return {
         (model.name, protocol, outcome): (getattr(done.requests, outcome), getattr(done.queries, outcome))
         for model in models
@@ -116,6 +117,6 @@ def _unanswered(models: "list[ModelStatistics]") -> dict[_Key, tuple[int, int]]:
 
 
 def _written(values: Mapping[str, Value]) -> list[str]:
-    """NAME=VALUE, with quotes where a value is no single word, so that it is one line whatever is in it."""
+    """NAME=VALUE, quoted unless the value is a single word, so that any value stays on one line."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     return [f"{name}={text if _PLAIN.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]

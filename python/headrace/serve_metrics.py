@@ -1,6 +1,6 @@
-"""What a server for other processes has done, as metrics of Prometheus.
+"""Exports the activity of a server as Prometheus metrics.
 
-Names that begin with nv_ are Triton's, and mean what they mean there: dashboards for Triton show them.
+Names that begin with nv_ are Triton's and have Triton's meaning, so Triton's dashboards show them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,27 +31,27 @@ _PROTOCOL = (*_MODEL, "protocol")
 
 
 class ServerCollector(Collector):
-    """Metrics of a server and its models, of the device that answers and of this process.
+    """Metrics of a server and its models, of the answering device and of this process.
 
     Args:
         server: may have been stopped.
-        device: of the server's engines.
-        tracing: writes the server's traces; None where it has none.
+        device: device of the server's engines.
+        tracing: writes the server's traces; None if there is none.
     """
 
     def __init__(self, server: Server, device: Device, tracing: "Tracing | None" = None) -> None:
         self._tracing = tracing
         self._server = server
-        # What clients may speak to it: the names are those of the statistics' attributes.
+        # Protocols that the server speaks, named as the attributes of the statistics.
         spoken = (("http", True), ("grpc", server.grpc_port is not None), ("shm", server.shm is not None))
         self._protocols = [name for name, is_spoken in spoken if is_spoken]
         self._device = device
         self._built = {"version": _core.version, **built()}
-        # With a prefix: the node exporter has process_ metrics of its own beside those of a file.
+        # The prefix avoids a clash with the node exporter's own process_ metrics.
         self._process = ProcessCollector(namespace="headrace", registry=None)
 
     def collect(self) -> Iterable[Metric]:
-        """Reads once."""
+        """Reads all metrics once."""
         yield from self._of_models(self._server.model_statistics())
         yield from self._of_server()
         if self._tracing is not None:
@@ -133,7 +133,7 @@ class ServerCollector(Collector):
     def _of_device(self) -> Iterator[Metric]:
         try:
             memory = self._device.memory()
-        except Error:  # a device that has failed says nothing of its memory
+        except Error:  # a failed device does not report its memory
             return
         for name, means, value in (
             ("used", "Memory of the device in use, by any process.", memory.total_bytes - memory.free_bytes),
@@ -145,7 +145,7 @@ class ServerCollector(Collector):
 
 
 def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
-    """What became of requests of each priority, over HTTP and gRPC."""
+    """Outcomes of requests by priority, over HTTP and gRPC."""
     labels = (*_MODEL, "priority")
     requests = CounterMetricFamily(
         "headrace_serve_model_priority_requests",
@@ -164,7 +164,7 @@ def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
 
 
 def _of_traces(tracing: "Tracing") -> Iterator[Metric]:
-    """Where the spans of requests went."""
+    """Destinations of request spans."""
     requests = CounterMetricFamily(
         "headrace_serve_traced_requests",
         "Requests of sampled traces, by where their spans went and whether they got there.",
@@ -182,7 +182,7 @@ def _of_traces(tracing: "Tracing") -> Iterator[Metric]:
 
 
 def _of_clients(done: ServerStatistics) -> Iterator[Metric]:
-    """How many did not say who they are, and handshakes of TLS where it is spoken."""
+    """Requests without a valid token, and TLS handshakes if TLS is enabled."""
     yield CounterMetricFamily(
         "headrace_serve_unauthorized", "Requests without a token that the server accepts.", value=done.unauthorized
     )
@@ -209,14 +209,14 @@ def _add_outcomes(
 
 
 def _stages(protocol: str, done: ProtocolStatistics) -> list[tuple[str, DurationHistogram]]:
-    """The histogram of each stage that the server sees of a protocol's requests."""
-    if protocol == "shm":  # from when the engine has taken a query
+    """Histograms of the stages that the server observes for a protocol."""
+    if protocol == "shm":  # starts when the engine takes a query
         return [("engine", done.durations)]
     return [(stage, getattr(done.stages, stage)) for stage in STAGES]
 
 
 def _buckets(counted: DurationHistogram) -> list[tuple[str, float]]:
-    """Those of Prometheus count what is at most their bound, so that the last one has all."""
+    """Prometheus buckets are cumulative, so the last one counts everything."""
     bounds = [*map(floatToGoString, counted.bounds), "+Inf"]
     return list(zip(bounds, accumulate(counted.counts), strict=True))
 
@@ -229,7 +229,7 @@ def _gauge(name: str, means: str, models: Iterable[ModelStatistics], attribute: 
 
 
 def _triton(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
-    """Triton's metrics, over all protocols. They are counters without the ending _total, which no counter may lack."""
+    """Triton's metrics, over all protocols: counters without the ending _total, which the client library requires."""
     success = Metric("nv_inference_request_success", "Requests answered.", "unknown")
     count = Metric("nv_inference_count", "Queries of answered requests.", "unknown")
     duration = Metric("nv_inference_request_duration_us", "Microseconds that answered requests took.", "unknown")

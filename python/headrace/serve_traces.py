@@ -1,6 +1,6 @@
-"""Traces of requests to a server: spans of OpenTelemetry as OTLP JSON, to a file and to a collector.
+"""Exports traces of server requests: OpenTelemetry spans as OTLP JSON, to a file and to a collector.
 
-The server samples nothing itself: a request is traced where its caller says so (W3C Trace Context).
+The server does no sampling of its own: it traces a request if its caller asks for it (W3C Trace Context).
 """
 
 import http.client
@@ -22,14 +22,14 @@ from headrace.profiles import Json
 if TYPE_CHECKING:
     from headrace.wire import RequestTrace, Server
 
-KEPT = 4096  # requests that wait in the server
-_BATCH = 256  # requests in a line and in a message
-_QUEUE = 16  # messages that wait for the collector: KEPT requests
+KEPT = 4096  # maximum number of requests that wait in the server
+_BATCH = 256  # requests per line and per message
+_QUEUE = 16  # messages that wait for the collector, as many as KEPT requests
 _LOOK_SECONDS = 0.2
-_COLLECTOR_SECONDS = 2.0  # that one message may take, and all of them at the end
+_COLLECTOR_SECONDS = 2.0  # time limit for one message, and for all of them at the end
 _STAGES = (("read", "arrived", "began"), ("queue", "began", "submitted"), ("engine", "submitted", "back"))
 _OK = 200
-_KIND_INTERNAL, _KIND_SERVER = 1, 2  # of spans, as OTLP numbers them
+_KIND_INTERNAL, _KIND_SERVER = 1, 2  # kinds of spans by their OTLP numbers
 _STATUS_ERROR = 2
 
 
@@ -42,12 +42,12 @@ def _number(name: str, value: int) -> Json:
 
 
 def _identifier() -> str:
-    """A new span's identifier: 8 bytes that are not all zero."""
+    """An identifier for a new span: 8 bytes, not all zero."""
     return f"{random.randrange(1, 1 << 64):016x}"
 
 
 def _stages_of(request: "RequestTrace") -> Iterator[tuple[str, int, int]]:
-    """The stages that a request went through, and when each began and ended."""
+    """The stages of a request, each with its begin and end."""
     for name, first, last in _STAGES:
         begin, end = getattr(request, first), getattr(request, last)
         if begin == 0:
@@ -58,7 +58,7 @@ def _stages_of(request: "RequestTrace") -> Iterator[tuple[str, int, int]]:
 
 
 def spans_of(request: "RequestTrace") -> list[Json]:
-    """The span of a request, and one for each of its stages, as OTLP JSON has them."""
+    """The spans of a request and of each of its stages, as OTLP JSON."""
     trace, own = request.trace_id.hex(), _identifier()
     attributes = [
         _text("headrace.model", request.model),
@@ -97,7 +97,7 @@ def spans_of(request: "RequestTrace") -> list[Json]:
 
 
 def encode(requests: Sequence["RequestTrace"]) -> bytes:
-    """Requests as one ExportTraceServiceRequest of OTLP, in JSON and on one line."""
+    """Requests as one ExportTraceServiceRequest of OTLP, as JSON on one line."""
     resource = [_text("service.name", "headrace"), _text("service.version", _core.version)]
     scope = {"name": "headrace.serve", "version": _core.version}
     spans = [span for request in requests for span in spans_of(request)]
@@ -106,7 +106,7 @@ def encode(requests: Sequence["RequestTrace"]) -> bytes:
 
 
 class Counts:
-    """Requests whose spans reached a destination, and those whose spans did not. Any thread."""
+    """Number of requests whose spans reached a destination, and of those whose spans did not. Thread-safe."""
 
     def __init__(self) -> None:
         self.written = 0
@@ -114,25 +114,25 @@ class Counts:
         self._lock = threading.Lock()
 
     def add(self, *, written: int = 0, dropped: int = 0) -> None:
-        """Counts more of them."""
+        """Adds to the counts."""
         with self._lock:
             self.written += written
             self.dropped += dropped
 
 
 class Tracing:
-    """Takes traced requests from a server in a thread, and writes their spans until close().
+    """Takes traced requests from a server in a thread and writes their spans until close().
 
-    A collector has a thread of its own: while it is slow or away, the file goes on, and what the collector would get is
-    dropped and counted. Memory is bounded by KEPT requests in the server and _QUEUE messages here.
+    A collector has its own thread: while it is slow or unreachable, the file continues, and what the collector misses
+    is dropped and counted. KEPT requests in the server and _QUEUE messages here bound the memory.
 
     Args:
-        server: with `traces_max`.
-        file: gets a line of OTLP JSON for some requests at a time, behind what it has.
-        collector: takes OTLP over HTTP, in JSON.
+        server: has `traces_max` set.
+        file: OTLP JSON is appended to it, one line for several requests.
+        collector: accepts OTLP over HTTP as JSON.
 
     Raises:
-        SystemError: where the file cannot be opened.
+        SystemError: when the file cannot be opened.
     """
 
     def __init__(self, server: "Server", file: Path | None, collector: SplitResult | None) -> None:
@@ -148,7 +148,7 @@ class Tracing:
             self.counts["file"] = Counts()
         self._messages: queue.Queue[tuple[bytes, int] | None] = queue.Queue(_QUEUE)
         self._collector = collector
-        self._ends_at = float("inf")  # the collector gets nothing later, on the monotonic clock
+        self._ends_at = float("inf")  # monotonic time after which the collector gets nothing more
         self._closing = threading.Event()
         self._threads = [threading.Thread(target=self._take, name="headrace-traces", daemon=True)]
         if collector is not None:
@@ -159,11 +159,11 @@ class Tracing:
 
     @property
     def dropped_by_server(self) -> int:
-        """Requests that the server dropped, since too many waited for this."""
+        """Requests that the server dropped because too many waited to be taken."""
         return self._server.statistics().traces_dropped
 
     def close(self) -> None:
-        """Writes what the server still has, and waits for the collector for a short while. Once the server stopped."""
+        """Writes the server's remaining traces and waits briefly for the collector. Call it once the server stopped."""
         if self._closing.is_set():
             return
         self._ends_at = time.monotonic() + _COLLECTOR_SECONDS
@@ -176,11 +176,11 @@ class Tracing:
     def _take(self) -> None:
         ends = False
         while not ends:
-            ends = self._closing.wait(_LOOK_SECONDS)  # many go into one message
+            ends = self._closing.wait(_LOOK_SECONDS)  # collects many requests in one message
             while requests := self._server.take_traces(_BATCH, 0.0):
                 self._hand_on(encode(requests), len(requests))
         if self._collector is not None:
-            self._messages.put(None)  # the other thread makes room
+            self._messages.put(None)  # the other thread will make room
 
     def _hand_on(self, message: bytes, count: int) -> None:
         if self._file is not None:
@@ -188,7 +188,7 @@ class Tracing:
             try:
                 self._write_line(self._file, message)
                 counts.add(written=count)
-            except OSError:  # the disk is full, for one: it may have room again
+            except OSError:  # for example because the disk is full, which may pass
                 counts.add(dropped=count)
         if self._collector is not None:
             try:
@@ -197,7 +197,7 @@ class Tracing:
                 self.counts["collector"].add(dropped=count)
 
     def _write_line(self, file: FileIO, message: bytes) -> None:
-        """Writes a line, behind the end of one that a full disk has cut short."""
+        """Writes a line, after completing a line that a full disk has cut short."""
         left = memoryview((b"\n" if self._is_cut else b"") + message + b"\n")
         while left:
             written = file.write(left)
@@ -231,7 +231,7 @@ class Tracing:
 
 
 def _post(connection: http.client.HTTPConnection, path: str, message: bytes) -> None:
-    """Sends a message. Raises HTTPException for an answer that is no success."""
+    """Sends a message. Raises HTTPException if the answer is not a success."""
     connection.request("POST", path, message, {"Content-Type": "application/json"})
     reply = connection.getresponse()
     reply.read(1 << 16)

@@ -1,4 +1,4 @@
-"""Data larger than a device: spans, whose pages lie on devices and on the host, and advice on where to put them.
+"""Data larger than a device: spans, whose pages lie on devices and the host, and advice on their placement.
 
 >>> from headrace import span
 >>> data = span.Span("cpu", 2 * span.PAGE_BYTES, span.Placement.all("host"))

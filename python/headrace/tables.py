@@ -1,4 +1,4 @@
-"""The ladder's two tables as text cells: what the terminal and the report both show."""
+"""The ladder's two tables as text cells, for the terminal and the report."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ from headrace.profiles import STAGES, Json
 
 NONE = "-"
 _THOUSAND = 1000
-_LAST_KNOWN = 11  # the rungs up to it are known from elsewhere; see docs/ladder.md
+_LAST_KNOWN = 11  # rungs up to this one are known techniques; see docs/ladder.md
 OWN_TITLE = "Headrace's own"
 
 
 def rate(per_second: float) -> str:
-    """Such as "123,456": whole numbers, because more is noise."""
+    """Text such as "123,456": a whole number, because further digits are noise."""
     return f"{per_second:,.0f}"
 
 
 def short_rate(per_second: float) -> str:
-    """Such as "123 K" or "1.69 M"."""
+    """Text such as "123 K" or "1.69 M"."""
     for unit, scale in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
         if per_second >= scale * 0.9995:
             return f"{per_second / scale:.3g} {unit}"
@@ -25,7 +25,7 @@ def short_rate(per_second: float) -> str:
 
 
 def latency(seconds: float) -> str:
-    """Such as "85.2 us", "1.25 ms" or "2.1 s"."""
+    """Text such as "85.2 us", "1.25 ms" or "2.1 s"."""
     for unit, scale in (("us", 1e6), ("ms", 1e3)):
         if seconds * scale < _THOUSAND:
             return f"{seconds * scale:.3g} {unit}"
@@ -33,23 +33,23 @@ def latency(seconds: float) -> str:
 
 
 def figure(value: float) -> str:
-    """A figure of any unit: whole from a thousand on, else with three digits."""
+    """A figure of any unit: a whole number from a thousand on, else three digits."""
     return f"{value:,.0f}" if abs(value) >= _THOUSAND else f"{value:.3g}"
 
 
 def micro(value_us: float) -> str:
-    """A time that is kept in microseconds, as latency() writes it."""
+    """A time given in microseconds, formatted as by latency()."""
     return latency(value_us / 1e6)
 
 
 def is_own(entry: Json) -> bool:
-    """Whether a rung is a technique of Headrace's own."""
+    """Whether a rung is one of Headrace's own techniques."""
     return int(entry["rung"].split()[0]) > _LAST_KNOWN
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its key, its heading in one line or two, and whether a narrow table has it."""
+    """A column: its key, its heading of one or two lines, and whether a narrow table includes it."""
 
     key: str
     heading: str
@@ -73,12 +73,12 @@ _COLUMNS = (
 
 
 def cells(entry: Json) -> dict[str, str]:
-    """A rung's figures by column; without a load, none."""
+    """A rung's figures by column; empty without a load."""
     load = entry.get("load")
     if load is None:
         return {column.key: NONE for column in _COLUMNS}
     plan = entry["plan"]
-    on_host = plan["schedule"] != "dispatched"  # where clients are all the threads there are
+    on_host = plan["schedule"] != "dispatched"  # where clients are the only threads
     at_once = plan["threads"] * plan["streams_per_thread"] * plan["batch_max"]
     if plan["streams"] == "shared":
         at_once = plan["batch_max"]
@@ -100,7 +100,7 @@ def cells(entry: Json) -> dict[str, str]:
 
 
 def columns(entries: list[Json], *, narrow: bool) -> list[Column]:
-    """The columns that a table of these rungs needs: batches and generators only where there is more than one."""
+    """The columns that a table of these rungs needs; batches and generators only if some rung has several."""
     found = [entry for entry in entries if entry.get("load")]
     needless = set()
     if all(entry["plan"]["batch_max"] == 1 for entry in found):
@@ -113,7 +113,7 @@ def columns(entries: list[Json], *, narrow: bool) -> list[Column]:
 
 
 def has_stages(entry: Json) -> bool:
-    """Whether stage times were taken of some of the rung's queries."""
+    """Whether stage times were sampled for some of the rung's queries."""
     return bool(entry.get("load")) and any(entry["stages_us"][stage] for stage in STAGES)
 
 
@@ -125,7 +125,7 @@ def stage_cells(entry: Json) -> list[str]:
 
 
 def notes(entries: list[Json]) -> list[str]:
-    """Why rungs have no figures, and what is to be said of those that have."""
+    """Reasons why rungs have no figures, and remarks on those that have."""
     said = []
     for entry in entries:
         number = entry["rung"].split()[0]
@@ -137,12 +137,12 @@ def notes(entries: list[Json]) -> list[str]:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """The unit that suits a time, and how many seconds it has."""
+    """A suitable unit for a time, and its length in seconds."""
     units = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("ps", 1e-12), ("fs", 1e-15))
     return next((one for one in units if abs(seconds) >= one[1]), ("as", 1e-18))
 
 
 def short_time(seconds: float) -> str:
-    """A time in the unit that suits it, such as "2.335 fs"."""
+    """A time in a suitable unit, such as "2.335 fs"."""
     unit, size = time_unit(seconds)
     return f"{seconds / size:.4g} {unit}"

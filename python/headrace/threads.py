@@ -9,16 +9,16 @@ _LOOK_SECONDS = 0.05
 
 
 class _Held:
-    """An object that its thread alone holds."""
+    """An object that only its own thread references."""
 
 
 class Started:
     """A daemon thread that runs `work`, which must not raise.
 
-    `threading.Thread.start()` waits for the first step of the new thread: for ever where memory lacks for that step.
+    `threading.Thread.start()` waits for the new thread's first step, and forever if memory lacks for that step.
 
     Raises:
-        MemoryError: when there is none for the thread's first step.
+        MemoryError: when there is no memory for the thread's first step.
         RuntimeError: when no thread can be started.
     """
 
@@ -33,7 +33,7 @@ class Started:
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the thread is still running."""
         return self._held() is not None
 
 

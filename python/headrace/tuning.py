@@ -1,4 +1,4 @@
-"""The tuner's results in the form of every measured figure."""
+"""The tuner's results in the common form of measured figures."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def as_dict(found: TunedPlan) -> Json:
-    """A plan that was found, for JSON."""
+    """A plan that the tuner found, for JSON."""
     return {
         "plan": json.loads(found.plan.to_json()),
         "generators": found.generators,
@@ -27,7 +27,7 @@ def as_dict(found: TunedPlan) -> Json:
 
 
 def against(found: TunedPlan, sweep: TunedPlan) -> Json:
-    """How near a tuned plan came to the best of an exhaustive sweep, and in what part of its time."""
+    """The tuned plan's rate and time as shares of those of an exhaustive sweep."""
     return {
         "share_of_exhaustive": found.per_second / sweep.per_second if sweep.per_second else None,
         "time_of_exhaustive": found.took / sweep.took if sweep.took else None,
@@ -38,7 +38,7 @@ def against(found: TunedPlan, sweep: TunedPlan) -> Json:
 
 
 def rows(operator: str, found: TunedPlan, sweep: TunedPlan | None, roofs: Roofs, shared: Json) -> list[Json]:
-    """The row of a tuned plan that was measured; none for one that was not."""
+    """The row of a tuned plan, if it was measured."""
     load = found.load
     if load is None:
         return []

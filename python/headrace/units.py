@@ -1,16 +1,16 @@
-"""The sizes of units, and how counts of bytes are printed."""
+"""Sizes of units, and formatting of byte counts."""
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30  # bytes; sizes of memory and of files count in these
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30  # bytes; units of memory and file sizes
 
-GIGA = 1e9  # rates count in these: a GB/s is GIGA bytes in a second
-GIGABIT = GIGA / 8  # bytes of a Gb
+GIGA = 1e9  # unit of rates: 1 GB/s is GIGA bytes per second
+GIGABIT = GIGA / 8  # bytes per Gb
 
-NANO = 1e-9  # s
-MICROSECONDS = 1e6  # of a second
+NANO = 1e-9  # seconds
+MICROSECONDS = 1e6  # per second
 
 
 def bytes_text(count: float) -> str:
-    """Such as "1023 B", "64 KiB" or "1.17 GiB": three digits, as format_bytes() of C++ writes them."""
+    """Text such as "1023 B", "64 KiB" or "1.17 GiB": three digits, as by format_bytes() in C++."""
     if count < KIB:
         return f"{count:.0f} B"
     value, unit = float(count), ""

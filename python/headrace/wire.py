@@ -1,4 +1,4 @@
-"""A server for other processes: operators asked by the Open Inference Protocol (KServe v2), as Triton's clients do.
+"""A server for other processes: operators behind the Open Inference Protocol (KServe v2), as used by Triton's clients.
 
 >>> import json, urllib.request
 >>> from headrace import operators, serve, wire
@@ -57,20 +57,20 @@ __all__ = [
 
 _BATCH_MAX = 1024
 
-# Names of DataType by NumPy's letters and bytes.
+# Names of DataType, by NumPy kind and size in bytes.
 _TYPES = {
     "b1": "boolean",
     **{f"u{size}": f"uint{8 * size}" for size in (1, 2, 4, 8)},
     **{f"i{size}": f"int{8 * size}" for size in (1, 2, 4, 8)},
     **{f"f{size}": f"fp{8 * size}" for size in (2, 4, 8)},
 }
-# Operators that ship with Headrace and take queries of words; see headrace/operators/ in C++.
+# Shipped operators whose queries consist of words; see headrace/operators/ in C++.
 _WORDS = {"light", "reference"}
-_BYTES = "SV"  # kinds of texts of bytes, and of bytes without a type
+_BYTES = "SV"  # kinds of byte strings and of untyped bytes
 
 
 def require_wire() -> None:
-    """Raises UsageError where the build has no server."""
+    """Raises UsageError if this build has no server."""
     if not built_with_wire:
         raise UsageError(
             "this build has no server: install Boost and nlohmann-json (Debian: libboost-dev, nlohmann-json3-dev) and "
@@ -80,7 +80,7 @@ def require_wire() -> None:
 
 
 def _text_of(dtype: np.dtype[Any]) -> str:
-    """The type as text; empty for one that has none, such as one whose fields lie in another order than their names."""
+    """The type as text; empty if it has none, as when its fields are not in the order of their names."""
     try:
         return write_dtype(dtype)
     except ValueError:
@@ -96,25 +96,25 @@ def model(
     version: str = "1",
     batch_max: int = _BATCH_MAX,
 ) -> Model:
-    """The model that serves an engine, with tensors as the types of its operator's queries and answers say.
+    """The model that serves an engine; its tensors follow from the types of the operator's queries and answers.
 
-    A type with fields has a tensor for each field, named as the field; that of a field within a field is named
-    "outer.inner". Any other type is one tensor, "query" or "answer". A shape in the type is the shape of the tensor.
-    Texts of bytes (S) and bytes without a type (V) are arrays of UINT8.
+    A type with fields has a tensor per field, named after the field; a nested field is named "outer.inner". Any other
+    type is one tensor, "query" or "answer". A shape in the type is the shape of the tensor. Byte strings (S) and
+    untyped bytes (V) are arrays of UINT8.
 
     Args:
-        engine: answers. It has to be stopped after the server.
-        name: that clients ask for; the operator's, unless another is given.
-        query: the NumPy type of a query. The operator's own, unless another is given: operators in Python know it, as
-            do those in shared objects that describe their fields; queries of `light` and `reference` are words
-            (uint32), and those of others are bytes.
-        answer: the NumPy type of an answer; the operator's own, unless another is given.
-        version: of the model.
-        batch_max: queries in one request.
+        engine: answers the queries. Stop it after the server.
+        name: name for clients; default: the operator's.
+        query: NumPy type of a query. Default: the operator's own, which operators in Python know, as do those in shared
+            objects that describe their fields; queries of `light` and `reference` are words (uint32), and those of
+            others are bytes.
+        answer: NumPy type of an answer. Default: the operator's own.
+        version: version of the model.
+        batch_max: maximum number of queries per request.
 
     Raises:
-        UsageError: for a type that has another size than the operator's queries or answers, for a field that no tensor
-            of the protocol can be, which it names.
+        UsageError: for a type whose size differs from that of the operator's queries or answers, and for a field that
+            cannot be a tensor of the protocol, which the error names.
     """
     operator = engine.operator
     of_query = query_dtype(operator) if query is None else query
@@ -134,7 +134,7 @@ def model(
 
 
 def query_dtype(operator: Operator) -> np.dtype[Any]:
-    """The type of a whole query: bytes for an operator whose queries have none."""
+    """The type of a complete query; bytes if the operator's queries have no type."""
     made = maker_of(operator)
     if made is not None:
         return made[0].query
@@ -154,7 +154,7 @@ def _tensors(operator: Operator, what: str, given: DTypeLike, size: int) -> list
 
 
 def _parts(of: str, what: str, path: str, dtype: np.dtype[Any], offset: int) -> Iterator[Tensor]:
-    """The tensors of a field, or of the whole where the path is empty."""
+    """The tensors of a field, or of the whole type if the path is empty."""
     shape, base = dtype.shape, dtype.base
     field = f"field '{path}'" if path else "it"
     if base.names is not None:

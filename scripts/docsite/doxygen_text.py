@@ -38,7 +38,7 @@ def _inline(element: Element, link: Link) -> str:
         return f"[{text(element, link)}]({target})" if target else text(element, link)
     if element.tag == "ulink":
         return f"[{text(element, link)}]({element.attrib['url']})"
-    raise ValueError(f"Doxygen writes <{element.tag}>, which the C++ reference has no text for")
+    raise ValueError(f"Doxygen writes <{element.tag}>, which the C++ reference cannot render")
 
 
 def _block(element: Element, link: Link) -> str | None:

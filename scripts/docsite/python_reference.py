@@ -69,7 +69,7 @@ def _homes(package: griffe.Module, exports: dict[str, list[str]]) -> dict[str, s
             continue
         if len(found) != 1:
             raise RuntimeError(
-                f"{PACKAGE}.{name} has to be in the __all__ of one module, and is in: {', '.join(found)}"
+                f"{PACKAGE}.{name} must be in the __all__ of exactly one module, but is in: {', '.join(found)}"
             )
         homes[name] = found[0]
     return homes

@@ -17,7 +17,7 @@ def _enter() -> str | None:
     """Gives the calling thread, and what it starts, a network of its own; why it could not, if so."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0:
-        return f"no network namespace of its own: {os.strerror(ctypes.get_errno())}"
+        return f"no new network namespace: {os.strerror(ctypes.get_errno())}"
     try:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

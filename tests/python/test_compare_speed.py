@@ -59,4 +59,4 @@ def test_a_folder_without_the_package_is_an_error(tmp_path: Path):
     command = [sys.executable, SCRIPT, tmp_path, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "holds no package headrace" in done.stderr
+    assert "has no package headrace" in done.stderr

@@ -199,7 +199,7 @@ def test_what_numba_knows_on_the_host_alone_is_named():
         answer[0] = np.sqrt(query[0])
 
     assert wrong(root, "f4", "f4").endswith(
-        "for a GPU: numpy.sqrt of a number is not supported there: try the function of math"
+        "for a GPU: numpy.sqrt of a number is not supported there: try the one in math"
     )
 
 

@@ -93,7 +93,7 @@ def test_a_command_that_is_none(words: list[str]):
 def test_inputs_between_nul_bytes(tmp_path: Path):
     (tmp_path / "list").write_bytes(b"a\nb\0 \0\0c\0")
     assert gather_inputs([], [str(tmp_path / "list")], null=True) == ["a\nb", " ", "c"]
-    with pytest.raises(UsageError, match="-0 splits files there"):
+    with pytest.raises(UsageError, match="-0 splits files at NUL bytes"):
         gather_inputs([], [str(tmp_path / "list")])
 
 
@@ -562,4 +562,4 @@ def test_a_full_disk_is_named(tmp_path: Path):
 def test_a_full_disk_fails_what_it_may_have_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runner, "disk_is_full", lambda _path: True)
     outcome = only(run_shell("exit 0", ["a"], tmp_path))
-    assert outcome.describe() == f"failed: the disk of {tmp_path} is full, and its logs may be cut"
+    assert outcome.describe() == f"failed: the disk of {tmp_path} is full, so its logs may be truncated"

@@ -128,12 +128,12 @@ def test_layers_at_some_walls_in_space():
 def test_layers_that_cannot_be():
     with pytest.raises(UsageError, match="30 and 20 cells leave no cell between them on an axis of 50 cells"):
         Fdtd((70, 50), SPACING, cpml=Cpml(30, sides=((5, 5), (30, 20))), devices=["cpu:0"])
-    with pytest.raises(UsageError, match="layers at the walls of 3 axes, and there are 2"):
+    with pytest.raises(UsageError, match="layers are given for the walls of 3 axes, but the domain has 2"):
         Fdtd((70, 50), SPACING, cpml=Cpml(5, sides=((5, 5),) * 3), devices=["cpu:0"])
     with pytest.raises(UsageError, match="5 and 9 cells are thicker than the 5 cells given for the thickest"):
         Fdtd((70, 50), SPACING, cpml=Cpml(5, sides=((5, 9), (5, 5))), devices=["cpu:0"])
     run = run_with(Cpml(8, sides=((8, 8), (8, 7))), (30, 22))
     run.step(3)
     other = run_with(Cpml(8, sides=((8, 8), (7, 8))), (30, 22))
-    with pytest.raises(UsageError, match="graded otherwise"):
+    with pytest.raises(UsageError, match="another grading"):
         other.restore(run.state())

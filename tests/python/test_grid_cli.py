@@ -116,8 +116,8 @@ def test_warnings_go_to_stderr(call: Call):
     Path("strange.toml").write_text(changed(("below = 0.1", "below = -1.0")), encoding="utf-8")
     status, out, error = call("fdtd", "strange.toml", "--json")
     assert status == 0
-    assert error == "headrace: warning: strange.toml:17: [[objects]] ground: lies wholly outside the domain\n"
-    assert json.loads(out)["warnings"] == ["strange.toml:17: [[objects]] ground: lies wholly outside the domain"]
+    assert error == "headrace: warning: strange.toml:17: [[objects]] ground: lies entirely outside the domain\n"
+    assert json.loads(out)["warnings"] == ["strange.toml:17: [[objects]] ground: lies entirely outside the domain"]
 
 
 @pytest.mark.parametrize(

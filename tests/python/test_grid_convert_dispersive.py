@@ -105,7 +105,7 @@ def test_a_transmission_line_is_twice_its_voltage_later() -> None:
         ("#soil_peplinski: 1.5 0.5 2.0 2.66 0.001 0.25 soil\n", "a sand fraction of 1.5"),
         ("#soil_peplinski: 0.5 0.5 3.0 2.66 0.001 0.25 soil\n", "a bulk density of 3"),
         ("#soil_peplinski: 0.5 0.5 2.0 2.66 0 0.25 soil\n", "water fractions 0 and 0.25"),
-        ("#soil_peplinski: 0.5 0.5 2.0 2.66 0.25 soil\n", "6 parameters, not 7"),
+        ("#soil_peplinski: 0.5 0.5 2.0 2.66 0.25 soil\n", "has 6 parameters, not 7"),
         ("#add_dispersion_debye: 1 2 1e-14 clay\n#box: 0 0 0 0.01 0.01 0.01 clay\n", ":9: .*'clay': a pole has a rel"),
         ("#add_dispersion_lorentz: 1 -2 9e9 1e9 clay\n#box: 0 0 0 0.01 0.01 0.01 clay\n", "'clay': its poles generate"),
         ("#add_dispersion_drude: 1 0 1e9 clay\n", "'clay': a frequency of 0 is not above 0"),

@@ -65,7 +65,7 @@ def scene_of(given: str = f"poles = [{WATER}]", **options: str) -> Scene:
         ('poles = [{ type = "lorentz", difference = 1, frequency = 9e11, damping = 1e9 }]', "quarter of a turn"),
         ('poles = [{ type = "lorentz", difference = 1, frequency = 9e9, damping = -1 }]', "-1 is below 0"),
         ('poles = [{ type = "drude", frequency = 9e9, rate = 0 }]', "0 is not above 0"),
-        (f"conductivity = 1e10\npoles = [{WATER}]", "a perfect conductor, which has no poles"),
+        (f"conductivity = 1e10\npoles = [{WATER}]", "a perfect conductor, which cannot have poles"),
         ('poles = [{ type = "cole", difference = 1 }]', "there is no 'cole'"),
         ('poles = [{ type = "debye", difference = 1 }]', "relaxation_time: missing"),
     ],

@@ -73,11 +73,11 @@ def test_files_that_are_none(tmp_path: Path):
     with pytest.raises(MissingFileError):
         exports.read(tmp_path / "none.h5")
     (tmp_path / "text.h5").write_text("no", encoding="utf-8")
-    with pytest.raises(DataError, match=r"text\.h5: not a whole HDF5 file"):
+    with pytest.raises(DataError, match=r"text\.h5: not a complete HDF5 trace file"):
         exports.read(tmp_path / "text.h5")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["a"] = 1
-    with pytest.raises(DataError, match="not traces of headrace grid"):
+    with pytest.raises(DataError, match="not a trace file of headrace grid"):
         exports.read(tmp_path / "other.h5")
 
 
@@ -97,7 +97,7 @@ def test_a_data_set_that_only_claims_its_size_takes_no_memory(tmp_path: Path):
         with h5py.File(path, "a") as file:
             del file[name]
             file.create_dataset(name, **options)
-        said = "lies in another file" if "external" in options else f"{name} claims 1,125,899,906,842,624 bytes"
+        said = "is stored in another file" if "external" in options else f"{name} claims 1,125,899,906,842,624 bytes"
         with pytest.raises(DataError, match=said):
             exports.read(path)
 

@@ -371,5 +371,5 @@ def test_without_mpi_several_processes_are_refused(monkeypatch: pytest.MonkeyPat
     assert grid_ranks.joined() is None
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "headrace._mpi", None)
-    with pytest.raises(UsageError, match=r"started as one of several .* but Headrace has no MPI here"):
+    with pytest.raises(UsageError, match=r"one of several started together .* but this build of Headrace has no MPI"):
         grid_ranks.joined()

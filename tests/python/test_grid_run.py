@@ -118,11 +118,11 @@ def test_traces_of_other_scenes_and_files_that_are_none(tmp_path: Path):
     with pytest.raises(UsageError, match="another scene"):
         traces.read(path, flat(("below = 0.1", "below = 0.2")))
     path.write_bytes(path.read_bytes()[:700])
-    with pytest.raises(DataError, match=r"traces\.h5: not a whole HDF5 file"):
+    with pytest.raises(DataError, match=r"traces\.h5: not a complete HDF5 trace file"):
         traces.read(path, flat())
     with h5py.File(path, "w") as file:
         file["other"] = 1
-    with pytest.raises(DataError, match="not traces of headrace grid"):
+    with pytest.raises(DataError, match="not a trace file of headrace grid"):
         traces.read(path, flat())
 
 
@@ -141,7 +141,7 @@ def test_a_scan_is_its_positions(tmp_path: Path):
     assert whole.traces is not None
     for key in whole.traces.values:
         assert (merged.stacked(key) == whole.traces.stacked(key)).all()
-    with pytest.raises(UsageError, match="position 2 is in another file already"):
+    with pytest.raises(UsageError, match="position 2 is already in another file"):
         traces.merge([*parts, parts[0]])
 
 
@@ -158,7 +158,7 @@ def test_a_restart_goes_on_as_if_nothing_had_been(tmp_path: Path, at: int):
 def test_checkpoints_that_do_not_fit(tmp_path: Path):
     path = tmp_path / "a.npz"
     ran(flat(), Outputs(checkpoint=path))
-    with pytest.raises(UsageError, match=r"a checkpoint of another scene than scene\.toml"):
+    with pytest.raises(UsageError, match=r"the checkpoint is of another scene than scene\.toml"):
         ran(flat(("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
     with pytest.raises(UsageError, match="another scene"):
         ran(flat(), Outputs(restart=path), position=1)
@@ -187,7 +187,7 @@ def test_a_checkpoint_records_whether_materials_were_averaged(tmp_path: Path, av
     refused = rf"its run had averaging = {says}, and scene\.toml has {other}"
     with pytest.raises(UsageError, match=refused):
         ran(flat(switched), Outputs(restart=path))
-    with pytest.raises(UsageError, match=r"a checkpoint of another scene than scene\.toml"):
+    with pytest.raises(UsageError, match=r"the checkpoint is of another scene than scene\.toml"):
         ran(flat(switched, ("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
     # Files of earlier versions do not hold it, and are told apart by the hash of their scene.
     del arrays["averaging"]
@@ -212,7 +212,7 @@ def test_a_checkpoint_with_a_changed_byte(tmp_path: Path):
     content = bytearray(path.read_bytes())
     content[content.index(b"state.ez.npy") + 1000] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DataError, match="not a whole checkpoint"):
+    with pytest.raises(DataError, match="not a complete checkpoint"):
         ran(flat(), Outputs(restart=path))
 
 
@@ -228,7 +228,7 @@ def test_a_checkpoint_that_is_packed_or_encrypted_in_another_way(tmp_path: Path,
     path = tmp_path / "a.npz"
     ran(flat(), Outputs(checkpoint=path))
     path.write_bytes(_with_method(path.read_bytes(), place, value))
-    with pytest.raises(DataError, match=r"a\.npz: not a whole checkpoint"):
+    with pytest.raises(DataError, match=r"a\.npz: not a complete checkpoint"):
         ran(flat(), Outputs(restart=path))
 
 
@@ -238,7 +238,7 @@ def test_a_checkpoint_with_headers_of_arrays_that_are_none(tmp_path: Path, heade
     ran(flat(), Outputs(checkpoint=path))
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("state.other.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n")
-    with pytest.raises(DataError, match=r"a\.npz: not a whole checkpoint") as raised:
+    with pytest.raises(DataError, match=r"a\.npz: not a complete checkpoint") as raised:
         ran(flat(), Outputs(restart=path))
     assert "\n" not in str(raised.value)
 
@@ -582,11 +582,11 @@ def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytes
     scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB; with passes of 36
     memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3"), mode="resident"))
     with pytest.raises(
-        DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would do"
+        DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would suffice"
     ):
         memory.check(scene, Layout(("cuda:0", "cuda:1"), mode="resident"))
     memory.check(scene, Layout(tuple(f"cuda:{number}" for number in range(6))))
-    with pytest.raises(DeviceError, match=r"need 402 GiB, and .* have 320 GiB free; 6 such devices would do"):
+    with pytest.raises(DeviceError, match=r"need 402 GiB, and .* have 320 GiB free; 6 such devices would suffice"):
         memory.check(scene, Layout(tuple(f"cuda:{number}" for number in range(4))))
 
 

@@ -153,20 +153,20 @@ radius = {0.02 * scale!r}
 THIN = [
     (
         'type = "box"\nlow = [0.1, 0.102]\nhigh = [0.3, 0.103]',
-        "is 0.001 m across, and cells are 0.01 m: it contains no cell's centre and is left out",
+        "is 0.001 m thick, but cells are 0.01 m: it contains no cell centre and is left out",
     ),
     (
         'type = "box"\nlow = [0.1, 0.104]\nhigh = [0.3, 0.108]',
-        "is 0.004 m across, and cells are 0.01 m: the 20 cells whose centres it holds stand for it, whole",
+        "is 0.004 m thick, but cells are 0.01 m: the 20 cells whose centres it contains represent it in full",
     ),
-    ('type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.002', "is 0.004 m across, and cells are 0.01 m: it contains"),
+    ('type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.002', "is 0.004 m thick, but cells are 0.01 m: it contains"),
     (
         'type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.0065',
-        "is 0.013 m across, and cells are 0.01 m: it contains",
+        "is 0.013 m thick, but cells are 0.01 m: it contains",
     ),
     (
         'type = "cylinder"\ncentre = [0.105, 0.1049]\nradius = 0.002',
-        "is 0.004 m across, and cells are 0.01 m: the cell whose",
+        "is 0.004 m thick, but cells are 0.01 m: the cell whose",
     ),
 ]
 
@@ -182,7 +182,7 @@ def test_a_thin_wire_in_three_dimensions_is_named():
     wire = '[[objects]]\nmaterial = "pec"\ntype = "cylinder"\nstart = [0.02, 0.03, 0.04]\nend = [0.18, 0.1, 0.1]\n'
     scene = parse_scene(CUBE + wire + "radius = 0.001\n", PATH)
     cells, _ = paint(scene)
-    assert f"the {np.count_nonzero(cells)} cells whose centres it holds stand" in warning_of(scene) or (
+    assert f"the {np.count_nonzero(cells)} cells whose centres it contains represent" in warning_of(scene) or (
         np.count_nonzero(cells) == 0 and "left out" in warning_of(scene)
     )
     assert parse_scene(CUBE + wire + "radius = 0.01\n", PATH).warnings == ()
@@ -316,11 +316,11 @@ WAVE = 'waveform = "ricker"\nfrequency = 0.5e9'
     [
         ("", "", "pulse.txt: is empty"),
         ("1 2\n3 4\n", "", "pulse.txt:1: the first row has the names"),
-        ("a b\n3 4\n1\n", "", "pulse.txt:3: 1 columns, and the first row names 2"),
+        ("a b\n3 4\n1\n", "", "pulse.txt:3: the row has 1 columns, but the first row names 2"),
         ("a b\n3 4\n1 x\n", "", "pulse.txt:3: 'x' is not a number"),
-        ("a\n", "", "pulse.txt: has 0 rows of numbers"),
+        ("a\n", "", "pulse.txt: it has 0 rows of numbers"),
         ("time a\n0 1\n0 2\n", "", "pulse.txt: the column 'time' does not ascend"),
-        ("time\n0\n1\n", "", "pulse.txt: has no column besides 'time'"),
+        ("time\n0\n1\n", "", "pulse.txt: it has no column besides 'time'"),
         ("up down\n0 1\n", "dwn", "pulse.txt: there is no column 'dwn'; did you mean 'down'?"),
     ],
 )
@@ -475,17 +475,17 @@ WRONG = [
         ('material = "sand"', 'material = "sandy"'),
         "'ground' material: there is no material 'sandy'; did you mean 'sand'?",
     ),
-    (('id = "sand"', 'id = "pec"'), "[[materials]] 1 'pec' id: there is another 'pec' already"),
-    (('id = "near"', 'id = "a/b"'), "[[receivers]] 1 'a/b' id: 'a/b' is not made of"),
-    (("steps = 150", ""), "[time]: needs either window or steps, and has neither"),
-    (("steps = 150", "steps = 150\nwindow = 1e-9"), "[time]: needs either window or steps, and not both"),
+    (('id = "sand"', 'id = "pec"'), "[[materials]] 1 'pec' id: there is already a 'pec'"),
+    (('id = "near"', 'id = "a/b"'), "[[receivers]] 1 'a/b' id: 'a/b' must consist of"),
+    (("steps = 150", ""), "[time]: needs either window or steps, but has neither"),
+    (("steps = 150", "steps = 150\nwindow = 1e-9"), "[time]: needs either window or steps, not both"),
     (("steps = 150", "steps = 150\nstep = 3e-11"), "[time] step: 3e-11 s is unstable"),
     (("steps = 150", "steps = 150\ncourant = 1.1"), "[time] courant: 1.1 is unstable"),
     (("steps = 150", "steps = 0"), "[time] steps: 0 is below 1"),
     (('type = "half_space"', 'type = "halfspace"'), "type: there is no 'halfspace'; did you mean 'half_space'?"),
     (('type = "half_space"', 'type = "sphere"'), "type: a sphere needs three dimensions"),
-    (("below = 0.1", "below = 0.1\nabove = 0.2"), "'ground': needs either below or above, and not both"),
-    (("below = 0.1", "bellow = 0.1"), "above, and has neither; is 'bellow' meant to be it?"),
+    (("below = 0.1", "below = 0.1\nabove = 0.2"), "'ground': needs either below or above, not both"),
+    (("below = 0.1", "bellow = 0.1"), "above, but has neither; is 'bellow' a misspelling?"),
     (('axis = "y"', 'axis = "z"'), "'ground' axis: there is no 'z'; there are x, y"),
     (
         ('waveform = "ricker"', 'waveform = "riker"'),
@@ -497,7 +497,7 @@ WRONG = [
     ),
     (("frequency = 0.5e9", 'frequency = 1e9\nfield = "ex"'), "[[sources]] 1 field: there is no 'ex'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "hz"]'), "'near' fields: there is no 'hz'"),
-    (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "has a word twice"),
+    (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "contains a word twice"),
     (("position = [0.25, 0.2]", "position = [0.25, 0.5]"), "[[receivers]] near position: [0.25, 0.5] m is not in the"),
     (("count = 3", "count = 9"), "m at position 3 of the scan is on the far wall of the domain"),
     (("step = [0.05, 0.0]", "step = [0.13, 0.0]"), "m at position 2 of the scan is not in the domain"),
@@ -524,7 +524,7 @@ def test_what_is_wrong_is_named(change: tuple[str, str], says: str):
 
 def test_two_of_one_name():
     twice = '[[receivers]]\nid = "near"\nposition = [0.3, 0.2]\n[snapshots]'
-    with pytest.raises(UsageError, match=r"\[\[receivers\]\] 2 'near' id: there is another 'near'"):
+    with pytest.raises(UsageError, match=r"\[\[receivers\]\] 2 'near' id: there is already a 'near'"):
         flat(("[snapshots]", twice))
 
 
@@ -571,7 +571,7 @@ def warning_of(scene: Scene) -> str:
 
 def test_what_is_strange_is_a_warning():
     outside = flat(("below = 0.1", "below = -0.1"))
-    assert "[[objects]] ground: lies wholly outside the domain" in warning_of(outside)
+    assert "[[objects]] ground: lies entirely outside the domain" in warning_of(outside)
     layers = flat(("cpml = 0", "cpml = 10"))
     assert [("absorbing layers" in warning, "scan" in warning) for warning in layers.warnings] == [(True, False)] * 2
     last = flat(("cpml = 0", "cpml = 7"))

@@ -191,7 +191,7 @@ def test_a_wire_between_nodes_is_the_nearest_of_them():
     wire = '{ type = "cylinder", centre = [0.1042, 0.1], radius = 0.001, material = "pec" }'
     scene = scene_of("size = [0.2, 0.2]", wire)
     assert np.argwhere(smooth(scene).conductivity == PEC).tolist() == [[10, 10]]
-    assert any("the nodes nearest to it stand for it" in warning for warning in scene.warnings)
+    assert any("the nearest nodes represent it" in warning for warning in scene.warnings)
 
 
 def test_a_thin_layer_counts_with_its_share():

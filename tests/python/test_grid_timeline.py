@@ -35,7 +35,7 @@ def test_what_is_hidden_lies_beside_computing_of_the_same_part():
 
 
 def test_a_run_that_is_over_before_is_refused():
-    with pytest.raises(UsageError, match="200 cycles after 20 are 220 steps, and it has 150"):
+    with pytest.raises(UsageError, match="200 cycles after 20 of warm-up need 220 steps, but it has 150"):
         timeline.record(flat(), Layout(), 200)
 
 
@@ -43,7 +43,7 @@ def test_a_resident_kernel_has_no_timeline():
     run = Fdtd((20, 16), 1e-3, cpml=0, mode="resident")
     with pytest.raises(UsageError, match="mode 'resident' has no timeline"):
         run.record_timeline(2)
-    with pytest.raises(UsageError, match="cycles are 0 or more, not -1"):
+    with pytest.raises(UsageError, match="cycles must be 0 or more, not -1"):
         run.record_timeline(-1)
 
 

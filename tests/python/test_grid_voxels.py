@@ -175,8 +175,13 @@ def test_an_array_of_a_file(tmp_path: Path):
     ("data", "attribute", "material", "says"),
     [
         (np.zeros((2, 2, 2), np.int16), 0.02, ["m0"], "cells of 0.02 x 0.02 x 0.02 m, not of 0.01 m"),
-        (np.full((2, 2, 2), 2, np.int16), 0.01, ["m0", "m1"], "number 2 is there, and 2 materials, from 0 on"),
-        (np.zeros((2, 2), np.int16), 0.01, ["m0"], r"of shape \(2, 2\), not whole numbers along 3 axes"),
+        (
+            np.full((2, 2, 2), 2, np.int16),
+            0.01,
+            ["m0", "m1"],
+            "the array has number 2, but there are 2 materials, counted from 0",
+        ),
+        (np.zeros((2, 2), np.int16), 0.01, ["m0"], r"with shape \(2, 2\), not of whole numbers along 3 axes"),
         (np.zeros((2, 2, 2)), 0.01, ["m0"], "an array of float64"),
         (np.full((2, 2, 2), -5, np.int16), 0.01, ["m0"], "numbers from -5"),
     ],
@@ -203,7 +208,7 @@ def test_files_that_are_none(tmp_path: Path):
     ("old", "new", "says"),
     [
         ("dimension = 1.5", "dimension = 3.5", "3.5 is above 3"),
-        ("high = [0.3,", "high = [0.02,", "along x it is less than a cell thick"),
+        ("high = [0.3,", "high = [0.02,", "it is less than a cell thick along x"),
         ("seed = 7", "seed = 7\nweights = [1, 0, 1]", "weights: 0 is not above 0"),
         ('"m3"]', '"m9"]', "there is no material 'm9'"),
         ("highest = 0.15", "highest = 0.05", "0.05 is not above lowest, 0.06"),
@@ -241,7 +246,7 @@ def test_fractal_boxes_of_gprmax():
     assert not (names[:, :, z > 26] == "water").any()
     heights = np.isin(names, ["m0", "m1", "m2"]).sum(axis=2)
     assert (heights.min(), heights.max()) == (20, 30)
-    assert any("fractals have the statistics of gprMax's" in note for note in found.notes)
+    assert any("fractals match gprMax's in their statistics" in note for note in found.notes)
     rigid = convert(SOIL.replace("soil box 7", "soil box 7 n"), PATH).scene
     assert set(lay(rigid).edges) == {"ex", "ey", "ez"}
     assert any("it has no seed" in note for note in convert(SOIL.replace("box 7", "box"), PATH).notes)
@@ -250,17 +255,17 @@ def test_fractal_boxes_of_gprmax():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        (" 3 soil box", " 4 soil box", "4 materials, and 'soil' has 3"),
-        (" 3 soil box", " 3 m0 box", "3 materials, and 'm0' is not a list of them"),
+        (" 3 soil box", " 4 soil box", "it asks for 4 materials, but 'soil' has 3"),
+        (" 3 soil box", " 3 m0 box", "it asks for 3 materials, but 'm0' is not a list of materials"),
         ("0.04 0.06 box", "0.04 0.06 bax", "there is no fractal box 'bax'"),
-        ("roughness: 0 0 0.05 0.1 0.1 0.05", "roughness: 0 0 0.04 0.1 0.1 0.04", "it lies on no side of 'box'"),
-        ("0.04 0.06 box", "0.06 0.04 box", "its limits 0.06 and 0.04 do not ascend"),
+        ("roughness: 0 0 0.05 0.1 0.1 0.05", "roughness: 0 0 0.04 0.1 0.1 0.04", "it does not lie on a side of 'box'"),
+        ("0.04 0.06 box", "0.06 0.04 box", "its limits 0.06 and 0.04 must ascend"),
         (
             "#add_surface_water",
             "#add_grass: 1\n#add_surface_water",
-            "#add_grass: grass, which is made of a Debye medium",
+            "#add_grass: the solver does not support grass",
         ),
-        ("soil box 7", "soil box 7 x", "'x' is not y or n"),
+        ("soil box 7", "soil box 7 x", "'x' is neither y nor n"),
         ("soil box 7", "soil box seven", "'seven' is not a seed"),
     ],
 )

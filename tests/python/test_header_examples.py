@@ -51,9 +51,9 @@ def test_a_header_opens_with_its_purpose_and_an_example(tmp_path: Path):
     openings = {"a/a.hpp": "", "a/b.hpp": "// Triples are made here.\n\n", "a/c.hpp": "// Made here.\n"}
     result = run(tmp_path, {name: f"#pragma once\n\n{opening}{code}" for name, opening in openings.items()})
     assert result.stderr.splitlines() == [
-        "headrace/a/a.hpp: it does not open with its purpose: put a comment behind #pragma once",
-        "headrace/a/b.hpp: its opening has no example: indent one by four spaces",
-        "headrace/a/c.hpp: it does not open with its purpose: put a comment behind #pragma once",
+        "headrace/a/a.hpp: it does not open with its purpose: put a comment after #pragma once",
+        "headrace/a/b.hpp: its opening comment has no example: indent one by four spaces",
+        "headrace/a/c.hpp: it does not open with its purpose: put a comment after #pragma once",
     ]
 
 

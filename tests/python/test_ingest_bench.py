@@ -110,7 +110,7 @@ def test_both_receivers_take_the_same_bytes():
     [
         (("--chunks", "1"), "--chunks 2 or more"),
         (("--bytes", "lots"), "'lots' is not a size"),
-        (("--mtu", "big"), "--mtu numbers"),
+        (("--mtu", "big"), "and --mtu a list of numbers"),
     ],
 )
 def test_wrong_use_of_end_to_end_is_told(arguments: tuple[str, ...], says: str):

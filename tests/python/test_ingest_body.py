@@ -51,9 +51,9 @@ def test_dropped_data_takes_no_room(body: Body):
 
 
 def test_data_is_added_in_order_alone(body: Body):
-    with pytest.raises(ValueError, match="from byte 19 on, behind data up to byte 20"):
+    with pytest.raises(ValueError, match="from byte 19 on begins before the end of earlier data, byte 20"):
         body.extend(places(19), places(25))
-    with pytest.raises(ValueError, match="from byte 19 on, behind data up to byte 20"):
+    with pytest.raises(ValueError, match="from byte 19 on begins before the end of earlier data, byte 20"):
         body.add(19, 25)
     body.extend(places(), places())
     body.add(25, 25)

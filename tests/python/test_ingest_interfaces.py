@@ -267,7 +267,7 @@ def test_what_cannot_be_says_so():
         ingest.udp(":9000", via="packet", interface="right", trust_checksums=True, **LAYOUT)
     with says("promiscuous is for via='packet', not for 'socket'"):
         ingest.udp(":9000", promiscuous=True, **LAYOUT)
-    with says("trust_checksums is for an interface"):
+    with says("trust_checksums needs an interface"):
         ingest.tcp(":9000", trust_checksums=True, to="cpu")
 
 

@@ -174,14 +174,14 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
             upload(verb.address, content(number))
         done = verb.finish()
     assert done.returncode == 1
-    assert "there are 2 files already" in done.stderr
+    assert "the limit of 2 files has been reached" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.1"]
     assert (tmp_path / "out").read_bytes() == content(0)
     with started("tcp", ":9000", *SMALL, "--out", tmp_path / "small", "--out-bytes", "100B", "--streams", 1) as verb:
         upload(verb.address, bytes(101))
         done = verb.finish()
     assert done.returncode == 1
-    assert "more bytes than they may" in done.stderr
+    assert "all files together would exceed their limit of bytes" in done.stderr
 
 
 def begin_streams(verb: Started, out: Path, count: int) -> list[socket.socket]:

@@ -366,7 +366,7 @@ def test_a_message_that_is_cut_off() -> None:
     with ingest.tcp(":9000", frame=40_000, to="cpu") as receiver:
         with socket.create_connection(ingest.resolve(receiver.address)) as sender:
             sender.sendall(struct.pack(">I", 10) + b"123")
-        with pytest.raises(DataError, match="within a message, 7 bytes after"):
+        with pytest.raises(DataError, match="in the middle of a message, 7 bytes after"):
             next(ingest.messages(receiver))
 
 

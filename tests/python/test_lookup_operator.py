@@ -184,7 +184,7 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"table": [[np.nan]]}, "lookup: element (0, 0) of the table is nan, which is not finite as float16"),
         ({"table": [[1, 1e6]]}, "lookup: element (0, 1) of the table is 1000000, which is not finite as float16"),
         ({"table": [[1]], "shape": (1, 1)}, "lookup: shape is for a random table or a span: leave it out"),
-        ({"shape": (0, 1)}, "lookup: shape is rows and columns, 1 or more of each, not (0, 1)"),
+        ({"shape": (0, 1)}, "lookup: shape must be rows and columns, 1 or more of each, not (0, 1)"),
         ({"most": 0}, "lookup: most must be 1 to 1024, not 0"),
         ({"most": 1025}, "lookup: most must be 1 to 1024, not 1025"),
         ({"pooling": "median"}, "a pooling must be sum, mean or max, not 'median'"),
@@ -193,10 +193,10 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"threads": 2000}, "lookup: threads must be 1 to 1024, not 2000"),
         ({"exponent": -1.0}, "lookup: the exponent of Zipf's law must be finite and 0 or more, not -1"),
         ({"counts": [1, 2, 3]}, "lookup: there are 3 counts, but the table has 2 rows"),
-        ({"counts": [1, -2]}, "lookup: counts are 0 or more, not -2"),
+        ({"counts": [1, -2]}, "lookup: counts must be 0 or more, not -2"),
         ({"counts": [0, 0]}, "lookup: counts are all 0"),
-        ({"counts": [0.5, 1]}, "lookup: counts are whole numbers, one per row, not 1 dimensions of float64"),
-        ({"counts": [[1, 2]]}, "lookup: counts are whole numbers, one per row, not 2 dimensions of int64"),
+        ({"counts": [0.5, 1]}, "lookup: counts must be whole numbers, one per row, not 1 dimensions of float64"),
+        ({"counts": [[1, 2]]}, "lookup: counts must be whole numbers, one per row, not 2 dimensions of int64"),
     ],
 )
 def test_what_a_table_cannot_be(given: dict[str, Any], message: str) -> None:

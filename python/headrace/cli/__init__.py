@@ -1,4 +1,4 @@
-"""The command line. One verb a file; each file has one function or an app, and verbs.py lists them."""
+"""The command line. Each file has one verb as a function or an app, and verbs.py lists them."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ app: typer.Typer
 
 
 def __getattr__(name: str) -> typer.Typer:
-    """`app` is the app of all verbs."""
+    """Makes `app` the app of all verbs."""
     if name == "app":
         return app_of()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -24,12 +24,12 @@ def __getattr__(name: str) -> typer.Typer:
 def main() -> int:
     """Runs the command line. Returns the exit status: 0, 1 for failures, 2 for usage errors, 130 on Ctrl-C.
 
-    SIGTERM is taken as Ctrl-C is, with status 143: what has been measured is printed and saved.
+    SIGTERM has the same effect as Ctrl-C, with status 143: what has been measured is printed and saved.
     """
     open_standard_streams()
-    # The shell asks about any verb, with the words of its line in the environment.
+    # For completion, the shell passes the words of its line in the environment, and they may name any verb.
     word = sys.argv[1] if len(sys.argv) > 1 and "_HEADRACE_COMPLETE" not in os.environ else None
-    asked = app_of(word)  # Ctrl-C meanwhile: see starting.py
+    asked = app_of(word)  # Ctrl-C while loading: see starting.py
     if not {"-h", "--help", "help"}.isdisjoint(sys.argv):
         help_tables.fold_long_names()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""`headrace advise`: where data that does not fit on the device should lie, and what that would give."""
+"""`headrace advise`: where to place data that does not fit on the device, and the predicted rates."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ _MEASURED = "measured in this run"
 
 
 def size(text: str) -> int:
-    """The bytes that "4GiB", "512 MB" or "4096" stand for; above 0."""
+    """Parses bytes such as "4GiB", "512 MB" or "4096"; above 0."""
     try:
         value = headrace.base.parse_bytes(text)
     except UsageError as error:
@@ -31,7 +31,7 @@ def size(text: str) -> int:
 
 
 def _sizes(factor: float | None, data: int | None, budget: int | None, pages: int, memory: int) -> tuple[int, int]:
-    """Bytes of data and of budget from those that were given; the budget is the device's memory where nothing says."""
+    """Bytes of data and of the budget; the budget defaults to the device's memory."""
     if factor is not None and not 0 < factor < float("inf"):
         raise UsageError(f"--factor must be above 0, not {factor:g}")
     if pages and data is not None and -(-data // PAGE_BYTES) != pages:
@@ -51,7 +51,7 @@ def _sizes(factor: float | None, data: int | None, budget: int | None, pages: in
 
 
 def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) -> tuple[MemoryRates, str]:
-    """The rates to predict from, and where they are from."""
+    """The rates to predict from, and their source."""
     if gpu is not None and file is not None:
         raise UsageError("give --gpu or --rates, not both")
     if gpu is not None:
@@ -69,7 +69,7 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
 
 
 def speed(bytes_per_second: float) -> str:
-    """Such as "49.9 GB/s"."""
+    """Text such as "49.9 GB/s"."""
     value = bytes_per_second
     for unit in ("B/s", "kB/s", "MB/s", "GB/s"):
         if value < 1000:  # noqa: PLR2004
@@ -79,7 +79,7 @@ def speed(bytes_per_second: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Such as "206 ms"."""
+    """Text such as "206 ms"."""
     for unit, scale in (("us", 1e6), ("ms", 1e3)):
         if seconds * scale < 1000:  # noqa: PLR2004
             return f"{seconds * scale:.3g} {unit}"
@@ -137,7 +137,7 @@ def _print(content: Json, found: Advice, rates: MemoryRates) -> None:
 def _content(
     found: Advice, profile: AccessProfile, rates: MemoryRates, source: str, device: str, gpu: str | None
 ) -> Json:
-    """For --json. Code for a GPU that is not here names the first one."""
+    """The content of --json. Code for a GPU that is not installed names the first device."""
     here = options.find_device(device).name
     content: Json = {"device": here, "gpu": gpu, "profile": advice.profile_as_dict(profile)}
     content |= advice.advice_as_dict(found)

@@ -1,4 +1,4 @@
-"""`headrace check`: whether an operator in a file answers alike under every schedule, and as its reference does."""
+"""`headrace check`: whether an operator gives equal answers under every schedule, and those of its reference."""
 
 import json
 import sys

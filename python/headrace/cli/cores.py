@@ -1,4 +1,4 @@
-"""`headrace devices --topology`: the processors by cache distance, and what distance costs."""
+"""`headrace devices --topology`: the processors by cache distance, and the cost of distance."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ _PAIRS_EACH = 4
 
 
 def as_dict(machine: Topology) -> dict[str, Any]:
-    """Order, caches and round trips, for JSON."""
+    """Binding order, caches and round trips, for JSON."""
     return {
         "reordering": machine.reordering(),
         "caches": machine.describe().splitlines(),
@@ -52,7 +52,7 @@ def _table(content: dict[str, Any]) -> Table:
 
 
 def show_cores(as_json: bool) -> None:
-    """Prints them."""
+    """Prints the processors."""
     content = as_dict(Topology.machine())
     if as_json:
         typer.echo(json.dumps(content, indent=2))

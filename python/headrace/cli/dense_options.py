@@ -1,4 +1,4 @@
-"""Options of the operators over dense matrices: mlp, topk and lookup."""
+"""Options of the operators on dense matrices: mlp, topk and lookup."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -99,28 +99,28 @@ class Dense:
     ] = None
 
     def require_none_but(self, name: str) -> None:
-        """Raises UsageError naming an option that was given and that operator `name` does not have."""
+        """Raises UsageError for a given option that operator `name` does not have."""
         for field in fields(self):
             if getattr(self, field.name) is not None and field.name not in _HAS.get(name, ()):
                 raise UsageError(f"operator {name} has no {_option(field.name)}")
 
     def require_some_of(self, words: list[str]) -> None:
-        """Raises UsageError naming an option that was given and that no operator among `words` has."""
+        """Raises UsageError for a given option that no operator among `words` has."""
         for field in fields(self):
             has = [name for name, names in _HAS.items() if field.name in names]
             if getattr(self, field.name) is not None and not set(has) & set(words):
                 raise UsageError(f"{_option(field.name)} is for {_list(has)}, which is not served")
 
     def of(self, name: str) -> "Dense":
-        """What operator `name` has of these options."""
+        """The options that operator `name` has."""
         return Dense(**{field: getattr(self, field) for field in _HAS.get(name, ())})
 
     def make(self, name: str, threads: int | None) -> Operator:
-        """Operator mlp, topk or lookup.
+        """Makes operator mlp, topk or lookup.
 
         Raises:
             UsageError: as mlp(), topk() and lookup() do.
-            DataError: for a file that is no such array.
+            DataError: for a file that does not hold such an array.
         """
         has = {field: getattr(self, field) for field in _HAS[name] if field not in _FILES}
         given: dict[str, Any] = {field: value for field, value in has.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`headrace devices`: what there is to run on."""
+"""`headrace devices`: the available devices."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ _FIELDS = sorted(name for name in vars(DeviceProperties) if not name.startswith(
 
 
 def as_dict(device: Device) -> dict[str, Any]:
-    """Everything that is known of a device, for JSON. `name` is what --device takes, `model` the vendor's name."""
+    """All known facts of a device, for JSON. `name` is what --device takes, `model` the vendor's name."""
     properties = {name: getattr(device.properties, name) for name in _FIELDS}
     properties["model"] = properties.pop("name")
     memory = device.memory()

@@ -1,4 +1,4 @@
-"""`headrace doctor`: what is wrong with this machine, and what to do."""
+"""`headrace doctor`: finds what is wrong with this machine, and how to fix it."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ _LINES_MOST = 10
 
 
 def lines(facts: MachineFacts, findings: list[Finding]) -> list[str]:
-    """At most ten, worst first."""
+    """At most ten lines, worst first."""
     absent = examination.no_gpu(facts)
     said = [absent] if absent else []
     if not findings:

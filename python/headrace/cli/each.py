@@ -30,7 +30,7 @@ _NEVER_RAN = (Ending.not_run, Ending.interrupted)
 
 
 def _slots(devices: str | None, slots: int | None, per_device: int | None) -> list[Slot]:
-    """What processes run on."""
+    """The slots that processes run on."""
     names = None if devices is None else [name.strip() for name in devices.split(",")]
     on_cpu = names == ["cpu"] or (names is None and slots is not None)
     here = 0 if on_cpu else gpu_count()
@@ -81,7 +81,7 @@ def _print(report: Report, logs: Path) -> None:
 
 
 class _Display:
-    """The bar, and what failed meanwhile above it."""
+    """The progress bar, with failures printed above it."""
 
     def __init__(self, bar: show.Bar, inputs: int) -> None:
         self._bar = bar

@@ -1,4 +1,4 @@
-"""How the command line fails: one line on stderr, no traceback, and a status that a script can act on."""
+"""Error handling of the command line: one line on stderr, no traceback, and a status for scripts."""
 
 import errno
 import os
@@ -17,11 +17,11 @@ from headrace.text import printable, shortened
 STATUS_FAILURE = 1
 STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
-_MANY_DIGITS = re.compile(r"[0-9]{10}")  # 2^32 and beyond
-_NO_THREAD = "can't start new thread"  # as Python's threads say it
-#: What CPython says where it has no memory for the frame of a function and sets no exception (3.11).
+_MANY_DIGITS = re.compile(r"[0-9]{10}")  # numbers of 2^32 and beyond
+_NO_THREAD = "can't start new thread"  # the message of Python's threads
+#: CPython's message when it has no memory for a function's frame and sets no exception (3.11).
 _NO_FRAME = "error return without exception set"
-_NO_DETAIL = {"", "std::bad_alloc"}  # what a MemoryError says that does not say what the memory was for
+_NO_DETAIL = {"", "std::bad_alloc"}  # messages of a MemoryError without details
 
 
 def report(message: str) -> None:
@@ -30,29 +30,29 @@ def report(message: str) -> None:
 
 
 def finish(attempts: Attempts, status: int = 0) -> None:
-    """Reports the files that could not be written, and leaves with that status or, if it is 0, with that of a failure.
+    """Reports the files that could not be written, and exits with `status` or, if that is 0, with that of a failure.
 
-    It is called last, so that a failed file suppresses neither the figures nor another file.
+    Call it last, so that a failed file suppresses neither the figures nor another file.
     """
-    for failure in dict.fromkeys(map(str, attempts.failures)):  # a checkpoint fails each time alike
+    for failure in dict.fromkeys(map(str, attempts.failures)):  # a checkpoint fails each time with the same message
         report(failure)
     if status or attempts.failures:
         raise typer.Exit(status or STATUS_FAILURE)
 
 
 def open_standard_streams() -> None:
-    """Gives standard streams that the process was started without a place that fails as a closed one does.
+    """Opens missing standard streams on a descriptor that fails as a closed one does.
 
-    Without it, a file that is opened next has the number of standard output or error, and gets what libraries print.
+    Otherwise the next opened file would get the number of standard output or error, and the output of libraries.
     """
     for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is not None:
             continue
         try:
             os.fstat(number)
-            opened = os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # something else has its number
+            opened = os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # another descriptor has its number
         except OSError:
-            opened = os.open(os.devnull, flags)  # standard output may not be written: bad file descriptor
+            opened = os.open(os.devnull, flags)  # writing to standard output then fails with a bad file descriptor
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
@@ -61,15 +61,15 @@ def open_standard_streams() -> None:
 
 
 def _silence_stdout() -> None:
-    """Keeps the interpreter from failing when it flushes a stdout whose reader is gone."""
+    """Keeps the interpreter from failing when it flushes a stdout whose reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _drop_unwritten() -> int | None:
-    """Keeps the interpreter from failing once more at its end with what standard output could not take.
+    """Discards output that stdout could not take, so that the interpreter does not fail again at exit.
 
     Returns:
-        The errno with which standard output fails; None where it takes all.
+        Returns the errno of standard output's failure, or None if it works.
     """
     try:
         sys.stdout.flush()
@@ -80,12 +80,12 @@ def _drop_unwritten() -> int | None:
 
 
 def _system_message(error: OSError) -> str:
-    """The file and the cause of a failed call, as C++ words it, without Python's number and quotes."""
+    """The file and the cause of a failed call, worded as in C++, without Python's errno and quotes."""
     if isinstance(error, Error) or error.strerror is None:
         return str(error) or type(error).__name__
     if isinstance(error.filename, str | bytes):
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    if error.errno == _drop_unwritten():  # what was printed could not be written
+    if error.errno == _drop_unwritten():  # printed output could not be written
         return f"writing standard output: {error.strerror}"
     if error.errno == errno.EAGAIN:
         return _no_more("process")
@@ -98,7 +98,7 @@ def _no_more(what: str) -> str:
 
 
 def _message(error: Exception) -> str | None:
-    """What to say of a failure; None of one that nobody expected."""
+    """The message for a failure; None for an unexpected one."""
     if isinstance(error, OSError):
         return _system_message(error)
     if isinstance(error, MemoryError) and str(error) in _NO_DETAIL:
@@ -111,14 +111,14 @@ def _message(error: Exception) -> str | None:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the words of a command, and which command says what it takes."""
+    """The message for a usage error, and the command whose help explains the usage."""
     context = getattr(error, "ctx", None)
     said = error.format_message().rstrip(".")
     return said if context is None else f"{said}; see '{context.command_path} --help'"
 
 
 def _odd_word(words: list[str]) -> str | None:
-    """What is wrong with the first word of a command that no function could be given; None where none is odd."""
+    """Describes the first word of a command that no function could accept, or returns None."""
     for word in words:
         if not word.isascii() and any(0xD800 <= ord(letter) <= 0xDFFF for letter in word):  # noqa: PLR2004
             return f"'{shortened(word)}' is not valid UTF-8"
@@ -142,7 +142,7 @@ def guarded(  # noqa: PLR0911 - a kind of failure each
     except BrokenPipeError:
         _silence_stdout()
         return STATUS_FAILURE
-    except (Error, OSError, MemoryError, RuntimeError, SystemError, ImportError) as error:  # the last: loaded late
+    except (Error, OSError, MemoryError, RuntimeError, SystemError, ImportError) as error:  # the last one: loaded late
         message = _message(error)
         if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise
@@ -150,7 +150,7 @@ def guarded(  # noqa: PLR0911 - a kind of failure each
         _drop_unwritten()
         return STATUS_USAGE if isinstance(error, UsageError) else STATUS_FAILURE
     except (TypeError, ValueError, OverflowError):
-        # What C++ or the standard library says of a number beyond its type, and of bytes that are no text.
+        # C++ or the standard library reports a number beyond its type, or bytes that are not text.
         said = _odd_word(sys.argv[1:] if arguments is None else arguments)
         if said is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise

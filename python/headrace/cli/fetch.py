@@ -1,4 +1,4 @@
-"""`headrace fetch`: columns of files to a device, and how fast they came through each level."""
+"""`headrace fetch`: fetches columns of files to a device, and shows the rate at each level."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.units import bytes_text
 
-# pyarrow takes as long to import as all of Headrace: not for other verbs.
+# importing pyarrow takes as long as importing all of Headrace, so other verbs do not do it
 if TYPE_CHECKING:
     from headrace.fetch.measure import Run
     from headrace.fetch.table import Table
@@ -44,7 +44,7 @@ def _bytes(text: str | None) -> int:
 
 @contextmanager
 def _bar(what: str) -> Iterator[Any]:
-    """A bar that says beside itself how fast columns come through each level."""
+    """A progress bar that also shows the rate at each level."""
     from headrace.fetch import measure  # noqa: PLC0415
 
     with show.progress_bar(what) as bar:
@@ -95,9 +95,9 @@ def _print(console: Console, content: Json, run: "Run") -> None:
 def _measured(
     stored: "Table", names: list[str] | None, to: str, runs: int, cleared: list[str]
 ) -> "tuple[list[Run], bool, bool]":
-    """So many runs; whether they streamed because the columns do not fit the device; whether Ctrl-C came.
+    """Returns the runs, whether they streamed because the columns do not fit on the device, and whether Ctrl-C came.
 
-    Ctrl-C before the first has ended is raised, because there is nothing to show.
+    Raises a Ctrl-C before the end of the first run, because there is nothing to show.
     """
     from headrace.fetch import measure  # noqa: PLC0415
     from headrace.fetch.table import is_out_of_device_memory  # noqa: PLC0415
@@ -111,7 +111,7 @@ def _measured(
             with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
                 try:
                     if not streamed:
-                        # Not kept: what it holds could not be cleared.
+                        # The fetch is not kept: otherwise its levels could not be emptied.
                         measured.append(measure.of(stored.fetch(names, to=to, progress=bar)))
                         continue
                 except Error as error:
@@ -130,7 +130,7 @@ def _measured(
 
 
 def _draw(path: Path, stored: "Table", names: list[str] | None, window: int | None, cleared: list[str]) -> Json:
-    """One more pass with a kernel, and its timeline."""
+    """Runs once more with a kernel, and draws the timeline."""
     from headrace.fetch import timeline  # noqa: PLC0415
 
     for level in dict.fromkeys([*cleared, "cpu", "device"]):

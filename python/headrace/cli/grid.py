@@ -1,4 +1,4 @@
-"""`headrace grid`: fields on grids that are spread over devices."""
+"""`headrace grid`: fields on grids over several devices."""
 
 from pathlib import Path
 from typing import Annotated

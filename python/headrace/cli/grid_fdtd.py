@@ -1,4 +1,4 @@
-"""`headrace grid fdtd`: Maxwell's equations in a scene, by finite differences in the time domain."""
+"""`headrace grid fdtd`: solves Maxwell's equations in a scene by finite differences in the time domain."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Outputs, Progress, run_one, run_scan
 from headrace.text import printable
 
-_CELLS_PER_SECOND = {"cpu": 200e6, "cuda": 20e9}  # of one device, about
+_CELLS_PER_SECOND = {"cpu": 200e6, "cuda": 20e9}  # approximate rate of one device
 _LONG_SECONDS = 5.0
 
 
@@ -39,14 +39,14 @@ class Push(StrEnum):
 
 
 class Mode(StrEnum):
-    """How steps get onto devices."""
+    """How devices get their steps."""
 
     streams = "streams"
     resident = "resident"
 
 
 class PlaneName(StrEnum):
-    """The cut through three dimensions that is drawn."""
+    """The plane to draw in three dimensions."""
 
     xy = "xy"
     xz = "xz"
@@ -54,7 +54,7 @@ class PlaneName(StrEnum):
 
 
 def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
-    """What --cut names: "best", or parts along each axis, such as 4x1."""
+    """Parses --cut: "best", or parts along each axis, such as 4x1."""
     if text == "best":
         return text
     if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5})*", text) or text.count("x") != dimensions - 1:
@@ -64,7 +64,7 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
 
 
 def layers_of(text: str) -> int | None:
-    """What --redundant names: a number of steps, or None to have it measured."""
+    """Parses --redundant: a number of steps, or None to have it measured."""
     if text == "automatic":
         return None
     if not re.fullmatch(r"[1-9]\d{0,5}", text):
@@ -75,7 +75,7 @@ def layers_of(text: str) -> int | None:
 def make_layout(
     scene: Scene, ranks: Ranks | None, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode
 ) -> Layout:
-    """Where a scene runs: on these devices, or on that of this rank."""
+    """The devices that a scene runs on: these, or that of this rank."""
     chosen = [device_of(ranks, devices)] if ranks else devices or ["best"]
     names = tuple(options.find_device(name).name for name in chosen)
     layout = Layout(names, cut_of(cut, scene.dimensions), redundant, str(push), str(mode), ranks)
@@ -86,12 +86,12 @@ def make_layout(
 
 
 def _devices(layout: Layout) -> list[str]:
-    """Those of all parts, in all processes, which all ask."""
+    """The devices of all parts in all processes. Every rank calls it."""
     return layout.ranks.gather(layout.devices[0]) if layout.ranks else list(layout.devices)
 
 
 def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
-    """Shows where a run is, and how fast it gets on."""
+    """Shows the position and speed of a run."""
 
     def moved(position: int, step: int, speed: Speed) -> None:
         place = f"position {position + 1} of {count}, " if count > 1 else ""
@@ -103,7 +103,7 @@ def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
 
 
 def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> None:
-    """Refuses options that do not go together."""
+    """Refuses options that exclude each other."""
     if scan and position is not None:
         raise UsageError("--scan runs all positions, --position only one: give one of them")
     if scan:
@@ -118,7 +118,7 @@ def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> 
 
 
 def _expect(scene: Scene, layout: Layout, positions: int) -> None:
-    """Says what a run will take, where that is much."""
+    """Announces the duration and memory of a large run."""
     updates = float(np.prod(scene.shape)) * scene.steps * positions
     kinds = {Device.parse(name).kind.name for name in layout.devices}
     rate = _CELLS_PER_SECOND["cuda" if kinds == {"cuda"} else "cpu"] * layout.count

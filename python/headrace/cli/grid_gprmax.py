@@ -1,4 +1,4 @@
-"""`headrace grid convert` and `headrace grid export`: from gprMax's input files, and to its output files."""
+"""`headrace grid convert` and `headrace grid export`: read gprMax's input files, and write its output files."""
 
 from pathlib import Path
 from typing import Annotated

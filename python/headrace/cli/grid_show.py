@@ -1,4 +1,4 @@
-"""What a run of `headrace grid fdtd` came to, in words and as JSON."""
+"""The results of a run of `headrace grid fdtd`, as text and as JSON."""
 
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +16,7 @@ from headrace.text import printable
 
 
 def _peaks(done: Done) -> list[dict[str, Any]]:
-    """The strongest value of every trace: of the first position, where there are several."""
+    """The largest value of every trace; of the first position if there are several."""
     found = []
     assert done.traces is not None
     for (receiver, field), values in done.traces.values.items():
@@ -29,7 +29,7 @@ def _peaks(done: Done) -> list[dict[str, Any]]:
 
 
 def _places(scene: Scene, kind: str, done: Done) -> list[dict[str, Any]]:
-    """Where sources or receivers are at the first position, in metres: the node used, and the position asked for."""
+    """Sources or receivers at the scan's first position, in metres: the node used, and the position requested."""
     number = done.positions[0] if done.positions else 0
     used, asked = getattr(scene.moved(number), kind), getattr(scene.asked(number), kind)
     return [
@@ -39,7 +39,7 @@ def _places(scene: Scene, kind: str, done: Done) -> list[dict[str, Any]]:
 
 
 def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dict[str, Any]:
-    """A run as JSON has it."""
+    """A run as JSON."""
     layout = chosen.layout
     return {
         "scene": str(scene.path),
@@ -77,7 +77,7 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
 
 
 def _choices(scene: Scene, chosen: Chosen, devices: list[str]) -> list[str]:
-    """What was measured before the run, and what came of it."""
+    """The trials before the run, and the choices made from them."""
     layout, lines = chosen.layout, []
     if is_dispersive(scene):
         lines.append("Steps run one at a time: passes of several steps do not support dispersive materials")
@@ -96,7 +96,7 @@ def _choices(scene: Scene, chosen: Chosen, devices: list[str]) -> list[str]:
 
 
 def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned: bool) -> None:
-    """A run in words, on stdout."""
+    """Writes a run as text to stdout."""
     layout = chosen.layout
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [

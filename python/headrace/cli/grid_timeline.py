@@ -1,4 +1,4 @@
-"""`headrace grid timeline`: whether the exchange between devices hides behind computing."""
+"""`headrace grid timeline`: shows whether computing hides the exchange between devices."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`headrace grid view`: a scene before it is run, and its traces afterwards."""
+"""`headrace grid view`: draws a scene before a run, and its traces afterwards."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Options in groups: a dataclass whose fields are annotated stands for as many options of a command."""
+"""Groups of options: each annotated field of a dataclass is an option of a command."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from typer.models import ParameterInfo
 
 
 def _annotation(group: type, name: str, hint: object) -> object:
-    """The annotation of a field, whose option is listed in --help under the first line of the group's docstring."""
+    """Annotates a field so that --help lists its option under the first line of the group's docstring."""
     found = [more for more in get_args(hint) if isinstance(more, ParameterInfo)]
     if len(found) != 1:
         raise TypeError(f"{group.__name__}.{name} is not annotated with one option")
@@ -20,9 +20,9 @@ def _annotation(group: type, name: str, hint: object) -> object:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer takes it: each parameter whose type is a dataclass becomes an option for each field.
+    """Converts a command for Typer: a parameter whose type is a dataclass becomes one option per field.
 
-    The options are shown in the order of the parameters. Two groups must not have a field of the same name.
+    Options appear in the order of the parameters. Two groups must not have a field of the same name.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {}

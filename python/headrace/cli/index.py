@@ -1,4 +1,4 @@
-"""`headrace index`: a corpus, or a made-up one, to an index in one file."""
+"""`headrace index`: builds an index file from a corpus or from synthetic documents."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from headrace.corpus import Format, build_index, locate
 from headrace.units import bytes_text
 
 _FEW_POSTINGS = 10e6
-_POSTINGS_PER_SECOND = 8e6  # of a thread
+_POSTINGS_PER_SECOND = 8e6  # rate per thread
 
 app = typer.Typer(help="Build Boolean indexes.", no_args_is_help=False)
 
@@ -127,7 +127,7 @@ def synthetic(
     workers = threads or len(os.sched_getaffinity(0))
     postings = documents * length
     if postings > _FEW_POSTINGS:
-        # As Index.synthetic() says: 4 bytes a posting, about 36 a term and 4 a term and thread.
+        # Sizes as in Index.synthetic(): 4 bytes per posting, about 36 per term, and 4 per term and thread.
         expect(postings / _POSTINGS_PER_SECOND / workers, 4 * postings + (36 + 4 * workers) * terms)
     with progress_bar(f"Making {documents:,} documents") as bar:
         made = Index.synthetic(

@@ -1,4 +1,4 @@
-"""`headrace ingest`: packets from the network to frames on a device."""
+"""`headrace ingest`: receives packets from the network into frames on a device."""
 
 import typer
 

@@ -1,10 +1,10 @@
-"""What `headrace ingest --follow` says about a capture, besides its streams."""
+"""Notes of `headrace ingest --follow` on a capture, besides its streams."""
 
 from collections.abc import Mapping
 
 
 def follow_notes(follow: Mapping[str, int]) -> list[str]:
-    """One sentence for each thing that a user has to know, from the counters of Receiver.counters()["follow"]."""
+    """A sentence for each remarkable counter in Receiver.counters()["follow"]."""
     told = (
         (follow["connections"], "{:,} TCP connections" + _under_way(follow["under_way"])),
         (follow["missing_bytes"], "{:,} bytes are missing from the capture and were replaced by zeros"),
@@ -27,7 +27,7 @@ def follow_notes(follow: Mapping[str, int]) -> list[str]:
 
 
 def fragment_notes(fragments: Mapping[str, int]) -> list[str]:
-    """The same of IP fragments, from Receiver.counters()["fragments"]."""
+    """The same for IP fragments, from Receiver.counters()["fragments"]."""
     told = (
         (fragments["overlapping"], "{:,} datagrams were refused because their IP fragments overlap"),
         (fragments["timed_out"] + fragments["incomplete"], "{:,} datagrams lack IP fragments"),

@@ -1,4 +1,4 @@
-"""`headrace ingest model`: how fast packets can be placed into frames, and which GPU is enough."""
+"""`headrace ingest model`: how fast packets can be placed into frames, and which GPUs are fast enough."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from headrace.profiles import Json
 from headrace.tables import figure
 from headrace.units import bytes_text
 
-_MOST = 1e15  # of any number here: products of some of them are numbers still
+_MOST = 1e15  # limit on every number, so that products of several are still finite
 _RATE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 def bit_rate(text: str) -> float:
-    """The bits per second that "100G", "92Gb/s" or "1.5T" stand for; above 0."""
+    """Parses bits per second such as "100G", "92Gb/s" or "1.5T"; above 0."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(?:b/s|bit/s|bps)?", text.strip())
     if match is None or not 0 < float(match[1]) < _MOST:
         raise typer.BadParameter(f"'{text}' is not a rate in bits/s above 0, such as 100G, 92Gb/s or 1.5T")
@@ -180,7 +180,7 @@ def model(
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinity: None stands for no limit."""
+    """Replaces infinity, which JSON lacks: None means no limit."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a user of `headrace ingest` would wonder about, by a receiver's counters."""
+"""Notes for the user of `headrace ingest` on a receiver's counters."""
 
 from headrace.ingest.figures import Counters
 
@@ -24,13 +24,13 @@ _REFUSED = {
     "no_place": "had a part that is not a multiple of the payload or lies beyond --group-bytes",
     "too_many": "came from more senders than allowed: see --senders and --from",
 }
-"""For each reason of counters()["refused"], what the packets were."""
+"""Describes the packets for each reason of counters()["refused"]."""
 
 _CHECKSUMS = ("ip_checksum", "tcp_checksum", "udp_checksum")
 
 
 def notes(counters: Counters, kind: str, via: str | None) -> list[str]:
-    """A line each."""
+    """One line per note."""
     found = _of_tcp(counters) if kind == "tcp" else _of_datagrams(counters, kind, via)
     source = counters["source"]
     if source["left_out"]:

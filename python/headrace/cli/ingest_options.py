@@ -14,12 +14,12 @@ from headrace.ingest.taking import KEPT_STREAMS, OUT_FILES_MAX
 
 
 def never_or_duration(text: str) -> float:
-    """Seconds; 0 for "never"."""
+    """Parses a duration in seconds; 0 for "never"."""
     return 0.0 if text.strip() == "never" else options.duration(text)
 
 
 def size(text: str, option: str) -> int:
-    """The bytes that an option such as --frame was given; at least 1."""
+    """Parses the bytes of an option such as --frame; at least 1."""
     count = headrace.base.parse_bytes(text)
     if count == 0:
         raise UsageError(f"{option} must be at least 1 byte")
@@ -27,7 +27,7 @@ def size(text: str, option: str) -> int:
 
 
 def _faults(text: str) -> ingest.Faults:
-    """The faults in a list such as "loss=0.01,reordering=0.05"."""
+    """Parses a list of faults such as "loss=0.01,reordering=0.05"."""
     known = ("loss", "duplication", "corruption", "reordering", "loss_sent", "seed", "reorder_distance")
     values: dict[str, float] = {}
     for word in text.split(","):
@@ -72,21 +72,21 @@ class Frames:
     ] = None
 
     def frame_bytes(self, default: int = 64 << 20) -> int:
-        """Bytes of the stream in a frame."""
+        """Bytes of the stream per frame."""
         return default if self.frame is None else size(self.frame, "--frame")
 
     def device(self) -> Device:
-        """The device that --to names."""
+        """The device of --to."""
         return options.find_device(self.to)
 
     @property
     def growth(self) -> int:
-        """The size of a frame in memory over that of the stream in it."""
+        """Ratio of a frame's size in memory to the stream bytes in it."""
         return {"int8-to-float": 4}.get(self.conversion, 2 if self.conversion.endswith("to-float") else 1)
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of the stream that become one float."""
+        """Stream bytes per converted float."""
         return 2 if self.conversion.startswith("int16") else 1
 
     def keywords(self, frame_bytes: int) -> dict[str, Any]:
@@ -102,12 +102,12 @@ class Frames:
         }
 
     def check_memory(self, frame_bytes: int, connections: int | None = None, *, at_once: bool = False) -> None:
-        """Raises UsageError for frames that the device has no memory for, before anyone connects.
+        """Raises UsageError for frames that exceed the device's memory, before any client connects.
 
         Args:
-            frame_bytes: Of the stream in each frame.
-            connections: How many may be open, for TCP.
-            at_once: Whether the frames of all connections are allocated at the start.
+            frame_bytes: stream bytes per frame.
+            connections: maximum number of open connections, for TCP.
+            at_once: whether the frames of all connections are allocated at the start.
         """
         device = self.device()
         memory = device.memory()
@@ -276,7 +276,7 @@ class Datagrams:
     ] = None
 
     def given(self) -> list[str]:
-        """The options that differ from their defaults, as they are written."""
+        """The options that differ from their defaults, in their command-line form."""
         names = {"from_senders": "--from"}
         return [
             names.get(name, "--" + name.replace("_", "-"))
@@ -304,5 +304,5 @@ class Datagrams:
         return found  # type: ignore[return-value]
 
     def payload_bytes(self) -> int:
-        """Most bytes of the stream in a datagram."""
+        """Maximum stream bytes per datagram."""
         return default_payload(self.keywords()) if self.payload is None else self.payload

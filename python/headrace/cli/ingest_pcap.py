@@ -1,4 +1,4 @@
-"""`headrace ingest pcap`: the datagrams or the TCP connections of a capture."""
+"""`headrace ingest pcap`: replays the datagrams or TCP connections of a capture."""
 
 from typing import Annotated, Any
 

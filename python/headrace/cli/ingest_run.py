@@ -1,4 +1,4 @@
-"""The commands of `headrace ingest`: receive until something ends it, and show what came."""
+"""Runs the commands of `headrace ingest`: receives until something ends the run, and shows the results."""
 
 import json
 import time
@@ -37,7 +37,7 @@ class _Task:
 
 
 class Watch:
-    """Looks at a receiver from time to time, and has that shown, printed and written."""
+    """Looks at a receiver from time to time, and passes its figures on to be shown, printed and written."""
 
     def __init__(self, read: Callable[[], Counters]) -> None:
         self._read = read
@@ -49,11 +49,11 @@ class Watch:
         self._seen = 0
 
     def every(self, seconds: float, do: Callable[[Figures, Figures], object]) -> None:
-        """Calls `do` that often, with the figures since the last time and those of all."""
+        """Calls `do` at this interval, with the figures since the last call and the totals."""
         self._tasks.append(_Task(seconds, do, self._began, self._read()))
 
     def look(self) -> None:
-        """Does what is due. May be called for every delivery: it reads the counters 100 times a second at most."""
+        """Calls what is due. May be called for every delivery: it reads the counters at most 100 times a second."""
         now = time.monotonic()
         if now < self._read_next:
             return
@@ -67,7 +67,7 @@ class Watch:
             task.do(done, figures(None, counters, now - self._began))
 
     def total(self) -> Figures:
-        """All, over the time in which bytes came."""
+        """The totals over the time in which bytes arrived."""
         counters = self._note(time.monotonic())
         seconds = 0.0 if self._first_byte is None else self._last_byte - self._first_byte
         return figures(None, counters, seconds)
@@ -91,7 +91,7 @@ class Watch:
 def _take(
     receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None, stop: Stop
 ) -> str:
-    """Takes until something ends it, and says what did. Ctrl-C does not come between a delivery and its taking."""
+    """Takes frames until something ends the run; returns the reason. Ctrl-C never separates delivery from taking."""
     while not stop.asked:
         if ends["frames"] is not None and taker.frames >= ends["frames"]:
             return "frames"
@@ -129,7 +129,7 @@ def _forgotten(taker: Taker) -> list[str]:
 
 
 def _unwritten(taker: Taker) -> list[str]:
-    """What to say where a stream's file lacks bytes that were received."""
+    """Messages about files that lack received bytes of their stream."""
     totals = taker.totals
     if totals.failed == 0:
         return []
@@ -143,20 +143,20 @@ def _check_written(taker: Taker) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """Where packets come from, and what a run says about it."""
+    """A source of packets, and how a run describes it."""
 
     name: str
     """tcp, udp, pcap or synthetic."""
     doing: str
-    """What the first line on stderr says: "Listening on", ..."""
+    """Start of the first line on stderr, such as "Listening on"."""
     open: Callable[[], ingest.Receiver]
     frame_bytes: int
     packet_bytes: int = 0
-    """Bytes of the stream in a datagram; 0 for TCP."""
+    """Stream bytes per datagram; 0 for TCP."""
     target: str | None = None
-    """What stands behind `doing`; None: the receiver's address."""
+    """Text after `doing`; None stands for the receiver's address."""
     notes: tuple[str, ...] = ()
-    """What else the first line says."""
+    """Further notes on the first line."""
     control: str = "host"
     answering: type[ingest.Answering] | None = None
     via: str | None = None
@@ -172,10 +172,10 @@ class Run:
     output: Output
 
     def receive(self) -> None:
-        """Receives, and prints what came, whatever ends it."""
+        """Receives, and prints the results however the run ends."""
         with ExitStack() as stack:
             receiver = stack.enter_context(self.source.open())
-            ingest.drop_capabilities()  # what parses packets of anybody needs no right that only opening needed
+            ingest.drop_capabilities()  # code that parses untrusted packets must not keep those rights
             read = receiver.counters
             watch = Watch(read)
             answering = None if self.source.answering is None else self.source.answering(receiver)
@@ -199,7 +199,7 @@ class Run:
                     ended_by = _take(receiver, taker, watch, self._ends(), answering, stop)
                     receiver.stop()
                     if ended_by != "frames":
-                        _take_what_waits(receiver, taker, answering)  # senders were told that it has arrived
+                        _take_what_waits(receiver, taker, answering)  # senders have been told that these frames arrived
                 if ended_by == "interrupt":
                     if said := _unwritten(taker):
                         show.stderr().print(said[0], markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`headrace ingest send`: a client over the kernel's sockets, for trying and measuring a receiver."""
+"""`headrace ingest send`: a client over the kernel's sockets, to try and measure a receiver."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ app = typer.Typer()
 
 @dataclass(frozen=True)
 class _Stream:
-    """What to send."""
+    """The bytes to send."""
 
     size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="Bytes to send; tcp: for each chunk size.")] = (
         "1GiB"
@@ -99,7 +99,7 @@ def send_udp(
 
 
 def _report(protocol: str, target: str, stream: _Stream, send: Callable[[list[Json]], None]) -> None:
-    """Sends, and prints what was sent, whatever ends it."""
+    """Sends, and prints what was sent however it ends."""
     rows: list[Json] = []
     content: Json = {"to": target, "protocol": protocol, "seed": stream.seed, "rows": rows}
     interrupted = False
@@ -154,7 +154,7 @@ def _send_udp(rows: list[Json], sender: ingest.UdpSender, count: int, payload: i
 
 @contextmanager
 def _bar(what: str, count: int) -> Iterator[ingest.Progress]:
-    """A bar that says beside itself how fast bytes go."""
+    """A progress bar that also shows the rate."""
     with show.progress_bar(what) as bar:
 
         def move(report: SendReport) -> None:

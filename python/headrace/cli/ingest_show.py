@@ -1,4 +1,4 @@
-"""How `headrace ingest` shows itself: figures that move, lines, and totals."""
+"""Output of `headrace ingest`: live figures, lines, and totals."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from headrace.units import bytes_text
 
 
 def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
-    """Headings and figures: rates of now, counts of all."""
+    """Headings and figures: current rates, total counts."""
     return [
         ("Gb/s", f"{now.gigabits_per_second:.2f}"),
         ("packets/s", tables.short_rate(now.packets_per_second)),
@@ -31,19 +31,19 @@ def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
 
 
 def line(now: Figures, total: Figures) -> str:
-    """One line of text."""
+    """The figures as one line of text."""
     said = ", ".join(f"{heading} {figure}" for heading, figure in _cells(now, total))
     return f"{total.seconds:8.1f} s  {said}"
 
 
 class LiveFigures:
-    """The figures on the terminal; shows nothing where stderr is none."""
+    """Shows the figures on the terminal; does nothing if stderr is not a terminal."""
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
 
     def update(self, now: Figures, total: Figures) -> None:
-        """Shows these."""
+        """Shows new figures."""
         if self._live is None:
             return
         table = show.plain_table()
@@ -54,14 +54,14 @@ class LiveFigures:
         self._live.update(table)
 
     def stop(self) -> None:
-        """Clears them."""
+        """Clears the figures."""
         if self._live is not None:
             self._live.stop()
 
 
 @contextmanager
 def live_figures(*, shown: bool) -> Iterator[LiveFigures]:
-    """Figures that are cleared at the end."""
+    """Live figures that are cleared at the end."""
     console = show.stderr()
     if not shown or not console.is_terminal:
         yield LiveFigures(None)
@@ -85,7 +85,7 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
         lacks = (f"{stream.missing_bytes:,}",) if missing else ()
         table.add_row(
             str(stream.stream),
-            escape(stream.peer) or tables.NONE,  # IPv6 has brackets
+            escape(stream.peer) or tables.NONE,  # IPv6 addresses have brackets
             *((escape(stream.destination),) if several else ()),
             f"{stream.bytes:,}",
             f"{stream.frames:,}",
@@ -98,8 +98,8 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
 def print_totals(
     console: Console, title: str, total: Figures, streams: Sequence[TakenStream], notes: list[str]
 ) -> None:
-    """What was received, stream by stream and in all."""
-    if not console.is_terminal:  # where it stands above already
+    """Shows what was received, per stream and in total."""
+    if not console.is_terminal:  # on a terminal it is already shown above
         console.print(title, markup=False, soft_wrap=True)
     if streams:
         console.print(_stream_table(streams))

@@ -1,4 +1,4 @@
-"""`headrace ingest synthetic`: numbered datagrams that are made in memory."""
+"""`headrace ingest synthetic`: receives numbered datagrams generated in memory."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`headrace ingest tcp`: connections to an address of the receiver's own."""
+"""`headrace ingest tcp`: receives connections to an address of the receiver's own."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ _ANSWERS: dict[str, type[ingest.Answering]] = {"iperf3": ingest.Iperf3Server, "h
 
 
 def _answering(answer: str | None, control: str, conversion: str) -> type[ingest.Answering] | None:
-    """The protocol that --answer names."""
+    """Parses the protocol of --answer."""
     if answer is None:
         return None
     if answer not in _ANSWERS:

@@ -1,4 +1,4 @@
-"""`headrace ingest udp`: numbered datagrams of a socket or an interface."""
+"""`headrace ingest udp`: receives numbered datagrams from a socket or an interface."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`headrace ladder`: how far each technique carries, under a latency bound."""
+"""`headrace ladder`: the highest rate of each technique under a latency bound."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -16,13 +16,13 @@ from headrace.profiles import Json, profile
 from headrace.tables import latency
 
 _BATCH_MOST = 4096
-_RUNG_SECONDS = 8.0  # on a quiet machine; one that is busy is tried more often
+_RUNG_SECONDS = 8.0  # on a quiet machine; a busy one needs more tries
 _ROOF_SECONDS = 2.0
 _MEMORY_BYTES = 500e6
 
 
 class Tables(StrEnum):
-    """Which of the two tables are made."""
+    """The tables to make."""
 
     all = "all"
     single = "single"
@@ -30,7 +30,7 @@ class Tables(StrEnum):
 
 
 def _batch_sizes(text: str) -> list[int]:
-    """The sizes that "1,2,4" stands for."""
+    """Parses batch sizes such as "1,2,4"."""
     try:
         sizes = [int(word) for word in text.split(",")]
     except ValueError:
@@ -143,7 +143,7 @@ def ladder(
     )
     topic = results.topic_of(save, chosen) if save else "ladder"
     if report_to:
-        report.check(report_to)  # before minutes of work
+        report.check(report_to)  # fails before minutes of work
     settings = Settings(
         bound=bound,
         arrivals=str(arrivals),
@@ -172,7 +172,7 @@ def ladder(
         _print(chosen, op, settings, climbs, swept)
     attempts = outputs.Attempts()
     has_figures = any(one.has_figures for one in climbs)
-    # The rungs of an interrupted climb are whole. One to its end without a figure has the loads it tried.
+    # Rungs of an interrupted climb are complete. A climb that ended without a figure still has the loads it tried.
     if has_figures or not interrupted:
         attempts.write(save, lambda path: results.save(path, content))
         attempts.write(report_to, lambda path: report.write([content], path))

@@ -1,4 +1,4 @@
-"""`headrace link`: what every link carries, how long it takes, and what hides it."""
+"""`headrace link`: measures the rate and latency of every link, and what hides them."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from headrace.profiles import Json
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
-    """The sizes that "1KiB,64KiB" stands for, ascending."""
+    """Parses sizes such as "1KiB,64KiB" in ascending order."""
     if text is None:
         return ()
     sizes = sorted({headrace.base.parse_bytes(word) for word in text.split(",")})
@@ -62,7 +62,7 @@ def link(
     try:
         with show.progress_bar("Links") as bar:
             interrupted = stopping.stopped(lambda: link_sections.measure(settings, partial, bar))
-    except KeyboardInterrupt:  # before anything was measured
+    except KeyboardInterrupt:  # before the first measurement
         interrupted = True
     found = link_sections.complete(partial, settings)
     content = results.document(

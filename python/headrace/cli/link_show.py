@@ -1,4 +1,4 @@
-"""How measured links are shown to people."""
+"""Shows measured links as tables."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +16,7 @@ _SIZES_MOST = 10
 
 
 def size(count: int | None) -> str:
-    """Such as "64K" or "1M": powers of two, as the sizes of transfers are."""
+    """Text such as "64K" or "1M": transfer sizes are powers of two."""
     if not count:
         return NONE
     for unit, scale in (("G", GIB), ("M", MIB), ("K", KIB)):
@@ -26,12 +26,12 @@ def size(count: int | None) -> str:
 
 
 def gigabytes(value: float | None) -> str:
-    """A rate in GB/s, three digits."""
+    """A rate in GB/s with three digits."""
     return NONE if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"  # noqa: PLR2004
 
 
 def table(headings: Iterable[str], left: int = 1) -> Table:
-    """An empty table; the first `left` columns are text."""
+    """An empty table whose first `left` columns are text."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold", padding=(0, 1))
     for number, heading in enumerate(headings):
         made.add_column(heading, justify="left" if number < left else "right", no_wrap=True)
@@ -39,7 +39,7 @@ def table(headings: Iterable[str], left: int = 1) -> Table:
 
 
 def _say(console: Console, sentence: str, style: str | None = None) -> None:
-    """A line that the terminal may break, and a file keeps whole."""
+    """Prints a line that a terminal may wrap and a file keeps in one piece."""
     console.print(sentence, style=style, markup=False, soft_wrap=True)
 
 
@@ -49,7 +49,7 @@ def _route(curve: Json) -> str:
 
 
 def _sizes(curves: list[Json]) -> list[int]:
-    """The sizes that there is room for: every one of few, else a selection with the least and the largest."""
+    """The sizes to show: all if there are few, else a selection with the smallest and the largest."""
     sizes = sorted({point["bytes"] for curve in curves for point in curve["points"]})
     stride = -(-len(sizes) // _SIZES_MOST)
     return sorted({*sizes[::-1][::stride], *sizes[:1]})
@@ -94,7 +94,7 @@ def _of_roof(curve: Json) -> str:
 
 
 def show_bandwidth(console: Console, curves: list[Json]) -> None:
-    """GB/s against size, with saturation and share of the roof; then why some routes have no figures."""
+    """GB/s by size, with saturation and share of the roof, then the reasons why some routes have no figures."""
     extra: dict[str, Callable[[Json], str]] = {
         "sat.": lambda curve: size(curve["saturation_bytes"]),
         "of roof": _of_roof,
@@ -109,7 +109,7 @@ def show_bandwidth(console: Console, curves: list[Json]) -> None:
 
 
 def show_matrices(console: Console, curves: list[Json]) -> None:
-    """Devices against devices, at the largest size."""
+    """Rates between all devices at the largest size."""
     names = list(dict.fromkeys(curve["device"] for curve in curves))
     for means, path, arrow in (
         ("engine", "from peer", "reads from column"),
@@ -134,7 +134,7 @@ def show_matrices(console: Console, curves: list[Json]) -> None:
 
 
 def show_notes(console: Console, curves: list[Json]) -> None:
-    """What has no figures and why, what was not gated, and above all what was not verified."""
+    """Lists routes without figures and the reasons, ungated ones, and first those that were not verified."""
     reasons: dict[str, list[str]] = {}
     for curve in curves:
         if curve["note"]:
@@ -150,12 +150,12 @@ def show_notes(console: Console, curves: list[Json]) -> None:
 
 
 def show_latency(console: Console, curves: list[Json]) -> None:
-    """Microseconds of one transfer by itself, against size."""
+    """Microseconds of a single transfer, by size."""
     _curve_tables(console, curves, "One transfer alone, us", {}, lambda point: f"{point['alone_us']:.3g}")
 
 
 def show_topology(console: Console, topology: Json) -> None:
-    """How devices are plugged in and joined."""
+    """How devices are attached and connected."""
     console.print("Topology", style="bold")
     made = table(("device", "link", "NVLinks", "node", "near cores"), left=2)
     for one in topology["devices"]:
@@ -173,7 +173,7 @@ def show_topology(console: Console, topology: Json) -> None:
 
 
 def show_together(console: Console, cases: list[Json]) -> None:
-    """What links carry while all of them are busy: together, and the slowest and the quickest of them."""
+    """Rates while all links are busy: the total, the slowest and the fastest link."""
     console.print("Links together, GB/s", style="bold")
     made = table(["", "size", "links", "all", "slowest", "quickest"])
     for case in cases:
@@ -221,7 +221,7 @@ def _chase_table(console: Console, chases: list[Json], key: str, title: str) -> 
 
 
 def show_chase(console: Console, chase: Json) -> None:
-    """Pointer chases: against size, against stride, and whose L2 it is."""
+    """Pointer chases by size and by stride, and whose L2 caches the data."""
     chases = chase["chases"]
     lines = [one for one in chases if one["stride_bytes"] == links.LINE]
     _chase_table(console, lines, "bytes", "Pointer chase, ns per step (cycles), 128 bytes apart, by size")
@@ -250,7 +250,7 @@ def show_atomics(console: Console, atomics: list[Json]) -> None:
 
 
 def show_hiding(console: Console, curves: list[Json]) -> None:
-    """How much hides under a far load."""
+    """How much work hides behind a remote load."""
     for one in curves:
         unit = "local loads" if one["work"] == "loads" else "steps of arithmetic"
         console.print(f"Between a load and its use, {_place(one)}; ns per round", style="bold")
@@ -262,7 +262,7 @@ def show_hiding(console: Console, curves: list[Json]) -> None:
 
 
 def show_peer(console: Console, peers: list[Json]) -> None:
-    """What access to a peer costs."""
+    """Costs of access to a peer."""
     for one in peers:
         who = f"{one['device']} from {one['peer']}"
         if one["note"]:
@@ -280,7 +280,7 @@ def show_peer(console: Console, peers: list[Json]) -> None:
 
 
 def show_counters(console: Console, counters: list[Json]) -> None:
-    """NVLink's counters beside bytes that are known."""
+    """NVLink's counters compared with known byte counts."""
     for one in counters:
         who = f"{one['device']} from {one['peer']}"
         if one["note"]:
@@ -294,7 +294,7 @@ def show_counters(console: Console, counters: list[Json]) -> None:
 
 
 def show(console: Console, found: Json, sections: tuple[str, ...]) -> None:
-    """Every section that was measured."""
+    """Shows every measured section."""
     if not console.is_terminal:
         console.width = max(console.width, 2 * _ROOM)
     parts: dict[str, tuple[str, Callable[[Console, Json], None]]] = {

@@ -1,4 +1,4 @@
-"""`headrace load`: one plan, or a server, at one rate."""
+"""`headrace load`: puts one load on a plan or on a server."""
 
 import json
 import math
@@ -18,11 +18,11 @@ from headrace.cli.load_url import Remote
 from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
 from headrace.serve import PlanLoad
 
-_LATENCIES_MOST = 50e6  # every latency is kept, 8 bytes each with its lateness
+_LATENCIES_MOST = 50e6  # each latency takes 8 bytes, together with its lateness
 
 
 class Arrivals(StrEnum):
-    """When queries arrive."""
+    """Arrival process of queries."""
 
     poisson = "poisson"
     constant = "constant"
@@ -30,7 +30,7 @@ class Arrivals(StrEnum):
 
 
 def make_plan(rung: str, **fields: object) -> Plan:
-    """A rung's plan with the fields that were given."""
+    """A rung's plan with the given fields replaced."""
     plan = headrace.serve.find_rung(rung).plan
     for name, value in fields.items():
         if value is not None:
@@ -58,7 +58,7 @@ def _refused(done: PlanLoad) -> str:
 
 
 def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int]:
-    """Windows that fill the time, all of which count; without a time, until three are stable."""
+    """Windows that fill the given time and all count; without a time, windows until three are stable."""
     if seconds is None:
         return {}
     if rate is not None and rate * seconds > _LATENCIES_MOST:

@@ -1,4 +1,4 @@
-"""Requests for a model that a server describes: random ones by seed, or the rows of NumPy files."""
+"""Requests for a model that a server describes: random by seed, or from rows of NumPy files."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from headrace.npy import BROKEN
 from headrace.text import printable
 from headrace.units import bytes_text
 
-_BYTES_OF_REQUESTS = 1 << 20  # of random requests together, so that they stay in a core's cache ...
-_LEAST, _MOST = 4, 256  # ... but at least and at most so many
-_BYTES_MOST = 1 << 30  # of all requests: a server may describe inputs of any size
-_WHOLE_MOST = 100  # random whole numbers are below it: valid for every type, and small enough to be indices
-_WORD = 8  # letters of a random element of BYTES
+_BYTES_OF_REQUESTS = 1 << 20  # for all random requests, so that they stay in a core's cache ...
+_LEAST, _MOST = 4, 256  # ... but between these numbers of requests
+_BYTES_MOST = 1 << 30  # for all requests: a server may describe inputs of any size
+_WHOLE_MOST = 100  # random whole numbers stay below it: valid for every type, and small enough for indices
+_WORD = 8  # letters per random element of BYTES
 
 _DTYPES = {
     "BOOL": "?",
@@ -36,15 +36,15 @@ def make_requests(
     """Requests of `queries` queries each, to be sent in turn.
 
     Args:
-        inputs: of the model. Where every one begins with a dimension of any size, that is the number of queries.
-        files: by input, an .npy whose rows are queries. Other inputs are random.
-        queries: in a request.
-        seed: of the random ones.
+        inputs: inputs of the model. If each begins with a dimension of any size, that is the number of queries.
+        files: an .npy file per input, whose rows are queries. Other inputs are random.
+        queries: number of queries per request.
+        seed: seed of the random inputs.
 
     Raises:
-        UsageError: for an input that the model does not have, a file that does not fit, an input of any size that has
-            no file, and several queries for a model whose requests have one.
-        DataError: for a file that is no array.
+        UsageError: for an unknown input, a file that does not fit, an input of any size without a file, and several
+            queries for a model that takes one per request.
+        DataError: for a file that is not an array.
         SystemError: for a file that cannot be read.
     """
     if not inputs:
@@ -65,7 +65,7 @@ def make_requests(
 
 
 def _shape(one: ModelInput | Tensor, *, batched: bool) -> list[int]:
-    """That of one query."""
+    """The shape of one query."""
     return list(one.shape[1:] if batched else one.shape)
 
 
@@ -82,7 +82,7 @@ def _dtype(one: ModelInput | Tensor) -> str:
 def _count(
     inputs: Sequence[ModelInput | Tensor], rows: Mapping[str, NDArray[Any]], queries: int, *, batched: bool
 ) -> int:
-    """How many requests there are to be: all rows of every file are in one."""
+    """Number of requests: each row of every file is in at least one."""
     size = queries * sum(
         rows[one.name][0].nbytes
         if one.name in rows
@@ -101,7 +101,7 @@ def _count(
 
 
 def _read_rows(one: ModelInput | Tensor, path: Path, *, batched: bool) -> NDArray[Any]:
-    """The queries of a file, along its first dimension."""
+    """Reads the queries of a file, along its first dimension."""
     what = f"--input {printable(one.name)}={printable(str(path))}"
     try:
         with path.open("rb") as file:
@@ -148,7 +148,7 @@ def _random_rows(
 
 
 def _tensor(one: ModelInput | Tensor, rows: NDArray[Any], index: int, queries: int, *, batched: bool) -> InputTensor:
-    """The input of a request; files that have fewer rows than others start over."""
+    """The input of one request; files with fewer rows than others start over."""
     taken = rows[np.arange(index * queries, (index + 1) * queries) % len(rows)]
     content = _texts(taken) if one.datatype == "BYTES" else np.ascontiguousarray(taken).tobytes()
     shape = taken.shape if batched else taken.shape[1:]
@@ -156,6 +156,6 @@ def _tensor(one: ModelInput | Tensor, rows: NDArray[Any], index: int, queries: i
 
 
 def _texts(rows: NDArray[Any]) -> bytes:
-    """Elements of BYTES, each behind its length."""
+    """Elements of BYTES, each preceded by its length."""
     texts = [text.encode() if isinstance(text, str) else bytes(text) for text in rows.ravel()]
     return b"".join(len(text).to_bytes(4, "little") + text for text in texts)

@@ -1,4 +1,4 @@
-"""TLS, certificates of clients and tokens of `headrace load --url`."""
+"""TLS, client certificates and tokens of `headrace load --url`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +48,13 @@ class RemoteSecurity:
     ] = False
 
     def secure(self, endpoint: Any, host: str, *, tls: bool, local: bool) -> None:  # noqa: ANN401 - _core may lack it
-        """Has an endpoint use what was given, and reads the files.
+        """Applies the options to an endpoint, and reads the files.
 
         Args:
             endpoint: a headrace._core.ServerEndpoint.
-            host: of the URL.
-            tls: the URL asks for TLS.
-            local: the host's address is of the loopback.
+            host: host of the URL.
+            tls: whether the URL asks for TLS.
+            local: whether the host's address is a loopback address.
         """
         if tls and not base.built_with_tls:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""`headrace load --url`: a load on a server of the Open Inference Protocol, or through shared memory."""
+"""`headrace load --url`: puts a load on a server of the Open Inference Protocol, or on one through shared memory."""
 
 import ipaddress
 import re
@@ -20,14 +20,14 @@ from headrace.wire import require_wire
 
 _MODEL = re.compile(r"[A-Za-z0-9._-]+")
 _PORT_MOST = 65535
-_SLOTS = 256  # shm://
-_PATIENCE_MOST = 25.0  # below the time that any load is given to end
+_SLOTS = 256  # for shm://
+_PATIENCE_MOST = 25.0  # less than the time that any load gets to end
 _SHM = "shm"
-_PROTOCOLS = {"grpc": "grpc", "grpcs": "grpc", "http": "http", "https": "http"}  # of each scheme
+_PROTOCOLS = {"grpc": "grpc", "grpcs": "grpc", "http": "http", "https": "http"}  # protocol of each scheme
 _CONNECTIONS = {"grpc": 4, "http": 64}
 _STREAMS = {"grpc": 64, "http": 1}
 _FORM = "grpc://HOST:PORT/MODEL, http://HOST:PORT/MODEL or shm://NAME/MODEL; grpcs:// and https:// for TLS"
-# Options of the command that mean the same for a server.
+# Options of the command that apply to a server too.
 _SHARED = {"rate", "arrivals", "trace", "duration", "seed", "generators", "as_json"}
 
 
@@ -95,7 +95,7 @@ class Remote:
 
 
 def require_options(context: typer.Context, remote: Remote) -> None:
-    """Raises UsageError naming an option that does not go with --url, or that needs it."""
+    """Raises UsageError for an option that --url does not support, or that needs --url."""
     names = set(Remote.__dataclass_fields__) | set(RemoteSecurity.__dataclass_fields__)
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -109,10 +109,10 @@ def require_options(context: typer.Context, remote: Remote) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """What a URL names.
+    """The parts of a URL.
 
     Attributes:
-        addresses: in numbers, in the order in which to try them.
+        addresses: numeric addresses, in the order to try them.
     """
 
     scheme: str
@@ -124,7 +124,7 @@ class Place:
 
     @property
     def protocol(self) -> str:
-        """What the scheme stands for, without TLS: grpc, http or shm."""
+        """The protocol of the scheme, without TLS: grpc, http or shm."""
         return _PROTOCOLS.get(self.scheme, self.scheme)
 
     @property
@@ -134,10 +134,10 @@ class Place:
 
 
 def read_url(url: str) -> Place:
-    """The parts of --url.
+    """Parses --url.
 
     Raises:
-        UsageError: for a URL of another form.
+        UsageError: for a malformed URL.
         SystemError: for a host without an address.
     """
     shown = printable(url)
@@ -146,7 +146,7 @@ def read_url(url: str) -> Place:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"--url {shown}: {error}; a URL is {_FORM}") from None
-    if parts.scheme == _SHM:  # the rest is for those who connect to say
+    if parts.scheme == _SHM:  # the client that connects reports other errors
         return Place(_SHM, parts.netloc, "", 0, parts.path.removeprefix("/"))
     if parts.scheme not in _PROTOCOLS:
         raise UsageError(f"--url {shown} does not begin with grpc://, http:// or shm://: a URL is {_FORM}")
@@ -199,11 +199,11 @@ def _described(place: Place, security: RemoteSecurity, patience: float) -> tuple
 
 @dataclass(frozen=True)
 class Asked:
-    """A load that was put on a server.
+    """A load on a server.
 
     Attributes:
-        done: what came of it.
-        local: the server runs on this machine.
+        done: results of the load.
+        local: whether the server runs on this machine.
     """
 
     place: Place
@@ -215,7 +215,7 @@ class Asked:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Requests by how they ended, over the whole run."""
+        """Number of requests by outcome, over the whole run."""
         load = self.done.load
         answered = load.answered - load.failed - load.wrong
         return {"answered": answered} | {
@@ -224,7 +224,7 @@ class Asked:
 
     @property
     def disturbed(self) -> str:
-        """Why the figures are no results. What a server on this machine takes of it is no reason."""
+        """Why the figures are not results. The load of a server on this machine does not count as a reason."""
         load = self.done.load
         return "" if self.local and load.disturbed == load.machine.disturbed else str(load.disturbed)
 
@@ -241,18 +241,18 @@ def run(
     windows: dict[str, float | int],
     progress: Callable[[int], None],
 ) -> Asked:
-    """Describes the model, makes requests, and puts the load on it.
+    """Gets the model's description, makes requests, and runs the load.
 
     Args:
-        remote: the options.
-        security: those for TLS and tokens.
+        remote: options of the server.
+        security: options for TLS and tokens.
         arrivals: poisson, constant or trace.
-        rate: queries per second; None with a trace, whose arrivals are requests.
+        rate: queries per second; None for a trace, whose arrivals are requests.
         trace: arrival times in seconds.
-        seed: of arrivals and random inputs.
-        generators: threads.
-        windows: that are measured, as load() takes them.
-        progress: is called with the number of each window that is done.
+        seed: seed of arrivals and random inputs.
+        generators: number of generator threads.
+        windows: windows to measure, as for load().
+        progress: called with the number of each finished window.
     """
     require_wire()
     from headrace.cli.load_inputs import make_requests  # noqa: PLC0415 - needs names that builds without a server lack
@@ -309,15 +309,15 @@ def _run_rings(
     generators: int,
     progress: Callable[[int], None],
 ) -> Asked:
-    """The same through shared memory: each generator has a ring, and each request is a query.
+    """The same through shared memory: each generator has a ring, and each request is one query.
 
     Args:
-        place: the server, and perhaps the model.
-        remote: the options.
-        files: by input.
-        load: what the arrivals are, and the windows.
-        generators: threads.
-        progress: is called with the number of each window that is done.
+        place: server, and optionally the model.
+        remote: options of the server.
+        files: a file per input.
+        load: arrivals and windows.
+        generators: number of generator threads.
+        progress: called with the number of each finished window.
     """
     from headrace.cli.load_inputs import make_requests  # noqa: PLC0415 - as in run()
 

@@ -1,4 +1,4 @@
-"""What `headrace load --url` found, for people and for programs."""
+"""Results of `headrace load --url`, for people and for programs."""
 
 import json
 import math
@@ -23,7 +23,7 @@ PRIORITIES = ("high", "normal")
 
 
 def as_dict(asked: Asked) -> Json:
-    """For --json: rates per second, of requests; times in microseconds."""
+    """The content of --json: rates per second, of requests; times in microseconds."""
     load = load_as_dict(asked.done.load)
     if asked.done.load.unanswered_counted:
         load["latency_is_of"] = "answered requests"
@@ -47,14 +47,14 @@ def as_dict(asked: Asked) -> Json:
 
 
 def _priority(load: "PriorityLoad") -> Json:
-    """What became of the requests of a priority, over the whole run."""
+    """Outcomes of the requests of one priority, over the whole run."""
     late = load.latency
     latencies = {name: getattr(late, name) * MICROSECONDS for name in ("mean", "p50", "p90", "p99", "p999", "max")}
     return {name: getattr(load, name) for name in OUTCOMES} | {"latency_us": {"count": late.count} | latencies}
 
 
 def _priorities_table(asked: Asked) -> Table:
-    """A column for each priority."""
+    """A table with a column per priority."""
     loads = {name: getattr(asked.done.priorities, name) for name in PRIORITIES}
     table = Table("requests by priority, whole run", *(f"{name}" for name in loads))
     for column in table.columns[1:]:
@@ -68,7 +68,7 @@ def _priorities_table(asked: Asked) -> Table:
 
 
 def _table(asked: Asked) -> Table:
-    """A line a figure."""
+    """A table with a line per figure."""
     load, queries = asked.done.load, asked.remote.queries_per_request
     late, of = load.latency, " of those answered" if load.unanswered_counted else ""
     offered = latency(load.p99_offered) if math.isfinite(load.p99_offered) else "more than any answer's"
@@ -101,7 +101,7 @@ def _table(asked: Asked) -> Table:
 
 
 def _notes(asked: Asked) -> list[str]:
-    """What a reader of the table has to know beside it."""
+    """Notes that a reader of the table needs."""
     done, ended = asked.done, asked.outcomes
     notes = []
     if ended["refused"]:
@@ -126,7 +126,7 @@ def _notes(asked: Asked) -> list[str]:
 
 
 def show_result(asked: Asked, *, as_json: bool) -> None:
-    """Prints what came of it, and exits with a status other than 0 where the load was ended or nothing answered."""
+    """Prints the results, and exits with a non-zero status if the load was stopped or nothing was answered."""
     if as_json:
         typer.echo(json.dumps(as_dict(asked), indent=2))
     else:

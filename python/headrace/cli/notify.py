@@ -1,4 +1,4 @@
-"""Tells the service manager how far a command is, as sd_notify(3) does."""
+"""Reports the state of a command to the service manager, as sd_notify(3) does."""
 
 import contextlib
 import os
@@ -6,9 +6,9 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Sends lines such as "READY=1" where a service manager listens; does nothing elsewhere.
+    """Sends lines such as "READY=1" if a service manager listens, else does nothing.
 
-    It is no failure of the command where the manager cannot be told: its own time limit then decides.
+    A failed notification is not a failure of the command: the manager's own time limit applies then.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):

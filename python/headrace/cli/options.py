@@ -1,4 +1,4 @@
-"""Options that several verbs have, and what their values mean."""
+"""Options shared by several verbs, and their parsers."""
 
 import math
 import re
@@ -17,18 +17,18 @@ from headrace.text import printable, shortened
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _BLOCK_THREADS = 128
-_SECONDS_MOST = 1e9  # some 31 years, as C++ takes it
+_SECONDS_MOST = 1e9  # some 31 years, the limit in C++
 _COUNT_MOST = (1 << 63) - 1
 _NUMBER = r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 
 
 def duration(text: str) -> float:
-    """The seconds that "0.5ms", "100us" or "10s" stand for; above 0, and at most 10^9."""
+    """Parses seconds such as "0.5ms", "100us" or "10s"; above 0 and at most 10^9."""
     match = re.fullmatch(rf"{_NUMBER}\s*(ns|us|ms|s|min)", text.strip())
     if match is None or float(match[1]) <= 0:
         raise typer.BadParameter(f"'{text}' is not a time above 0 with a unit, such as 100us, 0.5ms or 10s")
     value = float(match[1])
-    # Division by a whole number gives the very float that is written 0.0005, which multiplication may miss.
+    # Dividing by a whole number gives the exact float of the literal 0.0005, which multiplication may miss.
     seconds = value / round(1 / _SECONDS[match[2]]) if _SECONDS[match[2]] < 1 else value * _SECONDS[match[2]]
     if not 0 < seconds <= _SECONDS_MOST:
         raise typer.BadParameter(f"a time must be above 0 and at most {_SECONDS_MOST:g} s, not {shortened(text)}")
@@ -36,7 +36,7 @@ def duration(text: str) -> float:
 
 
 def rate(text: str) -> float:
-    """The queries per second that "20000", "20K" or "1.5M" stand for; above 0."""
+    """Parses queries per second such as "20000", "20K" or "1.5M"; above 0."""
     match = re.fullmatch(rf"{_NUMBER}\s*([kKmMgG]?)", text.strip())
     if match is None:
         raise typer.BadParameter(f"'{text}' is not a rate in queries/s, such as 20000, 20K or 1.5M")
@@ -47,7 +47,7 @@ def rate(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """The whole number that "20000", "20K" or "1.5M" stand for; 0 or more."""
+    """Parses a whole number such as "20000", "20K" or "1.5M"; 0 or more."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)", text.strip())
     value = Decimal(match[1]) * int(_SCALE[match[2].lower()]) if match else None
     if value is None or value != int(value):
@@ -58,7 +58,7 @@ def count(text: str) -> int:
 
 
 class OperatorName(StrEnum):
-    """The operators that ship with Headrace."""
+    """The shipped operators."""
 
     light = "light"
     reference = "reference"
@@ -69,7 +69,7 @@ class OperatorName(StrEnum):
 
 
 class Arrivals(StrEnum):
-    """When queries arrive, where a rate is given."""
+    """Arrival processes that have a rate."""
 
     poisson = "poisson"
     constant = "constant"
@@ -81,7 +81,7 @@ DeviceOption = Annotated[
 
 
 def _reserve_stdout(wanted: bool) -> bool:
-    """Keeps files that a command writes out of the JSON that it prints."""
+    """Keeps the files of a command separate from the JSON that it prints."""
     outputs.reserve_standard_output(wanted)
     return wanted
 
@@ -152,7 +152,7 @@ BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help=
 
 
 def find_device(name: str) -> Device:
-    """The device that --device names."""
+    """The device of --device."""
     return Device.parse(name)
 
 
@@ -167,11 +167,11 @@ def make_operator(
     block_threads: int | None = None,
     dense: Dense | None = None,
 ) -> Operator:
-    """The operator with the parameters that were given.
+    """Makes the operator with the given parameters.
 
     Raises:
-        UsageError: for a parameter that the operator does not have, for retrieval without an index, and for a name that
-            is neither one of OperatorName nor an operator in a file.
+        UsageError: for a parameter that the operator does not have, retrieval without an index, or a name that is
+            neither one of OperatorName nor an operator in a file.
     """
     given = {
         "steps": steps,

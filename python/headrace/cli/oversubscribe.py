@@ -1,4 +1,4 @@
-"""`headrace oversubscribe`: how fast kernels reach data larger than the device, by where it is kept."""
+"""`headrace oversubscribe`: how fast kernels access data larger than the device, by placement."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -25,11 +25,11 @@ _STRATEGIES = headrace.span.access_strategies()
 _ALL = "all"
 _FEW_CELLS = 20
 _CELL_SECONDS = 0.5
-_BUDGET_SHARE = 8  # of what is free, which the budget is by default
+_BUDGET_SHARE = 8  # default budget: this fraction of free memory
 
 
 class Synchronised(StrEnum):
-    """Whether the threads of a block meet after every turn of the loop."""
+    """Whether the threads of a block synchronise after every iteration of the loop."""
 
     no = "no"
     yes = "yes"
@@ -43,7 +43,7 @@ def _words(text: str, known: Sequence[str] = ()) -> list[str]:
 
 
 def _each(text: str, option: str, what: str, parse: Callable[[str], Any]) -> list[Any]:
-    """The values that a list such as "1,2" stands for."""
+    """Parses a list of values such as "1,2"."""
     try:
         return [parse(word) for word in _words(text)]
     except ValueError:
@@ -51,7 +51,7 @@ def _each(text: str, option: str, what: str, parse: Callable[[str], Any]) -> lis
 
 
 def _table(cells: Sequence[Json], names: Sequence[str]) -> Table:
-    """A row a strategy and launch shape, a column a factor: GB/s, and the share of the roof."""
+    """A table with a row per strategy and launch shape and a column per factor: GB/s and the share of the roof."""
     table = show.plain_table()
     table.add_column(f"{cells_of.pattern_name(cells[0])}, {cells[0]['operation']}, GB/s", no_wrap=True)
     factors = sorted({cell["factor"] for cell in cells})
@@ -97,7 +97,7 @@ def _roof_lines(content: Json) -> list[str]:
 
 
 def _notes(cells: Sequence[Json]) -> list[str]:
-    """Why cells were not run, each reason once."""
+    """Reasons why cells were not run, each once."""
     reasons: dict[str, set[str]] = {}
     for cell in cells:
         if cell.get("note"):
@@ -240,7 +240,7 @@ def _budget(text: str | None) -> int:
     if text is None:
         return 0
     found: int = headrace.base.parse_bytes(text)
-    if found == 0:  # which would mean the default
+    if found == 0:  # 0 would mean the default
         raise UsageError("a budget must be at least a page of 2 MiB, not 0")
     return found
 

@@ -1,4 +1,4 @@
-"""`headrace query`: one query to an index."""
+"""`headrace query`: runs one query on an index."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _K1, _B = 1.2, 0.75
 
 
 def _caret(text: str, error: UsageError) -> list[str]:
-    """The query with a caret under the character that the error is about; nothing where it is about all of it."""
+    """The query with a caret under the character at fault; nothing if the error concerns the whole query."""
     match = re.match(r"query, position (\d+)", str(error))
     if match is None or not text.isprintable():
         return []
@@ -32,7 +32,7 @@ def _caret(text: str, error: UsageError) -> list[str]:
 
 
 def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, str]:
-    """The documents of these ids, by id."""
+    """The documents with these ids, by id."""
     if not ids:
         return {}
     wanted = set(ids)
@@ -49,7 +49,7 @@ def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, s
 
 
 def _check(corpus: str, index: Index, text: str, texts: dict[int, str]) -> None:
-    """Raises UsageError where one of the documents that are to be printed does not match the query after all."""
+    """Raises UsageError if a document to be printed does not match the query."""
     if not texts or index.words != "unicode":
         return
     again = Index.build(texts.values(), fold_diacritics=index.fold_diacritics, stem=index.stem).matches(text)
@@ -62,7 +62,7 @@ def _check(corpus: str, index: Index, text: str, texts: dict[int, str]) -> None:
 
 @dataclass(frozen=True)
 class _Page:
-    """What is printed: some of the documents that match."""
+    """The matching documents to print."""
 
     hits: int
     ids: list[int]

@@ -1,4 +1,4 @@
-"""`headrace results`: pages made from the results files."""
+"""`headrace results`: makes pages from results files."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`headrace roof`: what a device can hold of an operator, and the limits that the hardware sets for it."""
+"""`headrace roof`: how many queries of an operator a device holds, and the limits of the hardware."""
 
 import json
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ _PER_QUERY = {
 
 
 def _parallelism(blocks_per_multiprocessor: int, gpu: GpuLimits, blocks: int, threads_max: int) -> Json:
-    """Resident queries and their combinations, from the blocks that a multiprocessor holds."""
+    """Resident queries and their combinations, from the number of blocks per multiprocessor."""
     resident = headrace.device.resident_queries(gpu.multiprocessors, blocks_per_multiprocessor, blocks)
     return {
         "blocks_per_multiprocessor": blocks_per_multiprocessor,
@@ -45,7 +45,7 @@ def _parallelism(blocks_per_multiprocessor: int, gpu: GpuLimits, blocks: int, th
 
 
 def _by_rules(gpu: GpuLimits, registers: int, shared_bytes: int, block_threads: int) -> tuple[int, Json]:
-    """The blocks that a multiprocessor holds by the rules of occupancy, and why."""
+    """Blocks per multiprocessor by the rules of occupancy, and what limits them."""
     found = headrace.device.occupancy(gpu, registers, shared_bytes, block_threads)
     return found.blocks, {
         "registers": registers,
@@ -61,7 +61,7 @@ def _by_rules(gpu: GpuLimits, registers: int, shared_bytes: int, block_threads: 
 
 
 def _of_device(device: Device, op: Operator, gpu: GpuLimits, block_threads: int) -> tuple[int, Json]:
-    """The same for the operator's kernel on the device that is here, beside what the device itself says."""
+    """The same for the operator's kernel on this device, next to the number that the device reports."""
     taken = headrace.device.kernel_resources(device, op)
     if taken.threads_max == 0:
         raise UsageError(f"operator {op.name} was compiled without nvcc: give --registers or a number of blocks")
@@ -73,7 +73,7 @@ def _of_device(device: Device, op: Operator, gpu: GpuLimits, block_threads: int)
 def _kind(
     name: str, asked: int | None, registers: int | None, shared: int, gpu: GpuLimits, threads: int
 ) -> tuple[int, Json] | None:
-    """What the options say of one kind of kernel; None where they say nothing."""
+    """The numbers that the options give for one kind of kernel, or None."""
     if asked is not None and registers is not None:
         raise UsageError(f"{name}: give registers or blocks per multiprocessor, not both")
     if asked is not None:
@@ -106,9 +106,9 @@ def _print(content: Json, kinds: Json, gpu: GpuLimits | None, roofs: Roofs | Non
 def _roofs(
     device: Device | None, op: Operator | None, generators: int, watch: quiet.Watch
 ) -> tuple[Roofs | None, bool]:
-    """The roofs, measured twice, which tells whether either can be trusted; what there is, and whether Ctrl-C came.
+    """Measures the roofs twice, to tell whether they can be trusted; returns them, and whether Ctrl-C came.
 
-    There are none of a device that is not here.
+    A device that is not installed has no roofs.
     """
     if device is None or op is None:
         return None, False

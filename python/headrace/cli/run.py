@@ -1,4 +1,4 @@
-"""`headrace run`: the main job, on real input, so that somebody who has just built Headrace sees what it does."""
+"""`headrace run`: a demonstration on real input for a user who has just built Headrace."""
 
 import hashlib
 import os
@@ -21,8 +21,8 @@ from headrace.operators import RetrievalSampler
 
 _CHECKED = 300
 _NO_DOCUMENT = 0xFFFFFFFF
-_SHOWN = 2  # answers to each query
-_REPEATS = 50  # of a query whose time is shown
+_SHOWN = 2  # documents shown per query
+_REPEATS = 50  # repetitions of a query whose time is shown
 _QUESTIONS = (
     "apple AND NOT pie",
     "(river OR stream) AND mill AND water",
@@ -34,7 +34,7 @@ _QUESTIONS = (
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is asked, and where it lies."""
+    """The corpus that is queried, and the place of its index."""
 
     texts: list[str]
     index: Index
@@ -42,13 +42,13 @@ class Corpus:
 
 
 def cache_folder() -> Path:
-    """Where built indexes are kept."""
+    """Folder of built indexes."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "headrace"
 
 
 def _digest(folder: Path, library: Path) -> str:
-    """What decides an index: the corpus, and the library whose rules split it into words."""
+    """Digest of what determines an index: the corpus, and the library that splits it into words."""
     digest = hashlib.sha256()
     for path in [library, *sorted(folder.glob("data.*"))]:
         digest.update(path.read_bytes())
@@ -56,7 +56,7 @@ def _digest(folder: Path, library: Path) -> str:
 
 
 def _say(console: Console, text: str = "", style: str = "") -> None:
-    """One paragraph, broken to the width of the terminal between words."""
+    """Prints a paragraph, wrapped at the width of the terminal."""
     console.print(Text(text, style=style))
 
 
@@ -71,7 +71,7 @@ def _kept(path: Path, console: Console) -> Index | None:
 
 
 def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
-    """The index of a WordNet folder, and where it is kept: from the cache where it is whole, else built."""
+    """The index of a WordNet folder, and its path: from the cache if intact, else newly built."""
     path = cache_folder() / f"wordnet-{_digest(folder, Path(_core.__file__))}.hridx"
     index = _kept(path, console)
     if index is not None:
@@ -86,7 +86,7 @@ def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for older in path.parent.glob("wordnet-*.hridx"):  # of another library, or of another WordNet
+        for older in path.parent.glob("wordnet-*.hridx"):  # indexes of another library or of another WordNet
             older.unlink(missing_ok=True)
         index.save(path)
     except (Error, OSError) as error:
@@ -101,7 +101,7 @@ def _ids(answer: Any) -> list[int]:  # noqa: ANN401 - a record of NumPy
 
 
 def ask(device: Device, operator: Operator, corpus: Corpus, console: Console) -> None:
-    """Asks some questions one by one, and shows each with its answers and its time."""
+    """Runs some queries one by one, and shows each with its answers and its time."""
     _say(console, f"\nSome queries on {corpus.index.document_count:,} glosses, one at a time:", "bold")
     with headrace.Engine(device, operator) as engine, engine.connect() as client:
         for question in _QUESTIONS:
@@ -123,7 +123,7 @@ def ask(device: Device, operator: Operator, corpus: Corpus, console: Console) ->
 
 
 def check_answers(device: Device, operator: Operator, corpus: Corpus, console: Console) -> list[str]:
-    """Asks random questions, and compares with what looking at every document gives; returns them.
+    """Runs random queries, compares the answers with a scan of every document, and returns the queries.
 
     Raises:
         DataError: naming the first query whose answer differs.

@@ -1,4 +1,4 @@
-"""What `headrace run` compares: what somebody would write instead, and Headrace by technique."""
+"""The comparison of `headrace run`: alternatives to Headrace, and Headrace's techniques."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from headrace.cli import show
 from headrace.serve import LadderProgress, RungResult
 
 _WINDOW = 0.05
-_TOLERANCE = 0.005  # p99 known to within ranks 98.5% and 99.5%: a third of the time that the ladder takes
+_TOLERANCE = 0.005  # p99 known to within ranks 98.5% and 99.5%: a third of the ladder's time
 _BASELINE_SECONDS = 3.0
-_NAME = 46  # columns
+_NAME = 46  # width in columns
 _OURS = "Headrace"
-_LEAST_SECONDS = 3.0  # of a technique, however late it is
-# The techniques that gain the most; "headrace ladder" climbs them all.
+_LEAST_SECONDS = 3.0  # minimum time per technique, even when late
+# The techniques that gain most; "headrace ladder" climbs all rungs.
 _RUNGS = {
     1: "Headrace: everything set up for each query",
     6: "Headrace: threads that keep their memory",
@@ -30,12 +30,12 @@ _RUNGS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One way to answer queries, and how many a second it answers."""
+    """One way to answer queries, and its rate."""
 
     name: str
     per_second: float
-    p99: float | None = None  # s, where it was within the bound
-    called: str = ""  # within a sentence
+    p99: float | None = None  # seconds, if within the bound
+    called: str = ""  # name within a sentence
 
 
 def compare(
@@ -47,10 +47,10 @@ def compare(
     ends: float,
     console: Console,
 ) -> bool:
-    """Measures and prints each way as it is known; stops at `ends` (time.monotonic()). Whether Ctrl-C came.
+    """Measures each way and prints it at once; stops at `ends` (time.monotonic()). Returns whether Ctrl-C came.
 
-    A rate that was sustained with p99 within the bound counts; where a busy machine sustains none, the rate that came
-    back when nothing bounded latency is shown instead, and said to be that.
+    The figure is the rate sustained with p99 within the bound. If a busy machine sustains none, the line shows the rate
+    without a latency bound instead, and says so.
     """
     console.print(Text("\nSuch queries per second on this machine:\n", "bold"))
     console.print(Text(f"  {'':<{_NAME}}{'a second':>10}{'times':>10}{'p99':>10}", "dim"))
@@ -128,7 +128,7 @@ def _line(name: str, result: RungResult | None) -> Line | None:
 
 
 def _print(console: Console, lines: list[Line]) -> None:
-    """The last line, beside the first."""
+    """Prints the last line, relative to the first."""
     line, first = lines[-1], lines[0]
     times = f"{line.per_second / first.per_second:,.0f}" if len(lines) > 1 else ""
     p99 = tables.latency(line.p99) if line.p99 is not None else ""

@@ -1,4 +1,4 @@
-"""The commands that `headrace run` ends with: each works when it is pasted where it was printed."""
+"""The commands that `headrace run` prints at its end: each works when pasted in the same terminal."""
 
 import importlib.util
 import shlex
@@ -10,7 +10,7 @@ _RADAR = Path("examples/radar.toml")
 
 
 def program() -> str:
-    """How this program is called from here: by its name where that finds it, else by its path."""
+    """How to call this program from here: by name if the shell finds it, else by path."""
     called = Path(sys.argv[0]).absolute()
     found = shutil.which("headrace")
     if found is not None and Path(found).absolute() == called:
@@ -22,7 +22,7 @@ def program() -> str:
 
 
 def next_steps(index: Path | None) -> list[tuple[str, str]]:
-    """Commands and what they do."""
+    """Commands, and what each does."""
     name = program()
     steps = []
     if index is not None:

@@ -1,4 +1,4 @@
-"""`headrace serve`: operators for other processes, by the Open Inference Protocol."""
+"""`headrace serve`: serves operators to other processes over the Open Inference Protocol."""
 
 import ipaddress
 import json
@@ -37,13 +37,13 @@ _LOOK_SECONDS = 0.1
 _DRAIN_SECONDS = 10.0
 _UNRESPONSIVE_SECONDS = 2.0
 _PORT_MAX = 65535
-_GRPC_PORT = 8001  # as Triton has it
+_GRPC_PORT = 8001  # Triton's port
 _SHIPPED = tuple(name for name in options.OperatorName if name != options.OperatorName.retrieval)
 _TOTALS = ("connections", "connections_refused", "requests", "failed", "refused")
 
 
 def _of_word(word: str, dense: Dense) -> dict[str, Source]:
-    """The operators that a word of the command line stands for, by name."""
+    """The operators of one word of the command line, by name."""
     if word in _SHIPPED:
         return {word: Source(options.make_operator(word, dense=dense.of(word)), word)}
     if files.is_file(word) or Path(word).is_dir():
@@ -80,14 +80,14 @@ def _address(text: str) -> str:
 
 
 def _at(address: str, port: int) -> str:
-    """Where programs on this machine reach the server."""
+    """Address of the server for programs on this machine."""
     at = ipaddress.ip_address(address)
     host = "localhost" if at.is_unspecified else f"[{at}]" if isinstance(at, ipaddress.IPv6Address) else str(at)
     return f"{host}:{port}"
 
 
 def _with_share(plan: Plan, share: float | None) -> Plan:
-    """The plan with another share of the device, unless that is None."""
+    """The plan with another share of the device, unless `share` is None."""
     changed = plan.copy()
     if share is not None:
         changed.share = share
@@ -95,7 +95,7 @@ def _with_share(plan: Plan, share: float | None) -> Plan:
 
 
 def _grpc_port(text: str | None) -> int | None:
-    """The port that --grpc names; None to do without."""
+    """Parses the port of --grpc; None disables gRPC."""
     if text is None:
         return _GRPC_PORT if base.built_with_grpc else None
     if text == "none":
@@ -122,10 +122,10 @@ def _wait_and_drain(
     log: ServerLog | None,
     worker: serve_supervised.Worker | None,
 ) -> bool:
-    """Waits for Ctrl-C or SIGTERM, then until all requests that have begun are answered; whether they were.
+    """Waits for Ctrl-C or SIGTERM, then until all requests in progress are answered; returns whether they were.
 
-    A second signal ends the waiting. Meanwhile a file of metrics is written again and again, the log goes on, and
-    certificates and tokens are read again when somebody asks for it.
+    A second signal ends the waiting. Meanwhile the metrics file is rewritten regularly, the log continues, and
+    certificates and tokens are reread on request.
     """
     limit = _DRAIN_SECONDS if limit is None else limit
     try:
@@ -185,7 +185,7 @@ def _print_totals(
 
 
 def _leave(tracing: "Tracing | None", *, drained: bool) -> NoReturn:
-    """Ends the process although a model is being loaded, which nothing can stop."""
+    """Ends the process even while a model is loading, which cannot be stopped."""
     if tracing is not None:
         tracing.close()
     sys.stdout.flush()
@@ -290,7 +290,7 @@ def serve(  # noqa: PLR0915 - a list of steps
     if unresponsive_after is not None and not supervise:
         raise UsageError("--unresponsive-after needs --supervise")
     if supervise and worker is None:
-        # The arguments as they were given: the server's process reads them itself.
+        # Passes the arguments on unchanged: the server process parses them itself.
         limit = _UNRESPONSIVE_SECONDS if unresponsive_after is None else unresponsive_after
         raise typer.Exit(serve_supervised.supervise(sys.argv[1:], limit, events, reloads=security.takes_hangup))
     grpc_port = _grpc_port(grpc)
@@ -329,7 +329,7 @@ def serve(  # noqa: PLR0915 - a list of steps
         metrics = None if exporter is None else exporter.address
         shown = Served(url, at_grpc, rings.url, f"{url}/" if page else None, metrics, device, plan, sources, security)
         with Stop() as stop, Reading(security, events) as reading:
-            if limits.model_control:  # before anybody is told that the server is there
+            if limits.model_control:  # before the server is announced
                 served.control(server, events)
             if worker is not None:
                 worker.say(server.http_port, server.grpc_port)

@@ -1,4 +1,4 @@
-"""The models of `headrace serve`: their engines, and what loads and unloads them while it serves (--model-control)."""
+"""The models of `headrace serve`: their engines, and how they are loaded and unloaded at run time (--model-control)."""
 
 import threading
 import time
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.1
 _LEFT_SECONDS = 10.0
-"""How long a load waits for engines that have been replaced to end: it may need their room on the device."""
+"""How long a load waits for replaced engines to end, whose room on the device it may need."""
 _END_SECONDS = 1.0
 
 
 class ServedModels:
-    """The engines of a server, by the names of their models.
+    """The engines of a server, by model name.
 
     Args:
-        sources: operators by name; those that are loaded anew take their place.
-        make_engine: of an operator, with the share of a device that the plan says, or another one.
-        make_model: of an engine and a name.
+        sources: operators by name; reloaded ones take their place.
+        make_engine: makes an engine for an operator, with the plan's share of the device or another one.
+        make_model: makes a model from an engine and a name.
     """
 
     def __init__(
@@ -43,35 +43,35 @@ class ServedModels:
         self._make_engine = make_engine
         self._make_model = make_model
         self._engines: dict[str, Engine] = {}
-        self._left: list[Engine] = []  # those that requests may still wait for
-        self._small: dict[str, float] = {}  # shares of models that get them once the engine before has stopped
+        self._left: list[Engine] = []  # engines that requests may still wait for
+        self._small: dict[str, float] = {}  # shares owed to models once the replaced engine has stopped
         self._log: ServerLog | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def models(self) -> "list[Model]":
-        """A model of each operator, with an engine that is started at the first call."""
+        """A model for each operator, whose engine starts at the first call."""
         for name, source in self._sources.items():
             if name not in self._engines:
                 self._engines[name] = self._make_engine(source.operator, None)
         return [self._make_model(engine, name) for name, engine in self._engines.items()]
 
     def control(self, server: "Server", log: ServerLog | None) -> None:
-        """Does what clients of the server ask for, in a thread of its own, until end()."""
+        """Handles clients' requests to load and unload models in its own thread, until end()."""
         self._log = log
-        # A daemon: nothing can end a file that runs for ever.
+        # A daemon thread: a file that runs forever cannot be ended.
         self._thread = threading.Thread(target=self._run, args=(server,), name="headrace-models", daemon=True)
         self._thread.start()
 
     def end(self) -> bool:
-        """Does no more; whether nothing is under way any more. Before the server stops."""
+        """Stops handling requests; returns whether none is in progress. Call it before the server stops."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(_END_SECONDS)
         return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
-        """Stops the engines. After the server."""
+        """Stops the engines. Call it after the server has stopped."""
         for engine in (*self._left, *self._engines.values()):
             engine.stop()
 
@@ -89,7 +89,7 @@ class ServedModels:
                 self._load(server, request.model)
             else:
                 self._unload(server, request.model)
-        except Exception as error:  # whatever the file raises is for the client that wants it loaded
+        except Exception as error:  # whatever the file raises is reported to the client that asked for the load
             failure = " ".join(_why(error).split())
             server.end_model_request(request, failure)
             self._tell_failure(request, failure)
@@ -119,7 +119,7 @@ class ServedModels:
             self._small[name] = share
 
     def _start(self, operator: Operator, former: Engine | None) -> Engine:
-        """An engine beside the one that it replaces, which gives it half of its share where there is no room."""
+        """Starts an engine beside the one it replaces, which gives up half of its share if there is no room."""
         try:
             return self._make_engine(operator, None)
         except UsageError as error:
@@ -138,7 +138,7 @@ class ServedModels:
             self._left.append(self._engines.pop(name))
 
     def _stop_left(self, server: "Server") -> None:
-        """Stops engines that no request waits for any more."""
+        """Stops replaced engines that no request waits for."""
         for engine in [one for one in self._left if not server.uses(one)]:
             self._left.remove(engine)
             engine.stop()
@@ -146,7 +146,7 @@ class ServedModels:
             return
         for name, share in self._small.items():
             if name in self._engines:
-                with suppress(Error):  # another program has taken the room: the model answers with what it has
+                with suppress(Error):  # another program has taken the room, so the model keeps its present share
                     self._engines[name].share = share
         self._small.clear()
 
@@ -175,7 +175,7 @@ class ServedModels:
 
 
 def _why(error: Exception) -> str:
-    """Why a model could not be loaded, in words for a client."""
+    """Why a model could not be loaded, worded for a client."""
     text = str(error) or type(error).__name__
     if isinstance(error, DeviceError) or (isinstance(error, UsageError) and error.code == Errc.full):
         text += ". If the device has no room for both the present and the new engine, unload the model first"

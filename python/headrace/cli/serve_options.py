@@ -1,4 +1,4 @@
-"""Options of `headrace serve`: the engines' plan, and what clients may use."""
+"""Options of `headrace serve`: the plan of the engines, and the limits of clients."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -66,7 +66,7 @@ class Engines:
     ] = None
 
     def made(self, threads: int, operators: int) -> Plan:
-        """The plan of each of so many engines, that so many threads of a server are clients of."""
+        """The plan of each engine, for this number of engines and of server threads that are their clients."""
         plan = make_plan(
             self.plan,
             schedule=self.schedule,
@@ -129,16 +129,16 @@ class Rings:
 
     @property
     def url(self) -> str | None:
-        """What clients begin with."""
+        """Prefix of the URLs of clients."""
         return None if self.shm is None else f"shm://{self.shm}"
 
     @property
     def threads(self) -> int:
-        """Threads that are clients of every engine."""
+        """Number of threads that are clients of every engine."""
         return 0 if self.shm is None else self.shm_threads or 1
 
     def arguments(self) -> dict[str, str | int | float]:
-        """Those that were given, as arguments of headrace.wire.Server."""
+        """The given options as arguments of headrace.wire.Server."""
         given: dict[str, str | int | float | None] = {
             "shm": self.shm,
             "shm_threads": self.shm_threads,
@@ -240,7 +240,7 @@ class Limits:
     ] = False
 
     def arguments(self) -> dict[str, int | float]:
-        """Those that were given, as arguments of headrace.wire.Server."""
+        """The given options as arguments of headrace.wire.Server."""
         if self.shared_memory_max is not None and not self.shared_memory:
             raise UsageError("--shared-memory-max needs --shared-memory")
         given: dict[str, int | float | None] = {

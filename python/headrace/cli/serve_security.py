@@ -1,4 +1,4 @@
-"""TLS, certificates of clients and tokens of `headrace serve`: options, warnings, and files that are read again."""
+"""TLS, client certificates and tokens of `headrace serve`: options, warnings, and reloading of files."""
 
 import ipaddress
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.wire import Server
 
 _SOON_SECONDS = 7 * 24 * 3600.0
-"""A certificate that ends within this is worth a warning: whatever renews it does so a month before."""
+"""A certificate that expires within this time deserves a warning: automatic renewal happens a month before."""
 _OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -74,21 +74,21 @@ class Security:
 
     @property
     def has_files(self) -> bool:
-        """Whether there is anything to read again."""
+        """Whether there are files to reload."""
         return self.has_tls or self.token_file is not None
 
     @property
     def takes_hangup(self) -> bool:
-        """Whether SIGHUP means files and not the end: where there are some, and where systemd may `reload` it."""
+        """Whether SIGHUP reloads files instead of ending the server: if there are any, or systemd may `reload` it."""
         return self.has_files or "NOTIFY_SOCKET" in os.environ
 
     @property
     def asked_of_clients(self) -> list[str]:
-        """What a client has to have."""
+        """What a client must present."""
         return [*(["a certificate"] if self.tls_clients else []), *(["a token"] if self.token_file else [])]
 
     def arguments(self, address: str) -> dict[str, Any]:
-        """Those that were given, as arguments of headrace.wire.Server."""
+        """The given options as arguments of headrace.wire.Server."""
         if self.has_tls and not base.built_with_tls:
             raise UsageError(
                 "this build has no TLS: install OpenSSL (Debian: libssl-dev) and build Headrace again",
@@ -111,7 +111,7 @@ class Security:
 
 
 def warn_of_others(address: str, security: Security, limits: "Limits", log: ServerLog | None) -> None:
-    """Tells what programs of other machines, and other users of this one, can do."""
+    """Warns of what programs on other machines, and other users of this one, can do."""
     for file in (security.tls_key, security.token_file):
         if file is not None and _is_open(file):
             warning = f"Other users can read {printable(str(file))}: restrict it to its owner with chmod 600."
@@ -136,7 +136,7 @@ def warn_of_others(address: str, security: Security, limits: "Limits", log: Serv
 
 
 def tell_of_certificate(server: "Server", log: ServerLog | None) -> None:
-    """Tells when the server's certificate ends, where that is logged or soon."""
+    """Reports when the server's certificate expires, to the log or if it is soon."""
     ends = server.statistics().certificate_ends
     if ends == 0:
         return
@@ -150,10 +150,10 @@ def tell_of_certificate(server: "Server", log: ServerLog | None) -> None:
 
 
 class Reading:
-    """While it is entered, SIGHUP has a server's certificates and tokens read again, at the next look.
+    """Context in which SIGHUP makes the next look() reload a server's certificates and tokens.
 
-    Without such files the signal is left as it is, unless systemd may send it. For the main thread, as Python's signal
-    handlers are.
+    Without such files the signal keeps its meaning, unless systemd may send it. Use it in the main thread, as Python
+    requires of signal handlers.
     """
 
     def __init__(self, security: Security, log: ServerLog | None) -> None:
@@ -163,7 +163,7 @@ class Reading:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        """Takes over the signal."""
+        """Installs the handler."""
         if self._security.takes_hangup:
             self._before = signal.signal(signal.SIGHUP, self._note)
         return self
@@ -171,12 +171,12 @@ class Reading:
     def __exit__(
         self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Gives it back."""
+        """Restores the previous handler."""
         if self._security.takes_hangup:
             signal.signal(signal.SIGHUP, self._before)
 
     def look(self, server: "Server") -> None:
-        """Reads the files where somebody has asked for it. Where they will not do, the former ones go on."""
+        """Reloads the files if SIGHUP came. If they are invalid, the previous ones stay in use."""
         if not self._asked:
             return
         self._asked = False
@@ -199,7 +199,7 @@ def _is_open(file: Path) -> bool:
     try:
         return bool(file.stat().st_mode & _OTHERS)
     except OSError:
-        return False  # the server reads it, and says what is wrong
+        return False  # the server reads it and reports errors
 
 
 def _tell(log: ServerLog | None, event: str, level: str, sentence: str, **values: Value) -> None:

@@ -1,4 +1,4 @@
-"""What `headrace serve` says of what it serves: a table, a line of JSON, events of a log."""
+"""How `headrace serve` reports what it serves: a table, a line of JSON, events of a log."""
 
 import json
 import os
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """An operator, and what of the command line it comes from."""
+    """An operator, and the word of the command line that it comes from."""
 
     operator: Operator
     given: str
     at: str | None = None
-    """The file that has it; None for one that ships with Headrace."""
+    """The file that defines it; None for a shipped operator."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """What is served where."""
+    """What is served, and at which addresses."""
 
     url: str
     grpc: str | None
@@ -68,7 +68,7 @@ class Served:
         console.print(table)
 
     def log(self, log: ServerLog, models: "list[Model]") -> None:
-        """Tells the same as events."""
+        """Logs the same as events."""
         log.write(
             "started",
             url=self.url,

@@ -1,4 +1,4 @@
-"""`headrace serve --supervise`: a process that starts the server, watches it, and starts it again when it fails."""
+"""`headrace serve --supervise`: a process that starts the server, watches it, and restarts it when it fails."""
 
 import ctypes
 import http.client
@@ -18,13 +18,13 @@ from headrace.errors import Error
 from headrace.interrupts import Stop
 from headrace.serve_log import ServerLog
 
-#: Tells the server's process where to write its ports, how many there were before it, and by what it is asked.
+#: Tells the server process where to write its ports, how many servers preceded it, and on which socket it is polled.
 _VARIABLE = "HEADRACE_SERVE_WORKER"
 _LOOK_SECONDS = 0.1
 _UNREADY_SECONDS = 0.3
-"""How long a server that has failed may take to say so twice."""
+"""A server that reports a failed engine is restarted if it still does after this time."""
 _GRACE_SECONDS = 1.0
-"""How long requests to a failed server's other models may take."""
+"""Time for requests to a failed server's other models."""
 _WAIT_FIRST, _WAIT_MOST = 0.1, 10.0
 _PR_SET_PDEATHSIG = 1
 _REPLACED = signal.SIGUSR1
@@ -32,17 +32,17 @@ _REPLACED = signal.SIGUSR1
 
 @dataclass(frozen=True)
 class Worker:
-    """What the process that serves knows of the one that watches it."""
+    """What the server process knows about the supervisor."""
 
     descriptor: int
     restarts: int
     watcher: int
-    """The socket by which the watching process asks for the server's health."""
+    """The socket on which the supervisor polls the server's health."""
     replaced: threading.Event = field(default_factory=threading.Event)
-    """Whether another one takes the place of this one, whose totals nobody wants to read."""
+    """Set when another server takes this one's place, so that its totals are not needed."""
 
     def __post_init__(self) -> None:
-        """Takes over the signal that says so."""
+        """Installs the handler of the signal that sets it."""
         signal.signal(_REPLACED, self._replace)
 
     def _replace(self, _number: int, _frame: FrameType | None) -> None:
@@ -50,14 +50,14 @@ class Worker:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def say(self, http_port: int, grpc_port: int | None) -> None:
-        """Tells the watching process that requests are answered, and where."""
+        """Tells the supervisor that the server is ready, and at which ports."""
         content = json.dumps({"http": http_port, "grpc": grpc_port})
         with os.fdopen(self.descriptor, "w") as told:
             told.write(content)
 
 
 def this_worker() -> Worker | None:
-    """What this process is told, where it is one that is watched. It is told once: its children are not."""
+    """The data passed to a supervised process, if this is one. It is removed, so that children do not get it."""
     numbers = os.environ.pop(_VARIABLE, "").split(":")
     if len(numbers) != len(("descriptor", "restarts", "watcher")) or not all(one.isdecimal() for one in numbers):
         return None
@@ -68,12 +68,12 @@ def this_worker() -> Worker | None:
 def supervise(
     arguments: list[str], unresponsive_after: float, log: ServerLog | None = None, *, reloads: bool = False
 ) -> int:
-    """Runs `headrace serve` with these arguments until it ends by itself or is asked to; returns its exit status.
+    """Runs `headrace serve` with these arguments until it ends by itself or is told to; returns its exit status.
 
-    The server is started again when it dies, when a model cannot answer any more, and when it does not say for
-    `unresponsive_after` seconds that it lives; at the ports that it had. One that has never been ready is not: its
-    arguments are wrong. Ctrl-C and SIGTERM go to the server, which drains, and SIGHUP does where it `reloads` files
-    then. Restarts are told in `log`, or else in words.
+    The server is restarted, at the ports that it had, when it dies, when a model can no longer answer, or when it shows
+    no sign of life for `unresponsive_after` seconds. A server that has never been ready is not restarted: its arguments
+    are wrong. Ctrl-C and SIGTERM are passed on to the server, which drains; so is SIGHUP if it `reloads` files.
+    Restarts are reported in `log`, or else as text.
     """
     return _Supervisor(arguments, unresponsive_after, log, reloads=reloads).run()
 
@@ -120,18 +120,18 @@ class _Supervisor:
         self._reload_asked = True
 
     def _start(self) -> tuple["subprocess.Popen[bytes]", int, socket.socket]:
-        """A server, where it tells its ports, and what its health is asked by."""
+        """Starts a server; also returns the descriptor that it writes its ports to, and the socket for its health."""
         told, tell = os.pipe()
-        asks, asked = socket.socketpair()  # nobody else can connect to it
+        asks, asked = socket.socketpair()  # no other process can connect to it
         parent = os.getpid()
-        # What is given last counts: the ports that the first one found.
+        # The last occurrence of an option counts: here the ports of the first server.
         command = [sys.executable, "-m", "headrace", *self._arguments, *self._ports]
         try:
             process = subprocess.Popen(
                 command,
                 env=os.environ | {_VARIABLE: f"{tell}:{self._restarts}:{asked.fileno()}"},
                 pass_fds=(tell, asked.fileno()),
-                start_new_session=True,  # Ctrl-C in a terminal comes to this process alone, which hands it on
+                start_new_session=True,  # Ctrl-C in a terminal reaches only this process, which passes it on
                 preexec_fn=lambda: _prepare(parent, reloads=self._reloads),  # noqa: PLW1509 # there is one thread
             )
         except OSError as error:
@@ -145,7 +145,7 @@ class _Supervisor:
         return process, told, asks
 
     def _watch(self, process: "subprocess.Popen[bytes]", told: int, asks: socket.socket, stop: Stop) -> str | None:
-        """Watches a server until it has ended; returns why it has to be started again, or None."""
+        """Watches a server until it ends; returns the reason to restart it, or None."""
         health: _Health | None = None
         asked = False
         while process.poll() is None:
@@ -161,21 +161,21 @@ class _Supervisor:
                 _end(process, 0.0 if health.hangs else _GRACE_SECONDS)
                 return why
             time.sleep(_LOOK_SECONDS)
-        if health is None:  # it may have been ready since the last look
+        if health is None:  # it may have become ready since the last look
             health = self._health(told, asks)
         if asked or (health is None and self._restarts == 0) or process.returncode == 0:
             return None
-        if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # somebody asked the server itself
+        if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # somebody signalled the server directly
             return None
         return f"The server ended with {_how(process.returncode)}"
 
     def _health(self, told: int, asks: socket.socket) -> "_Health | None":
-        """Whom to ask, once the server has said that it is ready."""
+        """The health connection, once the server has said that it is ready."""
         try:
             content = os.read(told, 4096)
         except BlockingIOError:
             return None
-        if not content:  # it ends before it is ready
+        if not content:  # the server ended before it was ready
             return None
         where = json.loads(content)
         grpc = "none" if where["grpc"] is None else str(where["grpc"])
@@ -184,7 +184,7 @@ class _Supervisor:
         return _Health(asks, self._unresponsive_after)
 
     def _sleep(self, stop: Stop) -> None:
-        """Longer each time that a server ends before it was ready."""
+        """Sleeps longer each time a server ends before it was ready."""
         until = time.monotonic() + self._wait
         self._wait = min(2 * self._wait, _WAIT_MOST)
         while time.monotonic() < until and not stop.asked:
@@ -192,7 +192,7 @@ class _Supervisor:
 
 
 class _Health:
-    """Asks a server how it is, over the socket that the two have for it: whatever certificate or token others need."""
+    """Polls a server's health over their private socket, independent of certificates and tokens."""
 
     def __init__(self, asks: socket.socket, unresponsive_after: float) -> None:
         asks.settimeout(unresponsive_after)
@@ -203,10 +203,10 @@ class _Health:
         self._unresponsive_after = unresponsive_after
         self._unready_since: float | None = None
         self.hangs = False
-        """Whether it does not say that it lives: it would answer nothing while it is waited for."""
+        """Whether the server shows no sign of life: it would answer nothing while others wait for it."""
 
     def wrong(self) -> str | None:
-        """Why the server has to be started again, if it has to."""
+        """The reason to restart the server, if there is one."""
         try:
             self._connection.request("GET", "/v2/health/ready")
             answer = self._connection.getresponse()
@@ -236,9 +236,9 @@ def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
 
 
 def _prepare(parent: int, *, reloads: bool) -> None:
-    """In the new process: it is to drain and end when the one that watches it is killed.
+    """Runs in the new process: makes it drain and end when the supervisor is killed.
 
-    Until it `reloads` files at SIGHUP the signal is ignored: they have not been read yet.
+    SIGHUP is ignored until the server `reloads` files, because it has not read them yet.
     """
     if reloads:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Traces of `headrace serve`: options, and the writer that they ask for."""
+"""Traces of `headrace serve`: the options, and the writer that they configure."""
 
 import ipaddress
 from contextlib import ExitStack
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from headrace.serve_traces import Tracing
     from headrace.wire import Server
 
-_PATH = "/v1/traces"  # of OTLP over HTTP
+_PATH = "/v1/traces"  # path of OTLP over HTTP
 _FORM = "http://127.0.0.1:4318/v1/traces"
 
 
 def _collector(text: str) -> SplitResult:
-    """Where a collector takes traces. Raises UsageError for a URL of another form, or of another machine."""
+    """Parses the URL of a collector. Raises UsageError for a malformed URL, or one of another machine."""
     shown = f"--trace-collector {printable(text)}"
     try:
         parts = urlsplit(text)
@@ -70,14 +70,14 @@ class Traces:
 
     @property
     def kept(self) -> int:
-        """Requests that the server keeps, as `traces_max` of headrace.wire.Server."""
+        """Number of requests that the server keeps, `traces_max` of headrace.wire.Server."""
         from headrace.serve_traces import KEPT  # noqa: PLC0415 - few servers trace
 
         self._where()
         return 0 if self.trace_file is None and self.trace_collector is None else KEPT
 
     def start(self, server: "Server", stack: ExitStack) -> "Tracing | None":
-        """Writes the spans of a server's requests until `stack` ends; None where nobody asked for that."""
+        """Writes the spans of a server's requests until `stack` ends; returns None if that was not requested."""
         from headrace.serve_traces import Tracing  # noqa: PLC0415 - as above
 
         if self.trace_file is None and self.trace_collector is None:

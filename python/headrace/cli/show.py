@@ -1,4 +1,4 @@
-"""How figures are shown to people."""
+"""Formats figures for people."""
 
 import math
 import os
@@ -26,13 +26,13 @@ _ANY_WIDTH = 10_000
 
 
 def minutes(seconds: float) -> str:
-    """Such as "42 s" or "3 min 5 s"."""
+    """Text such as "42 s" or "3 min 5 s"."""
     whole, rest = divmod(round(seconds), 60)
     return f"{whole} min {rest} s" if whole else f"{rest} s"
 
 
 def expect(seconds: float | None = None, memory_bytes: float | None = None, where: str = "memory") -> None:
-    """Says on stderr what an expensive command will take, before it begins; both are about."""
+    """Announces on stderr the approximate time and memory of an expensive command, before it begins."""
     parts = []
     if seconds is not None:
         parts.append(minutes(max(1.0, seconds)))
@@ -42,7 +42,7 @@ def expect(seconds: float | None = None, memory_bytes: float | None = None, wher
 
 
 def stdout() -> Console:
-    """For results."""
+    """Console for results."""
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH_OF_FILES
@@ -50,13 +50,13 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """For what goes on meanwhile."""
+    """Console for progress."""
     return Console(stderr=True, highlight=False)
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How much a ladder's table shows, and how close its columns stand."""
+    """How much a ladder's table shows, and how close its columns are."""
 
     all_columns: bool
     stages: bool
@@ -86,9 +86,9 @@ def _ladder_table(entries: list[Json], form: _Form) -> Table:
 
 
 def ladder_table(entries: list[Json], console: Console) -> tuple[Table, bool]:
-    """A ladder, a row a rung, Headrace's own ones set apart, in the fullest form that there is room for.
+    """A ladder with a row per rung, Headrace's own set apart, in the fullest form that fits the width.
 
-    Whether it has the stages comes with it. What has no figures says why in tables.notes().
+    Also returns whether it includes the stages. tables.notes() gives the reasons for missing figures.
     """
     anywhere = console.options.update_width(_ANY_WIDTH)
     for form in _FORMS:
@@ -99,12 +99,12 @@ def ladder_table(entries: list[Json], console: Console) -> tuple[Table, bool]:
 
 
 def plain_table(padding: tuple[int, int] = (0, 1)) -> Table:
-    """An empty one, with a line under its headings."""
+    """An empty table with a line under its headings."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold", padding=padding)
 
 
 def _add_rungs(table: Table, entries: list[Json], cells: Callable[[Json], list[str]]) -> None:
-    """A row a rung; those that are Headrace's own are set apart."""
+    """Adds a row per rung, with Headrace's own rungs set apart."""
     own = False
     for entry in entries:
         if not own and tables.is_own(entry):
@@ -116,7 +116,7 @@ def _add_rungs(table: Table, entries: list[Json], cells: Callable[[Json], list[s
 
 
 def stage_table(entries: list[Json]) -> Table:
-    """Where each rung's time goes."""
+    """Table of each rung's time by stage."""
     table = plain_table()
     table.add_column("mean time in a stage, us", no_wrap=True)
     for stage in STAGES:
@@ -126,7 +126,7 @@ def stage_table(entries: list[Json]) -> Table:
 
 
 def batch_table(batches: list[Json]) -> Table:
-    """What batch size does to throughput and latency."""
+    """Table of throughput and latency by batch size."""
     table = plain_table()
     for heading in ("batch", "average", "p99", "queries/s", "capacity/s"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -141,7 +141,7 @@ def batch_table(batches: list[Json]) -> Table:
 
 
 def roof_lines(roofs: Roofs) -> list[str]:
-    """The roofs, lowest first."""
+    """Lines of the roofs, lowest first."""
     found = {
         "link to device": roofs.link_in,
         "link to host": roofs.link_out,
@@ -157,7 +157,7 @@ def roof_lines(roofs: Roofs) -> list[str]:
 
 
 def print_ladder(console: Console, title: str, entries: list[Json], roofs: Roofs) -> None:
-    """The title, the table, the stages, the notes and the roofs."""
+    """Prints the title, the table, the stages, the notes and the roofs."""
     console.print(title, markup=False, style="bold", soft_wrap=True)
     table, has_stages = ladder_table(entries, console)
     console.print(table)
@@ -168,7 +168,7 @@ def print_ladder(console: Console, title: str, entries: list[Json], roofs: Roofs
 
 
 class LiveLadder:
-    """A ladder while it is climbed: the rungs so far and what is being tried. Any thread may call."""
+    """Shows a ladder during the climb: the rungs so far and the current trial. Thread-safe."""
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
@@ -176,14 +176,14 @@ class LiveLadder:
         self._lock = threading.Lock()
 
     def progress(self, now: LadderProgress) -> None:
-        """For headrace.serve.ladder(progress=)."""
+        """Callback for headrace.serve.ladder(progress=)."""
         if self._live is None:
             return
         with self._lock:
             self._live.update(Group(ladder_table(self._rungs, self._live.console)[0], Text(_doing(now))))
 
     def finished(self, result: RungResult) -> None:
-        """For headrace.serve.ladder(finished=)."""
+        """Callback for headrace.serve.ladder(finished=)."""
         with self._lock:
             self._rungs.append(rung_as_dict(result, None))
 
@@ -200,7 +200,7 @@ def _doing(now: LadderProgress) -> str:
 
 @contextmanager
 def live_ladder() -> Iterator[LiveLadder]:
-    """Shows a climb on the terminal and clears it; shows nothing where stderr is none."""
+    """Shows a climb on the terminal and clears it at the end; does nothing if stderr is not a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield LiveLadder(None)
@@ -211,7 +211,7 @@ def live_ladder() -> Iterator[LiveLadder]:
 
 @contextmanager
 def live_line() -> Iterator[Callable[[str], None]]:
-    """Shows one line that changes on the terminal, and clears it; any thread may call."""
+    """Shows one changing line on the terminal, and clears it at the end; any thread may call it."""
     console = stderr()
     if not console.is_terminal:
         yield lambda _text: None
@@ -222,7 +222,7 @@ def live_line() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(what: str, *, shown: bool = True) -> Iterator["Bar"]:
-    """A bar on the terminal, cleared at the end."""
+    """A progress bar on the terminal, cleared at the end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -234,7 +234,7 @@ def progress_bar(what: str, *, shown: bool = True) -> Iterator["Bar"]:
 
 
 class Bar:
-    """How far something is; call it with a share of 1."""
+    """A progress bar; call it with a share from 0 to 1."""
 
     def __init__(self, progress: Progress, what: str) -> None:
         self._progress = progress
@@ -245,21 +245,21 @@ class Bar:
         self._progress.update(self._task, completed=share)
 
     def describe(self, what: str) -> None:
-        """Changes what stands beside the bar."""
+        """Changes the text beside the bar."""
         self._progress.update(self._task, description=what)
 
     def say(self, line: str) -> None:
-        """Prints a line above the bar, or on stderr where there is no terminal for one."""
+        """Prints a line above the bar, or on stderr if there is no terminal."""
         self._progress.console.print(line, markup=False, soft_wrap=True)
 
 
 def print_quiet(console: Console, disturbed: str) -> None:
-    """Whether the machine was quiet, beside the figures of a command."""
+    """Prints, next to the figures of a command, whether the machine was quiet."""
     console.print(quiet.line(disturbed), markup=False, style="bold red" if disturbed else "dim")
 
 
 def load_table(done: PlanLoad, disturbed: str) -> Table:
-    """One plan under one load, a line a figure."""
+    """Table of one plan under one load, a line per figure."""
     load, stages, roofs = done.load, done.stages, done.roofs
     table = Table(show_header=False)
     table.add_column("what")

@@ -1,4 +1,4 @@
-"""`headrace soak`: hours of load, and nothing lost, leaked or left behind."""
+"""`headrace soak`: applies load for hours, and checks that nothing is lost, leaked or left behind."""
 
 import ctypes
 import json
@@ -28,11 +28,11 @@ _FLAT = 0.02
 _CHUNK = 5.0
 _WINDOWS = 10
 _WARM_CHUNKS = 3
-_SLOTS = 8192  # room for what arrives while a shared machine stops for some milliseconds
+_SLOTS = 8192  # room for arrivals while a shared machine pauses for some milliseconds
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM, once the allocator has given back what it merely keeps."""
+    """Resident memory of this process, after the allocator has returned unused blocks."""
     ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -41,21 +41,20 @@ def resident_bytes() -> int:
 def _give_memory_back_at_once() -> None:
     """Makes the allocator return every large block when it is freed.
 
-    Left to itself it keeps some of the vectors that latencies are collected in, now and then, and memory that is flat
-    looks as if it moved.
+    By default it sometimes keeps vectors in which latencies are collected, and constant memory appears to change.
     """
     m_mmap_threshold = -3
     ctypes.CDLL(None).mallopt(m_mmap_threshold, 256 * 1024)
 
 
 def thread_count() -> int:
-    """Threads of this process."""
+    """Number of threads of this process."""
     return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
 @dataclass
 class Report:
-    """What a soak found."""
+    """Results of a soak."""
 
     rate: float
     seconds: float = 0
@@ -72,12 +71,12 @@ class Report:
 
     @property
     def resident_drift(self) -> float:
-        """How far memory moved after warm-up, as a share of where it was then."""
+        """Change of memory since warm-up, as a share of its value then."""
         warm = self.resident[_WARM_CHUNKS:] or self.resident[-1:]
         return (max(warm) - min(warm)) / warm[0] if warm else 0.0
 
     def faults(self) -> list[str]:
-        """What is not as it should be."""
+        """Everything that is wrong."""
         found = []
         if self.back != self.submitted:
             found.append(f"{self.submitted:,} queries were admitted and {self.back:,} came back")
@@ -101,7 +100,7 @@ class Report:
 
 
 def find_peak(device: headrace.Device, op: headrace.Operator, rung: str, generators: int) -> tuple[float, Plan] | None:
-    """The highest rate that the rung sustains within 0.5 ms, and the plan that does; None when interrupted."""
+    """The highest rate that the rung sustains within 0.5 ms, and its plan; None when interrupted."""
     number = headrace.serve.find_rung(rung).number
     with show.live_ladder() as live:
         climb = headrace.serve.ladder(
@@ -117,7 +116,7 @@ def find_peak(device: headrace.Device, op: headrace.Operator, rung: str, generat
 
 @contextmanager
 def suppress_interrupt(report: Report) -> Iterator[None]:
-    """Makes Ctrl-C end the block, and the report say so."""
+    """Makes Ctrl-C end the block, and records it in the report."""
     try:
         yield
     except KeyboardInterrupt:
@@ -127,14 +126,14 @@ def suppress_interrupt(report: Report) -> Iterator[None]:
 def soak_plan(
     device: headrace.Device, op: headrace.Operator, plan: Plan, rate: float, seconds: float, generators: int
 ) -> Report:
-    """Runs the load in chunks on one engine until the time is over."""
+    """Runs the load in chunks on one engine until the time is up."""
     _give_memory_back_at_once()
     report = Report(rate, threads_before=thread_count())
     session = LoadSession(device, op, plan, generators=generators)
     began = time.monotonic()
-    # Ctrl-C may also come between two chunks, in Python.
+    # Ctrl-C may also arrive between two chunks, in Python.
     with suppress_interrupt(report), show.progress_bar(f"Soak at {tables.rate(rate)} queries/s") as bar:
-        # Chunks of one length, so that each needs the same memory.
+        # All chunks have the same length, so that each needs the same memory.
         count = max(1, math.ceil(seconds / _CHUNK))
         for number in range(count):
             if report.interrupted:

@@ -1,4 +1,4 @@
-"""Work that Ctrl-C ends at once, although it is inside a call that does not look at signals."""
+"""Makes Ctrl-C end work at once that is inside a call which ignores signals."""
 
 import threading
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _left: list[Started] = []
 
 
 def stopped(work: Callable[[], object]) -> bool:
-    """Does the work beside the main thread; returns whether Ctrl-C came before its end, which is not waited for.
+    """Runs the work beside the main thread; returns whether Ctrl-C came first, without waiting for the work then.
 
-    What the work has found so far lies where it put it. The process must end soon after: see any_left().
+    Results of the work so far remain where it stored them. The process must end soon afterwards: see any_left().
     """
     failures: list[BaseException] = []
     done = threading.Event()
@@ -38,5 +38,5 @@ def stopped(work: Callable[[], object]) -> bool:
 
 
 def any_left() -> bool:
-    """Whether work is still going on that was stopped: then the interpreter must not wait for it, nor take it down."""
+    """Whether stopped work is still running: then the interpreter must neither wait for it nor tear it down."""
     return any(thread.alive for thread in _left)

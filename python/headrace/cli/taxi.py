@@ -1,4 +1,4 @@
-"""`headrace taxi`: the taxi benchmark, over a generated table or rides from the city's own files."""
+"""`headrace taxi`: the taxi benchmark, on a generated table or on the city's own files."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from headrace import UsageError, outputs, quiet, results
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 
-# pyarrow takes as long to import as all of Headrace: not for other verbs.
+# importing pyarrow takes as long as importing all of Headrace, so other verbs do not do it
 if TYPE_CHECKING:
     from headrace.fetch.taxi_bench import Duck, Measured
 
@@ -193,7 +193,7 @@ def run(
 
 @contextmanager
 def _rows_written(rows: int) -> Iterator[Callable[[int], None]]:
-    """A bar, and what moves it."""
+    """A progress bar, and the function that moves it."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=show.stderr(), transient=True) as progress:
         task = progress.add_task("rows", total=rows)
@@ -223,10 +223,10 @@ def _duck(file: Path, threads: int) -> "Duck | None":
 
 @contextmanager
 def _tables(file: Path, fragments: Sequence[int], folder: Path | None) -> Iterator[list[Path]]:
-    """The file itself, or its table in each number of fragments."""
+    """The file itself, or its table with each number of fragments."""
     from headrace.fetch import Table, taxi  # noqa: PLC0415
 
-    with Table.open(file, taxi.QUERY_COLUMNS) as table:  # what is wrong with it is said before anything is made
+    with Table.open(file, taxi.QUERY_COLUMNS) as table:  # reports errors of the file before anything is written
         own = len(table.fragments)
     if not fragments:
         yield [file]

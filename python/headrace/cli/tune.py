@@ -1,4 +1,4 @@
-"""`headrace tune`: the plan that does best under a latency bound."""
+"""`headrace tune`: finds the best plan under a latency bound."""
 
 import json
 import threading
@@ -21,12 +21,12 @@ from headrace.serve import TunedPlan, TunerProgress
 from headrace.tables import latency, rate
 
 _ROOF_SECONDS = 2.0
-_SEARCH_SECONDS = 10.0  # the rate of one plan is searched for to its end, whatever the budget
+_SEARCH_SECONDS = 10.0  # the search for one plan's rate runs to its end, whatever the budget
 _MEMORY_BYTES = 500e6
 
 
 class Cache(StrEnum):
-    """What is done about plans that were found before."""
+    """How to use plans found before."""
 
     use = "use"
     refresh = "refresh"
@@ -141,7 +141,7 @@ def tune(
     )
     topic = results.topic_of(save, chosen) if save else "tuned"
     if report_to:
-        report.check(report_to)  # before a minute of work
+        report.check(report_to)  # fails before a minute of work
     settings: dict[str, Any] = {
         "bound": bound,
         "arrivals": str(arrivals),
@@ -153,7 +153,7 @@ def tune(
         "budget": budget,
         "schedules": schedule or [],
     }
-    # A sweep is there to judge a search: a plan from the cache would have been found in no time.
+    # A sweep serves to judge a search, and a cached plan would appear to be found in no time.
     cache = Cache.refresh if exhaustive and plans is Cache.use else plans
     show.expect(budget + _SEARCH_SECONDS + _ROOF_SECONDS, _MEMORY_BYTES)
     watch = quiet.Watch()

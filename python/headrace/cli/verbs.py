@@ -1,6 +1,6 @@
-"""The verbs of the command line, and the Typer app of all of them or of one.
+"""The verbs of the command line, and the Typer app of all of them or of a single one.
 
-A program starts with the one verb that it was asked for: what the others import takes three times as long.
+A program loads only the requested verb: importing the others takes three times as long.
 """
 
 import importlib
@@ -22,7 +22,7 @@ _VERSION = ("--version", "-V")
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb, whose module in this package has its name, and in it a function or an app of verbs below it."""
+    """A verb. Its module in this package has the same name, and contains a function or an app of verbs below it."""
 
     name: str
     panel: str
@@ -39,12 +39,12 @@ class Verb:
 
 
 def _verbs() -> Iterable[Verb]:
-    """In the order of the help."""
+    """The verbs in the order of the help."""
     for name, member in (("run", "run"), ("index", "app"), ("query", "query"), ("fetch", "fetch")):
         yield Verb(name, _WORK, member)
     for name in ("ingest", "grid"):
         yield Verb(name, _WORK, "app")
-    # Options end at the first word of the command, so that the program's own are left alone.
+    # Options end at the first word of the command, so that the program keeps its own options.
     yield Verb("each", _WORK, "each", {"allow_interspersed_args": False})
     for name, member in (("serve", "serve"), ("check", "check_operator"), ("advise", "advise")):
         yield Verb(name, _WORK, member)
@@ -106,7 +106,7 @@ def _headrace(
 
 @cache
 def app_of(word: str | None = None) -> typer.Typer:
-    """The app of the verb that `word` is, of no verb if it asks for the version, and otherwise of all verbs."""
+    """The app of the verb `word`; of no verb if it asks for the version, and otherwise of all verbs."""
     app = typer.Typer(
         name="headrace",
         invoke_without_command=True,

@@ -1,4 +1,4 @@
-"""What `headrace --version` prints: what a report of a fault should say of this copy and this machine."""
+"""The output of `headrace --version`: what a bug report should say about this copy and this machine."""
 
 import os
 
@@ -21,7 +21,7 @@ def _built_for(names: str | None) -> str:
 
 
 def lines() -> list[str]:
-    """The version first, and alone on its line; then the commit, CUDA and the processor, and what it was built for."""
+    """The version alone on the first line, then the commit, CUDA and the processor, and what they were built for."""
     built = results.built()
     return [
         f"headrace {__version__}",

@@ -1,7 +1,7 @@
-"""Running one program over many inputs, each in a process that sees one device: what `headrace each` does.
+"""Runs one program over many inputs, each in a process that sees one device: the engine of `headrace each`.
 
-`commands` says what is run, `slots` on what, `child` is one process and its group, `guard` ends them if this process is
-killed, `logs` is where they write, `runner` keeps all slots busy.
+`commands` defines what is run, `slots` where, `child` is one process and its group, `guard` ends the groups if this
+process is killed, `logs` stores output, and `runner` keeps all slots busy.
 """
 
 from headrace.each.commands import Command, combine, gather_inputs

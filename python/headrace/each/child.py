@@ -1,4 +1,4 @@
-"""One process with its process group: started, watched, and ended so that nothing of it stays behind."""
+"""A process with its process group: it is started, watched, and ended so that nothing of it stays behind."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 def living_members(group: int) -> bool:
-    """Whether a process of the group still runs; one that has ended and waits to be asked for does not."""
+    """Whether a process of the group is still running; a zombie does not count."""
     with os.scandir("/proc") as entries:
         return any(entry.name.isdigit() and _lives_in(group, Path(entry.path, "stat")) for entry in entries)
 
@@ -27,13 +27,13 @@ def _lives_in(group: int, stat: Path) -> bool:
     try:
         content = stat.read_bytes()
     except OSError:
-        return False  # it ended meanwhile
-    state, _parent, of_group = content.rpartition(b")")[2].split()[:3]  # the name before may hold anything
+        return False  # it ended in the meantime
+    state, _parent, of_group = content.rpartition(b")")[2].split()[:3]  # the name may contain any character
     return int(of_group) == group and state not in (b"Z", b"X")
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log, as text, whatever bytes it has."""
+    """The last lines of a log as text, whatever bytes it contains."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL_BYTES))
@@ -42,10 +42,10 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 class Child:
-    """A process, the leader of a group of its own, with its output in two files and nothing on its input.
+    """A process that leads its own group, with its output in two files and empty input.
 
-    It is reaped only once its group is empty: until then its number cannot be given to another process, so that a
-    signal to the group reaches no stranger.
+    The process is reaped only once its group is empty. Until then its number cannot be reused, so a signal to the group
+    cannot reach a stranger.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Child:
         grace: float,
         guard: Guard | None = None,
     ) -> None:
-        """Starts it, to end with this process where there is a guard. Raises OSError when it cannot be started."""
+        """Starts the process; with a guard, it ends with this process. Raises OSError when it cannot be started."""
         marked = {**environment, **(guard.variable if guard else {})}
         self._process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=marked, process_group=0
@@ -77,22 +77,22 @@ class Child:
         self.seconds = 0.0
         self.timed_out = False
         self._timeout_at = None if timeout is None else self.began + timeout
-        self._signals: list[signal.Signals] = []  # those still to be sent, one a grace period
+        self._signals: list[signal.Signals] = []  # signals still to send, one per grace period
         self._next_at: float | None = None
         self._leader_ended = False
 
     @property
     def pid(self) -> int:
-        """Its number, and its group's."""
+        """Process number, which is also the group's."""
         return self._process.pid
 
     @property
     def returncode(self) -> int:
-        """Its exit status, or minus the signal that ended it. Only once it is done."""
+        """Exit status, or minus the signal that ended it. Valid only once it is done."""
         return self._process.returncode
 
     def stop(self) -> None:
-        """Asks the group to end: SIGINT, after the grace period SIGTERM, then SIGKILL."""
+        """Asks the group to end: with SIGINT, after the grace period with SIGTERM, then with SIGKILL."""
         self._timeout_at = None
         self._begin(_SOFT)
 
@@ -106,7 +106,7 @@ class Child:
         self._advance(time.monotonic())
 
     def _advance(self, now: float) -> None:
-        """Sends the next signal, and sets when the one after it is due."""
+        """Sends the next signal, and sets when the following one is due."""
         number = self._signals.pop(0)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
@@ -121,7 +121,7 @@ class Child:
         return self._leader_ended
 
     def done(self) -> bool:
-        """Looks after it: true once it has ended and nothing of its group runs. Sends the signals that are due."""
+        """Sends signals that are due; returns true once the process has ended and its group is empty."""
         now = time.monotonic()
         if self._leader_has_ended():
             if not living_members(self.pid):
@@ -130,7 +130,7 @@ class Child:
                 self._process.wait()
                 return True
             if not self._signals and self._next_at is None:
-                self._begin(_SOFT[1:])  # what it left in the background
+                self._begin(_SOFT[1:])  # ends what it left in the background
         elif self._timeout_at is not None and now >= self._timeout_at:
             self._timeout_at = None
             self.timed_out = True
@@ -140,7 +140,7 @@ class Child:
         return False
 
     def look_again_in(self) -> float:
-        """Seconds after which done() must be asked again, if no child ends before."""
+        """Seconds until done() must be called again, if no child ends before."""
         if self._leader_ended:
             return _LEFTOVER_POLL
         due = [at for at in (self._timeout_at, self._next_at) if at is not None]

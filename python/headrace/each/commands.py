@@ -1,4 +1,4 @@
-"""What is run: a program and its arguments, filled in for each input; and where inputs come from."""
+"""What to run: a program and its arguments, filled in for each input; and the sources of inputs."""
 
 import glob
 import itertools
@@ -19,23 +19,23 @@ SEPARATOR = ":::"
 _MARK = re.compile(r"\{(?:device|index|[1-9][0-9]*)?\}")
 _INPUT = re.compile(r"\{(?:[1-9][0-9]*)?\}")
 _COMBINATIONS_MAX = 1_000_000
-_DIGITS_MOST = 9  # of the number in a mark: words of a command are fewer
+_DIGITS_MOST = 9  # digits of the number in a mark: a command has fewer words
 
 
 @dataclass(frozen=True)
 class Command:
-    """A program and its arguments, with marks for what differs between inputs.
+    """A program and its arguments, with marks for the parts that vary between inputs.
 
     `{}` is the input, `{device}` the device it runs on ("cuda:1", "cpu"), `{index}` its number from 0. An input may
-    have several parts, `{1}`, `{2}` and so on: a word that is `{}` becomes a word for each of them, and within a word
-    `{}` is all of them with blanks between. Where there is no mark of the input, its parts are the last arguments.
+    have several parts, `{1}`, `{2}` and so on. A word that is just `{}` becomes one word per part; within a word, `{}`
+    is all parts separated by blanks. Without a mark for the input, its parts become the last arguments.
     """
 
     words: tuple[str, ...]
 
     @classmethod
     def split(cls, words: Sequence[str]) -> "tuple[Command, list[list[str]]]":
-        """The command before the first `:::`, and the inputs behind each `:::`.
+        """Splits words into the command before the first `:::` and the inputs after each `:::`.
 
         Raises:
             UsageError: when there is no program.
@@ -51,7 +51,7 @@ class Command:
         return cls(tuple(groups[0])), groups[1:]
 
     def for_input(self, parts: tuple[str, ...], index: int, slot: Slot) -> list[str]:
-        """The words of one process."""
+        """The words of one process's command line."""
         values = {"{}": " ".join(parts), "{device}": slot.device, "{index}": str(index)}
         values |= {f"{{{number}}}": part for number, part in enumerate(parts, 1)}
         words = [part for word in self.words for part in (parts if word == "{}" else (self._fill(word, values),))]
@@ -62,10 +62,10 @@ class Command:
         return _MARK.sub(lambda mark: values[mark[0]], word)
 
     def require_parts(self, count: int) -> None:
-        """Checks that inputs have all the parts that are named.
+        """Checks that inputs have all parts that the marks name.
 
         Raises:
-            UsageError: naming the first mark that has none.
+            UsageError: naming the first mark without a part.
         """
         for word in self.words:
             for mark in _INPUT.findall(word):
@@ -77,10 +77,10 @@ class Command:
                     )
 
     def require_programs(self, inputs: Sequence[tuple[str, ...]], slots: Sequence[Slot]) -> None:
-        """Checks that what is to be run is there.
+        """Checks that the programs exist.
 
         Raises:
-            UsageError: naming the first program that is not.
+            UsageError: naming the first program that does not exist.
         """
         only = Command(self.words[:1])
         seen = set()
@@ -93,9 +93,9 @@ class Command:
 
 
 def _items(source: str, *, null: bool) -> list[str]:
-    """The lines of a file, or what NUL bytes separate there; "-" is standard input. Empty ones are left out.
+    """The lines of a file, or its NUL-separated items; "-" is standard input. Empty items are skipped.
 
-    Any bytes will do.
+    Items may contain any bytes.
     """
     try:
         content = read_whole(sys.stdin.buffer, "standard input") if source == "-" else read_bytes(Path(source))
@@ -115,13 +115,13 @@ def _matches(pattern: str) -> list[str]:
 def gather_inputs(
     given: Sequence[str], files: Sequence[str] = (), patterns: Sequence[str] = (), *, null: bool = False
 ) -> list[str]:
-    """All inputs: those given, then those in files, then the files that match patterns.
+    """All inputs: first those given, then those from files, then the files that match patterns.
 
-    Files have an input a line; with `null`, NUL bytes separate them, and an input may have line breaks in it.
+    Files have one input per line. With `null`, NUL bytes separate inputs, which may then contain line breaks.
 
     Raises:
-        UsageError: when there are none, a file cannot be read, a pattern matches nothing, or an input has a NUL in it,
-            which no argument can.
+        UsageError: when there are no inputs, a file cannot be read, a pattern matches nothing, or an input contains a
+            NUL, which no argument can.
     """
     inputs = [*given]
     for file in files:
@@ -133,13 +133,13 @@ def gather_inputs(
     for number, text in enumerate(inputs):
         if "\0" in text:
             raise UsageError(
-                f"input {number} contains a NUL byte, which no program can be given; -0 splits files there"
+                f"input {number} contains a NUL byte, which no argument can contain; -0 splits files at NUL bytes"
             )
     return inputs
 
 
 def combine(sources: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Each input of one source with each of the others; the last source varies fastest.
+    """All combinations of one input per source; the last source varies fastest.
 
     Raises:
         UsageError: when a source has no inputs, or there are more than a million combinations.

@@ -1,4 +1,4 @@
-"""A process that ends the groups of children if this process is killed and cannot do so itself."""
+"""A process that ends the children's groups if this process is killed."""
 
 import os
 import secrets
@@ -11,14 +11,14 @@ _NAME = "HEADRACE_EACH"
 
 
 class Guard:
-    """Sends SIGKILL to every group that it watches, and to every process with its variable, when this process ends.
+    """Kills every watched group, and every process with its variable, when this process ends.
 
-    A parent-death signal (`prctl(PR_SET_PDEATHSIG)`) would reach the leaders of the groups alone. The guard leads a
-    session of its own, so that neither a terminal nor a signal to this process's group ends it.
+    A parent-death signal (`prctl(PR_SET_PDEATHSIG)`) would reach only the leaders of the groups. The guard leads its
+    own session, so neither a terminal nor a signal to this process's group ends it.
     """
 
     def __init__(self) -> None:
-        """Starts the process. Raises OSError when it cannot be started."""
+        """Starts the guard. Raises OSError when it cannot be started."""
         self.variable = {_NAME: f"{os.getpid()}-{secrets.token_hex(8)}"}
         self._groups: set[int] = set()
         self._process = self._start()
@@ -27,7 +27,7 @@ class Guard:
         return subprocess.Popen(
             [sys.executable, "-I", "-S", str(_PROGRAM), f"{_NAME}={self.variable[_NAME]}"],
             bufsize=0,
-            env={name: value for name, value in os.environ.items() if name != _NAME},  # a run within another's process
+            env={name: value for name, value in os.environ.items() if name != _NAME},  # for a run inside of another
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -35,12 +35,12 @@ class Guard:
         )
 
     def watch(self, group: int) -> None:
-        """From now on the group ends with this process."""
+        """Makes the group end with this process from now on."""
         self._groups.add(group)
         self._tell(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """The group has ended; to be called before its number may be given to another."""
+        """Stops watching a group that has ended; call it before its number can be reused."""
         self._groups.discard(group)
         self._tell(f"-{group}\n")
 
@@ -48,12 +48,12 @@ class Guard:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(lines.encode())
-        except BrokenPipeError:  # somebody has killed it
+        except BrokenPipeError:  # somebody has killed the guard
             self._process.stdin.close()
             self._process.wait()
             self._process = self._start()
             self._tell("".join(f"+{group}\n" for group in self._groups))
 
     def close(self) -> None:
-        """Ends it, and with it every group that it still watches."""
+        """Ends the guard, and with it every group that it still watches."""
         self._process.communicate()

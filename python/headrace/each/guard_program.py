@@ -1,6 +1,6 @@
-"""What a Guard runs, as a script of its own: ends what it guards once its standard input ends.
+"""The script of a Guard: kills what it guards when its standard input ends.
 
-Arguments: a variable, NAME=VALUE, that every process to be ended has in its environment.
+Arguments: a variable, NAME=VALUE, that the environment of every process to be killed contains.
 """
 
 import contextlib
@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-_ROUNDS = 100  # a process may make another while it is looked for
+_ROUNDS = 100  # a process may create another during the search
 
 
 def _marked(variable: bytes) -> list[int]:
-    """Processes that have the variable, but for this one."""
+    """Processes that have the variable, except this one."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -23,7 +23,7 @@ def _marked(variable: bytes) -> list[int]:
 
 
 def main() -> None:
-    """Reads "+7" for a group to watch and "-7" for one that has ended, a line each, until the writer is gone."""
+    """Reads "+7" for a group to watch and "-7" for one that has ended, one per line, until the writer is gone."""
     groups: set[int] = set()
     for line in sys.stdin:
         change = groups.add if line[0] == "+" else groups.discard
@@ -31,7 +31,7 @@ def main() -> None:
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
-    # One that had just been started is in no group that is known, and one with a session of its own has left its group.
+    # A process that was just started is in no known group, and one with its own session has left its group.
     for _ in range(_ROUNDS):
         found = _marked(os.fsencode(sys.argv[1]))
         if not found:

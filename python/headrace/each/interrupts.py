@@ -1,4 +1,4 @@
-"""Signals as something to wait for: the end of a child, Ctrl-C, and being asked to end."""
+"""Makes signals something to wait for: the end of a child, Ctrl-C, and requests to end."""
 
 import select
 import signal
@@ -10,9 +10,9 @@ _TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Interrupts:
-    """While it is entered, signals that ask to end are counted rather than obeyed, and end a wait().
+    """Context in which signals that ask to end are only counted, and end a wait().
 
-    For the main thread, as Python's signal handlers are. A signal that was ignored before stays ignored.
+    Use it in the main thread only, as Python requires of signal handlers. An ignored signal stays ignored.
     """
 
     def __init__(self) -> None:
@@ -21,12 +21,12 @@ class Interrupts:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Takes over the signals."""
+        """Installs the handlers."""
         self._receiver, self._sender = socket.socketpair()
         for end in (self._receiver, self._sender):
             end.setblocking(False)
         self._wakeup_before = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        # Handled, though there is nothing to do: only then does the end of a child wake the loop.
+        # The handler does nothing, but without one the end of a child would not wake the loop.
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         for number in _TO_END:
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -36,7 +36,7 @@ class Interrupts:
     def __exit__(
         self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Gives them back."""
+        """Restores the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup_before)
@@ -48,7 +48,7 @@ class Interrupts:
         self.first = self.first or signal.Signals(number)
 
     def wait(self, seconds: float) -> None:
-        """Returns after that time, or at once when a signal came since the last call."""
+        """Returns after this time, or at once if a signal arrived since the last call."""
         readable, _, _ = select.select([self._receiver], [], [], seconds)
         if readable:
             self._receiver.recv(4096)

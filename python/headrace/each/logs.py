@@ -1,4 +1,4 @@
-"""The folder of a run: the output of every input, and the job log from which a later run can go on."""
+"""The folder of a run: the output of every input, and the job log that lets a later run resume."""
 
 import fcntl
 import json
@@ -22,18 +22,18 @@ class Again(StrEnum):
     """What to do with the logs of an earlier run."""
 
     refuse = "refuse"
-    resume = "resume"  # run what has not succeeded there
+    resume = "resume"  # run the inputs that have not succeeded there
     overwrite = "overwrite"
 
 
 def log_name(index: int, count: int, text: str) -> str:
-    """A file name for an input: its number, which makes it unique, and what is harmless of its text."""
+    """A file name for an input: its number, which makes it unique, and the harmless characters of its text."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", text[-_NAME_CHARACTERS:]).strip("_")
     return f"{index:0{len(str(count - 1))}d}-{safe}" if safe else f"{index:0{len(str(count - 1))}d}"
 
 
 def disk_is_full(path: Path) -> bool:
-    """Whether nothing more can be written where `path` lies."""
+    """Whether the file system of `path` is full."""
     found = os.statvfs(path)
     return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) == 0
 
@@ -41,18 +41,18 @@ def disk_is_full(path: Path) -> bool:
 class Logs:
     """A folder, locked for this run until close().
 
-    `jobs.jsonl` in it has a line that names the command, then a line for each input that has ended. The files of an
+    Its file `jobs.jsonl` has one line that identifies the command, then one line per completed input. The files of an
     input are named by its number and text.
     """
 
     def __init__(
         self, folder: Path, command: Sequence[str], inputs: Sequence[tuple[str, ...]], again: Again = Again.refuse
     ) -> None:
-        """Makes the folder where it is not there.
+        """Creates the folder if it does not exist.
 
         Raises:
-            UsageError: when files cannot be made in it, another run writes to it, it has logs of an earlier run and
-                `again` is `refuse`, or those to be resumed are of another command or other inputs.
+            UsageError: when files cannot be created in it, another run is writing to it, it has logs of an earlier run
+                and `again` is `refuse`, or the run to resume has another command or other inputs.
         """
         self.folder = folder
         self.path = folder / JOB_LOG
@@ -61,7 +61,8 @@ class Logs:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             left = any(file.exists() for index in range(len(inputs)) for file in self.files(index))
-            # Not blocking, for a FIFO that nobody reads; unbuffered, so that nothing is left to be written at the end.
+            # Non-blocking, because a FIFO may have no reader; unbuffered, so that nothing is left to be written at the
+            # end.
             opened = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
             if not stat.S_ISREG(os.fstat(opened).st_mode):
                 os.close(opened)
@@ -80,12 +81,12 @@ class Logs:
             raise
 
     def files(self, index: int) -> tuple[Path, Path]:
-        """Where stdout and stderr of an input go."""
+        """Files for stdout and stderr of an input."""
         name = log_name(index, len(self._inputs), " ".join(self._inputs[index]))
         return self.folder / f"{name}.out", self.folder / f"{name}.err"
 
     def _begin(self, again: Again, *, left: bool) -> dict[int, dict[str, Any]]:
-        """Takes the lock and writes the first line; the records of inputs that have succeeded before."""
+        """Takes the lock and writes the first line; returns the records of inputs that succeeded before."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -107,7 +108,7 @@ class Logs:
         return {}
 
     def _read(self, content: bytes) -> dict[int, dict[str, Any]]:
-        """What an earlier run has written. A last line that is cut short, as by a kill, is dropped."""
+        """Reads what an earlier run has written. A truncated last line, as after a kill, is dropped."""
         whole = content[: content.rfind(b"\n") + 1]
         self._file.truncate(len(whole))
         if not whole:
@@ -131,7 +132,7 @@ class Logs:
         return succeeded
 
     def _remove_files_of(self, content: bytes) -> None:
-        """Removes the output of an earlier run, as far as its job log names it."""
+        """Removes the output files that the job log of an earlier run names."""
         for line in content.splitlines():
             try:
                 record = parse_json(line, self.path)
@@ -143,15 +144,15 @@ class Logs:
                     (self.folder / name).unlink(missing_ok=True)
 
     def record(self, record: dict[str, Any]) -> None:
-        """Appends how an input ended.
+        """Appends the outcome of an input.
 
         Raises:
-            SystemError: when it cannot be written, as on a full disk.
+            SystemError: when it cannot be written, for example because the disk is full.
         """
         self._write(record)
 
     def _write(self, line: dict[str, Any]) -> None:
-        """All of a line, or nothing of it."""
+        """Writes a complete line, or nothing of it."""
         before = os.fstat(self._file.fileno()).st_size
         left = memoryview(json.dumps(line).encode() + b"\n")
         try:
@@ -163,5 +164,5 @@ class Logs:
             raise SystemError(f"writing {self.path}: {error.strerror or error}", native=error.errno or 0) from error
 
     def close(self) -> None:
-        """Lets another run have the folder."""
+        """Unlocks the folder for other runs."""
         self._file.close()

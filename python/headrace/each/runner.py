@@ -1,4 +1,4 @@
-"""Keeps every slot busy until all inputs are done, and says how each one ended."""
+"""Keeps every slot busy until all inputs are done, and reports how each one ended."""
 
 import contextlib
 import os
@@ -32,18 +32,18 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """When a process is given up, and what then."""
+    """When to give up on a process, and what to do then."""
 
     retries: int = 0
     timeout: float | None = None
     stop_on_failure: bool = False
-    grace: float = 5.0  # between SIGINT, SIGTERM and SIGKILL
-    lines: int = 10  # of stderr, of an input that failed
+    grace: float = 5.0  # time between SIGINT, SIGTERM and SIGKILL
+    lines: int = 10  # lines of stderr to keep of a failed input
 
 
 @dataclass
 class Outcome:
-    """One input, and how its last attempt ended."""
+    """An input, and how its last attempt ended."""
 
     index: int
     parts: tuple[str, ...]
@@ -55,17 +55,17 @@ class Outcome:
     seconds: float = 0.0
     exit_code: int | None = None
     signal: str | None = None
-    reason: str | None = None  # why it could not be started
+    reason: str | None = None  # why the process could not be started
     last_lines: list[str] = field(default_factory=list)
-    resumed: bool = False  # it had succeeded in an earlier run
+    resumed: bool = False  # it had already succeeded in an earlier run
 
     @property
     def text(self) -> str:
-        """The input as it is shown."""
+        """The input as displayed."""
         return " ".join(self.parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """What a job log and --json say of it."""
+        """The record for a job log and --json."""
         return {
             "index": self.index,
             "input": list(self.parts),
@@ -81,42 +81,42 @@ class Outcome:
         }
 
     def describe(self) -> str:
-        """Such as "failed: exit code 3" or "timed out: SIGTERM"."""
+        """Text such as "failed: exit code 3" or "timed out: SIGTERM"."""
         why = self.reason or self.signal or (f"exit code {self.exit_code}" if self.exit_code is not None else "")
         return f"{self.ending}: {why}" if why else str(self.ending)
 
 
 @dataclass(frozen=True)
 class Report:
-    """How all inputs ended, in their order."""
+    """Outcomes of all inputs, in order."""
 
     outcomes: list[Outcome]
     seconds: float
     interrupted_by: signal.Signals | None
 
     def count(self, *endings: Ending) -> int:
-        """Inputs that ended in one of these ways."""
+        """Number of inputs that ended in one of these ways."""
         return sum(1 for outcome in self.outcomes if outcome.ending in endings)
 
     @property
     def failures(self) -> list[Outcome]:
-        """Those that were tried and went wrong of themselves."""
+        """Inputs that were tried and failed by themselves."""
         wrong = (Ending.failed, Ending.timed_out, Ending.not_started)
         return [outcome for outcome in self.outcomes if outcome.ending in wrong]
 
 
 def _open_log(path: str, flags: int) -> int:
-    """Opens at once, or fails, where a FIFO has the name of a log: nothing would end a wait for its reader."""
+    """Opens a log at once or fails: if it is a FIFO, nothing would end a wait for its reader."""
     opened = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(opened, True)
     return opened
 
 
 class Runner:
-    """Runs `command` for each input, in their order, a process a slot at a time.
+    """Runs `command` for each input in order, one process per slot at a time.
 
-    `finished` is called with each outcome as it becomes final, `changed` whenever a process starts or ends, with the
-    numbers of inputs that are final and that run.
+    `finished` is called with each outcome when it becomes final; `changed` is called whenever a process starts or ends,
+    with the numbers of final and of running inputs.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Runner:
         finished: Callable[[Outcome], None] = lambda _outcome: None,
         changed: Callable[[int, int], None] = lambda _done, _running: None,
     ) -> None:
-        """Raises UsageError when a program is missing, or logs cannot be written or would replace others."""
+        """Raises UsageError when a program is missing, or logs cannot be written or would overwrite others."""
         command.require_parts(min(map(len, inputs)))
         command.require_programs(inputs, slots)
         self._command = command
@@ -156,7 +156,7 @@ class Runner:
         self._guard: Guard | None = None
 
     def run(self) -> Report:
-        """Returns when every input is done, or those that ran have ended after Ctrl-C."""
+        """Returns when every input is done, or after Ctrl-C when all running processes have ended."""
         began = time.monotonic()
         with Interrupts() as interrupts, contextlib.closing(self._logs):
             try:
@@ -181,7 +181,7 @@ class Runner:
             self._collect()
 
     def _give_up(self, *, at_once: bool) -> None:
-        """Starts nothing more, and asks what runs to end; the second time it is not asked."""
+        """Starts no more processes and asks the running ones to end; the second time, kills them."""
         self._waiting.clear()
         self._stopping = True
         for child, _, _ in self._running.values():
@@ -191,11 +191,11 @@ class Runner:
                 child.stop()
 
     def _end_all(self, interrupts: Interrupts) -> None:
-        """Leaves no process behind when something unforeseen ends the loop."""
+        """Kills all processes when something unforeseen ends the loop."""
         for child, _, _ in self._running.values():
             child.kill()
         while True:
-            # Before each wait, which does not notice those that had ended when it began.
+            # Checked before each wait, which does not notice processes that ended before it began.
             self._running = {pid: entry for pid, entry in self._running.items() if not entry[0].done()}
             if not self._running:
                 return
@@ -243,7 +243,7 @@ class Runner:
             outcome.reason = None
             if ending in (Ending.ok, Ending.failed) and disk_is_full(self._logs.folder):
                 ending = Ending.failed
-                outcome.reason = f"the disk of {self._logs.folder} is full, and its logs may be cut"
+                outcome.reason = f"the disk of {self._logs.folder} is full, so its logs may be truncated"
             self._end_attempt(outcome, ending, slot)
 
     def _ending(self, child: Child) -> Ending:
@@ -254,13 +254,13 @@ class Runner:
         return Ending.interrupted if self._stopping else Ending.failed
 
     def _end_attempt(self, outcome: Outcome, ending: Ending, slot: Slot) -> None:
-        """Frees the slot; the input is final, or tried again after those that wait."""
+        """Frees the slot; the input is final, or is retried after the waiting ones."""
         self._free.append(slot)
         outcome.ending = ending
         wrong = ending not in (Ending.ok, Ending.interrupted)
         outcome.last_lines = []
         if ending is not Ending.ok:
-            with contextlib.suppress(OSError):  # there is no log, if that was what failed
+            with contextlib.suppress(OSError):  # there is no log, if opening it was what failed
                 outcome.last_lines = last_lines(outcome.stderr, self._rules.lines)
         if wrong and outcome.attempts <= self._rules.retries and not self._stopping:
             self._waiting.append(outcome)

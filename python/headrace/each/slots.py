@@ -1,4 +1,4 @@
-"""On what processes run: a slot is room for one process, on one GPU or on the CPU."""
+"""Slots for processes: a slot is room for one process, on one GPU or on the CPU."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 class Slot:
     """Room for one process at a time, and the GPU that the process sees."""
 
-    device: str  # as this process calls it: cuda:1, or cpu
-    visible: str  # what CUDA_VISIBLE_DEVICES is in the process
+    device: str  # name in this process: cuda:1, or cpu
+    visible: str  # value of CUDA_VISIBLE_DEVICES in the process
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """The environment of a process in this slot."""
@@ -23,15 +23,15 @@ class Slot:
 
 
 def gpu_count() -> int:
-    """CUDA devices that this process sees."""
+    """Number of CUDA devices that this process sees."""
     return sum(1 for device in Device.list() if device.kind.name == "cuda")
 
 
 def visible_names(count: int, environment: Mapping[str, str]) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES must be, for each of the `count` devices seen here, so that a process sees that one.
+    """Values of CUDA_VISIBLE_DEVICES that make a process see exactly one of the `count` devices, for each of them.
 
-    Where the variable is set already, device i is its entry i, whether that is a number or a UUID; CUDA takes entries
-    in order up to the first that names no device (CUDA C++ Programming Guide, "CUDA Environment Variables").
+    If the variable is already set, device i is its entry i, whether a number or a UUID; CUDA takes entries in order up
+    to the first invalid one (CUDA C++ Programming Guide, "CUDA Environment Variables").
 
     Raises:
         UsageError: when the variable has fewer entries than there are devices.
@@ -40,17 +40,17 @@ def visible_names(count: int, environment: Mapping[str, str]) -> list[str]:
         return [str(number) for number in range(count)]
     entries = [entry.strip() for entry in environment[VISIBLE].split(",")]
     if len(entries) < count:
-        raise UsageError(f"{VISIBLE}={environment[VISIBLE]} names fewer devices than the {count} that are here")
+        raise UsageError(f"{VISIBLE}={environment[VISIBLE]} names fewer devices than the {count} present")
     return entries[:count]
 
 
 def gpu_slots(
     names: Sequence[str] | None, per_device: int, count: int, environment: Mapping[str, str] = os.environ
 ) -> list[Slot]:
-    """`per_device` slots on each GPU of `names`, or on all `count` of them; neighbours in the list on different GPUs.
+    """`per_device` slots on each GPU of `names`, or on all `count` GPUs; adjacent slots are on different GPUs.
 
     Raises:
-        UsageError: for a name that is no GPU that is here, or one that is there twice.
+        UsageError: for a name that is not a GPU of this machine, or one that is given twice.
     """
     visible = visible_names(count, environment)
     known = [f"cuda:{number}" for number in range(count)]
@@ -65,5 +65,5 @@ def gpu_slots(
 
 
 def cpu_slots(count: int | None = None) -> list[Slot]:
-    """`count` slots that see no GPU; by default one a processor that this process may use."""
+    """`count` slots that see no GPU; default: one per processor that this process may use."""
     return [Slot("cpu", "")] * (count or len(os.sched_getaffinity(0)))

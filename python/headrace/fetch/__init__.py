@@ -1,4 +1,4 @@
-"""Columns on a device, and what is scanned of them there.
+"""Fetches columns to a device and runs queries on them there.
 
 >>> import pyarrow as pa
 >>> from headrace.fetch import Table, col, count
@@ -15,7 +15,7 @@ from headrace.fetch.table import Table
 
 __all__ = ["Aggregation", "Expr", "Query", "Table", "col", "count", "lit"]
 
-if built_with_fetch:  # which needs oneTBB
+if built_with_fetch:  # this needs oneTBB
     from headrace._core import (
         FetchOptions,
         FetchProgress,

@@ -1,4 +1,4 @@
-"""Arrow's types and arrays as those of a scan, and back."""
+"""Converts Arrow's types and arrays to those of a scan, and back."""
 
 import difflib
 from dataclasses import dataclass
@@ -32,18 +32,18 @@ _UNIT_NAMES = {unit: name for name, unit in _UNITS.items()}
 
 
 class ArrowStream(Protocol):
-    """What hands Arrow data over by the Arrow PyCapsule interface: tables of pyarrow, Polars and DuckDB, and others."""
+    """Any provider of data by the Arrow PyCapsule interface: tables of pyarrow, Polars, DuckDB and others."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401
-        """A capsule with an ArrowArrayStream."""
+        """Returns a capsule with an ArrowArrayStream."""
 
 
 def as_table(source: ArrowStream) -> pa.Table:
-    """Arrow data of any producer as pyarrow has it, without a copy.
+    """Converts Arrow data of any producer to a pyarrow table without a copy.
 
     Raises:
-        UsageError: for what is no such data, and for a type that pyarrow does not have, with its column.
-        DataError: when the producer fails on the way.
+        UsageError: for an object without such data, and for a type that pyarrow does not support, naming its column.
+        DataError: when the producer fails while providing the data.
     """
     if isinstance(source, pa.Table):
         return source
@@ -58,7 +58,7 @@ def as_table(source: ArrowStream) -> pa.Table:
 
 
 def _unknown_type(source: ArrowStream, error: Exception) -> str:
-    """What to say of a schema that pyarrow does not take, with the columns whose formats its error names."""
+    """The message for a schema that pyarrow rejects, naming the columns whose formats its error mentions."""
     said = " ".join(str(error).split())
     try:
         formats = stream_formats(source.__arrow_c_stream__())
@@ -71,7 +71,7 @@ def _unknown_type(source: ArrowStream, error: Exception) -> str:
 
 @dataclass(frozen=True)
 class ScanColumn:
-    """A column of a table as a scan has it: its number and type there, and what it takes to give its values back."""
+    """A column of a table as a scan sees it: its number and type there, and what restores its values' original type."""
 
     number: int
     name: str
@@ -85,7 +85,7 @@ class ScanColumn:
 
 
 def column_type(arrow: pa.DataType) -> ColumnType | None:
-    """A type that a scan casts to, or that values are stored in; None for one that it does not have."""
+    """The type that a scan casts to or stores values in; None for one that scans do not have."""
     if arrow in _PLAIN:
         return ColumnType(_PLAIN[arrow])
     if pa.types.is_timestamp(arrow):
@@ -98,7 +98,7 @@ def column_type(arrow: pa.DataType) -> ColumnType | None:
 
 
 def arrow_type(type_: ColumnType) -> pa.DataType:
-    """The Arrow type of a result, where it does not say which string or zone."""
+    """The Arrow type of a result when no column determines the kind of string or the time zone."""
     if type_.id == TypeId.timestamp:
         return pa.timestamp(_UNIT_NAMES[type_.unit])
     if type_.id == TypeId.decimal128:
@@ -107,7 +107,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
 
 
 def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array | pa.ChunkedArray:
-    """A column of a result. `source` is the column whose values these are, where they are one's."""
+    """A column of a result. `source` is the column that its values come from, if there is one."""
     validity = column.validity
     buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(column.values)]
     kind = None if source is None else storage.storage_type(source.arrow)
@@ -115,14 +115,14 @@ def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array | 
         return pa.Array.from_buffers(arrow_type(column.type), column.length, buffers, column.null_count)
     if pa.types.is_dictionary(kind):
         indices = pa.Array.from_buffers(kind.index_type, column.length, buffers, column.null_count)
-        assert column.dictionary is not None  # it is a column's
+        assert column.dictionary is not None  # strings come from a column
         return strings_of(column.dictionary, indices, source.arrow, source.name)
     array = pa.Array.from_buffers(kind, column.length, buffers, column.null_count)
     return storage.from_storage(array, source.arrow)
 
 
 def whole(sums: pa.Array) -> pa.Array:
-    """Sums of integers, which are computed in 128 bits, as int64 where all of them fit; else as they are."""
+    """Sums of integers, computed in 128 bits: as int64 if all of them fit, else unchanged."""
     if not pa.types.is_decimal128(sums.type) or sums.type.scale != 0:
         return sums
     try:
@@ -132,7 +132,7 @@ def whole(sums: pa.Array) -> pa.Array:
 
 
 def unknown_column(name: str, names: list[str]) -> UsageError:
-    """What to raise for a column that is not there."""
+    """The error for an unknown column."""
     near = difflib.get_close_matches(name, names, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(names)}"
     return UsageError(f"there is no column '{name}'{hint}")

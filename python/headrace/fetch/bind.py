@@ -1,4 +1,4 @@
-"""Expressions over names as expressions over the columns of one table on a device."""
+"""Binds expressions over names to the columns of one table on a device."""
 
 import datetime
 import decimal
@@ -31,14 +31,14 @@ _NARROW_FLOATS: dict[pa.DataType | None, type[np.floating[Any]]] = {pa.float16()
 
 
 class Binder:
-    """Turns expressions into what the core takes."""
+    """Converts expressions for the core."""
 
     def __init__(self, find: Callable[[str], ScanColumn]) -> None:
-        """`find` gives a column, and raises UsageError where there is none."""
+        """`find` returns a column, and raises UsageError if there is none."""
         self._find = find
 
     def bind(self, expression: Expr) -> ScanExpression:
-        """Raises UsageError for what cannot be."""
+        """Raises UsageError for an invalid expression."""
         match expression:
             case Column(column=name):
                 return ScanExpression.column(self._find(name).number)
@@ -56,13 +56,13 @@ class Binder:
         raise UsageError(f"{expression} is not an expression")
 
     def source(self, expression: Expr) -> ScanColumn | None:
-        """The column that an expression is, if it is one."""
+        """The column that an expression consists of, if it is one."""
         if isinstance(expression, Alias):
             return self.source(expression.value)
         return self._find(expression.column) if isinstance(expression, Column) else None
 
     def is_whole(self, expression: Expr) -> bool:
-        """Whether an expression is made of integers and booleans alone, so that its sum is a whole number."""
+        """Whether an expression consists of integers and booleans only, so that its sum is a whole number."""
         match expression:
             case Column(column=name):
                 arrow = self._find(name).arrow
@@ -85,9 +85,9 @@ class Binder:
         return ScanExpression.call(operation, [self._bind_beside(argument, arguments) for argument in arguments])
 
     def _in_float_of(self, arguments: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Rounds literals that are compared with float16 or float32 to it, as DuckDB, Arrow and Polars compare them.
+        """Rounds literals that are compared with float16 or float32 to that type, as DuckDB, Arrow and Polars do.
 
-        A number beyond the type's range stays what it is: no value is equal to it.
+        A number beyond the type's range stays unchanged: no value equals it.
         """
         kind = next((kind for kind in map(self._narrow_float, arguments) if kind is not None), None)
         if kind is None or any(self._is_wider(argument) for argument in arguments):
@@ -95,7 +95,7 @@ class Binder:
         return tuple(_rounded(one, kind) if isinstance(one, Value) else one for one in arguments)
 
     def _narrow_float(self, expression: Expr) -> type[np.floating[Any]] | None:
-        """float16 or float32, where that is the type of what stands in a comparison."""
+        """float16 or float32, if an operand of a comparison has that type."""
         if isinstance(expression, Alias):
             return self._narrow_float(expression.value)
         kind = expression.to if isinstance(expression, Cast) else None
@@ -108,7 +108,7 @@ class Binder:
         return not isinstance(expression, Value) and self._narrow_float(expression) is None
 
     def _bind_beside(self, argument: Expr, all_: tuple[Expr, ...]) -> ScanExpression:
-        """None is a missing value of the type of what it stands beside, where that is a column or a literal."""
+        """Gives None the type of the other operands, if one of them is a column or a literal."""
         if not (isinstance(argument, Value) and argument.value is None):
             return self.bind(argument)
         for other in all_:
@@ -117,11 +117,11 @@ class Binder:
         return self.bind(argument)
 
     def _text_call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
-        """A column of strings and literals. What a string's index is, the core knows once chunks have been read."""
+        """A column of strings and literals. The core knows the index of a string only after chunks have been read."""
         beside = arguments[1] if operation in _COMPARISONS and _is_text(arguments[0]) else arguments[0]
         source = self.source(beside)
         if source is None or not source.is_text or operation not in {*_COMPARISONS, Operation.is_in}:
-            raise UsageError(f"a string can only be compared with a column of strings, which {beside} is not")
+            raise UsageError(f"a string can only be compared with a column of strings, but {beside} is not one")
         bound = [self.bind(one) if one is beside else _text(one, source.type) for one in arguments]
         return ScanExpression.call(operation, bound)
 
@@ -133,7 +133,7 @@ def _rounded(literal: Value, kind: type[np.floating[Any]]) -> Value:
     with np.errstate(over="ignore"):
         try:
             narrow = float(kind(float(value)))
-        except OverflowError:  # an integer that no double holds
+        except OverflowError:  # an integer that no double can represent
             return literal
     return Value(narrow) if math.isfinite(narrow) else literal
 
@@ -148,11 +148,11 @@ def _text(expression: Expr, type_: ColumnType) -> ScanExpression:
         return ScanExpression.missing(type_)
     if isinstance(expression, Value) and isinstance(expression.value, str):
         return ScanExpression.text(expression.value)
-    raise UsageError(f"strings can only be compared with strings, which {expression} is not")
+    raise UsageError(f"strings can only be compared with strings, but {expression} is not a string")
 
 
 def _bits(value: float) -> int:
-    """A double's bits as a number with a sign."""
+    """The bits of a double as a signed integer."""
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
@@ -161,13 +161,13 @@ def _integer(value: int) -> ScanExpression:
         return ScanExpression.literal(ColumnType(TypeId.int64), value)
     if 0 <= value <= _UINT64_MAX:
         return ScanExpression.literal(ColumnType(TypeId.uint64), value - (1 << 64))
-    raise UsageError(f"{value} is beyond 64 bits")
+    raise UsageError(f"{value} does not fit in 64 bits")
 
 
 def _decimal(value: decimal.Decimal) -> ScanExpression:
     parts = value.as_tuple()
     if not isinstance(parts.exponent, int):
-        raise UsageError(f"a decimal must be a number, which {value} is not")
+        raise UsageError(f"a decimal must be a finite number, not {value}")
     scale = max(0, -parts.exponent)
     units = int(value.scaleb(scale, decimal.Context(prec=60)))
     if abs(units) > _INT64_MAX or scale > _DECIMAL_DIGITS_MAX:
@@ -188,7 +188,7 @@ def _literal(value: Literal) -> ScanExpression:
         return _decimal(value)
     if isinstance(value, datetime.date):
         return _time(value)
-    raise UsageError(f"the string {value!r} is not compared with a column")
+    raise UsageError(f"the string {value!r} must be compared with a column")
 
 
 def _time(value: datetime.date) -> ScanExpression:

@@ -1,4 +1,4 @@
-"""Whether a result is what another engine gives."""
+"""Compares a result with that of another engine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ _TINY = 1e-300
 
 
 def difference(ours: pa.Table, theirs: pa.Table, keys: Sequence[str] = (), order: Sequence[str] = ()) -> str | None:
-    """What is different, or None: floats to TOLERANCE relative, everything else exact.
+    """The first difference, or None: floats to TOLERANCE relative, everything else exact.
 
-    Rows are matched by `keys`, or where there are none in the order of each. Columns in `order` have to be in the same
-    order in both. Numbers and texts may have different types of Arrow in both.
+    Rows are matched by `keys`, or by their position without keys. Columns in `order` must have the same order in both.
+    Numbers and strings may differ in their Arrow types.
     """
     if ours.column_names != theirs.column_names:
         return f"columns are {ours.column_names}, not {theirs.column_names}"
@@ -37,7 +37,7 @@ def difference(ours: pa.Table, theirs: pa.Table, keys: Sequence[str] = (), order
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """A table whose columns have no dictionaries: these are not sorted by their values."""
+    """A table with dictionaries decoded, because dictionaries do not sort by their values."""
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
@@ -52,7 +52,7 @@ def _in_order_of(keys: Sequence[str], table: pa.Table) -> pa.Table:
 
 
 def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """For each row, whether the values are the same."""
+    """For each row, whether the values are equal."""
     left, right = (one.combine_chunks() for one in _plain(pa.table([left, right], ["left", "right"])).columns)
     if pa.types.is_floating(left.type) and pa.types.is_floating(right.type):
         close: NDArray[np.bool_] = _close(_numbers(left), _numbers(right))
@@ -61,7 +61,7 @@ def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
     found: NDArray[np.bool_]
     try:
         equal = pc.equal(left, right if left.type == right.type else right.cast(left.type))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # another kind of value, or one that the type cannot hold
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # another kind of value, or one that does not fit the type
         found = np.array([bool(one == other) for one, other in zip(left.to_pylist(), right.to_pylist(), strict=True)])
     else:
         found = np.asarray(equal.fill_null(False)) | (np.asarray(left.is_null()) & np.asarray(right.is_null()))

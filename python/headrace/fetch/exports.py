@@ -1,4 +1,4 @@
-"""What everything that to_arrow() turns into a pyarrow table offers to other libraries."""
+"""Exports for other libraries, shared by everything that to_arrow() converts to a pyarrow table."""
 
 import importlib
 from typing import Any
@@ -9,10 +9,10 @@ from headrace.errors import Errc, UsageError
 
 
 def require(name: str) -> Any:  # noqa: ANN401 - whatever module it is
-    """A library that has to be installed only where it is asked for.
+    """Imports a library that is needed only on request.
 
     Raises:
-        UsageError: where it is not.
+        UsageError: when it is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -21,7 +21,7 @@ def require(name: str) -> Any:  # noqa: ANN401 - whatever module it is
 
 
 class ArrowExports:
-    """The same result for pandas, Polars, and whoever speaks the Arrow PyCapsule interface."""
+    """Exports a result to pandas, Polars, and users of the Arrow PyCapsule interface."""
 
     def to_arrow(self) -> pa.Table:
         """The result on the host."""
@@ -45,9 +45,9 @@ class ArrowExports:
         return require("polars").from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """For pyarrow.table(), polars.from_arrow(), DuckDB and others: the result of to_arrow()."""
+        """Exports the result of to_arrow() for pyarrow.table(), polars.from_arrow(), DuckDB and others."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401
-        """Raises UsageError: columns have types of their own, of which NumPy would make one of objects."""
+        """Raises UsageError: columns have different types, which NumPy would convert to one array of objects."""
         raise UsageError(f"a {type(self).__name__} is not an array: take a column of it, to_arrow() or to_pandas()")

@@ -32,7 +32,7 @@ _SYMBOLS = {
 
 
 class Expr:
-    """A value of each row. Operators make new ones: arithmetic, comparisons, and `&`, `|`, `~` for logic.
+    """A value per row. Operators combine expressions: arithmetic, comparisons, and `&`, `|`, `~` for logic.
 
     A missing operand gives a missing result; `&` and `|` are three-valued, as in SQL.
     """
@@ -109,15 +109,15 @@ class Expr:
         raise UsageError("an expression is neither true nor false: write &, | and ~ for and, or and not")
 
     def is_null(self) -> "Expr":
-        """Whether there is no value."""
+        """Whether the value is missing."""
         return _call(Operation.is_null, self)
 
     def is_not_null(self) -> "Expr":
-        """Whether there is a value."""
+        """Whether the value is present."""
         return _call(Operation.logical_not, self.is_null())
 
     def is_in(self, values: Iterable[Literal]) -> "Expr":
-        """Whether the value is one of these; missing where it is not and one of these is None."""
+        """Whether the value is one of these; missing if it is not and one of these is None."""
         return _call(Operation.is_in, self, *values)
 
     def between(self, least: Any, greatest: Any) -> "Expr":
@@ -125,9 +125,9 @@ class Expr:
         return _call(Operation.logical_and, self >= least, self <= greatest)
 
     def cast(self, to: pa.DataType | str) -> "Expr":
-        """The value in another type, given as pyarrow's or by its name, such as "int64" or "date32".
+        """The value converted to another type, given as a pyarrow type or by name, such as "int64" or "date32".
 
-        Floats round half to even, decimals half away from zero. A value that the type does not hold fails the query.
+        Floats round half to even, decimals half away from zero. A value that does not fit the type fails the query.
         """
         if not isinstance(to, str | pa.DataType):
             raise UsageError(f"a cast needs a pyarrow type or its name, not {to!r}")
@@ -141,17 +141,17 @@ class Expr:
         return _call(Operation.year, self)
 
     def alias(self, name: str) -> "Expr":
-        """The same under a name."""
+        """The same expression under a name."""
         return Alias(self, name)
 
     def count(self) -> "Aggregation":
-        """How many values there are."""
+        """Number of present values."""
         return Aggregation(Aggregate.count, self)
 
     def sum(self) -> "Aggregation":
-        """The sum: of integers exact, as int64, or as decimal128 where one does not fit; of floats a double.
+        """The sum: exact for integers, as int64 or, if a sum does not fit, decimal128; a double for floats.
 
-        That of decimals is exact, as a decimal128 of 38 digits.
+        Sums of decimals are exact, as decimal128 with 38 digits.
         """
         return Aggregation(Aggregate.sum, self)
 
@@ -160,19 +160,19 @@ class Expr:
         return Aggregation(Aggregate.average, self)
 
     def min(self) -> "Aggregation":
-        """The least value. Strings order by their bytes."""
+        """The smallest value. Strings are ordered by their bytes."""
         return Aggregation(Aggregate.min, self)
 
     def max(self) -> "Aggregation":
-        """The greatest value; NaN is above all."""
+        """The largest value; NaN is above all others."""
         return Aggregation(Aggregate.max, self)
 
     def children(self) -> tuple["Expr", ...]:
-        """What it is computed of."""
+        """The operands."""
         return ()
 
     def name(self) -> str:
-        """How a result's column of it is called."""
+        """Name of its column in a result."""
         return str(self)
 
 
@@ -215,7 +215,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Expr):
-    """A value in another type."""
+    """A value converted to another type."""
 
     value: Expr
     to: pa.DataType
@@ -249,30 +249,30 @@ class Alias(Expr):
 
 @dataclass(frozen=True)
 class Aggregation:
-    """What agg() gathers of each group."""
+    """An aggregate that agg() computes for each group."""
 
     function: Aggregate
     value: Expr | None = None
     called: str | None = None
 
     def alias(self, name: str) -> "Aggregation":
-        """The same under a name."""
+        """The same aggregate under a name."""
         return Aggregation(self.function, self.value, name)
 
     def name(self) -> str:
-        """How its column of the result is called."""
+        """Name of its column in the result."""
         if self.called is not None:
             return self.called
         return "count" if self.value is None else f"{self.function.name}({self.value.name()})"
 
 
 def col(name: str) -> Expr:
-    """The column of that name."""
+    """The column with that name."""
     return Column(name)
 
 
 def lit(value: Any) -> Expr:
-    """A literal: None, a bool, int, float, Decimal, str, date or datetime (taken as UTC where it has no zone)."""
+    """A literal: None, a bool, int, float, Decimal, str, date or datetime (UTC if it has no time zone)."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, np.generic):
@@ -283,12 +283,12 @@ def lit(value: Any) -> Expr:
 
 
 def count() -> Aggregation:
-    """How many rows there are."""
+    """Number of rows."""
     return Aggregation(Aggregate.count_rows)
 
 
 def named(expression: Expr | str) -> Expr:
-    """A column by its name, or an expression as it is."""
+    """A column by its name; an expression is returned unchanged."""
     return col(expression) if isinstance(expression, str) else lit(expression)
 
 

@@ -1,4 +1,4 @@
-"""Columns that have been fetched: where they lie, and back on the host."""
+"""Fetched columns: access on the device, and export to the host."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.1
 
 
 class StepSpan(NamedTuple):
-    """When a thread of a fetch did something for a chunk, by time.monotonic()."""
+    """Time span of a step that a thread of a fetch did for a chunk, by time.monotonic()."""
 
     fragment: int
     column: str
@@ -31,10 +31,10 @@ class StepSpan(NamedTuple):
 
 
 class FetchedTable(ArrowExports):
-    """Columns that have been fetched, or are on their way. Keeps them where they are while it lives."""
+    """Columns that have been fetched or are in flight. Keeps them in place while it lives."""
 
     def __init__(self, core: "_core.Fetch | None", source: TableSource, names: list[str], fragments: list[int]) -> None:
-        """Made by Table.fetch() and start()."""
+        """Created by Table.fetch() and start()."""
         self._core = core
         self._source = source
         self._names = names
@@ -43,31 +43,31 @@ class FetchedTable(ArrowExports):
 
     @property
     def column_names(self) -> list[str]:
-        """In the order in which they were asked for."""
+        """Column names in the requested order."""
         return list(self._names)
 
     @property
     def fragments(self) -> list[int]:
-        """By their number in the table."""
+        """Numbers of its fragments in the table."""
         return list(self._fragments)
 
     @property
     def num_rows(self) -> int:
-        """The rows of its fragments."""
+        """Number of rows of its fragments."""
         return sum(self._source.fragments[number][2] for number in self._fragments)
 
     @property
     def progress(self) -> "_core.FetchProgress | None":
-        """How far it is, and what came through each level; None for a fetch of no fragments."""
+        """Progress of the fetch, and bytes through each level; None for a fetch without fragments."""
         return None if self._core is None else self._core.progress
 
     @property
     def threads(self) -> int:
-        """The number of threads that make chunks."""
+        """Number of threads that make chunks."""
         return 0 if self._core is None else self._core.threads
 
     def wait(self, progress: Progress | None = None) -> Self:
-        """Waits until every chunk is there. Raises as Table.fetch() does. Ctrl-C ends the fetch."""
+        """Waits until every chunk has arrived. Raises as Table.fetch() does. Ctrl-C ends the fetch."""
         if self._core is None:
             return self
         try:
@@ -76,41 +76,41 @@ class FetchedTable(ArrowExports):
         except BaseException:
             self._core.cancel()
             while not self._core.wait_for(_POLL_SECONDS):
-                pass  # whoever clears the levels next finds them without its pins
+                pass  # the pins are dropped before anybody clears the levels again
             raise
         self._core.wait()
         return self
 
     def timeline(self) -> tuple[list[StepSpan], int]:
-        """Waits for its end: what it did when, and how many spans more there were than start() was asked to keep.
+        """Waits for the end; returns the time spans of steps, and how many exceeded the number to keep (see start()).
 
-        A transfer is that of all chunks that went together.
+        A transfer span covers all chunks that were sent together.
         """
         if self._core is None:
             return [], 0
         while not self._core.wait_for(_POLL_SECONDS):
-            pass  # Ctrl-C is seen here
+            pass  # Ctrl-C is noticed here
         spans, dropped = self._core.timeline()
         names = self._source.stored.names
         return [StepSpan(span[0], names[span[1]], *span[2:]) for span in spans], dropped
 
     def look(self) -> "_core.ScanReport":
-        """Runs a kernel over all that has come, as a query of one pass does: the least and greatest of each column.
+        """Runs a kernel over all fetched columns, like a one-pass query: it finds the least and greatest value of each.
 
         Raises:
             UsageError: for columns that are not on a device.
         """
         if self._core is None:
-            raise UsageError("there is nothing to look at")
+            raise UsageError("there are no columns on a device to look at")
         return self._core.look()
 
     def cancel(self) -> None:
-        """Asks it to end early; wait() then raises Error with code cancelled."""
+        """Asks the fetch to end early; wait() then raises Error with code cancelled."""
         if self._core is not None:
             self._core.cancel()
 
     def column(self, name: str) -> "DeviceColumn":
-        """A column, chunk by chunk. Waits for the fetch."""
+        """A column, by chunks. Waits for the fetch."""
         if name not in self._positions:
             raise unknown_column(name, self._names)
         self._held()
@@ -128,20 +128,20 @@ class FetchedTable(ArrowExports):
         return self.column(name)
 
     def to_arrow(self) -> pa.Table:
-        """Copies everything back to the host, in the types that the files have."""
+        """Copies everything back to the host, in the types of the files."""
         return pa.table({name: self.column(name).to_arrow() for name in self._names})
 
     def release(self) -> None:
-        """Lets go of the columns now: the caches may reuse their room once nobody holds an array of them."""
+        """Releases the columns now: the caches may reuse their room once no array refers to them."""
         self._core = None
         self._names = []
 
     def __repr__(self) -> str:
-        """What was asked for."""
+        """Names, rows and fragments."""
         return f"FetchedTable({', '.join(self._names)}; {self.num_rows} rows of {len(self._fragments)} fragments)"
 
     def _repr_html_(self) -> str:
-        """Its columns and their types."""
+        """Columns and their types."""
         types = [(name, str(self._source.schema.field(name).type)) for name in self._names]
         return display.table(repr(self), types)
 
@@ -151,7 +151,7 @@ class FetchedTable(ArrowExports):
 
 
 class DeviceColumn:
-    """A column of a fetched table: a chunk for each fragment, in Arrow's layout."""
+    """A column of a fetched table: one chunk per fragment, in Arrow's layout."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class DeviceColumn:
         chunks: "list[_core.FetchedChunk]",
         dictionary: "_core.StringDictionary | None",
     ) -> None:
-        """Made by FetchedTable.column()."""
+        """Created by FetchedTable.column()."""
         self.name = name
         self.chunks = chunks
         self._source = source
@@ -168,23 +168,23 @@ class DeviceColumn:
 
     @property
     def type(self) -> pa.DataType:
-        """As the files have it."""
+        """Type in the files."""
         return self._source.schema.field(self.name).type
 
     @property
     def storage_type(self) -> pa.DataType:
-        """As it lies on the device."""
+        """Type on the device."""
         return self._source.stored.field(self.name).type
 
     def __len__(self) -> int:
-        """Values, missing ones among them."""
+        """Number of values, including missing ones."""
         return sum(chunk.length for chunk in self.chunks)
 
     @property
     def dictionary(self) -> pa.Array | None:
-        """The entries that indices of a column of strings or bytes stand for, so far; None for other columns.
+        """The entries that the indices of a column of strings or bytes refer to, so far; None for other columns.
 
-        Copied each time: of 64-bit offsets where they have more than 2 GiB.
+        A new copy each time; with 64-bit offsets if the entries exceed 2 GiB.
         """
         if self._dictionary is None:
             return pa.array([], self.storage_type.value_type) if pa.types.is_dictionary(self.storage_type) else None
@@ -203,32 +203,32 @@ class DeviceColumn:
         return pa.chunked_array(arrays, arrays[0].type if arrays else self.type)
 
     def __repr__(self) -> str:
-        """How long it is, and of what type."""
+        """Name, type, and number of values."""
         return f"DeviceColumn({self.name}: {self.type}, {len(self)} values in {len(self.chunks)} chunks)"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """For pyarrow.chunked_array() and others: copies the column back to the host."""
+        """Copies the column back to the host, for pyarrow.chunked_array() and others."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> "npt.NDArray[Any]":
-        """The values of a column of one chunk without missing values, where the host can read them."""
+        """The values of a column with one chunk and no missing values, if the host can read them."""
         return display.as_array(self._values(), dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:  # noqa: ANN401
-        """The values of a column of one chunk without missing values."""
+        """The values of a column with one chunk and no missing values."""
         return self._values().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Where they are."""
+        """Device of the values."""
         return self._values().__dlpack_device__()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The values of a column of one chunk, on CUDA devices."""
+        """The values of a column with one chunk, on CUDA devices."""
         return self._values().__cuda_array_interface__
 
     def _values(self) -> "_core.ChunkArray":
-        """What is one array: one chunk, whose first value is the array's, with none missing."""
+        """The column as one array: it has one chunk, which starts at the array's first value, and no missing values."""
         if len(self.chunks) != 1:
             raise UsageError(f"column '{self.name}' has {len(self.chunks)} chunks: use column.chunks[i].values")
         chunk = self.chunks[0]

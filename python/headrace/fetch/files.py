@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
+"""Parquet and Arrow IPC files as the source of a table: their contents, and how chunks are read."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
-_Kept = tuple[str, pa.DataType, int]  # a column: name, type, bytes of a decoded value with its validity, at most
+_Kept = tuple[str, pa.DataType, int]  # a column: name, type, maximum bytes of a decoded value with its validity
 Reader = Callable[[int, list[int]], pa.RecordBatch]
 
 
@@ -40,12 +40,12 @@ def _open(path: str) -> Opened:
         raise UsageError(f"{mapped.path} is an encrypted Parquet file, which is not supported")
     else:
         file = _open_old_stream(mapped, buffer, magic)
-    mapped.require_unchanged()  # what it says of itself is of one state
+    mapped.require_unchanged()  # its metadata must be of one state of the file
     return file
 
 
 def _open_old_stream(mapped: "_core.MappedFile", buffer: pa.Buffer, magic: bytes) -> Opened:
-    """Opens a stream of before Arrow 0.15, which begins with the size of its schema and nothing else."""
+    """Opens a stream written before Arrow 0.15, which begins with the size of its schema without a marker."""
     size = int.from_bytes(magic[:4], "little")
     if 0 < size < mapped.bytes and (size + 4) % _MAGIC_BYTES == 0:
         with suppress(DataError):
@@ -55,7 +55,7 @@ def _open_old_stream(mapped: "_core.MappedFile", buffer: pa.Buffer, magic: bytes
 
 @dataclass(frozen=True)
 class _Plan:
-    """How the columns of one file become those of the table, by their numbers."""
+    """Maps the columns of one file to those of the table, by number."""
 
     text: list[str]
     as_they_come: frozenset[int]
@@ -76,9 +76,9 @@ def _plan(file: Opened, columns: list[_Kept]) -> _Plan:
 
 
 def _reader(files: list[Opened], columns: list[_Kept], verify: bool) -> Reader:
-    """What reads columns of a fragment: called by any thread."""
+    """Returns the function that reads columns of a fragment; any thread may call it."""
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    plans: dict[int, _Plan] = {}  # made when a file is first read: of a wide table that takes a while
+    plans: dict[int, _Plan] = {}  # made when a file is first read, because a wide table takes a while
 
     def read(fragment: int, numbers: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
@@ -100,7 +100,7 @@ def _reader(files: list[Opened], columns: list[_Kept], verify: bool) -> Reader:
                 else:
                     array = found[name]
                 arrays.append(_in_table(array, columns[number][1], number in plan.as_they_come))
-            # Positions are what counts: names may be such that the C data interface does not carry them.
+            # Only positions matter: the C data interface cannot carry every name.
             return pa.RecordBatch.from_arrays(arrays, [str(number) for number in numbers])
 
     return read
@@ -123,16 +123,16 @@ def _in_table(array: pa.Array, kind: pa.DataType, as_it_comes: bool) -> pa.Array
 def open_files(
     paths: PathLike | Iterable[PathLike], *, hive: bool = True, verify_checksums: bool = False
 ) -> TableSource:
-    """Opens files: their footers are read, no column is.
+    """Opens files: reads their footers, but no column.
 
     Args:
-        paths: the files, as for paths.expand().
-        hive: whether folders called name=value that enclose the files are columns.
-        verify_checksums: whether pages that have checksums are compared with them when they are read.
+        paths: files, as for paths.expand().
+        hive: whether enclosing folders named name=value are columns.
+        verify_checksums: whether pages with checksums are verified when read.
 
     Raises:
-        UsageError: for a file that is not there or of a kind that is not read, or none of whose columns can be fetched.
-        DataError: for a file that is damaged.
+        UsageError: for a missing file, an unsupported kind of file, or one without a column that can be fetched.
+        DataError: for a damaged file.
     """
     require_fetch()
     found = expand(paths)
@@ -156,7 +156,7 @@ def open_files(
         try:
             lying = _lie_alike(files, unified.schema, stored)
             core = _of_batches(files, stored) if lying else _of_reader(files, unified.schema, stored, fragments, verify)
-        except UsageError as error:  # of a type that Arrow knows, and the core does not
+        except UsageError as error:  # the core does not support this Arrow type
             raise UsageError(f"{files[0].path}: {error}", error.code) from None
         return TableSource(
             core,
@@ -174,7 +174,7 @@ def open_files(
 
 
 def _lie_alike(files: list[Opened], schema: pa.Schema, stored: pa.Schema) -> bool:
-    """Whether every column lies in the mappings as it goes to the device, and of one type."""
+    """Whether every column is already in the mappings in its form for the device, with the same type in all files."""
     if not all(file.batches is not None and not file.constants for file in files):
         return False
     kinds = [schema.field(name).type for name in stored.names]
@@ -189,7 +189,7 @@ def _lie_alike(files: list[Opened], schema: pa.Schema, stored: pa.Schema) -> boo
 def _of_batches(files: list[Opened], stored: pa.Schema) -> "_core.FetchSource":
     batches = []
     fields = [files[0].schema.field(name) for name in stored.names]
-    # A dictionary's indices are taken as they lie: the core gives them those of the table's dictionary.
+    # Dictionary indices are taken in place; the core replaces them with those of the table's dictionary.
     types = [
         kept.type if pa.types.is_dictionary(kept.type) else to.type for kept, to in zip(fields, stored, strict=True)
     ]
@@ -208,7 +208,7 @@ def _of_reader(
     places: list[Place | _core.ParquetFooter] = []
     mapped: list[_core.MappedFile] = []
     constants: list[tuple[int, int, _core.ParquetStatistics]] = []
-    alone = schema is files[0].schema  # of one file, or of files that are alike: then types are the same objects
+    alone = schema is files[0].schema  # with one file, or with equal files, types are the same objects
     types = files[0].types if alone else dict(zip(schema.names, schema.types, strict=True))
     columns = [
         (name, types[name], value_bytes(kind) + 1) for name, kind in zip(stored.names, stored.types, strict=True)

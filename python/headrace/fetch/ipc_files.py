@@ -13,19 +13,19 @@ from headrace.fetch.opened import Opened, StreamPart, arrow_errors
 from headrace.fetch.schemas import check_names
 from headrace.fetch.source import Place
 
-_READ_MAX = 1 << 30  # bytes of one call: the system reads less than 2 GiB at once
+_READ_MAX = 1 << 30  # bytes per call: the system reads less than 2 GiB at once
 
 
 def open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer, stream: bool) -> Opened:
-    """Opens a file or a stream: its batches are looked at where they lie in the mapping.
+    """Opens a file or a stream; its batches are used in place in the mapping.
 
-    Of compressed batches the first column is read to know their rows.
+    The number of rows of a compressed batch is found by reading its first column.
     """
     with arrow_errors(mapped.path):
         file = ipc.open_stream(buffer) if stream else ipc.open_file(buffer)
         schema = file.schema
         for one in schema:
-            str(one)  # raises UnicodeDecodeError, a ValueError, for a name that is no text
+            str(one)  # raises UnicodeDecodeError, a ValueError, for a name that is not text
         check_names(mapped.path, schema)
         parts = _parts_of(mapped, buffer) if stream else None
         names = [one.name for one in schema if storage.storage_type(one.type) is not None]
@@ -52,7 +52,7 @@ def open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer, stream: bool) -> Ope
 
 
 def ipc_places(file: Opened, columns: Sequence[tuple[str, pa.DataType, int]]) -> Iterator[Place]:
-    """Where each chunk is, row group by row group. Columns are (name, type, bytes of a value) of the table."""
+    """Places of the chunks, by row group. Columns are (name, type, bytes of a value) of the table."""
     own = set(file.schema.names)
     for row_group, rows in enumerate(file.rows):
         for name, _, row_bytes in columns:
@@ -68,7 +68,7 @@ def ipc_places(file: Opened, columns: Sequence[tuple[str, pa.DataType, int]]) ->
 
 
 def read_ipc(file: Opened, row_group: int, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Columns of a batch: those that go to the device as they lie from the mapping, others by position."""
+    """Columns of a batch: from the mapping if they go to the device in place, else read by position."""
     arrays: dict[str, pa.Array] = {}
     if file.batches is not None:
         batch = file.batches[row_group]
@@ -94,7 +94,7 @@ def _batches(buffer: pa.Buffer, stream: bool, options: ipc.IpcReadOptions | None
 
 
 def _begins_in(mapped: "_core.MappedFile", file: ipc.RecordBatchStreamReader, names: list[str]) -> bool:
-    """Whether the first batch lies in the mapping as it is."""
+    """Whether the first batch is in the mapping uncompressed."""
     if isinstance(file, ipc.RecordBatchFileReader):
         return file.num_record_batches == 0 or _lies_in(mapped, file.get_batch(0), names)
     try:
@@ -104,7 +104,7 @@ def _begins_in(mapped: "_core.MappedFile", file: ipc.RecordBatchStreamReader, na
 
 
 def _lies_in(mapped: "_core.MappedFile", batch: pa.RecordBatch, names: list[str]) -> bool:
-    """Whether the batch's buffers are the file's own bytes: it is not compressed."""
+    """Whether the batch's buffers are the file's own bytes, which means that it is not compressed."""
     end = mapped.address + mapped.bytes
     columns = (batch.column(name) for name in names)
     buffers = (part for column in columns for part in column.buffers() if part is not None and part.size > 0)
@@ -119,7 +119,7 @@ def _check_dictionaries(batch: pa.RecordBatch, names: list[str]) -> None:
 
 
 def _parts_of(mapped: "_core.MappedFile", buffer: pa.Buffer) -> list[StreamPart]:
-    """The batches of a stream, each with the schema and all dictionaries that come before it."""
+    """The batches of a stream, each with the schema and all dictionaries that precede it."""
     source = pa.BufferReader(buffer)
     before: list[tuple[int, int]] = []
     parts: list[StreamPart] = []

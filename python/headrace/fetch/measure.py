@@ -1,4 +1,4 @@
-"""What a fetch did, as figures."""
+"""Figures of a fetch."""
 
 import time
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ LEVELS = ("disk", "cpu", "device")
 
 
 def rate(count: int, seconds: float) -> float:
-    """In GB/s."""
+    """Rate in GB/s."""
     return count / seconds / 1e9 if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """One fetch, or one pass of a stream."""
+    """One fetch, or one streaming pass."""
 
     seconds: float
     levels: dict[str, Json]
@@ -44,7 +44,7 @@ def _levels(parts: "list[_core.FetchProgress]", seconds: float) -> dict[str, Jso
 
 
 def of(fetched: FetchedTable) -> Run:
-    """The figures of a fetch that has ended."""
+    """Figures of a completed fetch."""
     progress = fetched.progress
     parts = [] if progress is None else [progress]
     seconds = 0.0 if progress is None else progress.elapsed
@@ -52,7 +52,7 @@ def of(fetched: FetchedTable) -> Run:
 
 
 def of_stream(table: Table, columns: list[str] | None) -> Run:
-    """The figures of a pass over a table in windows."""
+    """Figures of a pass over a table in windows."""
     parts = []
     names: list[str] = []
     threads = 0
@@ -66,6 +66,6 @@ def of_stream(table: Table, columns: list[str] | None) -> Run:
 
 
 def memory_of(levels: "_core.Levels") -> dict[str, Json]:
-    """What each level holds, of its budget."""
+    """Memory in use on each level, and its budget."""
     fields = ("budget_bytes", "used_bytes", "most_bytes", "chunks", "hits", "misses", "evictions")
     return {name: {field: getattr(levels.statistics(name), field) for field in fields} for name in LEVELS}

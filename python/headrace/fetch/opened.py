@@ -1,4 +1,4 @@
-"""A file of a table while the table is open: where its bytes are, and the readers of them."""
+"""A file of an open table: where its bytes are, and its readers."""
 
 import os
 import threading
@@ -16,56 +16,56 @@ from headrace import _core
 from headrace.errors import DataError, Errc, Error, UsageError
 from headrace.errors import SystemError as HeadraceSystemError
 
-# The limit of all tables together: each takes a descriptor beside that of its mapping.
+# Limit for all tables together: each open file takes a descriptor besides that of its mapping.
 _OPEN_MAX = 64
 
 
 @dataclass(frozen=True)
 class StreamPart:
-    """Where an IPC stream has a batch, and what is read before it: ranges of (offset, bytes), the batch's last."""
+    """Place of a batch in an IPC stream, and what to read before it: ranges of (offset, bytes), the batch's last."""
 
     ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(eq=False)
 class Opened:
-    """One file: its mapping, its schema, and the rows of each of its row groups.
+    """A file: its mapping, its schema, and the rows of each row group.
 
-    Bytes that are decoded are read by position, not through the mapping: a decoder does not expect them to change under
-    it. Only columns of IPC files that lie in the mapping as they go to the device are taken from there.
+    Bytes to be decoded are read by position, not through the mapping, because a decoder does not expect them to change.
+    Only columns of IPC files that go to the device in place are taken from the mapping.
     """
 
     mapped: "_core.MappedFile"
     buffer: pa.Buffer
     schema: pa.Schema
     rows: list[int]
-    metadata: Any = None  # of Parquet
-    footer: "_core.ParquetFooter | None" = None  # of Parquet
-    int96: frozenset[str] = frozenset()  # of Parquet: columns of timestamps that are stored so
-    batches: list[pa.RecordBatch] | None = None  # of IPC that lies in the mapping as it is
-    parts: list[StreamPart] | None = None  # of an IPC stream
-    constants: dict[str, pa.Scalar] = field(default_factory=dict)  # of partitions: columns that are not in the file
+    metadata: Any = None  # for Parquet
+    footer: "_core.ParquetFooter | None" = None  # for Parquet
+    int96: frozenset[str] = frozenset()  # for Parquet: timestamp columns stored in 96 bits
+    batches: list[pa.RecordBatch] | None = None  # for IPC whose batches are in the mapping in place
+    parts: list[StreamPart] | None = None  # for an IPC stream
+    constants: dict[str, pa.Scalar] = field(default_factory=dict)  # for partitions: columns that are not in the file
     _file: Any = None
-    _idle: dict[Hashable, list[Any]] = field(default_factory=dict)  # readers that no thread uses
+    _idle: dict[Hashable, list[Any]] = field(default_factory=dict)  # readers that no thread is using
 
     @property
     def path(self) -> str:
-        """As errors name it."""
+        """The path as shown in errors."""
         return self.mapped.path
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
-        """The types of its own columns, by name."""
+        """Types of the file's own columns, by name."""
         return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     @property
     def whole_schema(self) -> pa.Schema:
-        """With the columns of its partition."""
+        """The schema including partition columns."""
         beside = [pa.field(name, value.type) for name, value in self.constants.items()]
         return pa.schema([*self.schema, *beside]) if beside else self.schema
 
     def by_position(self) -> Any:  # noqa: ANN401
-        """The open file, whatever its name stands for by now, as Arrow reads it from any thread."""
+        """The open file for Arrow to read from any thread, even if its name now refers to another file."""
         file = self._file
         if file is None:
             file = self._file = _open_again(self.mapped)
@@ -74,7 +74,7 @@ class Opened:
 
     @contextmanager
     def reader(self, key: Hashable, make: Callable[[Any], Any]) -> Iterator[Any]:
-        """A reader that no other thread uses, of those that make(file) gives for that key."""
+        """A reader for exclusive use by the caller; idle ones are reused, else make(file) creates one for that key."""
         file = self.by_position()
         try:
             one = self._idle[key].pop()
@@ -85,7 +85,7 @@ class Opened:
             self._idle.setdefault(key, []).append(one)
 
     def let_go(self) -> None:
-        """Closes the file, but for its mapping, once no reader is in use: it is opened again when it is needed."""
+        """Closes the file, except for its mapping, once no reader is in use; it is reopened on demand."""
         self._file = None
         self._idle.clear()
 
@@ -106,7 +106,7 @@ def _recently_used(file: Opened) -> None:
 def _open_again(mapped: "_core.MappedFile") -> Any:  # noqa: ANN401
     try:
         return pa.OSFile(f"/proc/self/fd/{mapped.descriptor}")
-    except FileNotFoundError:  # there is no /proc: then by its name, if that is still the same file
+    except FileNotFoundError:  # there is no /proc: open it by name, if that is still the same file
         file = pa.OSFile(mapped.path)
     named, ours = os.stat(mapped.path), os.fstat(mapped.descriptor)  # noqa: PTH116 - as for the descriptor
     if (named.st_dev, named.st_ino) != (ours.st_dev, ours.st_ino):
@@ -116,7 +116,7 @@ def _open_again(mapped: "_core.MappedFile") -> Any:  # noqa: ANN401
 
 @contextmanager
 def arrow_errors(where: str) -> Iterator[None]:
-    """Makes one of Headrace's errors, which says where, of whatever Arrow raises."""
+    """Converts any exception of Arrow to one of Headrace's errors that says where it happened."""
     try:
         yield
     except Error:
@@ -135,4 +135,4 @@ def _text(where: str, error: BaseException) -> str:
     said = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, LookupError | TypeError | AttributeError) and not isinstance(error, pa.ArrowException):
         said = f"pyarrow does not understand it: {type(error).__name__} {said}"
-    return f"{where}: {said}" if where else said  # the core says where a chunk is
+    return f"{where}: {said}" if where else said  # the core adds the place of a chunk

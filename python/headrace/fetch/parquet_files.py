@@ -14,11 +14,11 @@ from headrace.fetch.opened import Opened, arrow_errors
 from headrace.fetch.parquet_types import comparable_columns, int96_columns
 from headrace.fetch.source import value_bytes
 
-_MICROSECONDS = 1_000_000  # of a second
+_MICROSECONDS = 1_000_000  # per second
 
 
 def open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> Opened:
-    """Opens a file by its footer; timestamps in 96 bits, which are of nanoseconds, become those of microseconds."""
+    """Opens a file by its footer; 96-bit timestamps, in nanoseconds, become microseconds."""
     file = Opened(mapped, buffer, pa.schema([]), [])
     with arrow_errors(mapped.path):
         parquet = pq.ParquetFile(file.by_position(), coerce_int96_timestamp_unit="us")
@@ -27,7 +27,7 @@ def open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> Opened:
         _check_names(file)
         if any(map(pa.types.is_timestamp, file.types.values())):
             file.int96 = int96_columns(file.metadata.schema)
-        # pyarrow ends the process where it is asked about a row group whose metadata is damaged.
+        # pyarrow aborts the process when it is asked about a row group whose metadata is damaged.
         file.footer = mapped.parquet_footer()
         file.rows = file.footer.rows
         if len(file.rows) != file.metadata.num_row_groups:
@@ -38,7 +38,7 @@ def open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> Opened:
 
 
 def want(file: Opened, columns: Sequence[tuple[str, pa.DataType, int]]) -> "_core.ParquetFooter":
-    """Says which of the file's columns a source reads, each with the type and the bytes that it has in the table."""
+    """Tells which of the file's columns a source reads, each with its type and bytes in the table."""
     assert file.footer is not None
     known = comparable_columns(file.metadata.schema, file.schema)
     wanted = []
@@ -53,14 +53,14 @@ def want(file: Opened, columns: Sequence[tuple[str, pa.DataType, int]]) -> "_cor
 
 
 def dictionaries(file: Opened) -> list[str]:
-    """Columns that pyarrow is to read as dictionaries: it cannot where strings are delta-encoded."""
+    """Columns for pyarrow to read as dictionaries; it cannot do so if strings are delta-encoded."""
     assert file.footer is not None
     delta = set(file.footer.delta_strings)
     return [name for name, kind in file.types.items() if storage.entry_type(kind) is not None and name not in delta]
 
 
 def read_parquet(file: Opened, row_group: int, names: list[str], text: list[str], verify: bool) -> dict[str, pa.Array]:
-    """Columns of a row group. `text` are those that are read as dictionaries, the same in every call.
+    """Columns of a row group. `text` are the columns read as dictionaries, the same in every call.
 
     Raises:
         UsageError: for a timestamp that does not fit microseconds in 64 bits.
@@ -80,7 +80,7 @@ def read_parquet(file: Opened, row_group: int, names: list[str], text: list[str]
     arrays = {name: _in_one_piece(table.column(name)) for name in names}
     wide = [name for name in names if name in file.int96]
     if wide:
-        # What does not fit wraps around without a word: in seconds, every value fits.
+        # Overflow wraps around silently; in seconds, every value fits.
         with file.reader(("s", verify), make("s")) as reader:
             seconds = reader.read_row_group(row_group, columns=wide, use_threads=False)
         for name in wide:
@@ -89,7 +89,7 @@ def read_parquet(file: Opened, row_group: int, names: list[str], text: list[str]
 
 
 def _check_names(file: Opened) -> None:
-    """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
+    """Raises UnicodeDecodeError, a ValueError, for a name that is not text."""
     for kind in file.types.values():
         if kind.num_fields > 0:
             str(kind)

@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file have statistics of the very values that are read from it."""
+"""Finds the columns of a Parquet file whose statistics apply to the values that are read from it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-# What a type of Arrow is in the file, physical and logical.
+# Physical and logical type in the file of each Arrow type.
 _STORED = {
     pa.bool_(): ({"BOOLEAN"}, {"NONE"}),
     pa.float32(): ({"FLOAT"}, {"NONE"}),
@@ -21,9 +21,9 @@ _INTEGERS = ({"INT32", "INT64"}, {"INT", "NONE"})
 
 
 def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
-    """Names of those columns: flat, of a type with an order, read in the unit and scale in which they are stored."""
+    """Names of these columns: flat, of an ordered type, read in the unit and scale in which they are stored."""
     names, types = schema.names, schema.types
-    if len(file) == len(names) and not any(kind.num_fields for kind in types):  # columns and leaves are the same
+    if len(file) == len(names) and not any(kind.num_fields for kind in types):  # every leaf is a column
         found = set()
         for number, (name, kind) in enumerate(zip(names, types, strict=True)):
             column = file.column(number)
@@ -38,12 +38,12 @@ def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
 
 
 def int96_columns(file: pq.ParquetSchema) -> frozenset[str]:
-    """Names of the columns that are timestamps in 96 bits."""
+    """Names of the columns with 96-bit timestamps."""
     return frozenset(name for name, column in _columns(file) if column.physical_type == "INT96")
 
 
 def _columns(file: pq.ParquetSchema) -> Iterator[tuple[str, pq.ColumnSchema]]:
-    """The leaves that are columns of the table, not fields within one, whose path may read as a column's name."""
+    """The leaves that are columns of the table, not nested fields, whose path may look like a column's name."""
     for number in range(len(file)):
         column = file.column(number)
         if column.path == column.name:
@@ -62,7 +62,7 @@ def _is_comparable(column: pq.ColumnSchema, arrow: pa.DataType) -> bool:
 
 @cache
 def _check_of(arrow: pa.DataType) -> Callable[[pq.ColumnSchema, pq.ParquetLogicalType, pa.DataType], bool] | None:
-    """What a type needs beside its physical and logical type; None where these tell."""
+    """Further conditions that a type must meet besides its physical and logical type; None if there are none."""
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if pa.types.is_decimal128(arrow):

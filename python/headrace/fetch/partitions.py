@@ -1,4 +1,4 @@
-"""Columns that a dataset keeps in the names of its folders: sales/year=2024/region=north/part-0.parquet.
+"""Columns that a dataset stores in its folder names: sales/year=2024/region=north/part-0.parquet.
 
 Spark, Hive, DuckDB, pyarrow and Polars write such datasets. A partition's column is not in its files.
 """
@@ -16,14 +16,14 @@ from headrace import _core
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
-_INTEGER = re.compile(r"-?(0|[1-9]\d*)")  # "02" would not be written so again
+_INTEGER = re.compile(r"-?(0|[1-9]\d*)")  # "02" would not be written that way
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # The format's numbers of physical types.
 _INT32, _INT64, _BYTES = 1, 2, 6
 
 
 def values_of(path: str) -> dict[str, str | None]:
-    """What the folders called name=value that directly enclose a file say, the outermost first."""
+    """Values from the folders named name=value that directly enclose a file, outermost first."""
     found: list[tuple[str, str | None]] = []
     for folder in reversed(PurePath(path).parts[:-1]):
         name, sign, value = folder.partition("=")
@@ -34,9 +34,9 @@ def values_of(path: str) -> dict[str, str | None]:
 
 
 def constants_of(paths: Sequence[str]) -> list[dict[str, pa.Scalar]]:
-    """The partition columns of each file, typed by the values of all of them.
+    """The partition columns of each file, with types derived from all files together.
 
-    As DuckDB has them: int64 or date32 where every value is one and written as one is, else strings.
+    Types as in DuckDB: int64 or date32 if every value is one in canonical form, else strings.
     """
     of_files = [values_of(path) for path in paths]
     types: dict[str, pa.DataType] = {}
@@ -46,7 +46,7 @@ def constants_of(paths: Sequence[str]) -> list[dict[str, pa.Scalar]]:
 
 
 def statistics_of(value: pa.Scalar, rows: int) -> "_core.ParquetStatistics":
-    """What a file would say of a column that is this value throughout."""
+    """Statistics of a column that has this value in every row."""
     if not value.is_valid:
         return _core.ParquetStatistics(_INT32, None, rows)
     if pa.types.is_string(value.type):
@@ -57,7 +57,7 @@ def statistics_of(value: pa.Scalar, rows: int) -> "_core.ParquetStatistics":
 
 
 def _unquoted(text: str) -> str:
-    """Writers escape what a file's name cannot have, as in a URL."""
+    """Decodes characters that writers escape in file names, as in URLs."""
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return urllib.parse.unquote(plain)
 
@@ -75,7 +75,7 @@ def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:
 
 
 def _parsed(value: str, kind: pa.DataType) -> int | datetime.date | str | None:
-    """The value as one of that type; None where it is none."""
+    """The value converted to that type, or None."""
     try:
         if pa.types.is_int64(kind):
             number = int(value) if _INTEGER.fullmatch(value) and value.isascii() else None

@@ -1,4 +1,4 @@
-"""The files that a table is opened by."""
+"""Finds the files of a table."""
 
 import glob
 import os
@@ -11,14 +11,14 @@ PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
-    """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
+    """The files named by a path, a pattern such as "taxi-*.parquet", a folder, or several of these, in order.
 
-    Of a folder, also one that fits a pattern, these are the files in it, and those in folders called name=value in it,
-    as datasets in partitions have them; names that begin with "." or "_" are left out.
+    A folder, also one that matches a pattern, stands for its files and those in folders named name=value, as in
+    partitioned datasets; names that begin with "." or "_" are skipped.
 
     Raises:
-        MissingFileError: for a pattern that fits no file.
-        UsageError: for what is no path, and a folder that cannot be read.
+        MissingFileError: for a pattern without a matching file.
+        UsageError: for something that is not a path, and a folder that cannot be read.
     """
     names = [paths] if isinstance(paths, str | bytes | os.PathLike) else _listed(paths)
     found: list[str] = []
@@ -38,7 +38,7 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
 
 
 def shown(path: str) -> str:
-    """The path as errors and Python name it: bytes that are no UTF-8 are written out."""
+    """The path as shown in errors and by Python: bytes that are not UTF-8 are escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -63,18 +63,20 @@ def _text(path: PathLike) -> str:
 
 def _no_path(given: object) -> UsageError:
     hint = ": give its name" if hasattr(given, "read") else ""
-    return UsageError(f"files are named by a path or several, not by an object of type {type(given).__name__}{hint}")
+    return UsageError(
+        f"files must be given as one path or several, not as an object of type {type(given).__name__}{hint}"
+    )
 
 
 def _matched(path: str, pattern: str) -> list[str]:
-    """What a pattern takes: a file, or the files in a folder, unless the pattern goes through folders by itself."""
+    """Files for a match of a pattern: the file itself, or a folder's files unless the pattern is recursive."""
     if not Path(path).is_dir():
         return [path]
     return [] if "**" in pattern else sorted(_files_in(Path(path)))
 
 
 def _files_in(folder: Path) -> list[str]:
-    """List the files of the folder, and of partitions in it."""
+    """Lists the files of a folder and of its partitions."""
     found: list[str] = []
     try:
         entries = [entry for entry in folder.iterdir() if entry.name[0] not in "._"]

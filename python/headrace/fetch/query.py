@@ -1,4 +1,4 @@
-"""Queries that are put together first and run when their result is asked for."""
+"""Queries that are composed first and run when their result is requested."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ _Bound = tuple[
 
 @dataclass(frozen=True)
 class _Ready:
-    """A query as the core takes it, and what its result's columns are called and are values of."""
+    """A query in the core's form, with the names and source columns of its result."""
 
     names: list[str]
     bound: _Bound
     sources: list[ScanColumn | None]
-    whole: list[int]  # aggregates that add up integers
+    whole: list[int]  # aggregates that sum integers
 
 
 class Scanned(Protocol):
-    """What queries ask of the table that they are over, which is a headrace.fetch.Table."""
+    """Interface that queries need from their table, a headrace.fetch.Table."""
 
     @property
     def core(self) -> FetchTable:
-        """What runs them."""
+        """The core's table, which runs queries."""
 
     @property
     def left_out(self) -> dict[str, pa.DataType]:
-        """The columns that cannot be fetched, and their types."""
+        """Columns that cannot be fetched, and their types."""
 
     def find(self, name: str) -> ScanColumn:
         """A column by its name."""
 
     def fetchable(self) -> list[str]:
-        """The columns that stand for all where a query names none."""
+        """All columns, for a query that names none."""
 
 
 class Scannable(ArrowExports):
-    """What a table and a query have in common: the steps that make a query longer."""
+    """Steps that extend a query; shared by tables and queries."""
 
     def filter(self, *conditions: Expr) -> Query:
-        """Only the rows that every condition is true for."""
+        """Keeps only the rows for which every condition is true."""
         query = self._query()
         if query.keys or query.aggregates or query.order or query.count is not None:
             raise UsageError("a filter comes before group_by, agg, order_by and limit")
@@ -79,7 +79,7 @@ class Scannable(ArrowExports):
         return replace(query, condition=reduce(lambda left, right: left & right, both) if both else None)
 
     def select(self, *values: Expr | str, **names: Expr | str) -> Query:
-        """These values of each row; all columns that can be fetched where nothing is selected."""
+        """Selects these values per row; the default is all columns that can be fetched."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
             raise UsageError("a query selects only once, and not together with group_by or agg")
@@ -87,7 +87,7 @@ class Scannable(ArrowExports):
         return replace(query, values=tuple(chosen))
 
     def group_by(self, *keys: Expr | str, **names: Expr | str) -> Query:
-        """One row for each combination of one to four keys, which are columns or expressions."""
+        """Makes one row per combination of one to four keys, which are columns or expressions."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
             raise UsageError("a query groups only once, before agg, and not together with select")
@@ -97,7 +97,7 @@ class Scannable(ArrowExports):
         return replace(query, keys=tuple(chosen))
 
     def agg(self, *aggregations: Aggregation, **names: Aggregation) -> Query:
-        """What is gathered of each group, or of all rows where there is no group_by."""
+        """Computes aggregates for each group, or for all rows without group_by."""
         query = self._query()
         if query.values or query.aggregates:
             raise UsageError("a query aggregates only once, and not together with select")
@@ -105,27 +105,28 @@ class Scannable(ArrowExports):
         return replace(query, aggregates=tuple(chosen))
 
     def order_by(self, *columns: str | tuple[str, str]) -> Query:
-        """The result by these of its columns, each a name or (name, "ascending" or "descending").
+        """Orders the result by these of its columns, each a name or (name, "ascending" or "descending").
 
-        Missing values and, among floats, NaN come last either way.
+        Missing values, and NaN among floats, come last in either direction.
         """
         order = tuple((one, "ascending") if isinstance(one, str) else one for one in columns)
         _check_order(order)
         for name, direction in order:
             if direction not in _ORDERS:
-                raise UsageError(f"'{name}' is ordered ascending or descending, not {direction}")
+                raise UsageError(f"the order of '{name}' must be ascending or descending, not {direction}")
         return replace(self._query(), order=order)
 
     def limit(self, rows: int) -> Query:
-        """At most so many rows of the result."""
+        """Limits the result to this number of rows."""
         check_count("a limit must be 0 or more", rows, 0)
         return replace(self._query(), count=rows)
 
     def to_arrow(self) -> pa.Table:
-        """Runs the query on the table's device; of a table itself, all columns.
+        """Runs the query on the table's device; for a table, fetches all columns.
 
         Raises:
-            UsageError: for what the table or the types do not allow, and for values that do not fit their type.
+            UsageError: for operations that the table or the types do not allow, and for values that do not fit their
+                type.
         """
         return self._query().run()[0]
 
@@ -138,7 +139,7 @@ class Scannable(ArrowExports):
 
 @dataclass(frozen=True)
 class Query(Scannable):
-    """A query over a table. It runs in to_arrow(); making it costs nothing."""
+    """A query on a table. It runs in to_arrow(); creating it costs nothing."""
 
     table: Scanned
     condition: Expr | None = None
@@ -149,7 +150,7 @@ class Query(Scannable):
     count: int | None = None
 
     def run(self, progress: Progress | None = None) -> tuple[pa.Table, TableReport]:
-        """The result, and how the table gave it. `progress` is called now and then while columns are fetched."""
+        """Returns the result and a report on how it was computed. `progress` is called now and then during a fetch."""
         ready = self._ready
         columns, report = self.table.core.scan(*ready.bound, progress)
         if report.streamed:
@@ -162,9 +163,9 @@ class Query(Scannable):
         return self._ordered(result) if self._grouped() else result, report
 
     def explain(self) -> str:
-        """How the query runs: columns fetched, types given, how groups are found, and the program for each row.
+        """Describes how the query runs: columns fetched, result types, how groups are found, and the program per row.
 
-        Columns that fit the device are brought there: how groups are found depends on their values.
+        Fetches the columns if they fit on the device, because the way groups are found depends on their values.
         """
         text = self.table.core.explain(*self._ready.bound)
         if not self.values and not self._grouped() and self.table.left_out:
@@ -175,7 +176,7 @@ class Query(Scannable):
         return text if self.count is None else text + f"at most {self.count} rows\n"
 
     def _repr_html_(self) -> str:
-        """Its steps: a notebook shows a query without running it."""
+        """Shows the steps: a notebook displays a query without running it."""
         steps = {
             "filter": [] if self.condition is None else [self.condition],
             "select": self.values,
@@ -213,7 +214,7 @@ class Query(Scannable):
 
     @cached_property
     def _ready(self) -> _Ready:
-        """Made once, however often the query runs: neither it nor its table's columns ever change."""
+        """Made once per query: neither the query nor its table's columns ever change."""
         binder = Binder(self.table.find)
         grouped = self._grouped()
         names = self._names()
@@ -238,7 +239,7 @@ class Query(Scannable):
         return _Ready(names, bound, [*(binder.source(one) for one in self._outputs()), *gathered], whole_ones)
 
     def _ordered(self, result: pa.Table) -> pa.Table:
-        """Groups, which are few, and whose averages and strings pyarrow orders as it does everywhere."""
+        """Orders groups, which are few, with pyarrow, whose order of averages and strings is the same everywhere."""
         if self.order:
             keys: dict[str, Any] = {name: _sortable(result.column(name)) for name, _ in self.order}
             result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order)))
@@ -248,16 +249,16 @@ class Query(Scannable):
 def _check_order(order: Sequence[object]) -> None:
     for one in order:
         if not isinstance(one, tuple) or len(one) != _ORDER_PARTS:
-            raise UsageError(f"rows are ordered by a name or by (name, direction), not by {one!r}")
+            raise UsageError(f"order_by takes names or (name, direction) pairs, not {one!r}")
 
 
 def check_count(what: str, given: object, least: int) -> None:
-    """Raises UsageError for what is no whole number of at least so much."""
+    """Raises UsageError unless `given` is a whole number of at least `least`."""
     if not isinstance(given, int) or given < least:
         raise UsageError(f"{what}, not {given!r}")
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Pyarrow sorts plain strings alone."""
+    """Converts a column for sorting: pyarrow sorts plain strings only."""
     entries = storage.entry_type(column.type)
     return column if entries is None else column.cast(entries)

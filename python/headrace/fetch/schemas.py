@@ -1,7 +1,7 @@
-"""One schema for files whose own differ: columns in another order, wider, or of which nobody asks.
+"""One schema for files whose own schemas differ: in the order or width of columns, or in columns that no query uses.
 
-A difference that changes no value is made good when a column is read. Any other is kept as a reason, which is raised
-when the column is asked for.
+A difference that changes no value is resolved when a column is read. Any other is kept as a reason, which is raised
+when the column is requested.
 """
 
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ _FLOATS = {16: pa.float16(), 32: pa.float32(), 64: pa.float64()}
 
 @dataclass(frozen=True)
 class Unified:
-    """The schema of a table, and the columns that its files do not have alike, with what differs."""
+    """The schema of a table, and the columns that differ between its files, with the difference."""
 
     schema: pa.Schema
     differing: dict[str, str]
 
 
 def unify(files: Sequence[tuple[str, pa.Schema]]) -> Unified:
-    """The columns of all files, those of the first one in its order and then what others have beside.
+    """The columns of all files: those of the first file in its order, then further ones.
 
     Raises:
-        DataError: for a file that has two columns of one name.
+        DataError: for a file with two columns of one name.
     """
     kinds = _distinct(files)
     for path, schema in kinds:
@@ -57,7 +57,7 @@ def unify(files: Sequence[tuple[str, pa.Schema]]) -> Unified:
 
 
 def check_names(path: str, schema: pa.Schema) -> None:
-    """Raises DataError for a file that has two columns of one name."""
+    """Raises DataError for a file with two columns of one name."""
     names = schema.names
     if len(set(names)) < len(names):
         twice = next(name for name in names if len(schema.get_all_field_indices(name)) > 1)
@@ -65,7 +65,7 @@ def check_names(path: str, schema: pa.Schema) -> None:
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a family of types
-    """A type that holds every value of both; None where there is none, or where to convert would be a guess."""
+    """A type that holds every value of both; None if there is none, or if conversion would be a guess."""
     if one == other:
         return one
     kinds = pa.types
@@ -95,7 +95,7 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # 
 
 
 def keeps_order(file: pa.DataType, table: pa.DataType) -> bool:
-    """Whether the statistics of a file's column are of the values that the table has, as they are written."""
+    """Whether the statistics of a file's column also apply to the converted values of the table."""
     if file == table:
         return True
     if storage.entry_type(file) is not None:
@@ -106,10 +106,10 @@ def keeps_order(file: pa.DataType, table: pa.DataType) -> bool:
 
 
 def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array of a file as the table's type has it; strings and bytes as they come, for they become indices.
+    """Converts an array of a file to the table's type; strings and bytes stay unchanged, because they become indices.
 
     Raises:
-        ArrowInvalid: for a value that the type does not hold, such as a date beyond what nanoseconds reach.
+        ArrowInvalid: for a value that does not fit the type, such as a date beyond the range of nanoseconds.
     """
     if array.type == kind:
         return array
@@ -136,7 +136,7 @@ def _distinct(files: Sequence[tuple[str, pa.Schema]]) -> list[tuple[str, pa.Sche
 
 
 def _one_column(name: str, kinds: Sequence[tuple[str, pa.Schema]]) -> tuple[pa.Field, str]:
-    """The table's column, and what keeps its files apart, if anything does."""
+    """The table's column, and the difference between its files, if there is one."""
     numbers = [schema.get_field_index(name) for _, schema in kinds]
     places = [(path, schema.field(at) if at >= 0 else None) for at, (path, schema) in zip(numbers, kinds, strict=True)]
     there = [(path, field) for path, field in places if field is not None]
@@ -152,7 +152,7 @@ def _one_column(name: str, kinds: Sequence[tuple[str, pa.Schema]]) -> tuple[pa.F
             second = "no such column" if other is None else str(other.type)
             difference = f"{other_path} differs from {first[0]} in column '{name}': {second}, not {first[1].type}"
     nullable = any(one.nullable or pa.types.is_null(one.type) for _, one in there)
-    # What no file has in a type that is supported is refused for its type, as in a table of one file.
+    # A type that is unsupported in every file is reported as such, as in a table of one file.
     if difference and all(storage.storage_type(one.type) is None for _, one in there):
         return pa.field(name, field.type, nullable), ""
     return pa.field(name, field.type if difference else kind, nullable), difference
@@ -186,7 +186,7 @@ def _common_number(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_floating(one) and pa.types.is_floating(other):
         return _FLOATS[max(one.bit_width, other.bit_width)]
     if pa.types.is_floating(one) or pa.types.is_floating(other):
-        return pa.float64()  # an integer that a double does not hold is an error when it is read
+        return pa.float64()  # reading an integer that a double cannot represent is an error
     signs = (bool(pa.types.is_signed_integer(one)), bool(pa.types.is_signed_integer(other)))
     if signs[0] == signs[1]:
         return _INTEGERS[signs[0], max(one.bit_width, other.bit_width)]

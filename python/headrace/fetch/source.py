@@ -1,4 +1,4 @@
-"""What a table is made of: its columns as they are stored and as they lie on a device, and where chunks come from."""
+"""The content of a table: its columns as stored and as on a device, and the source of chunks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from headrace.fetch.opened import arrow_errors
 
 Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
 
-_VALUE_BYTES = 8  # of a type that does not say
+_VALUE_BYTES = 8  # assumed for a type of unknown width
 
 
 def require_fetch() -> None:
-    """Raises UsageError where the build has no fetches, and with them no tables."""
+    """Raises UsageError if this build has no fetches, and therefore no tables."""
     if not _core.built_with_fetch:
         raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
 
 
 @cache
 def value_bytes(kind: pa.DataType) -> int:
-    """The bytes of a value of that type, at least 1."""
+    """Bytes of a value of that type, at least 1."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
@@ -32,7 +32,7 @@ def value_bytes(kind: pa.DataType) -> int:
 
 
 def core_schema(fields: Iterable[pa.Field]) -> pa.Schema:
-    """The columns as the core knows them: in the C data interface, a name ends where it has a zero byte."""
+    """The columns for the core: in the C data interface, a name ends at a zero byte."""
     schema = fields if isinstance(fields, pa.Schema) else pa.schema(list(fields))
     if not any("\0" in name for name in schema.names):
         return schema
@@ -49,23 +49,23 @@ def core_schema(fields: Iterable[pa.Field]) -> pa.Schema:
 
 @dataclass(frozen=True)
 class TableSource:
-    """Files opened as one table, or one that lies in memory."""
+    """Files opened as one table, or a table in memory."""
 
     core: "_core.FetchSource"
-    schema: pa.Schema  # as it is stored
-    stored: pa.Schema  # of the columns that can be fetched, by their number in core
+    schema: pa.Schema  # as stored
+    stored: pa.Schema  # types on the levels of columns that can be fetched, by their number in core
     fragments: list[tuple[str, int, int]]  # file, row group, rows
     files: list[str] = field(default_factory=list)
     file_bytes: int = 0
-    differing: dict[str, str] = field(default_factory=dict)  # columns that files do not have alike, and what differs
-    verifies: bool = False  # whether pages are compared with their checksums
-    verifying: "Callable[[], TableSource] | None" = None  # makes a source of the same files that does
+    differing: dict[str, str] = field(default_factory=dict)  # columns that differ between files, and the difference
+    verifies: bool = False  # whether pages are verified against their checksums
+    verifying: "Callable[[], TableSource] | None" = None  # makes a source of the same files that verifies
 
     def number(self, name: str) -> int:
-        """A column's number in core.
+        """Number of a column in core.
 
         Raises:
-            UsageError: for one of a type that is not supported, or that the files do not have alike.
+            UsageError: for a column of an unsupported type, or one that differs between the files.
         """
         if name in self.differing:
             raise UsageError(self.differing[name])
@@ -76,13 +76,13 @@ class TableSource:
 
 
 def memory_source(table: pa.Table) -> TableSource:
-    """A table of pyarrow's as a source: its columns are taken as they lie, but for strings, which become indices.
+    """A pyarrow table as a source: columns are taken in place, except strings, which become indices.
 
     Raises:
-        UsageError: for a table none of whose columns can be fetched.
+        UsageError: for a table without a column that can be fetched.
     """
     require_fetch()
-    batches = table.to_batches()  # cut alike in all columns
+    batches = table.to_batches()  # cut at the same rows in all columns
     stored = storage.storage_schema(table.schema)
     if not stored.names:
         raise UsageError("the table has no column of a type that can be fetched")

@@ -1,4 +1,4 @@
-"""Arrow's types as those in which columns lie on the levels, and back."""
+"""Maps Arrow's types to those of columns on the levels, and back."""
 
 from functools import cache
 from typing import Any
@@ -30,7 +30,7 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 @cache  # a table has far fewer types than columns
 def entry_type(arrow: pa.DataType) -> pa.DataType | None:
-    """The type of the dictionary entries of a column that becomes indices into one; None for other columns."""
+    """The type of dictionary entries for a column that becomes indices; None for other columns."""
     if isinstance(arrow, pa.BaseExtensionType):
         return entry_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
@@ -43,11 +43,11 @@ def entry_type(arrow: pa.DataType) -> pa.DataType | None:
 
 @cache
 def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
-    """The type in which a column lies on the levels; None for one that does not.
+    """The type of a column on the levels; None if it is not supported.
 
-    Times and durations are the integers that they consist of, date64 the timestamps, decimals of other widths
-    decimal128, strings and bytes indices into a dictionary, float16 is float32. A column of type null is one of int8 of
-    which every value is missing. An extension type, such as a UUID, is what it is stored as.
+    Times and durations become their integers, date64 timestamps, decimals of other widths decimal128, strings and bytes
+    indices into a dictionary, and float16 float32. A column of type null becomes int8 with every value missing. An
+    extension type, such as a UUID, becomes its storage type.
     """
     if isinstance(arrow, pa.BaseExtensionType):
         return storage_type(arrow.storage_type)
@@ -92,12 +92,12 @@ def _is_nullable(field: pa.Field) -> bool:
 
 @cache
 def is_plain(arrow: pa.DataType) -> bool:
-    """Whether arrays of the type are those of its storage type, and have nothing to check but their buffers' sizes."""
+    """Whether arrays of the type equal those of its storage type, and need no check except of their buffers' sizes."""
     return storage_type(arrow) == arrow and not pa.types.is_dictionary(arrow)
 
 
 def is_view(arrow: pa.DataType) -> bool:
-    """Whether a column's buffers are those of its storage type as they are, but for a dictionary's indices."""
+    """Whether a column's buffers can be used unchanged as its storage type, except for a dictionary's indices."""
     storage = storage_type(arrow)
     if storage is None:
         return False
@@ -117,10 +117,10 @@ def _is_cast(arrow: pa.DataType) -> bool:
 
 
 def check(array: pa.Array) -> None:
-    """Raises ArrowInvalid for an array whose buffers are too short for it, or whose strings are not in them.
+    """Raises ArrowInvalid for an array whose buffers are too short, or whose strings lie outside of them.
 
-    What is said of single values is looked at where Arrow would trust it: offsets of strings, entries of a dictionary.
-    Indices of strings are checked when they are given those of the table.
+    Checks values that Arrow would trust: offsets of strings, entries of a dictionary. Indices of strings are checked
+    when they are replaced with those of the table.
     """
     array.validate()
     if pa.types.is_dictionary(array.type):
@@ -132,7 +132,7 @@ def check(array: pa.Array) -> None:
 
 
 def to_storage(array: pa.Array) -> pa.Array:
-    """An array in its storage type, without a copy where that can be."""
+    """Converts an array to its storage type, without a copy if possible."""
     storage = storage_type(array.type)
     if storage is None:
         raise UsageError(f"type {array.type} is not supported")
@@ -153,7 +153,7 @@ def to_storage(array: pa.Array) -> pa.Array:
 
 
 def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The array in the type that its column has in the files, which is not one of strings."""
+    """Converts an array to its column's type in the files, which is not a string type."""
     if array.type == arrow:
         return array
     if isinstance(arrow, pa.BaseExtensionType):
@@ -171,13 +171,13 @@ def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     encoded = array.dictionary_encode()
     try:
         indices = encoded.indices.cast(arrow.index_type)
-    except pa.ArrowInvalid:  # the table's dictionary has more entries than one file's
+    except pa.ArrowInvalid:  # the table's dictionary has more entries than that of one file
         indices = encoded.indices
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary.cast(arrow.value_type))
 
 
 def array_of(storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None]) -> pa.Array:
-    """An array of a chunk that has come back from a device: (values, validity)."""
+    """An array of a chunk that was copied back from a device: (values, validity)."""
     values, validity = buffers
     parts: list[Any] = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
     return pa.Array.from_buffers(storage, length, parts, offset=offset)

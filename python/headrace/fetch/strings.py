@@ -1,4 +1,4 @@
-"""Strings of a column from the indices that stand for them."""
+"""Converts indices of a column back to strings."""
 
 import contextlib
 
@@ -10,18 +10,18 @@ from headrace import _core
 from headrace.errors import DataError
 from headrace.fetch import storage
 
-_PIECE_BYTES = 1 << 30  # of an array's strings, whose offsets have 32 bits
+_PIECE_BYTES = 1 << 30  # bytes per array of strings, whose offsets have 32 bits
 
 
 def strings_of(
     dictionary: "_core.StringDictionary", indices: pa.Array, arrow: pa.DataType, name: str
 ) -> pa.ChunkedArray:
-    """The values that `indices` (int32, missing ones among them) stand for, in the type `arrow` of their column.
+    """The values of `indices` (int32, possibly missing), in the column's type `arrow`.
 
-    Strings of more bytes than one array can have come in several. A dictionary has only the entries that are used.
+    Strings that exceed one array are returned in several. A dictionary contains only the entries in use.
 
     Raises:
-        DataError: for strings that are no text, naming the column.
+        DataError: for strings that are not text, naming the column.
     """
     if pa.types.is_dictionary(arrow):
         return pa.chunked_array([_as_dictionary(dictionary, indices, arrow, name)])
@@ -30,7 +30,7 @@ def strings_of(
 
 
 def entries_of(dictionary: "_core.StringDictionary", arrow: pa.DataType, name: str) -> pa.Array:
-    """All entries so far, by index: of 64-bit offsets where they have more than 2 GiB."""
+    """All entries so far, by index; with 64-bit offsets if they exceed 2 GiB."""
     return _one_array(dictionary, pa.array(np.arange(dictionary.size, dtype=np.int32)), arrow, name)
 
 
@@ -79,9 +79,9 @@ def _as_dictionary(
 ) -> pa.DictionaryArray:
     used = indices.unique().drop_null().sort()
     entries = _one_array(dictionary, used, arrow, name)
-    if len(entries) == 0 or entries.type in {pa.string(), pa.binary()}:  # else the column's type has no room for them
+    if len(entries) == 0 or entries.type in {pa.string(), pa.binary()}:  # otherwise the column's type has no room
         entries = _as_type(entries, arrow.value_type)
     places = pc.index_in(indices, value_set=used)
-    with contextlib.suppress(pa.ArrowInvalid):  # the table may have more entries than one file's indices count
+    with contextlib.suppress(pa.ArrowInvalid):  # the table may have more entries than the type can index
         places = places.cast(arrow.index_type)
     return pa.DictionaryArray.from_arrays(places, entries)

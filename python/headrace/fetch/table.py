@@ -1,4 +1,4 @@
-"""Tables, in files or in memory, that are fetched to a device and scanned there."""
+"""Tables, in files or in memory, that are fetched to a device and queried there."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ from headrace.fetch.source import TableSource, memory_source, require_fetch
 Paths = PathLike | Iterable[PathLike]
 
 _log = logging.getLogger("headrace.fetch")
-_NAMED_MAX = 5  # columns in one message
+_NAMED_MAX = 5  # columns per message
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Rows that every column has in one piece: a row group of a Parquet file, a record batch."""
+    """Rows that every column stores in one piece: a row group of a Parquet file, or a record batch."""
 
     file: str
     row_group: int
@@ -32,10 +32,10 @@ class Fragment:
 
 
 class Table(Scannable):
-    """A table whose columns are fetched to a device when a query names them, and scanned there.
+    """A table whose columns are fetched to a device when a query uses them, and scanned there.
 
-    They stay in the caches of its levels, on each level while there is room. Queries of several threads take turns.
-    Close it, or use it in a with statement, to give back what its columns take.
+    Columns stay in the caches of the table's levels while there is room. Queries of several threads take turns. Close
+    the table, or use it in a with statement, to release the memory of its columns.
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class Table(Scannable):
     ) -> Self:
         """Opens a file, a pattern such as "taxi-*.parquet", a folder, or several of them.
 
-        What the files say of themselves is read, and no column. They may be Parquet, Arrow IPC files and streams mixed.
-        Their schemas may differ in the order, the width and the nullability of columns: the table's types hold what all
-        files have. A column that differs in any other way is an error when it is asked for.
+        Only metadata is read, no column. The files may mix Parquet, Arrow IPC files and streams. Their schemas may
+        differ in the order, width and nullability of columns: the table's types hold all values of all files. Any other
+        difference is an error when the column is requested.
 
         Args:
-            paths: the files.
-            columns: those that the table has then; by default all.
-            hive: whether folders called name=value that enclose the files are columns, as of partitions.
-            device: where columns go, through levels of the table's own.
-            levels: caches to go through instead, which tables may share; `device` is then theirs.
-            options: how columns are fetched.
+            paths: files of the table.
+            columns: columns of the table; default: all.
+            hive: whether enclosing folders named name=value, as in partitioned datasets, are columns.
+            device: destination of columns, through levels that belong to the table.
+            levels: caches to use instead, which tables may share; `device` is then theirs.
+            options: options of the fetch.
 
         Raises:
-            UsageError: for what is not there (a column with the nearest names) or not supported, and for columns that
-                the files do not have alike.
-            DataError: for a file that is damaged.
+            UsageError: for files or columns that do not exist (with the nearest column names) or are not supported, and
+                for columns that differ between the files.
+            DataError: for a damaged file.
         """
         verify = options is not None and options.verify_checksums
         source = open_files(paths, hive=hive, verify_checksums=verify)
@@ -101,13 +101,14 @@ class Table(Scannable):
         levels: "_core.Levels | None" = None,
         options: "_core.FetchOptions | None" = None,
     ) -> Self:
-        """A table of pyarrow's, DuckDB's, Polars' or any other that the Arrow PyCapsule interface hands over.
+        """Makes a table from data of pyarrow, DuckDB, Polars or any other provider of the Arrow PyCapsule interface.
 
-        In its own fragments or in some of `fragment_rows` rows; the rest as for open(). Its columns are taken to the
-        device from where they lie, without another copy on the host; of a stream, such as DuckDB's, once all has come.
+        The table keeps the data's fragments, or has fragments of `fragment_rows` rows; the other arguments are as for
+        open(). Columns go to the device without another copy on the host; a stream, such as DuckDB's, is first read
+        completely.
 
         Raises:
-            UsageError: for what is no Arrow data, two columns of one name, and fragments of no rows.
+            UsageError: for an object without Arrow data, two columns of one name, and fragments of no rows.
         """
         require_fetch()
         table = as_table(source)
@@ -122,18 +123,18 @@ class Table(Scannable):
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns, as they are stored."""
+        """Names and types of the columns as stored."""
         return pa.schema([self._source.schema.field(name) for name in self._columns])
 
     @property
     def left_out(self) -> dict[str, pa.DataType]:
-        """The columns that are left out where none are named, and their types, which cannot be fetched."""
+        """Columns that cannot be fetched, and their types; they are left out when no columns are named."""
         known = {*self._source.stored.names, *self._source.differing}
         return {name: self._source.schema.field(name).type for name in self._columns if name not in known}
 
     @property
     def num_rows(self) -> int:
-        """The rows of all fragments."""
+        """Number of rows of all fragments."""
         return self._source.core.rows
 
     @property
@@ -143,20 +144,20 @@ class Table(Scannable):
 
     @property
     def file_bytes(self) -> int:
-        """What the files take on the disk."""
+        """Size of the files on disk."""
         return self._source.file_bytes
 
     @property
     def fragments(self) -> list[Fragment]:
-        """The row groups, in order."""
+        """The row groups in order."""
         return [Fragment(*one) for one in self._source.fragments]
 
     @property
     def core(self) -> "_core.FetchTable":
-        """What runs queries.
+        """The core's table, which runs queries.
 
         Raises:
-            UsageError: for a table that has been closed.
+            UsageError: for a closed table.
         """
         if self._closed:
             raise UsageError("the table has been closed", Errc.stopped)
@@ -164,12 +165,12 @@ class Table(Scannable):
 
     @property
     def levels(self) -> "_core.Levels":
-        """The caches that columns come through."""
+        """The caches that columns pass through."""
         return self._core.levels
 
     @property
     def device(self) -> "_core.Device":
-        """Where columns go."""
+        """Destination of the columns."""
         return self.levels.device
 
     def start(
@@ -183,15 +184,15 @@ class Table(Scannable):
         """Starts to fetch columns and returns at once; see fetch()."""
         names = self._checked(columns, self._columns) if columns is not None else self.fetchable()
         numbers = [self._source.number(name) for name in names]
-        core_options = self.core.options  # raises where the table is closed
+        core_options = self.core.options  # raises if the table is closed
         count = len(self._source.fragments)
         if fragments is not None and not isinstance(fragments, Iterable):
-            raise UsageError(f"fragments are a list of numbers, not {fragments!r}")
+            raise UsageError(f"fragments must be a list of numbers, not {fragments!r}")
         chosen = list(range(count) if fragments is None else fragments)
         check_fragments(chosen, count)
         how = options if options is not None else core_options
         source = self._verifying() if how.verify_checksums else self._source
-        # An empty list would be all fragments.
+        # The core would take an empty list for all fragments.
         core = _core.Fetch(self.levels, source.core, numbers, chosen, to=to, options=how) if chosen else None
         return FetchedTable(core, source, names, chosen)
 
@@ -204,20 +205,19 @@ class Table(Scannable):
         options: "_core.FetchOptions | None" = None,
         progress: Progress | None = None,
     ) -> FetchedTable:
-        """Brings columns to the device and waits until they are there: for kernels of one's own.
+        """Fetches columns to the device and waits for them, for custom kernels.
 
         Args:
-            columns: by default all of a type that can be fetched; a message in the log tells of others.
-            fragments: by number; by default all.
-            to: "device", or "cpu" to stop at the host's memory.
-            options: how; by default the table's.
-            progress: is called now and then with how far it is.
+            columns: default: all of a type that can be fetched; the log lists the others.
+            fragments: numbers of fragments; default: all.
+            to: "device", or "cpu" to stop in host memory.
+            options: options of the fetch; default: the table's.
+            progress: called from time to time with the progress.
 
         Raises:
-            UsageError: for a column or fragment that is not there, a type that is not supported, or a chunk that is
-                larger than a budget.
-            DataError: for a damaged chunk, with its file, row group and column.
-            DeviceError: when the columns do not fit the device together (code out of memory); stream() them then.
+            UsageError: for an unknown column or fragment, an unsupported type, or a chunk larger than a budget.
+            DataError: for a damaged chunk, naming its file, row group and column.
+            DeviceError: when the columns together do not fit on the device (code out of memory); use stream() then.
         """
         return self.start(columns, fragments=fragments, to=to, options=options).wait(progress)
 
@@ -228,14 +228,14 @@ class Table(Scannable):
         window: int | None = None,
         options: "_core.FetchOptions | None" = None,
     ) -> Iterator[FetchedTable]:
-        """Brings columns to the device window by window: for one pass over a table that is larger than the device.
+        """Fetches columns to the device window by window, for one pass over a table larger than the device.
 
-        While the caller has one window, the next is on its way: two windows have to fit. What is taken from a window
-        must not be used once the next is asked for. Queries do so by themselves.
+        While the caller has one window, the next is in flight, so two windows have to fit. Data of a window must not be
+        used after the next one is requested. Queries stream automatically.
 
         Args:
             columns: as for fetch().
-            window: fragments in one; by default as many as fill two fifths of the device's budget.
+            window: fragments per window; default: as many as fill two fifths of the device's budget.
             options: as for fetch().
         """
         names = self._checked(columns, self._columns) if columns is not None else self.fetchable()
@@ -258,10 +258,10 @@ class Table(Scannable):
             here.release()
 
     def find(self, name: str) -> ScanColumn:
-        """A column as a scan has it.
+        """A column as a scan sees it.
 
         Raises:
-            UsageError: for a column that is not there, with the nearest names, or of a type that is not supported.
+            UsageError: for an unknown column, with the nearest names, or one of an unsupported type.
         """
         if name in self._found:
             return self._found[name]
@@ -269,16 +269,16 @@ class Table(Scannable):
             raise unknown_column(name, self._columns)
         number = self._source.number(name)
         type_ = column_type(self._source.stored.field(number).type)
-        assert type_ is not None  # whatever can be fetched can be scanned
+        assert type_ is not None  # any column that can be fetched can be scanned
         found = ScanColumn(number, name, type_, self._source.schema.field(name).type)
         self._found[name] = found
         return found
 
     def fetchable(self) -> list[str]:
-        """The columns that stand for all where none are named; the log tells once of those that are left out.
+        """All columns that can be fetched, for when none are named; the log lists once those that are left out.
 
         Raises:
-            UsageError: for a column that the files do not have alike.
+            UsageError: for a column that differs between the files.
         """
         for name in self._columns:
             if name in self._source.differing:
@@ -294,9 +294,9 @@ class Table(Scannable):
         return [name for name in self._columns if name in stored]
 
     def close(self) -> None:
-        """Gives back what the table's chunks and dictionaries take, on every level, and answers no more queries.
+        """Releases the memory of the table's chunks and dictionaries on every level, and refuses further queries.
 
-        What was fetched and is still held stays.
+        Fetched columns that are still held stay valid.
         """
         self._closed = True
         self._core.close()
@@ -305,19 +305,19 @@ class Table(Scannable):
             self.levels.forget(self._verified.core)
 
     def __enter__(self) -> Self:
-        """The table itself."""
+        """Returns the table."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes it."""
+        """Closes the table."""
         self.close()
 
     def __repr__(self) -> str:
-        """How large it is."""
+        """Number of files, fragments and rows."""
         return f"Table({len(self.files)} files, {len(self.fragments)} fragments, {self.num_rows} rows)"
 
     def _repr_html_(self) -> str:
-        """Its columns and their types."""
+        """Columns and their types."""
         return display.table(repr(self), ((field.name, str(field.type)) for field in self.schema))
 
     def _table(self) -> "Table":
@@ -326,7 +326,7 @@ class Table(Scannable):
     @staticmethod
     def _checked(names: Sequence[str], known: list[str]) -> list[str]:
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise UsageError(f"columns are a list of names, such as ['{names}']")
+            raise UsageError(f"columns must be a list of names, such as ['{names}']")
         names = list(names)
         check_names(names)
         if not names:
@@ -338,7 +338,7 @@ class Table(Scannable):
         return list(dict.fromkeys(names))
 
     def _verifying(self) -> TableSource:
-        """The same files, of which every page is verified: chunks that came without are not taken for it."""
+        """A source of the same files that verifies every page: chunks read without verification do not count."""
         if self._source.verifies or self._source.verifying is None:
             return self._source
         if self._verified is None:
@@ -347,19 +347,19 @@ class Table(Scannable):
 
 
 def check_names(names: Iterable[object]) -> None:
-    """Raises UsageError for a column that is not named by a string."""
+    """Raises UsageError for a column name that is not a string."""
     for name in names:
         if not isinstance(name, str):
-            raise UsageError(f"a column is named by a string, not by {name!r}")
+            raise UsageError(f"a column must be named by a string, not by {name!r}")
 
 
 def check_fragments(chosen: Iterable[object], count: int) -> None:
-    """Raises UsageError for a fragment that is none of so many."""
+    """Raises UsageError for a fragment that does not exist."""
     for one in chosen:
         if not isinstance(one, int) or not 0 <= one < count:
             raise UsageError(f"there is no fragment {one!r} of {count}")
 
 
 def is_out_of_device_memory(error: BaseException) -> bool:
-    """Whether columns did not fit the device, so that they can only be streamed."""
+    """Whether the error says that columns do not fit on the device, so that they can only be streamed."""
     return isinstance(error, DeviceError) and error.code == Errc.out_of_memory

@@ -1,4 +1,4 @@
-"""The taxi benchmark: a table like New York's taxi rides, and four queries over it."""
+"""The taxi benchmark: a table of rides like New York's, and four queries on it."""
 
 import collections
 import os
@@ -23,9 +23,9 @@ from headrace.fetch.table import Table
 
 CHUNK_ROWS = 1 << 20
 _FIRST_DAY = np.datetime64("2009-01-01", "us")
-_DAYS = 2556  # to the end of 2015
+_DAYS = 2556  # until the end of 2015
 _MICROSECONDS = 1_000_000
-# How busy each hour of a day is, from midnight on.
+# Relative number of rides in each hour of a day, from midnight.
 _HOURS = np.array([39, 29, 22, 16, 12, 10, 21, 36, 45, 46, 45, 47, 49, 49, 51, 49, 43, 51, 61, 64, 61, 60, 58, 49])
 _PASSENGERS = (np.arange(10), [0.004, 0.693, 0.138, 0.041, 0.02, 0.06, 0.0435, 0.0002, 0.0002, 0.0001])
 _PAYMENTS = (np.arange(1, 6), [0.53, 0.46, 0.005, 0.0045, 0.0005])
@@ -34,16 +34,16 @@ _RATES = (np.array([1, 2, 3, 4, 5, 6, 99]), [0.973, 0.02, 0.0015, 0.0005, 0.004,
 # The columns that the queries read.
 QUERY_COLUMNS = ("cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance")
 
-# Every cab is of one of these, in this order of a dictionary.
+# Kinds of cabs, in the order of the dictionary.
 CABS = ("yellow", "green")
 
 _MONEY = {"decimal": pa.decimal128(14, 2), "double": pa.float64()}
 
 
 def schema(money: str = "decimal") -> pa.Schema:
-    """Columns as the benchmark and the city's files name them; money is "decimal" or, as in those files, "double"."""
+    """Columns named as in the benchmark and the city's files; money is "decimal" or, as in those files, "double"."""
     if money not in _MONEY:
-        raise UsageError(f"money is decimal or double, not {money}")
+        raise UsageError(f"money must be decimal or double, not {money}")
     dollars = _MONEY[money]
     return pa.schema(
         [
@@ -70,7 +70,7 @@ def schema(money: str = "decimal") -> pa.Schema:
 
 
 def chunk(number: int, rows: int, *, seed: int = 1, money: str = "decimal") -> pa.RecordBatch:
-    """Rides of one chunk of the table: the same for the same number, seed and rows."""
+    """Rides of one chunk of the table, determined by number, seed and rows."""
     wanted = schema(money)
     random = np.random.default_rng([seed, number])
     pickup = _pickups(random, rows)
@@ -108,16 +108,16 @@ def generate(
     fragments: int | None = None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Writes a table of `rows` rides to a .parquet or .arrow file, by several threads; the threads do not change it.
+    """Writes a table of `rows` rides to a .parquet or .arrow file; the number of threads does not affect it.
 
-    Row groups, or record batches, are of CHUNK_ROWS rows, or such that there are so many `fragments`. `on_rows` is told
-    how many rows have been written since it was told before. A file that is not finished is not there.
+    Row groups or record batches have CHUNK_ROWS rows, or are such that there are `fragments` of them. `on_rows` gets
+    the number of rows written since its last call. An unfinished file is never visible.
 
     Raises:
-        UsageError: for a number of rows or fragments, a kind of money or a kind of file that cannot be.
+        UsageError: for an invalid number of rows or fragments, kind of money or kind of file.
     """
     if rows < 0:
-        raise UsageError(f"a table has 0 rows or more, not {rows}")
+        raise UsageError(f"a table must have 0 rows or more, not {rows}")
     sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
     work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
     write(out, schema(money), rows, work, threads=threads, fragments=fragments, on_rows=on_rows)
@@ -133,13 +133,13 @@ def write(
     fragments: int | None = None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Writes the `rows` rows that the work gives, in its order, done by several threads; else as generate() says.
+    """Writes `rows` rows that the work yields, in order, with several threads; otherwise as generate().
 
     Raises:
-        UsageError: for a number of fragments or a kind of file that cannot be; and what the work raises.
+        UsageError: for an invalid number of fragments or kind of file. Exceptions of the work are passed on.
     """
     if fragments is not None and fragments < 1:
-        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
+        raise UsageError(f"a table must have 1 fragment or more, not {fragments}")
     kind = _kind(out)
     count_ = threads or os.cpu_count() or 1
     each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
@@ -154,24 +154,24 @@ def write(
 
 
 def refragment(file: Path, fragments: int, out: Path) -> None:
-    """Writes what the queries read of a file again, in so many fragments.
+    """Rewrites the columns of a file that the queries read, in this number of fragments.
 
     Raises:
-        UsageError: for a number of fragments that cannot be; and as read() does.
+        UsageError: for an invalid number of fragments; and as read() does.
     """
     if fragments < 1:
-        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
+        raise UsageError(f"a table must have 1 fragment or more, not {fragments}")
     table = read(file, list(QUERY_COLUMNS))
     with outputs.replacing(out) as staged, _writer(staged, _kind(out), table.schema) as writer:
         writer.write_table(table.combine_chunks(), max(1, -(-table.num_rows // fragments)))
 
 
 def read(file: Path, columns: list[str] | None = None) -> pa.Table:
-    """A .parquet or .arrow file as a table.
+    """Reads a .parquet or .arrow file as a table.
 
     Raises:
-        DataError: naming the file, for one that is not what its name says.
-        UsageError: for a file that is not there, or whose name ends otherwise.
+        DataError: naming the file, when its content does not match its name.
+        UsageError: for a missing file, or another file extension.
     """
     kind = _kind(file)
     if not file.exists():
@@ -188,7 +188,7 @@ def read(file: Path, columns: list[str] | None = None) -> pa.Table:
 
 @dataclass(frozen=True)
 class TaxiQuery:
-    """One of the four: in SQL over a table `taxi`, and as Headrace has it."""
+    """One of the four queries: in SQL on a table `taxi`, and as a Headrace query."""
 
     name: str
     sql: str
@@ -231,7 +231,7 @@ QUERIES = (
 
 
 def _pickups(random: np.random.Generator, rows: int) -> NDArray[Any]:
-    """Rides become fewer over the years; hours are as busy as they are."""
+    """Pickup times: rides become fewer over the years, and hours differ in how busy they are."""
     days = np.minimum(random.triangular(-_DAYS * 0.2, _DAYS * 0.3, _DAYS * 1.25, rows) % _DAYS, _DAYS - 1).astype(
         np.int64
     )
@@ -246,7 +246,7 @@ def _locations(random: np.random.Generator, rows: int) -> NDArray[Any]:
 
 
 def _cents(random: np.random.Generator, miles: NDArray[Any], minutes: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Amounts of money; the total is the sum of the others. A few rides are refunded."""
+    """Amounts of money in cents; the total is the sum of the others. A few rides are refunded."""
     rows = len(miles)
     fare = (250 + 50 * np.round(miles * 5 * 0.8 + minutes * 0.3)).astype(np.int64)
     sign = np.where(random.random(rows) < 0.0005, -1, 1)
@@ -265,7 +265,7 @@ def _cents(random: np.random.Generator, miles: NDArray[Any], minutes: NDArray[An
 def _dollars(cents: NDArray[Any], money: str) -> pa.Array:
     if money == "double":
         return pa.array(cents / 100)
-    # 128 bits of cents: the number, then its sign.
+    # 128 bits of cents: the low word, then the sign.
     words = np.stack([cents.astype(np.int64), cents.astype(np.int64) >> 63], axis=1)
     return pa.Array.from_buffers(_MONEY["decimal"], len(cents), [None, pa.py_buffer(np.ascontiguousarray(words))])
 
@@ -277,10 +277,10 @@ def _kind(file: Path) -> str:
 
 
 def check(out: Path) -> None:
-    """Whether a table can be written there.
+    """Checks that a table can be written to this path.
 
     Raises:
-        UsageError: for a name that ends otherwise than in .parquet or .arrow.
+        UsageError: for a name that does not end in .parquet or .arrow.
         SystemError: when the file cannot be written.
     """
     _kind(out)
@@ -294,7 +294,7 @@ def _writer(out: Path, kind: str, wanted: pa.Schema) -> Any:  # noqa: ANN401
 
 
 def _cut(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, rows: int) -> Iterator[pa.Table]:
-    """Tables of so many rows; the last may have fewer."""
+    """Tables of this number of rows; the last may have fewer."""
     held: list[pa.RecordBatch] = []
     count_ = 0
     for batch in batches:
@@ -312,7 +312,7 @@ def _cut(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, rows: int) -> Ite
 def _in_order(
     pool: ThreadPoolExecutor, work: Sequence[Callable[[], pa.RecordBatch]], ahead: int
 ) -> Iterator[pa.RecordBatch]:
-    """What the work gives, in its order, with some of it under way."""
+    """Results of the work in order, with some of it in flight."""
     waiting: collections.deque[Future[pa.RecordBatch]] = collections.deque()
     for one in work:
         waiting.append(pool.submit(one))

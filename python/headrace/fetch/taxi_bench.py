@@ -1,4 +1,4 @@
-"""The taxi benchmark over stored tables: fetching and end to end, from each level, beside DuckDB."""
+"""The taxi benchmark on stored tables: fetching and end to end, from each level, compared with DuckDB."""
 
 import math
 import os
@@ -23,12 +23,12 @@ Json = dict[str, Any]
 
 LEVELS = ("cold", "warm", "hot")
 _EMPTIED = {"cold": ("device", "cpu"), "warm": ("device",), "hot": ()}
-_SHARES = ("2", "3")  # whose share of the memory's bandwidth is asked for
+_SHARES = ("2", "3")  # queries whose share of the memory bandwidth is reported
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured."""
+    """What to measure."""
 
     device: str
     threads: Sequence[int] = (1, 8, 16, 24)
@@ -36,10 +36,10 @@ class Settings:
     levels: Sequence[str] = LEVELS
     runs: int = 5
     host: str = "pinned"
-    empty_page_cache: bool = False  # for cold runs
+    empty_page_cache: bool = False  # before cold runs
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a level that is not there and numbers of threads that cannot be."""
+        """Raises UsageError for an unknown level or an invalid number of threads."""
         wrong = next((name for name in self.levels if name not in LEVELS), None)
         if wrong is not None:
             raise UsageError(f"'{wrong}' is not a level to start from: {', '.join(LEVELS)}")
@@ -50,7 +50,7 @@ class Settings:
 
 @dataclass
 class Cell:
-    """One query from one level, fetched in one way; seconds of each run."""
+    """One query from one level with one way of fetching; seconds of each run."""
 
     query: str
     level: str
@@ -69,23 +69,23 @@ class Cell:
 
     @property
     def seconds(self) -> float:
-        """End to end, the median."""
+        """Median time, end to end."""
         return median(self.end_to_end)
 
 
 @dataclass(frozen=True)
 class DuckTimes:
-    """DuckDB's seconds for a query: over the file, and over a table in its memory."""
+    """DuckDB's seconds for a query: on the file, and on a table in its memory."""
 
     file: list[float]
     table: list[float]
 
 
 class Duck:
-    """DuckDB over the same file, and over a table of its own."""
+    """DuckDB on the same file, and on its own table."""
 
     def __init__(self, file: Path, threads: int) -> None:
-        """Raises UsageError where DuckDB is not installed."""
+        """Raises UsageError if DuckDB is not installed."""
         try:
             import duckdb  # noqa: PLC0415
         except ImportError:
@@ -103,7 +103,7 @@ class Duck:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What DuckDB lacks, such as memory, files or threads, is an Error that says so."""
+        """Converts DuckDB's failures, such as a lack of memory, files or threads, to Error."""
         try:
             yield
         except self._failure as error:
@@ -115,7 +115,7 @@ class Duck:
             return self._connection.sql(query.sql.replace("taxi", "held")).to_arrow_table()
 
     def times(self, query: taxi.TaxiQuery, runs: int) -> DuckTimes:
-        """The times of so many runs, after one that warms up."""
+        """The times of `runs` runs, after one warm-up run."""
 
         def of(name: str) -> list[float]:
             sql = query.sql.replace("taxi", name)
@@ -133,13 +133,13 @@ def _timed(work: Callable[[], Any]) -> float:
 
 @dataclass
 class Measured:
-    """Everything that was found."""
+    """All results of the benchmark."""
 
     rows: int
     cells: list[Cell]
     duckdb: dict[str, DuckTimes]
     duckdb_threads: int
-    roof: float  # bytes per second that a kernel reads of the device's memory
+    roof: float  # bytes per second at which a kernel reads device memory
     interrupted: bool = False
 
     def of(self, query: str, level: str) -> list[Cell]:
@@ -148,20 +148,20 @@ class Measured:
 
     @property
     def wrong(self) -> list[Cell]:
-        """Cells whose result was not DuckDB's."""
+        """Cells whose result differs from DuckDB's."""
         return [cell for cell in self.cells if cell.difference is not None]
 
     def as_json(self) -> list[Json]:
-        """The cells as JSON has them."""
+        """The cells as JSON."""
         return [asdict(cell) for cell in self.cells]
 
 
 def measure(
     files: Sequence[Path], settings: Settings, duck: Duck | None, on_cell: Callable[[float, str], None]
 ) -> Measured:
-    """Runs the queries over each file, which hold the same table in different fragments.
+    """Runs the queries on each file; the files hold the same table in different fragments.
 
-    `on_cell` is told what share of the work is done, and what comes next. Ctrl-C ends it with the cells that there are,
+    `on_cell` gets the share of the work done, and the next step. Ctrl-C ends the benchmark and keeps the cells so far,
     if there are any.
     """
     cells: list[Cell] = []
@@ -192,7 +192,7 @@ def _cells(
     cells: list[Cell],
     on_cell: Callable[[float, str], None],
 ) -> None:
-    """Adds to the cells."""
+    """Adds cells."""
     for at, file in enumerate(files):
         for number, (mode, threads) in enumerate(ways):
             on_cell((at + number / len(ways)) / len(files), f"{file.name}, {mode}, {threads} threads")
@@ -200,7 +200,7 @@ def _cells(
             with Table.open(file, levels=levels, options=how) as table:
                 for query in taxi.QUERIES:
                     for level in settings.levels:
-                        # What is on the device already is not fetched: how is all the same.
+                        # Data already on the device is not fetched, so the way of fetching does not matter.
                         if level == "hot" and number != len(ways) - 1:
                             continue
                         cells.append(_cell(query, table, level, settings, expected.get(query.name)))
@@ -210,7 +210,7 @@ def _cell(query: taxi.TaxiQuery, table: Table, level: str, settings: Settings, e
     ours = query.query(table)
     options = table.core.options
     cell = Cell(query.name, level, len(table.fragments), options.mode, options.threads)
-    result, _ = ours.run()  # what is known of the columns afterwards stays known, and slabs are there
+    result, _ = ours.run()  # statistics of the columns remain known afterwards, and slabs stay allocated
     for _ in range(settings.runs):
         for emptied in _EMPTIED[level]:
             table.levels.clear(emptied)
@@ -268,7 +268,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _duckdb_rows(found: Measured, device: "_core.Device") -> list[Json]:
-    """DuckDB's time over ours, warm, end to end: the mean over the queries, in the way that is the fastest over all."""
+    """DuckDB's time divided by ours, warm, end to end: the mean over the queries, with the overall fastest way."""
     warm = [cell for cell in found.cells if cell.level == "warm"]
     if not found.duckdb or not warm:
         return []
@@ -297,7 +297,7 @@ def _duckdb_rows(found: Measured, device: "_core.Device") -> list[Json]:
 
 
 def _gain_rows(found: Measured) -> list[Json]:
-    """Fetching, cold: the slowest way, one thread that waits for each copy, over the others."""
+    """Fetching, cold: time of the slowest way, one thread that waits for each copy, divided by those of the others."""
     rows = []
     by_threads: dict[int, list[list[float]]] = {}
     fragments = max((cell.fragments for cell in found.cells), default=0)
@@ -326,5 +326,5 @@ def _gain_rows(found: Measured) -> list[Json]:
 
 
 def rows_of(found: Measured, device: "_core.Device") -> list[Json]:
-    """The figures under the ids of the results files. What has not been measured is absent."""
+    """The figures under the ids of the results files, without those that were not measured."""
     return [*_hot_rows(found), *_duckdb_rows(found, device), *_gain_rows(found)]

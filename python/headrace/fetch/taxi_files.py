@@ -1,7 +1,7 @@
-"""The city's own files of taxi rides, as the table of the taxi benchmark.
+"""Converts the city's own files of taxi rides to the table of the taxi benchmark.
 
-New York's Taxi and Limousine Commission publishes a Parquet file a month for yellow and for green cabs. Their columns
-have had several names and types since 2009 (TLC Trip Record Data, with its data dictionaries).
+New York's Taxi and Limousine Commission publishes one Parquet file per month for yellow and for green cabs. Their
+columns have had several names and types since 2009 (TLC Trip Record Data, with its data dictionaries).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from headrace.errors import DataError, MissingFileError, UsageError
 from headrace.fetch import taxi
 
-# What the city has called a column, in lower case.
+# Names that the city has used for a column, in lower case.
 _NAMES = {
     "vendor_id": ("vendorid", "vendor_name"),
     "pickup_datetime": ("tpep_pickup_datetime", "lpep_pickup_datetime", "trip_pickup_datetime"),
@@ -38,22 +38,22 @@ _CAB_OF = {"tpep_pickup_datetime": "yellow", "lpep_pickup_datetime": "green"}
 
 @dataclass(frozen=True)
 class CityFile:
-    """One of the city's files: which of its columns is which, and of what cabs it tells."""
+    """One of the city's files: the mapping of its columns, and its kind of cabs."""
 
     path: Path
     rows: int
     row_groups: int
-    columns: dict[str, str]  # of the table to those of the file
-    cab: str | None  # none where each row says it
-    left_empty: set[str] = field(default_factory=set)  # columns of the table for which it has no values
+    columns: dict[str, str]  # from names in the table to names in the file
+    cab: str | None  # None if each row has its own
+    left_empty: set[str] = field(default_factory=set)  # columns of the table for which the file has no values
 
 
 def look(path: Path) -> CityFile:
-    """Finds out what a file has.
+    """Inspects a file.
 
     Raises:
-        UsageError: for a file that is not there, or of no kind of cab that is known.
-        DataError: for one that is no Parquet file, or lacks what the queries read.
+        UsageError: for a missing file, or an unknown kind of cab.
+        DataError: for a file that is not Parquet, or that lacks a column of the queries.
     """
     if not path.exists():
         raise MissingFileError(f"there is no file {path}")
@@ -82,14 +82,14 @@ def load(
     fragments: int | None = None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Writes the rides of the city's files, in their order, as one table; see taxi.generate() for what is alike.
+    """Writes the rides of the city's files, in order, as one table; see taxi.generate() for the common arguments.
 
-    Columns that a file does not have, or that have no such values there (vendors were names in 2009), are left empty,
-    unless a query reads them; CityFile.left_empty then says which.
+    Columns that a file lacks, or that have no usable values there (vendors were names in 2009), are left empty unless a
+    query reads them; CityFile.left_empty then lists them.
 
     Raises:
-        UsageError: as taxi.write() does, and where `out` is one of the files.
-        DataError: naming file, row group and column, for what cannot be read or has no such values.
+        UsageError: as taxi.write() does, and if `out` is one of the files.
+        DataError: naming file, row group and column, when a column cannot be read or has unusable values.
     """
     if out.resolve() in {file.path.resolve() for file in files}:
         raise UsageError(f"{out} is one of the files to load")
@@ -104,7 +104,9 @@ def _cab(path: Path, columns: dict[str, str]) -> str:
         (c for c in taxi.CABS if c in path.name.lower()), None
     )
     if cab is None:
-        raise UsageError(f"{path} does not say which cabs it is about: its name has neither {' nor '.join(taxi.CABS)}")
+        raise UsageError(
+            f"{path} does not say which cabs it describes: its name contains neither {' nor '.join(taxi.CABS)}"
+        )
     return cab
 
 
@@ -125,7 +127,7 @@ def _rides(file: CityFile, number: int, wanted: pa.Schema) -> pa.RecordBatch:
 
 
 def _values(file: CityFile, number: int, values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
-    """What a column has, with the type wanted; left empty where it has no such values and no query reads it."""
+    """Values of a column in the wanted type; empty if there are no usable values and no query reads it."""
     try:
         made = _cast(values, column)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -143,11 +145,11 @@ def _cast(values: pa.ChunkedArray, column: pa.Field) -> Any:  # noqa: ANN401
     if column.name == "cab_type":
         at = pc.index_in(values.cast(pa.string()), pa.array(taxi.CABS))
         if at.null_count > values.null_count:
-            raise pa.ArrowInvalid(f"a kind of cab that is none of {', '.join(taxi.CABS)}")
+            raise pa.ArrowInvalid(f"it has a kind of cab other than {', '.join(taxi.CABS)}")
         return pa.DictionaryArray.from_arrays(at.combine_chunks(), pa.array(taxi.CABS))
     if column.name == "store_and_fwd_flag" and _is_text(values.type):
         return pc.if_else(pc.is_in(values, pa.array(["Y", "N"], values.type)), pc.equal(values, "Y"), None)
-    return values.cast(column.type, safe=not pa.types.is_timestamp(values.type))  # some are of nanoseconds
+    return values.cast(column.type, safe=not pa.types.is_timestamp(values.type))  # some have nanoseconds
 
 
 def _is_text(kind: pa.DataType) -> bool:

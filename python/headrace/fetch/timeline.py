@@ -1,4 +1,4 @@
-"""When chunks were read, decoded and transferred, and kernels ran: recorded by fetches themselves, and drawn."""
+"""Records when chunks are read, decoded and transferred and when kernels run, and draws the result."""
 
 import json
 import time
@@ -24,7 +24,7 @@ _MATERIALISING = ("read", "decode")
 
 @dataclass(frozen=True)
 class KernelSpan:
-    """A kernel over a window of fragments, by time.monotonic()."""
+    """A kernel on a window of fragments, by time.monotonic()."""
 
     fragments: list[int]
     begin: float
@@ -33,7 +33,7 @@ class KernelSpan:
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass over a table in windows did when."""
+    """The recorded steps of one pass over a table in windows."""
 
     columns: list[str]
     device: str
@@ -46,7 +46,7 @@ class Pass:
     dropped: int
 
     def overlap(self) -> dict[str, float]:
-        """Seconds in which any chunk was materialised, transferred, or read by a kernel; and shared ones."""
+        """Seconds in which any chunk was materialised, transferred, or read by a kernel, and overlaps of these."""
         made = [(span.begin, span.end) for span in self.spans if span.step in _MATERIALISING]
         moved = [(span.begin, span.end) for span in self.spans if span.step == "transfer"]
         read = [(one.begin, one.end) for one in self.kernels]
@@ -61,10 +61,10 @@ class Pass:
 
 
 def check(path: Path) -> None:
-    """Whether a timeline can be written there, before anything is fetched.
+    """Checks that a timeline can be written to this path, before anything is fetched.
 
     Raises:
-        UsageError: for another ending, or a picture without matplotlib.
+        UsageError: for another extension, or a picture without matplotlib.
         SystemError: when the file cannot be written.
     """
     if path.suffix not in (".json", *timeline.FORMATS):
@@ -75,12 +75,12 @@ def check(path: Path) -> None:
 
 
 def record(table: "Table", columns: list[str] | None, window: int | None) -> Pass:
-    """Goes over a table once in windows, with a kernel over each while the next is on its way.
+    """Runs one pass over a table in windows, with a kernel on each while the next is in flight.
 
     Args:
-        table: which.
-        columns: as of Table.fetch().
-        window: fragments of each; by default so many that there are eight windows.
+        table: table to read.
+        columns: as for Table.fetch().
+        window: fragments per window; default: such that there are eight windows.
     """
     count = max(1, len(table.fragments))
     size = window if window is not None else -(-count // WINDOWS)
@@ -103,7 +103,7 @@ def record(table: "Table", columns: list[str] | None, window: int | None) -> Pas
 
 
 def content(one: Pass) -> dict[str, Any]:
-    """The pass as JSON has it, times from its beginning."""
+    """The pass as JSON, with times relative to its start."""
     return {
         "columns": one.columns,
         "device": one.device,
@@ -122,7 +122,7 @@ def content(one: Pass) -> dict[str, Any]:
 
 
 def write(path: Path, one: Pass) -> None:
-    """Writes the pass as JSON, or draws it: two rows a thread, and one of kernels."""
+    """Writes the pass as JSON, or draws it: two rows per thread, and one for kernels."""
     if path.suffix == ".json":
         outputs.write(path, json.dumps(content(one), indent=1) + "\n")
         return

@@ -1,4 +1,4 @@
-"""What of a layout is chosen by measurement: cuts by speed, redundant layers and the push by trials."""
+"""Parts of a layout that are chosen by measurement: cuts by speed; redundant layers and the push by trials."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from headrace.errors import UsageError
 
 MEASURED = "measured"
 
-# Whole cycles of at least so many steps are timed, three times after once that is not.
+# Complete cycles of at least this many steps are timed, three times after one untimed cycle.
 _STEPS = 8
 
 
@@ -17,18 +17,18 @@ class Trial(NamedTuple):
 
     redundant: int
     push: str
-    seconds_per_step: float | None  # the best of three; None where there is a reason
-    why_not: str  # "" where it can be
+    seconds_per_step: float | None  # best of three; None if it could not run
+    why_not: str  # "" if it could
 
 
 def take_trials(options: FdtdOptions, redundant: int | str, push: str) -> list[Trial]:
-    """Gives the options what is quickest of that which is "measured"; the trials, none where nothing is.
+    """Sets the options that are "measured" to the fastest choices; returns the trials, none if nothing is measured.
 
     Raises:
-        UsageError: for another word, and over several ranks.
+        UsageError: for another word, and with several ranks.
     """
     if isinstance(redundant, str) and redundant != MEASURED:
-        raise UsageError(f'redundant is "{MEASURED}" or a number of steps, not "{redundant}"')
+        raise UsageError(f'redundant must be "{MEASURED}" or a number of steps, not "{redundant}"')
     if MEASURED not in {redundant, push}:
         return []
     layers = None if isinstance(redundant, str) else redundant
@@ -39,15 +39,15 @@ def take_trials(options: FdtdOptions, redundant: int | str, push: str) -> list[T
 def take_speeds(
     options: FdtdOptions, cut: str | Sequence[int], weights: Sequence[float] | None, ranks: Ranks | None
 ) -> list[float]:
-    """Gives the options slabs as thick as weights or measured speeds say, and returns these; none for another cut.
+    """Sets slabs by weights or measured speeds, which it returns; returns nothing for other cuts.
 
     Raises:
-        UsageError: for weights and a cut, or weights that cannot be.
+        UsageError: for weights together with a cut, or invalid weights.
     """
     if weights is None and cut != MEASURED:
         return []
     if weights is not None and cut != "best":
-        raise UsageError("weights cut slabs along the last axis: leave the cut out")
+        raise UsageError("weights cut slabs along the last axis: leave out cut")
     if weights is None:
         speeds = options.measure_speeds(_STEPS)
         if ranks:

@@ -1,4 +1,4 @@
-"""Dispersive media: the poles that a material's permittivity at infinite frequency is completed by. Units are SI."""
+"""Dispersive media: the poles that add to a material's permittivity at infinite frequency. Units are SI."""
 
 import math
 from collections.abc import Iterable
@@ -11,27 +11,27 @@ _TURN = 2 * math.pi  # radians
 
 @dataclass(frozen=True)
 class Debye:
-    """Polarisation that relaxes: difference / (1 + j omega relaxation_time). The time is in seconds."""
+    """Relaxing polarisation: difference / (1 + j omega relaxation_time). The time is in seconds."""
 
     difference: float
     relaxation_time: float
 
     def add_to(self, medium: FdtdMedium) -> None:
-        """Adds it to what the solver takes. Raises UsageError for a time that is not above 0."""
+        """Adds the pole to the solver's medium. Raises UsageError for a time that is not above 0."""
         medium.add_debye(self.difference, self.relaxation_time)
 
     def permittivity(self, frequency: float) -> complex:
-        """What it adds to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
+        """Contribution to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
         return self.difference / (1 + 1j * _TURN * frequency * self.relaxation_time)
 
     def scaled(self, share: float) -> "Debye":
-        """A share of it, as in a mean of materials."""
+        """This pole weighted by its share in a mean of materials."""
         return replace(self, difference=share * self.difference)
 
 
 @dataclass(frozen=True)
 class Lorentz:
-    """Charges that resonate: difference omega_0^2 / (omega_0^2 + 2 j omega damping - omega^2).
+    """Resonating charges: difference omega_0^2 / (omega_0^2 + 2 j omega damping - omega^2).
 
     `frequency` is omega_0 / (2 pi), in Hz; the oscillation decays as exp(-damping t), with the damping in 1/s.
     """
@@ -41,22 +41,22 @@ class Lorentz:
     damping: float
 
     def add_to(self, medium: FdtdMedium) -> None:
-        """Adds it to what the solver takes. Raises UsageError for a frequency of 0 and a damping below 0."""
+        """Adds the pole to the solver's medium. Raises UsageError for a frequency of 0 or a negative damping."""
         medium.add_lorentz(self.difference, _TURN * self.frequency, self.damping)
 
     def permittivity(self, frequency: float) -> complex:
-        """What it adds to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
+        """Contribution to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
         omega, own = _TURN * frequency, _TURN * self.frequency
         return self.difference * own**2 / (own**2 + 2j * omega * self.damping - omega**2)
 
     def scaled(self, share: float) -> "Lorentz":
-        """A share of it, as in a mean of materials."""
+        """This pole weighted by its share in a mean of materials."""
         return replace(self, difference=share * self.difference)
 
 
 @dataclass(frozen=True)
 class Drude:
-    """Charges that are free: -omega_p^2 / (omega^2 - j omega rate).
+    """Free charges: -omega_p^2 / (omega^2 - j omega rate).
 
     `frequency` is the plasma frequency omega_p / (2 pi), in Hz; a current decays as exp(-rate t), with the rate in 1/s.
     """
@@ -65,16 +65,16 @@ class Drude:
     rate: float
 
     def add_to(self, medium: FdtdMedium) -> None:
-        """Adds it to what the solver takes. Raises UsageError for numbers that are not above 0."""
+        """Adds the pole to the solver's medium. Raises UsageError for numbers that are not above 0."""
         medium.add_drude(_TURN * self.frequency, self.rate)
 
     def permittivity(self, frequency: float) -> complex:
-        """What it adds to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
+        """Contribution to the relative permittivity at a frequency in Hz, for fields that vary as exp(j omega t)."""
         omega = _TURN * frequency
         return complex(-((_TURN * self.frequency) ** 2) / (omega**2 - 1j * omega * self.rate))
 
     def scaled(self, share: float) -> "Drude":
-        """A share of it, as in a mean of materials."""
+        """This pole weighted by its share in a mean of materials."""
         return replace(self, frequency=math.sqrt(share) * self.frequency)
 
 
@@ -82,7 +82,7 @@ Pole = Debye | Lorentz | Drude
 
 
 def medium_of(poles: Iterable[Pole]) -> FdtdMedium:
-    """What the solver takes. Raises UsageError for a pole that cannot be."""
+    """The medium for the solver. Raises UsageError for an invalid pole."""
     medium = FdtdMedium()
     for pole in poles:
         pole.add_to(medium)

@@ -27,8 +27,7 @@ class Fdtd:
     """Maxwell's equations by finite differences in the time domain, over one or several devices; see docs/fdtd.md.
 
     Arrays have the shape of the domain, x first. In two dimensions the fields are "ez", "hx" and "hy"; in three "ex",
-    "ey", "ez", "hx", "hy" and "hz". Units are SI. Without layers that absorb (cpml=0) the domain is a closed box of
-    metal.
+    "ey", "ez", "hx", "hy" and "hz". Units are SI. Without absorbing layers (cpml=0) the domain is a closed metal box.
     """
 
     def __init__(
@@ -55,34 +54,31 @@ class Fdtd:
         visit_steps: int = 0,
         ranks: Ranks | None = None,
     ) -> None:
-        """A domain of vacuum without fields.
+        """Creates a domain of vacuum without fields.
 
-        `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
-        of `devices`; `cut` says how many along each axis, or "best". Devices of different speeds get slabs along the
-        last axis as thick as `weights` say, one a part, or as they turn out to be fast: `cut="measured"`. `redundant`
-        (steps from one exchange to the next) and `push` are taken by trials of this domain on these devices before
-        the first step where they are "measured"; `trials` has them. Results are equal for all of these.
-        `cpml` is how many cells the absorbing layers take at each wall, or a Cpml, which also says how they are graded,
-        and may have other thicknesses at each wall.
-        They are graded for the medium that set_materials() puts at each wall.
-        `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a kernel that has
-        then waited `wait_limit` seconds for a neighbour ends, and step() raises DeviceError that names who did not get
-        on.
-        `averaging` says whether a component takes the mean of the materials around it (set_materials()), which makes
-        borders of materials second order. Without it all components of a cell take that cell's material.
-        `per_component` is for set_component_materials(), in two dimensions: hx and hy then have coefficients of their
-        own, a value a cell more.
-        `pole_values` is how many values of memory each component of E keeps for the poles of dispersive media: one for
-        a Debye or Drude pole, two for a Lorentz one, as many as the medium with the most needs, or the media that meet
-        around a component together; 14 at most. Steps are then done one by one, without passes.
-        `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
-        wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
-        `device_memory` (bytes, or words such as "8GiB") bounds what the fields take of the device; by default that is
-        what it has free. A domain of one part that needs more stays in host memory, and the device visits it slab by
-        slab (`slabs`), `visit_steps` steps each time.
-        `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
-        one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
-        Raises UsageError for what cannot be, such as a dt that is not stable.
+        `spacing` is in metres, `dt` in seconds; None takes 0.99 of the largest stable step. Each of `devices` has a
+        part; `cut` gives the number of parts along each axis, or "best". Devices of different speeds get slabs along
+        the last axis with thicknesses by `weights`, one per part, or by measured speed with `cut="measured"`.
+        `redundant` (steps between exchanges) and `push` may be "measured": then trials of this domain on these devices
+        choose them before the first step, and `trials` lists the trials. Results are equal for all of these choices.
+        `cpml` is the number of cells of the absorbing layers at each wall, or a Cpml, which also sets their grading and
+        may have a different thickness at each wall. Layers are graded for the medium that set_materials() puts at each
+        wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a resident
+        kernel that has waited `wait_limit` seconds for a neighbour ends, and step() raises DeviceError that names the
+        parts that did not advance. `averaging` says whether a component takes the mean of the materials around it
+        (set_materials()), which makes material boundaries second order. Without it all components of a cell take the
+        material of that cell. `per_component` is for set_component_materials() in two dimensions: hx and hy then have
+        their own coefficients, one more value per cell. `pole_values` is the number of memory values that each
+        component of E keeps for the poles of dispersive media: one for a Debye or Drude pole, two for a Lorentz pole,
+        as many as the medium that needs most, or as the media that meet around a component together; at most 14. Steps
+        are then done one by one, without passes. `passes` is "never" to save the memory of passes over several steps,
+        or "always" to have them on a CPU device for fewer than four steps too. A pass does at most `redundant` and at
+        most `pass_steps` steps (1 to 4). `device_memory` (bytes, or text such as "8GiB") limits the device memory of
+        the fields; default: what is free. A domain of one part that needs more stays in host memory, and the device
+        visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
+        shares the domain with other processes: `devices` are then those of this process, all processes call the same
+        methods in the same order, and only rank 0 gets complete results from field() and state(). Raises UsageError for
+        invalid arguments, such as an unstable dt.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
@@ -127,24 +123,23 @@ class Fdtd:
         media: Sequence[Sequence[Pole]] = (),
         medium: ArrayLike = 0,
     ) -> None:
-        """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
+        """Fills the domain from the next step on: each is a number for all cells, or an array of the domain's shape.
 
         With `averaging`, a component of E takes the mean permittivity and conductivity of the four cells around its
-        edge, so that it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of
-        the permeabilities of the two cells that share its face; in two it takes that of its cell.
-        `edges` lie in something else than the cells around them, such as wires, sheets and resistors: by component of
-        E the nodes, an array of (edges, axes), and the permittivity and conductivity of each, or one for all. A fourth
-        entry is the dispersive medium of each.
-        `media` are the poles of dispersive media, whose permittivity is then that at infinite frequency, and `medium`
-        says which of them a cell has: 0 for none, 1 for the first. Means have the poles of all media around a
-        component, each with its share.
-        Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
-        cannot be (with the number of the medium), and where dt is not stable in these materials.
+        edge, so it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of the
+        permeabilities of the two cells that share its face; in two it takes the permeability of its cell. `edges` have
+        other materials than the cells around them, such as wires, sheets and resistors: for each component of E they
+        give the nodes, an array of (edges, axes), and the permittivity and conductivity, per edge or one for all. A
+        fourth entry is the dispersive medium of each edge. `media` are the poles of dispersive media, whose
+        permittivity is then that at infinite frequency, and `medium` gives the medium of each cell: 0 for none, 1 for
+        the first. Means contain the poles of all media around a component, weighted by their shares. Permittivity and
+        permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for invalid values (with
+        the number of the medium), and if dt is not stable in these materials.
         """
         given = edges or {}
         for name in given:
             if name not in _ELECTRIC or name not in self.fields:
-                raise UsageError(f"edges of '{name}': they are of a component of E that there is")
+                raise UsageError(f"there are no edges of '{name}': edges belong to the components of E in this domain")
         self._core.set_materials(
             self._per_cell("permittivity", permittivity),
             self._per_cell("conductivity", conductivity),
@@ -157,7 +152,7 @@ class Fdtd:
     def _edges(
         self, name: str, nodes: ArrayLike, permittivity: ArrayLike, conductivity: ArrayLike, medium: ArrayLike = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.uint16]]:
-        """Edges of one component as numbers of cells, ascending, and their values."""
+        """Edges of one component as ascending cell numbers, and their values."""
         places = np.asarray(nodes, dtype=np.int64).reshape(-1, len(self._shape))
         if np.any((places < 0) | (places >= np.array(self._shape))):
             bad = places[((places < 0) | (places >= np.array(self._shape))).any(axis=1)][0]
@@ -168,10 +163,10 @@ class Fdtd:
         for what, one in (("permittivity", permittivity), ("conductivity", conductivity)):
             column = np.asarray(one, dtype=np.float64)
             if column.shape not in {(), cells.shape}:
-                raise UsageError(f"{what} of {name} has the shape {column.shape}, and there are {len(cells)} edges")
+                raise UsageError(f"{what} of {name} has shape {column.shape}, but there are {len(cells)} edges")
             values.append(np.ascontiguousarray(np.broadcast_to(column, cells.shape)[order]))
         if np.any(np.diff(cells[order]) == 0):
-            raise UsageError(f"an edge of {name} is there twice")
+            raise UsageError(f"an edge of {name} is given twice")
         media = np.broadcast_to(np.asarray(medium, dtype=np.uint16), cells.shape)
         return np.ascontiguousarray(cells[order]), values[0], values[1], np.ascontiguousarray(media[order])
 
@@ -182,12 +177,12 @@ class Fdtd:
         permeability_hx: ArrayLike = 1.0,
         permeability_hy: ArrayLike = 1.0,
     ) -> None:
-        """Fills a domain of two dimensions with what each component lies in, as it is: of ez, of hx and of hy.
+        """Sets the material of each component of a two-dimensional domain directly: of ez, of hx and of hy.
 
-        Needs `per_component`. For means that were worked out elsewhere, and contours that conductors shorten: where a
-        share of the way between two ez lies in a conductor, the permeability there is multiplied with what is left.
-        Stable where, around every ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability of the four components
-        of h is at most its permittivity. Raises UsageError, with the cell, where it is not, and as
+        Needs `per_component`. It is for means that were computed elsewhere, and for contours that conductors shorten:
+        if part of the way between two ez lies in a conductor, the permeability there is multiplied by the remaining
+        share. The run is stable if, around every ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability of the
+        four components of h is at most its permittivity. Raises UsageError, with the cell, if it is not stable, and as
         set_materials() does.
         """
         self._core.set_component_materials(
@@ -198,17 +193,17 @@ class Fdtd:
         )
 
     def add_source(self, field: str, cell: Sequence[int], samples: ArrayLike) -> None:
-        """Adds samples[n] to a field in one cell in step n, after that field's update; nothing once they have ended."""
+        """Adds samples[n] to a field in one cell in step n, after that field's update, until the samples end."""
         values = np.ascontiguousarray(samples, dtype=np.float64)
         if values.ndim != 1:
             raise UsageError(f"samples must have one dimension, not {values.ndim}")
         self._core.add_source(field, self._cell(cell), values)
 
     def add_sources(self, field: str, cells: ArrayLike, samples: ArrayLike) -> None:
-        """The same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
+        """Adds the same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
         given = np.asarray(cells, dtype=np.int64)
         if given.ndim != 2 or given.shape[1] != len(self._shape):  # noqa: PLR2004 - a row a cell
-            raise UsageError(f"cells have the shape {given.shape}, and not (cells, {len(self._shape)})")
+            raise UsageError(f"cells have shape {given.shape}, but must have shape (cells, {len(self._shape)})")
         padding = np.zeros((len(given), AXES - given.shape[1]), dtype=np.int64)
         values = np.ascontiguousarray(samples, dtype=np.float64)
         if values.ndim != 1:
@@ -216,29 +211,29 @@ class Fdtd:
         self._core.add_sources(field, np.ascontiguousarray(np.hstack([given, padding])), values)
 
     def add_receiver(self, field: str, cell: Sequence[int]) -> int:
-        """Records a field in one cell at the end of each step from now on; gives the number that trace() takes."""
+        """Records a field in one cell at the end of each step from now on; returns the number for trace()."""
         return self._core.add_receiver(field, self._cell(cell))
 
     def step(self, count: int = 1, *, check_every: int = 0) -> None:
-        """Does so many steps. Ctrl-C ends it after whole steps with KeyboardInterrupt, and it can go on from there.
+        """Does `count` steps. Ctrl-C raises KeyboardInterrupt between steps, and the run can continue from there.
 
-        With check_every above 0 it raises DataError, with the cell, when a field is found not to be finite.
+        With check_every above 0, it raises DataError, with the cell, when a field is no longer finite.
         """
         if count < 0 or check_every < 0:
-            raise UsageError(f"count and check_every are 0 or more, not {count} and {check_every}")
+            raise UsageError(f"count and check_every must be 0 or more, not {count} and {check_every}")
         self._core.step(count, check_every)
 
     def record_timeline(self, cycles: int) -> None:
-        """Notes when each part does what in so many of the next cycles, from one exchange to the next; 0: no more.
+        """Records the work of each part in the next cycles, from one exchange to the next; 0 stops recording.
 
         Raises UsageError in mode "resident".
         """
         if cycles < 0:
-            raise UsageError(f"cycles are 0 or more, not {cycles}")
+            raise UsageError(f"cycles must be 0 or more, not {cycles}")
         self._core.record_timeline(cycles)
 
     def timeline(self) -> list[WorkSpan]:
-        """What was noted of the parts of this process, each by the clock of its device."""
+        """The recorded work of the parts of this process, each by the clock of its device."""
         return [WorkSpan(*span) for span in self._core.timeline()]
 
     def check_finite(self) -> None:
@@ -246,24 +241,24 @@ class Fdtd:
         self._core.check_finite()
 
     def field(self, name: str) -> Array:
-        """A copy of a field, of the domain's shape, x contiguous."""
+        """A copy of a field with the domain's shape, x contiguous."""
         return self._core.get(name).reshape(self._shape, order="F")
 
     def set_field(self, name: str, values: ArrayLike) -> None:
-        """Gives a field other values: an array of the domain's shape, or a number."""
+        """Sets a field: an array of the domain's shape, or a number."""
         given = np.asarray(values, dtype=self._type)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         self._core.set(name, np.broadcast_to(given, self._shape).ravel(order="F"))
 
     def trace(self, receiver: int) -> NDArray[np.float64]:
-        """What a receiver recorded: a value for each step done, NaN for those before it was added."""
+        """The trace of a receiver: one value per step, NaN for steps before it was added."""
         if receiver < 0:
-            raise UsageError(f"receivers are numbered from 0 on, and there is no {receiver}")
+            raise UsageError(f"there is no receiver {receiver}: receivers are numbered from 0")
         return self._core.trace(receiver)
 
     def state(self) -> dict[str, Array]:
-        """All that a run needs to go on later, but what it was set up with: materials, sources and receivers."""
+        """Everything that a run needs to continue later, except its setup: materials, sources and receivers."""
         kept: dict[str, Array] = {name: self.field(name) for name in self._core.state_fields}
         kept[_STEPS] = np.array(self.steps_done, dtype=np.int64)
         kept |= self._graded()
@@ -272,7 +267,7 @@ class Fdtd:
         return kept
 
     def _graded(self) -> dict[str, Array]:
-        """What a state says of the absorbing layers; nothing without layers."""
+        """The part of a state that describes the absorbing layers; empty without layers."""
         layers = self._layers
         if not layers.cells:
             return {}
@@ -280,24 +275,24 @@ class Fdtd:
         return {_LAYERS: np.array([layers.cells, *layers.grading, *sides], dtype=np.float64)}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
-        """Goes on from a state() of a run that was set up alike. It may have had other devices and cuts.
+        """Continues from a state() of a run with the same setup, which may have had other devices and cuts.
 
-        Raises UsageError for a state of another shape, of other layers or other receivers, and then leaves all as is.
+        Raises UsageError for a state of another shape, other layers or other receivers, and then changes nothing.
         """
         traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
         wanted = {*self._core.state_fields, _STEPS, *self._graded(), *traces}
         if state.keys() != wanted:
             lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
-            raise UsageError(f"this is no state of a run set up as this one: it lacks {lacking} and has {unknown}")
+            raise UsageError(f"this state is of a run with another setup: it lacks {lacking} and has {unknown}")
         arrays = {name: np.asarray(state[name], dtype=self._type) for name in self._core.state_fields}
         for name, values in arrays.items():
             if values.shape != self._shape:
-                raise UsageError(f"{name} has the shape {values.shape}, and the domain {self._shape}")
+                raise UsageError(f"{name} has shape {values.shape}, but the domain has shape {self._shape}")
         if any(not np.array_equal(np.asarray(state[name]), values) for name, values in self._graded().items()):
-            raise UsageError("this is a state of a run whose absorbing layers are graded otherwise: give the same Cpml")
+            raise UsageError("this state is of a run with another grading of its absorbing layers: give the same Cpml")
         steps = int(np.asarray(state[_STEPS]))
         if steps < 0:
-            raise UsageError(f"a state after {steps} steps")
+            raise UsageError(f"a state cannot be after {steps} steps: the number must be 0 or more")
         self._core.resume(steps, [np.ascontiguousarray(state[name], dtype=np.float64) for name in traces])
         for name, values in arrays.items():
             self._core.set(name, values.ravel(order="F"))
@@ -309,7 +304,7 @@ class Fdtd:
 
     @property
     def cells(self) -> int:
-        """Cells of the domain."""
+        """Number of cells of the domain."""
         return int(np.prod(self._shape, dtype=np.int64))
 
     @property
@@ -319,76 +314,76 @@ class Fdtd:
 
     @property
     def dt(self) -> float:
-        """Seconds a step."""
+        """Time step in seconds."""
         return self._core.time_step
 
     @property
     def steps_done(self) -> int:
-        """Steps done so far."""
+        """Number of steps done."""
         return self._core.steps_done
 
     @property
     def fields(self) -> list[str]:
-        """The names of the fields."""
+        """Names of the fields."""
         return self._core.fields
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes that a step reads and writes at the least: every field that a phase reads or writes, once."""
+        """Minimum bytes that a step reads and writes: every field that a phase reads or writes, once."""
         return self._core.moved_bytes
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The device of each part of this process, and its cells in words."""
+        """Device of each part of this process, and its cells as text."""
         return self._core.parts
 
     @property
     def redundant(self) -> int:
-        """Steps from one exchange to the next."""
+        """Steps between two exchanges."""
         return self._core.redundant
 
     @property
     def slabs(self) -> Slabs | None:
-        """The slabs of a domain that is larger than the memory of its device, as of the last step; None for others."""
+        """The slabs of a domain larger than its device's memory, as of the last step; None for other domains."""
         return Slabs(*self._core.slabs) if self._core.slabs else None
 
     @property
     def steps_at_once(self) -> int:
-        """The fewest steps that a call of step() should do: fewer take as long."""
+        """Recommended minimum for step(): fewer steps take as long."""
         return self._core.steps_at_once
 
     @property
     def trials(self) -> list[Trial]:
-        """What was tried where redundant layers or the push were to be measured; none otherwise."""
+        """The trials for redundant layers or the push, if they were measured."""
         return list(self._trials)
 
     @property
     def speeds(self) -> list[float]:
-        """What the slabs of all parts are as thick as: weights, or measured cells a second; none otherwise."""
+        """Speeds that determine the slabs of all parts: weights, or measured cells per second; empty otherwise."""
         return list(self._speeds)
 
     @property
     def push(self) -> str:
-        """How border cells get to neighbours: what "automatic" came to."""
+        """How border cells reach neighbours, with "automatic" resolved."""
         return self._core.push
 
     @property
     def mode(self) -> str:
-        """How steps get onto devices: "streams" or "resident"."""
+        """How devices get their steps: "streams" or "resident"."""
         return self._core.mode
 
     def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
         given = tuple(int(index) for index in cell)
         if len(given) != len(self._shape):
-            raise UsageError(f"cell {given} has {len(given)} indices, and the domain {len(self._shape)} axes")
+            raise UsageError(f"cell {given} has {len(given)} indices, but the domain has {len(self._shape)} axes")
         return padded(given, 0)
 
     def _media(self, medium: ArrayLike) -> NDArray[np.uint16]:
         given = np.asarray(medium)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"medium has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"medium has shape {given.shape}, but the domain has shape {self._shape}")
         if np.any((given < 0) | (given > np.iinfo(np.uint16).max)):
-            raise UsageError("medium numbers media: 0 for none, 1 for the first")
+            raise UsageError("medium must hold numbers of media: 0 for none, 1 for the first")
         return given.astype(np.uint16).ravel(order="F")
 
     def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -396,5 +391,5 @@ class Fdtd:
         if given.ndim == 0:
             return given.reshape(1)
         if given.shape != self._shape:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         return given.ravel(order="F")

@@ -14,10 +14,11 @@ Array = NDArray[Any]
 
 
 class Jacobi:
-    """Jacobi's iteration for -laplace(u) = f, where u is 0 beyond the domain, over one or several devices.
+    """Jacobi's iteration for -laplace(u) = f with u = 0 outside of the domain, on one or several devices.
 
-    Arrays have the shape of the domain, x first. An iteration gives each cell the sum of its neighbours and the source
-    (spacing^2 times f), over the number of neighbours. It is a stencil of the grid library; see docs/grid.md.
+    Arrays have the shape of the domain, x first. An iteration sets each cell to the sum of its neighbours and the
+    source (spacing^2 times f), divided by the number of neighbours. It is a stencil of the grid library; see
+    docs/grid.md.
     """
 
     def __init__(
@@ -32,12 +33,12 @@ class Jacobi:
         pass_steps: int = 4,
         precision: str = "single",
     ) -> None:
-        """A domain of zeros in one to three dimensions; a part for each of `devices`, cut as in Fdtd.
+        """Creates a domain of zeros in one to three dimensions, with a part per device, cut as in Fdtd.
 
-        On a GPU up to `redundant` and `pass_steps` (1 to 4) iterations are done in one pass over memory, unless
-        `passes` is "never".
+        On a GPU, one pass over memory does up to `redundant` and `pass_steps` (1 to 4) iterations, unless `passes` is
+        "never".
 
-        Raises UsageError for what cannot be.
+        Raises UsageError for invalid arguments.
         """
         self._shape = shape_of(shape, (1, 2, 3))
         self._core = JacobiCore(
@@ -53,38 +54,38 @@ class Jacobi:
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
 
     def set_source(self, values: ArrayLike) -> None:
-        """Spacing^2 times f: an array of the domain's shape, or a number."""
+        """Sets spacing^2 times f: an array of the domain's shape, or a number."""
         self._core.set_source(self._flat("the source", values))
 
     def set_solution(self, values: ArrayLike) -> None:
-        """What to go on from: an array of the domain's shape, or a number."""
+        """Sets the current solution: an array of the domain's shape, or a number."""
         self._core.set_solution(self._flat("the solution", values))
 
     def solution(self) -> Array:
-        """A copy of u, of the domain's shape, x contiguous."""
+        """A copy of u with the domain's shape, x contiguous."""
         return self._core.get_solution().reshape(self._shape, order="F")
 
     def step(self, count: int = 1) -> None:
-        """Does so many iterations."""
+        """Does `count` iterations."""
         if count < 0:
-            raise UsageError(f"count is 0 or more, not {count}")
+            raise UsageError(f"count must be 0 or more, not {count}")
         self._core.step(count)
 
     def step_with_residuals(self, count: int) -> list[tuple[float, float]]:
-        """Does so many iterations, and gives for each the residual before it, as residual() does.
+        """Does `count` iterations, and returns for each the residual before it, as residual() does.
 
-        Residuals are added up while cells are computed, at no cost in memory traffic where passes do the iterations.
+        Residuals are summed while cells are computed, without memory traffic if the iterations are done in passes.
 
-        Raises DataError where they grow 64-fold within 64 iterations, which those of Jacobi's do not.
+        Raises DataError if they grow 64-fold within 64 iterations, which those of Jacobi's iteration do not.
         """
         if count < 0:
-            raise UsageError(f"count is 0 or more, not {count}")
+            raise UsageError(f"count must be 0 or more, not {count}")
         return self._core.step_with_residuals(count)
 
     def residual(self) -> tuple[float, float]:
         """The residual before the last iteration: its largest absolute value, and the root of its sum of squares.
 
-        It is taken from what that iteration changed. Both are equal for every cut and device.
+        It is computed from the changes of that iteration. Both values are equal for every cut and device.
         """
         return self._core.residual()
 
@@ -95,27 +96,27 @@ class Jacobi:
 
     @property
     def cells(self) -> int:
-        """Cells of the domain."""
+        """Number of cells of the domain."""
         return int(np.prod(self._shape, dtype=np.int64))
 
     @property
     def steps_done(self) -> int:
-        """Iterations done so far."""
+        """Number of iterations done."""
         return self._core.steps_done
 
     @property
     def push(self) -> str:
-        """How border cells get to neighbours: what "automatic" came to."""
+        """How border cells reach neighbours, with "automatic" resolved."""
         return self._core.push
 
     @property
     def passes(self) -> bool:
-        """Whether all iterations are done in passes, which add up residuals as they go."""
+        """Whether all iterations are done in passes, which sum residuals on the way."""
         return self._core.passes
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes that an iteration reads and writes at the least, without what a residual reads."""
+        """Minimum bytes that an iteration reads and writes, without those of a residual."""
         return self._core.moved_bytes
 
     @property
@@ -126,5 +127,5 @@ class Jacobi:
     def _flat(self, name: str, values: ArrayLike) -> Array:
         given = np.asarray(values, dtype=self._type)
         if given.shape not in {(), self._shape}:
-            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
         return np.broadcast_to(given, self._shape).ravel(order="F")

@@ -1,4 +1,4 @@
-"""How the absorbing layers of Maxwell's equations are graded."""
+"""Grading of the absorbing layers for Maxwell's equations."""
 
 from dataclasses import dataclass, field
 
@@ -8,15 +8,15 @@ from headrace.grid.domain import AXES
 
 @dataclass(frozen=True)
 class Cpml:
-    """Convolutional perfectly matched layers; docs/fdtd.md has the profile and what the defaults reflect.
+    """Convolutional perfectly matched layers; docs/fdtd.md describes the profile and the reflection of the defaults.
 
     At a depth of d, from 0 at a layer's inner border to 1 at the wall, the conductivity is sigma * d^order and alpha is
     alpha * (1 - d)^alpha_order, both in units of 0.8 (order + 1) / (wave impedance of vacuum * spacing * index of the
-    medium at the wall); the stretch is 1 + (kappa - 1) * d^kappa_order. Headrace's solver refuses what cannot be.
+    medium at the wall); the stretch is 1 + (kappa - 1) * d^kappa_order. Headrace's solver refuses invalid values.
     """
 
     cells: int = 10
-    """Thickness of each layer, or of the thickest; 0 for none, and so for walls that reflect everything."""
+    """Thickness of each layer, or of the thickest; 0 means no layers, and walls that reflect everything."""
     order: float = 3.72
     sigma: float = 1.1
     kappa: float = 6.73
@@ -24,7 +24,7 @@ class Cpml:
     alpha: float = 0.0063
     alpha_order: float = 0.683
     sides: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
-    """Thickness at the low and the high wall of each axis where walls differ; the largest of them is `cells`."""
+    """Thickness at the low and the high wall of each axis if walls differ; the largest is `cells`."""
 
     @property
     def at(self) -> tuple[tuple[int, int], ...]:
@@ -32,18 +32,20 @@ class Cpml:
         return self.sides or ((self.cells, self.cells),) * 3
 
     def walls(self, dimensions: int) -> tuple[tuple[int, int], ...] | None:
-        """The layers at each wall of three axes, where they differ.
+        """The layers at each wall of three axes, if they differ.
 
         Raises:
-            UsageError: for walls of other axes than the domain has.
+            UsageError: when the number of axes is not that of the domain.
         """
         if self.sides is None:
             return None
         if len(self.sides) != dimensions:
-            raise UsageError(f"layers at the walls of {len(self.sides)} axes, and there are {dimensions}")
+            raise UsageError(
+                f"layers are given for the walls of {len(self.sides)} axes, but the domain has {dimensions}"
+            )
         return (*self.sides, *((0, 0),) * (AXES - len(self.sides)))
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:
-        """All but the thicknesses, in the order of the fields."""
+        """All fields except the thicknesses, in order."""
         return (self.order, self.sigma, self.kappa, self.kappa_order, self.alpha, self.alpha_order)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from headrace._core import Device, Ranks
 from headrace.errors import UsageError
 
-# What launchers tell each process: Open MPI, MPICH and its kin, and Slurm through PMIx.
+# Variables that launchers set in each process: Open MPI, MPICH and its relatives, and Slurm through PMIx.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _LAUNCHED = "PMIX_RANK"
 
@@ -19,10 +19,10 @@ def launched() -> bool:
 
 
 def joined() -> Ranks | None:
-    """The ranks of this run; None where this process is alone. All of them call it.
+    """The ranks of this run, or None if this process is alone. Every rank calls it.
 
     Raises:
-        UsageError: when there are others, and this build has no MPI to reach them.
+        UsageError: when there are other ranks, and this build has no MPI to reach them.
     """
     if not launched():
         return None
@@ -30,8 +30,8 @@ def joined() -> Ranks | None:
         from headrace._mpi import join  # noqa: PLC0415 - there only where it was built
     except ImportError as error:
         raise UsageError(
-            "this process was started as one of several (mpirun or the like), but Headrace has no MPI here "
-            f"({error}): install libopenmpi-dev and build it again, or start one process"
+            "this process is one of several started together (such as by mpirun), but this build of Headrace has no "
+            f"MPI ({error}): install libopenmpi-dev and build Headrace again, or start a single process"
         ) from None
     ranks = join()
     return ranks if ranks.count > 1 else None
@@ -39,7 +39,7 @@ def joined() -> Ranks | None:
 
 @contextmanager
 def failing_together(ranks: Ranks | None) -> Iterator[None]:
-    """Where an exception leaves it, the other ranks are told, and end rather than wait for this one."""
+    """If an exception leaves the context, the other ranks are told, and end instead of waiting for this one."""
     try:
         yield
     except BaseException as error:
@@ -49,10 +49,10 @@ def failing_together(ranks: Ranks | None) -> Iterator[None]:
 
 
 def require_alike(ranks: Ranks | None, what: str, digest: str) -> None:
-    """Compares what the ranks of a run were given; all call it.
+    """Compares the inputs of the ranks of a run; every rank calls it.
 
     Raises:
-        UsageError: on all ranks, where one has another digest than rank 0.
+        UsageError: on all ranks, when the digest of one differs from that of rank 0.
     """
     digests = ranks.gather(digest) if ranks else [digest]
     for rank, other in enumerate(digests):
@@ -61,6 +61,6 @@ def require_alike(ranks: Ranks | None, what: str, digest: str) -> None:
 
 
 def device_of(ranks: Ranks, names: list[str]) -> str:
-    """The device of this rank: that of its number on its machine, of those given, or of all GPUs; cpu:0 without any."""
+    """The device of this rank, by its number on its machine: from those given, or all GPUs; cpu:0 without any."""
     names = names or [device.name for device in Device.list() if device.kind.name == "cuda"] or ["cpu:0"]
     return names[ranks.rank_on_machine % len(names)]

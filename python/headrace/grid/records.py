@@ -1,4 +1,4 @@
-"""What a simulation on a grid tells of itself."""
+"""Records that a simulation on a grid returns."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from headrace.base import parse_bytes
 
 
 class WorkSpan(NamedTuple):
-    """A part did something; seconds from where it began the first cycle that was recorded."""
+    """Work of a part; times in seconds since it began the first recorded cycle."""
 
     part: int
     cycle: int
@@ -18,22 +18,22 @@ class WorkSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Slabs:
-    """How a domain that is larger than the memory of its device is cut along its last axis."""
+    """How a domain larger than its device's memory is cut along its last axis."""
 
-    rows: int  # of a slab: in space, planes
+    rows: int  # of a slab; in three dimensions, planes
     count: int
-    steps: int  # of a visit: from a slab's way in to its way out
-    bytes_in: int  # that a visit of all slabs copies to the device,
-    bytes_out: int  # and back
-    device_bytes: int  # of the fields, in the memory of the device
-    host_bytes: int  # of the fields, in page-locked memory of the host
+    steps: int  # per visit, from copying a slab in to copying it out
+    bytes_in: int  # copied to the device when every slab is visited once,
+    bytes_out: int  # and copied back
+    device_bytes: int  # device memory of the fields
+    host_bytes: int  # page-locked host memory of the fields
 
 
 def bytes_of(size: int | str | None) -> int:
-    """A size in bytes, as a number or in words such as "8GiB"; 0 for None.
+    """A size in bytes, given as a number or as text such as "8GiB"; 0 for None.
 
     Raises:
-        UsageError: for words that are no size.
+        UsageError: for text that is not a size.
     """
     if size is None:
         return 0

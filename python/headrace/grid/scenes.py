@@ -1,6 +1,6 @@
-"""Scenes built in Python: classes with the keys of a scene file, which is one way to write them down.
+"""Scenes built in Python: classes with the keys of a scene file.
 
-docs/scenes.md says what keys mean, their units and defaults. A key that is None is left out.
+docs/scenes.md explains the keys, their units and defaults. A key that is None is left out.
 
 >>> from headrace.grid import scenes
 >>> scene = scenes.Scene(
@@ -99,10 +99,10 @@ __all__ = [
 
 
 class Trace(NamedTuple):
-    """What a receiver recorded of one field."""
+    """Trace of one field at a receiver."""
 
     times: NDArray[np.float64]
-    """In seconds, one for each value."""
+    """In seconds, one per value."""
     values: NDArray[np.float64]
     """In V/m or A/m."""
 
@@ -112,7 +112,7 @@ _LISTS = ("materials", "objects", "sources", "plane_waves", "receivers")
 
 @dataclass
 class Scene:
-    """All of a scene. Its lists may be added to."""
+    """A complete scene. Its lists may be extended."""
 
     domain: Domain
     time: Time
@@ -125,10 +125,10 @@ class Scene:
     scan: Scan | None = None
     title: str | None = None
     path: Path = Path("scene.toml")
-    """What errors call it, and where files of waveforms are looked for."""
+    """Name in errors; waveform files are searched in its folder."""
 
     def content(self) -> Table:
-        """Its tables, as a scene file has them."""
+        """Its tables as in a scene file."""
         found: Table = {} if self.title is None else {"title": self.title}
         found |= {"domain": self.domain.table(), "time": self.time.table()}
         for key in ("snapshots", "scan"):
@@ -138,22 +138,22 @@ class Scene:
         return found | {key: [one.table() for one in getattr(self, key)] for key in _LISTS if getattr(self, key)}
 
     def text(self) -> str:
-        """It as the text of a scene file."""
+        """The text of a scene file."""
         return toml.dump(self.content())
 
     def checked(self) -> Checked:
-        """What the solver takes: checked, and with its warnings.
+        """The checked scene for the solver, with its warnings.
 
         Raises:
-            UsageError: naming table, key and value of what is wrong.
+            UsageError: naming the table, key and value at fault.
         """
         return parse_content(self.content(), self.path)
 
     def write(self, path: str | Path) -> None:
-        """Writes it as a scene file, once it is checked.
+        """Checks the scene and writes it as a scene file.
 
         Raises:
-            UsageError: naming table, key and value of what is wrong; nothing is written then.
+            UsageError: naming the table, key and value at fault; then nothing is written.
             SystemError: when the file cannot be written.
         """
         self.checked()
@@ -161,15 +161,15 @@ class Scene:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """A scene file. Raises what `headrace grid fdtd` says of one that is wrong."""
+        """Reads a scene file. Raises the errors of `headrace grid fdtd` for an invalid one."""
         return cls.parse(read_utf8(Path(path)), path)
 
     @classmethod
     def parse(cls, text: str, path: str | Path = "scene.toml") -> Self:
-        """The text of a scene file.
+        """Parses the text of a scene file.
 
         Raises:
-            UsageError: naming table, key and value of what is wrong.
+            UsageError: naming the table, key and value at fault.
             DataError: when it is not TOML.
         """
         parse_scene(text, Path(path))
@@ -192,13 +192,13 @@ class Scene:
         )
 
     def run(self, devices: Sequence[str] = ("best",), *, position: int = 0) -> dict[tuple[str, str], Trace]:
-        """Runs it at a position of its scan, and gives what receivers recorded, by their names and fields.
+        """Runs the scene at a position of its scan; returns the receivers' traces by name and field.
 
         Ctrl-C raises KeyboardInterrupt.
 
         Raises:
-            UsageError: naming table, key and value of what is wrong.
-            DataError: when a field is not finite any more.
+            UsageError: naming the table, key and value at fault.
+            DataError: when a field is no longer finite.
             DeviceError: when a device fails.
         """
         scene = self.checked().moved(position)
@@ -213,14 +213,14 @@ class Scene:
 
 
 def _material(table: Table) -> Material:
-    """A material, with its poles as a class."""
+    """A material whose poles are objects of their classes."""
     if "poles" not in table:
         return Material(**table)
     return Material(**{**table, "poles": [Pole(**one) for one in table["poles"]]})
 
 
 def _object(table: Table) -> Object:
-    """An object of the class that its type names."""
+    """An object of the class for its type."""
     given = {key: value for key, value in table.items() if key != "type"}
     if "surfaces" in given:
         given["surfaces"] = [Surface(**one) for one in given["surfaces"]]

@@ -1,4 +1,4 @@
-"""Packets from the network to frames on a device, and senders to try it with.
+"""Receives packets from the network into frames on a device, with senders for tests.
 
 >>> from headrace import ingest
 >>> for frame in ingest.tcp(":9000", frame="64MiB", to="cuda:0"):  # doctest: +SKIP

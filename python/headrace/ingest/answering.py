@@ -1,4 +1,4 @@
-"""Protocols over a receiver's connections: what a sender says beside its data, and the answers that it waits for."""
+"""Protocols on a receiver's connections: what a sender says besides its data, and the answers that it expects."""
 
 import logging
 import time
@@ -16,31 +16,30 @@ _log = logging.getLogger("headrace.ingest")
 
 @dataclass(frozen=True)
 class Some:
-    """Waits for a byte at least: the talk is given what has come, at most so many bytes."""
+    """Waits for at least one byte; the talk gets the bytes that have arrived, at most this many."""
 
     most: int = 1 << 12
 
 
 @dataclass(frozen=True)
 class Skip:
-    """Waits until so many bytes have come, which are not copied: the talk is given none of them."""
+    """Waits until this many bytes have arrived, without copying them; the talk gets none of them."""
 
     count: int
 
 
 Wants = int | bytes | Some | Skip
-"""What a talk waits for: so many bytes, the bytes that end them, any, or that some have gone by."""
+"""What a talk waits for: a number of bytes, bytes up to a terminator, any bytes, or bytes to be skipped."""
 
 Talk = Generator[Wants, bytes, None]
-"""What is done on one connection: it yields what it waits for, and is given it. What comes after its end is not looked
-at."""
+"""The conversation on one connection: it yields what it waits for, and is sent that. Later bytes are ignored."""
 
 _WAIT_MOST = 1 << 20
-"""Bytes that are kept for a talk: one that waits for more is over, and its connection reset."""
+"""Maximum bytes kept for a talk: a talk that waits for more is ended, and its connection reset."""
 
 
 class ProtocolError(Exception):
-    """Raised by a talk whose peer does not speak the protocol: the connection is reset."""
+    """Raised by a talk whose peer does not speak the protocol; the connection is reset."""
 
 
 @dataclass
@@ -48,24 +47,23 @@ class _Connection:
     talk: Talk | None = None
     wants: Wants = 0
     kept: bytearray = field(default_factory=bytearray)
-    """Bytes from `position` on that have come."""
+    """Received bytes from `position` on."""
     position: int = 0
-    """The offset of the first byte of the stream that the talk has not been given."""
+    """Stream offset of the first byte that the talk has not been given."""
     searched: int = 0
-    """Where the search in `kept` resumes: no end that is waited for begins before."""
+    """Where the search in `kept` resumes: the terminator does not begin before."""
     seen: int = 0
-    """Bytes of the stream that have come."""
+    """Bytes of the stream that have arrived."""
     then: tuple[int, Callable[[], None]] | None = None
     due: float | None = None
     body: Body | None = None
 
 
 class Answering(ABC):
-    """A protocol that is spoken on all TCP connections of a receiver; control must be the host's.
+    """A protocol spoken on all TCP connections of a receiver, which needs host control.
 
-    Give it every delivery first, and None now and then while there is none, for deadlines; frames are still to be
-    released by whoever took them. Whatever goes wrong in one conversation resets that connection alone, and is logged
-    ("headrace.ingest").
+    Pass every delivery to it first, and None from time to time when there is none, for deadlines; the caller still
+    releases the frames. A failure in one conversation resets only that connection, and is logged ("headrace.ingest").
     """
 
     def __init__(self, receiver: Receiver) -> None:
@@ -77,26 +75,26 @@ class Answering(ABC):
 
     @abstractmethod
     def talk(self, stream: int) -> Talk:
-        """What is done on a new connection."""
+        """The conversation on a new connection."""
 
     @property
     def busy(self) -> bool:
-        """A sender waits for an answer: do not stop the receiver now."""
+        """A sender is waiting for an answer: do not stop the receiver now."""
         return False
 
     def body(self, stream: int) -> Body | None:
-        """Where a stream's data lies; None where it has none, or that is not known yet.
+        """Where a stream's data lies; None if there is none, or if that is not known yet.
 
-        Known for a frame, or a stream's end, when that has been taken; until another delivery is.
+        Known for a frame, or a stream's end, after take() of it and until the next delivery.
         """
         connection = self._connections.get(stream)
         return None if connection is None else connection.body
 
     def take(self, delivery: Delivery | None) -> None:
-        """Reads what a delivery brings, and answers it. None: nothing came, and time has passed.
+        """Reads a delivery and answers it. None: nothing arrived, but time has passed.
 
         Raises:
-            UsageError: for a receiver whose connections cannot be answered.
+            UsageError: for a receiver that cannot answer on its connections.
         """
         self._forget_taken()
         if delivery is not None:
@@ -105,28 +103,28 @@ class Answering(ABC):
             self._expire()
 
     def ended(self, stream: int) -> None:  # noqa: B027
-        """A stream has ended: for a protocol that has to know."""
+        """Called when a stream has ended, for protocols that need to know."""
 
     def say(self, stream: int, data: bytes) -> None:
-        """As Receiver.send()."""
+        """Sends data, as Receiver.send() does."""
         self.receiver.send(stream, data)
 
     def seen(self, stream: int) -> int:
-        """Bytes of a stream that are known to have come."""
+        """Bytes of a stream that are known to have arrived."""
         return self._connections[stream].seen
 
     def position(self, stream: int) -> int:
-        """The offset of the next byte of the stream that its talk will be given."""
+        """Stream offset of the next byte that its talk will be given."""
         return self._connections[stream].position
 
     def open_body(self, stream: int) -> Body:
-        """The stream has data, where this will say."""
+        """Declares that the stream has data; the result records where."""
         connection = self._connections[stream]
         connection.body = Body()
         return connection.body
 
     def when(self, stream: int, count: int, then: Callable[[], None]) -> None:
-        """Calls `then` once the stream has so many bytes. For a connection whose talk is over, or ends thereby."""
+        """Calls `then` once the stream has this many bytes. For a connection whose talk ends now or has ended."""
         connection = self._connections[stream]
         if connection.seen >= count:
             then()
@@ -135,9 +133,9 @@ class Answering(ABC):
         self.receiver.peek(stream, count - 1, count)
 
     def deadline(self, stream: int, seconds: float | None) -> None:
-        """What happens in so many seconds: the talk is raised TimeoutError, or the connection reset where it is over.
+        """Sets a deadline in seconds: the talk then gets a TimeoutError, or its connection is reset if it has ended.
 
-        Takes the place of the one before; None: nothing does.
+        Replaces the previous deadline; None removes it.
         """
         connection = self._connections[stream]
         connection.due = None if seconds is None else time.monotonic() + seconds
@@ -185,7 +183,7 @@ class Answering(ABC):
             self._guard(piece.stream, then)
 
     def _feed(self, stream: int, connection: _Connection) -> None:
-        """Gives the talk what it waits for, as long as that is there."""
+        """Sends the talk what it waits for, as long as it has arrived."""
         while connection.talk is not None:
             count = self._found(connection)
             if count is None:
@@ -199,7 +197,7 @@ class Answering(ABC):
 
     @staticmethod
     def _found(connection: _Connection) -> int | None:
-        """How many of the kept bytes the talk is to be given; None where it waits."""
+        """How many of the kept bytes to send to the talk; None if it must wait."""
         wants, kept = connection.wants, connection.kept
         if isinstance(wants, Skip):
             return 0 if connection.seen >= connection.position else None
@@ -214,7 +212,7 @@ class Answering(ABC):
         return found + len(wants)
 
     def _wait(self, stream: int, connection: _Connection) -> None:
-        """Asks for what lacks."""
+        """Requests the missing bytes from the receiver."""
         wants = connection.wants
         if len(connection.kept) > _WAIT_MOST:
             self._refuse(stream)
@@ -246,7 +244,7 @@ class Answering(ABC):
         self._guard(stream, step)
 
     def _guard(self, stream: int, call: Callable[[], object]) -> bool:
-        """Calls what belongs to one conversation, which alone it may end. Whether it went well."""
+        """Runs code of one conversation, whose failure ends only that conversation. Returns whether it succeeded."""
         try:
             call()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What a receiver's counters say to people: rates over a time, and totals."""
+"""Derives figures for people from a receiver's counters: rates over a time, and totals."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,44 +6,44 @@ from typing import Any
 from headrace.units import GIGABIT, NANO
 
 Counters = dict[str, dict[str, int]]
-"""The result of Receiver.counters(): by the part that counts, and by name."""
+"""The result of Receiver.counters(): counts by part and name."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """A receiver over a time. What a protocol does not know is 0."""
+    """Figures of a receiver over a time. Values that a protocol does not have are 0."""
 
     seconds: float
     bytes: int
-    """Bytes of payload that were accepted."""
+    """Accepted bytes of payload."""
     packets: int
-    """As the source gave them: those that a kernel has merged are one."""
+    """Packets of the source: those that a kernel has merged count as one."""
     frames: int
     gaps: int
-    """TCP: places where bytes were missing for a while; in captures, those that stayed. Datagrams that never came."""
+    """TCP: places where bytes were missing for a while, or for good in captures. Datagrams: those that never came."""
     sent_again: int
-    """Packets with bytes that came late or once too often: a retransmission as a receiver sees it."""
+    """Packets with bytes that arrived late or repeatedly: retransmissions as seen by a receiver."""
     dropped: int
-    """Packets for which source or receiver had no room."""
+    """Packets for which the source or the receiver had no room."""
     window_bytes: int
-    """The smallest that an open connection is offered now."""
+    """The smallest window currently offered on an open connection."""
     round_trip: float
-    """Seconds; the latest of any connection."""
+    """Latest round trip of any connection, in seconds."""
     connections: int
-    """Open now."""
+    """Open connections."""
 
     @property
     def gigabits_per_second(self) -> float:
-        """The rate of payload."""
+        """Rate of payload."""
         return self.bytes / self.seconds / GIGABIT if self.seconds > 0 else 0.0
 
     @property
     def packets_per_second(self) -> float:
-        """By the source's count."""
+        """Rate by the source's count."""
         return self.packets / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, with the rates."""
+        """The figures for JSON, with rates."""
         return asdict(self) | {
             "gigabits_per_second": self.gigabits_per_second,
             "packets_per_second": self.packets_per_second,
@@ -51,12 +51,12 @@ class Figures:
 
 
 def accepted_bytes(counters: Counters) -> int:
-    """Payload so far, by whichever protocol."""
+    """Payload accepted so far, with any protocol."""
     return counters["tcp"]["bytes"] + counters["datagrams"]["bytes"] + counters["follow"]["bytes"]
 
 
 def figures(before: Counters | None, after: Counters, seconds: float) -> Figures:
-    """What happened from one reading to another, `seconds` later; from the start, where there is no first."""
+    """Figures between two readings `seconds` apart, or since the start if there is no first reading."""
     tcp, datagrams = _less(before, after, "tcp"), _less(before, after, "datagrams")
     source, frames = _less(before, after, "source"), _less(before, after, "frames")
     follow = _less(before, after, "follow")

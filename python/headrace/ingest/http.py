@@ -1,4 +1,4 @@
-"""Uploads by HTTP: what `curl --upload-file` sends, and the answer that it waits for."""
+"""HTTP uploads: what `curl --upload-file` sends, and the answer that it waits for."""
 
 import re
 from collections.abc import Generator
@@ -13,11 +13,11 @@ from headrace.ingest.body import Body
 _UPLOAD_MOST = 1 << 62
 _LINE_OF_CHUNK_MOST = 4096
 _CHUNKS_MOST = 1 << 19
-"""The most chunks whose places are kept: those of one frame."""
+"""Maximum number of chunks whose places are kept: those of one frame."""
 _FIELDS_MOST = 128
-"""Header fields of a request, and trailers of one: each costs microseconds, for which all other senders wait."""
+"""Maximum number of header fields or trailers: each costs microseconds, during which all other senders wait."""
 _LINGER_SECONDS = 30.0
-"""The time that a client has to close its end once it has been answered."""
+"""Time for a client to close its end after the answer."""
 
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
@@ -29,7 +29,7 @@ Places = NDArray[np.uint64]
 
 
 class _RefusedError(Exception):
-    """What is answered to a request that is none, or none that can be served."""
+    """The answer to an invalid or unsupported request."""
 
     def __init__(self, status: str, text: str, *more: str) -> None:
         super().__init__(status)
@@ -39,37 +39,37 @@ class _RefusedError(Exception):
 
 
 class _Input:
-    """The bytes of one connection, line by line (RFC 9112 2.2: lines end with CRLF and nothing else)."""
+    """The bytes of one connection, by lines (RFC 9112 2.2: lines end with CRLF and nothing else)."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
         self._at = 0
         self.offset = 0
-        """The offset of the next byte of the stream."""
+        """Stream offset of the next byte."""
         self.at_once = 1 << 12
-        """The most bytes that are taken at once."""
+        """Maximum bytes taken at once."""
 
     def line(self, most: int, too_long: str) -> Reading:
-        """The next line without its end, of `most` bytes at most."""
+        """The next line without its end, at most `most` bytes."""
         searched = self._at
         while True:
             found = _CONTROL.search(self._kept, searched)
             if (len(self._kept) if found is None else found.start()) - self._at > most:
-                raise _RefusedError(too_long, f"a line of more than {most} bytes\n")
+                raise _RefusedError(too_long, f"a line has more than {most} bytes\n")
             if found is not None and found[0] != b"\r":
-                raise _RefusedError("400 Bad Request", "a line ends with CRLF, and has no control characters\n")
+                raise _RefusedError("400 Bad Request", "a line must end with CRLF and contain no control characters\n")
             if found is not None and found.end() < len(self._kept):
                 break
             searched = len(self._kept) if found is None else found.start()
             searched -= yield from self._fill()
         if self._kept[found.end()] != ord("\n"):
-            raise _RefusedError("400 Bad Request", "a line ends with CRLF, not with CR alone\n")
+            raise _RefusedError("400 Bad Request", "a line must end with CRLF, not with CR alone\n")
         line = bytes(self._kept[self._at : found.start()])
         self._pass(found.end() + 1 - self._at)
         return line
 
     def skip(self, count: int) -> Generator[Wants, bytes, None]:
-        """Passes over so many bytes once they have come."""
+        """Skips this many bytes once they have arrived."""
         here = min(count, len(self._kept) - self._at)
         self._pass(here)
         if here < count:
@@ -77,9 +77,10 @@ class _Input:
             self.offset += count - here
 
     def whole_chunks(self) -> tuple[Places, Places]:
-        """Passes over chunks that have come to their last byte, but not the empty one: where their bytes begin and end.
+        """Skips completely received chunks, except the last, empty one; returns the begins and ends of their data.
 
-        Line by line, chunks of a byte would cost a hundred times as much, and all other senders wait meanwhile.
+        Reading chunks of one byte line by line would cost a hundred times as much, and all other senders wait
+        meanwhile.
         """
         with memoryview(self._kept) as kept, kept[self._at :] as rest:
             taken, begins, ends = http_chunks(rest, self.offset)
@@ -87,7 +88,7 @@ class _Input:
         return begins, ends
 
     def exactly(self, count: int) -> Reading:
-        """The next bytes."""
+        """The next `count` bytes."""
         while len(self._kept) - self._at < count:
             yield from self._fill()
         taken = bytes(self._kept[self._at : self._at + count])
@@ -99,7 +100,7 @@ class _Input:
         self.offset += count
 
     def _fill(self) -> Generator[Wants, bytes, int]:
-        """Waits for more; how far what is kept has moved."""
+        """Waits for more bytes; returns by how much the kept bytes have moved."""
         moved, self._at = self._at, 0
         del self._kept[:moved]
         self._kept += yield Some(self.at_once)
@@ -107,14 +108,14 @@ class _Input:
 
 
 class HttpUploads(Answering):
-    """The server's end of HTTP/1.1, for PUT and POST: one upload a connection, of a Content-Length or in chunks.
+    """The server side of HTTP/1.1 for PUT and POST: one upload per connection, with a Content-Length or in chunks.
 
-    Whatever the path is. An upload is answered with 200 once all of it has come, and the connection closed.
+    Any path is accepted. Once all of an upload has arrived, it is answered with 200, and the connection is closed.
 
     Args:
-        receiver: whose connections are served.
-        head_bytes: of a request, at most; a longer head is answered with 431.
-        head_seconds: in which it has to come, else it is answered with 408.
+        receiver: its connections are served.
+        head_bytes: maximum size of a request's head; a longer one is answered with 431.
+        head_seconds: time in which the head must arrive; otherwise it is answered with 408.
     """
 
     def __init__(self, receiver: Receiver, *, head_bytes: int = 32 << 10, head_seconds: float = 20.0) -> None:
@@ -123,7 +124,7 @@ class HttpUploads(Answering):
         self._head_seconds = head_seconds
 
     def talk(self, stream: int) -> Talk:
-        """Reads one request, and answers when all of it has come."""
+        """Reads one request, and answers when all of it has arrived."""
         try:
             self.deadline(stream, self._head_seconds)
             count = yield from self._upload(stream)
@@ -131,10 +132,10 @@ class HttpUploads(Answering):
         except _RefusedError as refused:
             self._answer(stream, refused.status, refused.text, *refused.more)
         except TimeoutError:
-            self._answer(stream, "408 Request Timeout", f"a head must come in {self._head_seconds:g} s\n")
+            self._answer(stream, "408 Request Timeout", f"a head must arrive within {self._head_seconds:g} s\n")
 
     def _upload(self, stream: int) -> Generator[Wants, bytes, int]:
-        """Reads all of a request; how many bytes its body has."""
+        """Reads a complete request; returns the number of bytes of its body."""
         reader = _Input()
         too_long = "431 Request Header Fields Too Large"
         request = yield from reader.line(self._head_bytes, too_long)
@@ -161,7 +162,7 @@ class HttpUploads(Answering):
 
     @staticmethod
     def _fields(reader: _Input, room: int) -> Generator[Wants, bytes, dict[bytes, list[bytes]]]:
-        """The values of each header field, or trailer, by its name in small letters, up to the empty line."""
+        """Values of each header field or trailer, by lower-case name, up to the empty line."""
         fields: dict[bytes, list[bytes]] = {}
         count = 0
         while line := (yield from reader.line(max(room, 0), "431 Request Header Fields Too Large")):
@@ -171,16 +172,18 @@ class HttpUploads(Answering):
                 text = f"more than {_FIELDS_MOST} header fields\n"
                 raise _RefusedError("431 Request Header Fields Too Large", text)
             found = _FIELD.fullmatch(line)
-            if found is None:  # among others a space before the colon, and a line that goes on with the one before
-                raise _RefusedError("400 Bad Request", "a header is 'Name: value', with nothing before the colon\n")
+            if found is None:  # includes a space before the colon, and a line that continues the previous one
+                raise _RefusedError(
+                    "400 Bad Request", "a header has the form 'Name: value', without blanks before the colon\n"
+                )
             fields.setdefault(found[1].lower(), []).append(found[2])
         return fields
 
     def _chunks(self, stream: int, reader: _Input) -> Generator[Wants, bytes, int]:
-        """Reads a body in chunks (RFC 9112 7.1); how many bytes it has."""
+        """Reads a body in chunks (RFC 9112 7.1); returns its number of bytes."""
         body = self.open_body(stream)
         body.whole = False
-        reader.at_once = 1 << 16  # the chunk at its end is read by Python
+        reader.at_once = 1 << 16  # Python reads the incomplete chunk at the end
         total = 0
         while True:
             total = _add_chunks(body, total, *reader.whole_chunks())
@@ -191,7 +194,7 @@ class HttpUploads(Answering):
             total = _add_chunks(body, total, begin, begin + np.uint64(size))
             yield from reader.skip(size)
             if (yield from reader.exactly(2)) != b"\r\n":
-                raise _RefusedError("400 Bad Request", "a chunk is longer than its size says\n")
+                raise _RefusedError("400 Bad Request", "a chunk is longer than its stated size\n")
         self.deadline(stream, self._head_seconds)
         yield from self._fields(reader, self._head_bytes)
         self.deadline(stream, None)
@@ -208,15 +211,15 @@ class HttpUploads(Answering):
 def _chunk_size(line: bytes) -> int:
     found = _CHUNK.fullmatch(line)
     if found is None:
-        raise _RefusedError("400 Bad Request", "a chunk begins with its size in hexadecimal digits\n")
+        raise _RefusedError("400 Bad Request", "a chunk must begin with its size in hexadecimal digits\n")
     return int(found[1], 16)
 
 
 def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
-    """The bytes of the body with those of further chunks."""
+    """Adds the bytes of further chunks to the body; returns its total number of bytes."""
     total += int((ends - begins).sum())
     if total > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
+        raise _RefusedError("413 Content Too Large", f"an upload may have at most {_UPLOAD_MOST} bytes\n")
     if len(body) + len(begins) > _CHUNKS_MOST:
         raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
     body.extend(begins, ends)
@@ -224,7 +227,7 @@ def _add_chunks(body: Body, total: int, begins: Places, ends: Places) -> int:
 
 
 def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | None:
-    """The length of a body (RFC 9112 6); None where it comes in chunks."""
+    """The length of a body (RFC 9112 6); None if it comes in chunks."""
     codings = fields.get(b"transfer-encoding")
     lengths = fields.get(b"content-length")
     if codings is not None:
@@ -236,9 +239,9 @@ def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | Non
             raise _RefusedError("501 Not Implemented", "the only supported Transfer-Encoding is chunked\n")
         return None
     if lengths is None:
-        raise _RefusedError("411 Length Required", "an upload needs a Content-Length, or must come in chunks\n")
+        raise _RefusedError("411 Length Required", "an upload needs a Content-Length or chunks\n")
     if len(lengths) != 1 or re.fullmatch(rb"[0-9]+", lengths[0]) is None:
-        raise _RefusedError("400 Bad Request", "a Content-Length is one number\n")
+        raise _RefusedError("400 Bad Request", "a Content-Length must be a single number\n")
     if len(lengths[0]) > len(str(_UPLOAD_MOST)) or int(lengths[0]) > _UPLOAD_MOST:
-        raise _RefusedError("413 Content Too Large", f"an upload has at most {_UPLOAD_MOST} bytes\n")
+        raise _RefusedError("413 Content Too Large", f"an upload may have at most {_UPLOAD_MOST} bytes\n")
     return int(lengths[0])

@@ -1,4 +1,4 @@
-"""The server's end of iperf3: what `iperf3 -c` asks for before and after it sends."""
+"""The server side of iperf3: what `iperf3 -c` expects before and after it sends."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ from headrace.ingest.answering import Answering, ProtocolError, Talk, Wants
 
 _COOKIE_BYTES = 37
 
-# States of the control connection, a byte each (iperf_api.h of iperf 3).
+# States of the control connection, one byte each (iperf_api.h of iperf 3).
 _TEST_START = 1
 _TEST_RUNNING = 2
 _TEST_END = 4
@@ -31,33 +31,33 @@ _SERVER_ERROR = 254
 _NOT_IMPLEMENTED = 13  # IEUNIMP
 
 _NOT_SERVED = ("udp", "sctp", "reverse", "bidirectional")
-_JSON_MOST = 1 << 16  # bytes: those of 128 streams take some 25,000
+_JSON_MOST = 1 << 16  # bytes: results of 128 streams take some 25,000
 _JSON_DEPTH_MOST = 8
 _DIGITS_MOST = 19
-_STREAMS_MOST = 128  # of iperf3 itself
+_STREAMS_MOST = 128  # the limit of iperf3 itself
 _BYTES_MOST = (1 << 63) - 1
 
 
 @dataclass
 class _Test:
     control: int
-    """The stream of its control connection."""
+    """Number of the stream of its control connection."""
     cookie: bytes
     parallel: int = 0
-    """Streams with data that are wanted; 0: not known yet."""
+    """Requested number of data streams; 0: not known yet."""
     streams: list[int] = field(default_factory=list)
-    """Those, in the order in which they were opened."""
+    """The data streams, in the order in which they were opened."""
     began: float = 0.0
     received: dict[int, int] = field(default_factory=dict)
-    """Bytes of each stream of which everything has come."""
+    """Bytes of each stream that has been received completely."""
     results_wanted: bool = False
 
 
 class Iperf3Server(Answering):
-    """Serves `iperf3 -c` as `iperf3 -s` does, a test at a time: TCP towards this side, over one stream or several (-P).
+    """Serves `iperf3 -c` like `iperf3 -s`, one test at a time: TCP towards this side, over one or several streams (-P).
 
-    Tests that would have it send (-R, --bidir), and those of UDP and SCTP, are refused. The data of a stream begins
-    behind its cookie. The results that a client is told have every byte that it sent.
+    Tests in which the server would send (-R, --bidir), and those of UDP and SCTP, are refused. The data of a stream
+    begins after its cookie. The results sent to the client count every byte that it sent.
     """
 
     def __init__(self, receiver: Receiver) -> None:
@@ -66,11 +66,11 @@ class Iperf3Server(Answering):
 
     @property
     def busy(self) -> bool:
-        """A test runs."""
+        """Whether a test is running."""
         return self._test is not None
 
     def talk(self, stream: int) -> Talk:
-        """A connection says who it is: a new test's, one of a test that runs, or too much."""
+        """Identifies a connection: one of a new test, one of a running test, or one too many."""
         cookie = yield _COOKIE_BYTES
         test = self._test
         if test is None:
@@ -82,7 +82,7 @@ class Iperf3Server(Answering):
             self.receiver.close(stream)
 
     def _serve(self, test: _Test) -> Talk:
-        """The control connection."""
+        """The conversation on the control connection."""
         self._test = test
         self._state(test.control, _PARAM_EXCHANGE)
         parameters = yield from _json()
@@ -113,7 +113,7 @@ class Iperf3Server(Answering):
             self._state(test.control, _TEST_RUNNING)
 
     def _wait_for_rest(self, test: _Test, sent: dict[int, int]) -> None:
-        """What was sent may still be under way on the other connections."""
+        """Waits for data that may still be in flight on the other connections."""
         test.results_wanted = True
         for place, stream in enumerate(test.streams):
             count = sent.get(_id(place), 0)
@@ -149,7 +149,7 @@ class Iperf3Server(Answering):
         self._state(test.control, _DISPLAY_RESULTS)
 
     def ended(self, stream: int) -> None:
-        """A test goes with its control connection; a stream that has ended has brought all."""
+        """A test ends with its control connection; an ended stream has delivered everything."""
         test = self._test
         if test is None:
             return
@@ -167,7 +167,7 @@ class Iperf3Server(Answering):
 
 
 def _json() -> Generator[Wants, bytes, dict[str, Any]]:
-    """An object with its length before it. What no iperf3 would send is no protocol: deep nesting, endless numbers."""
+    """A JSON object preceded by its length. What no iperf3 sends is a protocol error: deep nesting, endless numbers."""
     (length,) = struct.unpack(">I", (yield 4))
     if length > _JSON_MOST:
         raise ProtocolError
@@ -184,7 +184,7 @@ def _json() -> Generator[Wants, bytes, dict[str, Any]]:
 
 
 def _depth(text: bytes) -> int:
-    """How deep arrays and objects are nested, at most: brackets in strings count as well."""
+    """Upper bound on the nesting of arrays and objects: brackets in strings count as well."""
     depth = deepest = 0
     for bracket in re.finditer(rb"[\[\]{}]", text):
         depth += 1 if bracket[0] in b"[{" else -1
@@ -194,19 +194,19 @@ def _depth(text: bytes) -> int:
 
 def _integer(digits: str) -> int:
     if len(digits.lstrip("-")) > _DIGITS_MOST:
-        raise ValueError("more digits than any count of iperf3 has")
+        raise ValueError("a number has more digits than any iperf3 count")
     return int(digits)
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError("a number that is not finite")
+        raise ValueError("a number is not finite")
     return value
 
 
 def _count(value: object, most: int) -> int:
-    """A whole number from 0 on; iperf3 writes large ones as 1.5e+16."""
+    """A whole number of 0 or more; iperf3 writes large ones like 1.5e+16."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
@@ -220,7 +220,7 @@ def _id(place: int) -> int:
 
 
 def _sent(results: dict[str, Any]) -> dict[int, int]:
-    """Bytes by iperf3's numbers, as the client says."""
+    """Sent bytes by iperf3's stream numbers, as reported by the client."""
     streams = results.get("streams")
     if not isinstance(streams, list) or len(streams) > _STREAMS_MOST:
         raise ProtocolError

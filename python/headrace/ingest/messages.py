@@ -1,4 +1,4 @@
-"""Messages that say their length, out of the frames of a receiver."""
+"""Reads length-prefixed messages from the frames of a receiver."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from headrace.errors import DataError
 
 
 class LengthPrefix(TypedDict, total=False):
-    """How messages say their length: as for MessageReader."""
+    """Form of the length of a message, as for MessageReader."""
 
     width: int
     offset: int
@@ -23,17 +23,18 @@ class LengthPrefix(TypedDict, total=False):
 
 
 class Messages(Iterator[Message]):
-    """The messages of all streams of a receiver, each when all of it has come.
+    """The messages of all streams of a receiver, each as soon as it is complete.
 
-    Of TCP, with the host's control, that does not wait for a frame to be full, and a length out of bounds is known as
-    soon as it has come. With resident control, and of datagrams, messages come with their frames.
+    For TCP with host control, a message does not wait for a frame to fill, and an invalid length is reported as soon as
+    it arrives. With resident control, and for datagrams, messages come with their frames.
 
-    A message beyond the limit, and a stream that ends within one, raise DataError, which names stream and peer. The
-    stream is then reset; iterating goes on with the others. A message keeps its frames: let go of it.
+    A message beyond the limit, and a stream that ends in the middle of one, raise DataError, which names stream and
+    peer. The stream is then reset; iteration continues with the others. A message keeps its frames allocated, so
+    release it soon.
     """
 
     def __init__(self, receiver: Receiver, **prefix: Unpack[LengthPrefix]) -> None:
-        MessageReader(**prefix)  # finds what cannot be
+        MessageReader(**prefix)  # raises for invalid options
         self._receiver = receiver
         self._prefix = prefix
         self._readers: dict[int, MessageReader] = {}
@@ -41,7 +42,7 @@ class Messages(Iterator[Message]):
         self._ready: deque[int] = deque()
 
     def __next__(self) -> Message:
-        """Waits for a message; ends with the receiver."""
+        """Waits for a message; iteration ends with the receiver."""
         while True:
             while self._ready:
                 if message := self._next_of(self._ready[0]):
@@ -66,7 +67,7 @@ class Messages(Iterator[Message]):
         self._ready.append(piece.stream)
 
     def _ask(self, stream: int) -> None:
-        """Asks for the rest of a message, so that it does not wait for its frame."""
+        """Requests the rest of a message, so that it does not wait for its frame to fill."""
         reader = self._readers.get(stream)
         if reader is not None and self._receiver.has_parts:
             self._receiver.peek(stream, reader.end, reader.needs)
@@ -88,17 +89,17 @@ class Messages(Iterator[Message]):
         reader = self._readers.pop(ended.stream, None)
         if reader is not None and reader.rest:
             raise DataError(
-                f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) within a message, "
-                f"{reader.rest} bytes after the last whole one"
+                f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) in the middle of a "
+                f"message, {reader.rest} bytes after the last complete one"
             )
 
 
 def messages(receiver: Receiver, **prefix: Unpack[LengthPrefix]) -> Messages:
-    """The messages of a receiver's streams; by default with their length in 4 bytes, big-endian, before them."""
+    """The messages of a receiver's streams; by default each is preceded by its length in 4 bytes, big-endian."""
     return Messages(receiver, **prefix)
 
 
 def body(message: Message) -> NDArray[np.uint8]:
-    """A copy of a message's body in host memory, from whatever device it is on."""
+    """Copies a message's body to host memory, from any device."""
     parts = [frame.to_host(offset, count) for frame, offset, count in message.parts]
     return np.concatenate(parts) if parts else np.empty(0, np.uint8)

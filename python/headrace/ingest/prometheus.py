@@ -1,4 +1,4 @@
-"""A receiver's counters as metrics of Prometheus."""
+"""Exports a receiver's counters as Prometheus metrics."""
 
 from collections.abc import Callable, Iterable
 
@@ -20,11 +20,11 @@ _GAUGES = {
 
 
 class ReceiverCollector(Collector):
-    """Metrics headrace_ingest_<part>_<name>: a counter each, but for what is a state.
+    """Metrics headrace_ingest_<part>_<name>: counters, except for states.
 
     Args:
-        read: gives the counters; called for each collection, by any thread.
-        labels: of every metric.
+        read: returns the counters; called for each collection, from any thread.
+        labels: labels of every metric.
     """
 
     def __init__(self, read: Callable[[], Counters], labels: dict[str, str]) -> None:
@@ -32,7 +32,7 @@ class ReceiverCollector(Collector):
         self._labels = labels
 
     def collect(self) -> Iterable[Metric]:
-        """Reads once."""
+        """Reads the counters once."""
         for part, counters in self._read().items():
             for name, value in counters.items():
                 yield self._metric(part, name, value)

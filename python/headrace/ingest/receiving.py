@@ -1,4 +1,4 @@
-"""Receiving: packets from a network device, a socket, a file or memory, as frames on a device."""
+"""Receives packets from a network device, a socket, a file or memory as frames on a device."""
 
 import re
 import socket
@@ -12,11 +12,11 @@ from headrace.errors import UsageError
 
 _FRAME_PACKETS_MOST = (1 << 32) - 1
 _DATAGRAM_BYTES = 1472
-"""The largest datagram in a packet of Ethernet."""
+"""Payload of the largest datagram in an Ethernet packet."""
 
 
 class Building(TypedDict, total=False):
-    """How frames are built: as for FrameTarget, and `ring`, the bytes that packets wait in."""
+    """How frames are built: as for FrameTarget, and `ring`, the bytes in which packets wait."""
 
     conversion: str
     way: str
@@ -28,11 +28,11 @@ class Building(TypedDict, total=False):
 
 
 class Numbering(Building, total=False):
-    """Where the numbers of datagrams are, what makes a frame, and who may send: as for DatagramLayout.
+    """Where datagrams have their numbers, the size of a frame, and which senders are accepted: as for DatagramLayout.
 
-    `from_senders`: addresses to receive from, each with a port or without ("10.0.0.1", "[fd00::1]:1000"); empty: all.
-    `senders`: at the same time, with frames of their own each. `idle_seconds`: a sender that was silent for so long
-    gives way to another one.
+    `from_senders`: addresses to receive from, each with or without a port ("10.0.0.1", "[fd00::1]:1000"); empty: all.
+    `senders`: maximum number of concurrent senders, each with its own frames. `idle_seconds`: a sender that has been
+    silent this long gives way to another one.
     """
 
     raw_offset: int | None
@@ -78,7 +78,7 @@ def _split(target: str, port_least: int = 1) -> tuple[str, int]:
 
 
 def _is_own(address: str) -> bool:
-    """Whether the kernel has that address."""
+    """Whether the address belongs to the kernel."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -89,7 +89,7 @@ def _is_own(address: str) -> bool:
 
 
 def default_payload(how: Numbering) -> int:
-    """Most bytes behind the header of a datagram of 1,472 bytes, the largest in a packet of Ethernet.
+    """Maximum bytes after the header in a datagram of 1,472 bytes, the largest in an Ethernet packet.
 
     Raises:
         UsageError: for a header that fills such a datagram.
@@ -106,9 +106,9 @@ def default_payload(how: Numbering) -> int:
 
 
 def frame_bytes(payload_bytes: int, how: Numbering) -> int:
-    """Bytes of a frame where nobody says: 64 MiB, or as much as narrow numbers can tell apart.
+    """Default size of a frame: 64 MiB, or as much as narrow numbers can tell apart.
 
-    Where numbers count groups, a frame is a group.
+    If numbers count groups, a frame is a group.
     """
     if how.get("part_width") and payload_bytes > 0:
         group = -(-how.get("group_bytes", 0) // payload_bytes) * payload_bytes
@@ -160,29 +160,28 @@ def tcp(
 ) -> Receiver:
     """Receives TCP connections at "10.0.0.2:9000" or "[fd00::2]:9000", or at an address that clashes with no route.
 
-    ":9000" chooses one of IPv4, "[::]:9000" one of IPv6. The address is that of a TUN device made for it, and goes with
-    the receiver; with `interface`, one of IPv4 that the kernel does not have, on that interface, by AF_XDP. Each
-    connection has `buffers` frames of `frame` bytes on `to`.
-    A connection becomes a stream with its first byte; with its handshake where `open_at_first_byte` is off, for
-    protocols in which this side speaks first. `connections`: streams at the same time; others wait, `backlog`
-    of them at most, and nothing that they send is acknowledged; beyond, senders get no answer and try again. `memory`:
-    of the frames of all streams together, beyond which connections wait; 0: all that the device has. `idle_seconds`:
-    after which a silent stream is reset, not counting time in which its window is closed; 0: never.
-    `first_byte_seconds`: the same for a connection that may send its first byte; 0: never; None: 30, or `idle_seconds`
-    where that is less. `how`: Building.
-    `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
-    converts nothing (docs/ingest-resident.md). `close_when_finished`: a sender that has finished is told the same at
-    once; else with Receiver.close(), and may be answered until then. `trust_checksums`: with `interface`, for a veth
-    whose other end leaves checksums out.
+    ":9000" chooses an IPv4 address, "[::]:9000" an IPv6 address. The address belongs to a TUN device that is created
+    for it and removed with the receiver; with `interface`, it is an IPv4 address that the kernel does not have, on that
+    interface, by AF_XDP. Each connection has `buffers` frames of `frame` bytes on `to`. A connection becomes a stream
+    with its first byte; if `open_at_first_byte` is off, with its handshake, for protocols in which this side speaks
+    first. `connections`: maximum number of concurrent streams. Further connections wait, at most `backlog` of them, and
+    nothing that they send is acknowledged; beyond that, senders get no answer and try again. `memory`: limit for the
+    frames of all streams together, beyond which connections wait; 0: all memory of the device. `idle_seconds`: time
+    after which a silent stream is reset, not counting time with a closed window; 0: never. `first_byte_seconds`: the
+    same for a connection that may send its first byte; 0: never; None: 30, or `idle_seconds` if that is less. `how`:
+    Building. `control`: host; or resident, in a kernel that stays on `to`, which allocates the frames of all
+    connections first and converts nothing (docs/ingest-resident.md). `close_when_finished`: when a sender has finished,
+    its connection is closed at once; otherwise Receiver.close() closes it, and answers are possible until then.
+    `trust_checksums`: with `interface`, for a veth whose other end leaves checksums out.
 
     Raises:
-        SystemError: without CAP_NET_ADMIN, which it names.
-        UsageError: for an address that overlaps a route, and for options that cannot be.
-        DeviceError: for frames that are larger than memory.
+        SystemError: without CAP_NET_ADMIN; the error names it.
+        UsageError: for an address that overlaps a route, and for invalid options.
+        DeviceError: for frames that exceed memory.
     """
     host, port = _split(address)
     if trust_checksums and not interface:
-        raise UsageError("trust_checksums is for an interface: the kernel says what it knows of a TUN device's packets")
+        raise UsageError("trust_checksums needs an interface: on a TUN device the kernel reports verified checksums")
     if interface and _is_own(host):
         raise UsageError(f"TCP on an interface needs an address that is not the kernel's, not '{host}'")
     if first_byte_seconds is None:
@@ -223,18 +222,18 @@ def udp(
     trust_checksums: bool = False,
     **how: Unpack[Numbering],
 ) -> Receiver:
-    """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, a stream of each sender; port 0: any.
+    """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" for any address, one stream per sender; port 0: any.
 
-    `payload_bytes`: most bytes of a datagram behind its header; None: what is left of 1,472, the largest datagram in a
-    packet of Ethernet. `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads
-    as `frame` holds: 64 MiB, or fewer where numbers are narrow. Numbers are looked for as `how` says (Numbering): by
-    default big-endian in the first 8 bytes. A sender that begins anew with other numbers begins another stream.
-    `promiscuous`: for packet, what is sent to other addresses as well. `trust_checksums`: for xdp, on a veth whose
-    other end leaves them out.
+    `payload_bytes`: maximum bytes of a datagram after its header; None: what is left of 1,472, the largest datagram in
+    an Ethernet packet. `via`: socket; or packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many
+    payloads as fit into `frame`: 64 MiB, or fewer if numbers are narrow. `how` says where the numbers are (Numbering):
+    by default big-endian in the first 8 bytes. A sender that restarts its numbering begins another stream.
+    `promiscuous`: for packet, also receive packets sent to other addresses. `trust_checksums`: for xdp, on a veth whose
+    other end leaves checksums out.
 
     Raises:
-        SystemError: without CAP_NET_RAW (packet), or CAP_NET_ADMIN and CAP_BPF as well (xdp), which it names.
-        UsageError: for an interface that is not there, and for options that cannot be.
+        SystemError: without CAP_NET_RAW (packet), or CAP_NET_ADMIN and CAP_BPF as well (xdp); the error names it.
+        UsageError: for an interface that does not exist, and for invalid options.
     """
     host, port = _split(address, port_least=0)
     if via in ("packet", "xdp") and not interface:
@@ -285,18 +284,18 @@ def pcap(
 ) -> Receiver:
     """Replays the numbered datagrams of a pcap or pcapng file, or its TCP connections; `port` 0: of all ports.
 
-    Datagrams make a stream of each sender; `payload_bytes` as for udp(). `speed` 0: as fast as frames are taken, losing
-    nothing, with the same frames each time; 1: with the gaps of the capture.
+    Each sender of datagrams is a stream; `payload_bytes` as for udp(). `speed` 0: as fast as frames are taken, without
+    loss and with the same frames each time; 1: with the gaps of the capture.
 
-    `follow` "tcp": each direction of a TCP connection is a stream, put together as tshark's "follow" and tcpflow do
-    (docs/ingest-follow.md). Bytes that the capture lacks are zeros: Frame.missing says where. `connections`: how many
-    streams have frames at the same time; where more are open, frames become shorter. `hold`: the memory for segments
-    that wait for others. How datagrams are numbered does not matter then.
-    `trust_checksums`: for captures of the sending machine, made before its card put checksums in.
+    `follow` "tcp": each direction of a TCP connection is a stream, reassembled as by tshark's "follow" and tcpflow
+    (docs/ingest-follow.md). Bytes missing from the capture are zeros: Frame.missing says where. `connections`: number
+    of streams that have frames at the same time; if more are open, frames become shorter. `hold`: memory for
+    out-of-order segments. The numbering of datagrams is then irrelevant. `trust_checksums`: for captures made on the
+    sending machine, before its network card filled in checksums.
 
     Raises:
-        UsageError: for a file that is not there, and for options that cannot be.
-        DataError: for a file that is no capture, and after everything before it, for damage in one.
+        UsageError: for a missing file, and for invalid options.
+        DataError: for a file that is not a capture, and for damage in one, after everything before it.
     """
     if follow:
         if follow != "tcp":
@@ -335,10 +334,10 @@ def synthetic(
     payloads_once: bool = False,
     **how: Unpack[Building],
 ) -> Receiver:
-    """Numbered datagrams made in memory, with `payload_bytes` of stream_bytes(seed) behind a number of 8 bytes each.
+    """Numbered datagrams generated in memory: a number of 8 bytes, then `payload_bytes` of stream_bytes(seed).
 
-    `packets` 0: without end. `packets_per_second` 0: as fast as frames are taken. `payloads_once`: payloads are left
-    as they are once written, and packets cost next to nothing.
+    `packets` 0: without end. `packets_per_second` 0: as fast as frames are taken. `payloads_once`: payloads are written
+    only once, so that packets cost next to nothing.
     """
     layout = _layout(9000, payload_bytes, frame, {})
     return _core.receive_synthetic(

@@ -1,4 +1,4 @@
-"""Sending over the kernel's sockets what a receiver can check."""
+"""Sends data over the kernel's sockets that a receiver can check."""
 
 import hashlib
 import re
@@ -16,11 +16,11 @@ _PIECE_BYTES = 4 << 20
 
 
 def resolve(target: str) -> tuple[str, int]:
-    """The address, as a number, and the port of "10.0.0.2:9000", "[fe80::1]:9000" or "host:9000".
+    """Numeric address and port of "10.0.0.2:9000", "[fe80::1]:9000" or "host:9000".
 
     Raises:
         UsageError: for a target without a port from 1 to 65535.
-        SystemError: for a name that has no address.
+        SystemError: for a name without an address.
     """
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d+)", target.strip())
     if match is None or not 0 < int(match[3]) <= _PORT_MOST:
@@ -36,7 +36,7 @@ def resolve(target: str) -> tuple[str, int]:
 def send(
     sender: TcpSender, count: int, *, chunk_bytes: int = 1 << 20, wait: bool = True, progress: Progress | None = None
 ) -> SendReport:
-    """Sends the next `count` bytes of the sender's stream; with `wait`, each chunk when the last is acknowledged."""
+    """Sends the next `count` bytes of the sender's stream; with `wait`, a chunk once the previous is acknowledged."""
     sender.begin(count, chunk_bytes, wait)
     return _run(sender, progress)
 
@@ -54,7 +54,7 @@ def _run(sender: TcpSender | UdpSender, progress: Progress | None) -> SendReport
 
 
 def digest(seed: int, count: int) -> str:
-    """The SHA-256 of the first `count` bytes of a stream, in hexadecimal."""
+    """The SHA-256 of the first `count` bytes of a stream in hexadecimal."""
     whole = hashlib.sha256()
     for offset in range(0, count, _PIECE_BYTES):
         whole.update(stream_bytes(seed, offset, min(_PIECE_BYTES, count - offset)))

@@ -1,4 +1,4 @@
-"""Taking what a receiver delivers: frames are counted, hashed, or written to files, a stream each."""
+"""Takes deliveries of a receiver: counts and hashes frames, and writes them to one file per stream."""
 
 import errno
 import hashlib
@@ -21,8 +21,8 @@ from headrace.ingest.gaps import present
 
 _ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
-_SHORT_BYTES = 4 << 10  # what copying costs less than another call
-_FILES_MOST = 256  # open at the same time: a process may have some 1,000, and a capture holds more streams
+_SHORT_BYTES = 4 << 10  # copying this much costs less than another call
+_FILES_MOST = 256  # open at the same time: a process may have some 1,000, but a capture has more streams
 
 OUT_FILES_MAX = 10_000
 KEPT_STREAMS = 10_000
@@ -31,15 +31,16 @@ Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
 
 class _QuotaError(OSError):
-    """More files or bytes than there may be."""
+    """The limit of files or bytes was reached."""
 
 
 def _first_file(path: Path) -> BinaryIO:
-    """The file of the first stream, open.
+    """Opens the file of the first stream.
 
     Raises:
-        UsageError: for a folder, and for standard output and error: what a command prints would be within the data.
-        SystemError: naming it, when it cannot be written.
+        UsageError: for a folder, and for standard output and error, where the command's own output would mix with the
+            data.
+        SystemError: naming the file, when it cannot be written.
     """
     if outputs.is_stream(path, 1, 2):
         raise UsageError(f"{path} is where the figures are printed: give a file or a FIFO for the data")
@@ -55,34 +56,34 @@ def _first_file(path: Path) -> BinaryIO:
 
 
 def _opened_again(path: Path) -> BinaryIO:
-    """A file that was written before, to write on at its end.
+    """Opens a file again to append to it.
 
-    One that was removed meanwhile is not made anew: it would lack what it had.
+    A file that was removed meanwhile is not created anew, because it would lack its beginning.
 
     Raises:
-        OSError: when it is not there, or cannot be written.
+        OSError: when it does not exist or cannot be written.
     """
     return open(path, "ab", opener=lambda name, flags: os.open(name, flags & ~os.O_CREAT))
 
 
 @dataclass(slots=True)
 class TakenStream:
-    """One stream so far."""
+    """A stream so far."""
 
     stream: int
     peer: str
     destination: str = ""
-    """Where it goes to, as far as that is known."""
+    """Its destination, as far as known."""
     bytes: int = 0
     frames: int = 0
     missing_bytes: int = 0
     behind: int = 0
-    """Bytes of the last frame behind its last datagram, which was short: they count where another frame follows."""
+    """Bytes of the last frame after its last datagram, which was short: they count if another frame follows."""
     short_packets: int = 0
-    """Datagrams that came with less payload than their place has; zeros are behind them."""
+    """Datagrams with less payload than their place, which zeros fill."""
     end: str = "cut"
-    """Why it ended: finished, reset, timed out; cut where the receiver went first; incomplete where its sender had
-    promised more."""
+    """Why it ended: finished, reset, timed out; cut if the receiver ended first; incomplete if its sender had promised
+    more."""
     path: Path | None = None
     error: str | None = None
     """Why not all of it was written; the stream was reset."""
@@ -90,7 +91,7 @@ class TakenStream:
     file: BinaryIO | None = field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The stream for JSON."""
         made: dict[str, Any] = {
             "stream": self.stream,
             "peer": self.peer,
@@ -113,20 +114,20 @@ class TakenStream:
 
 @dataclass
 class Totals:
-    """All streams so far, also those that are forgotten."""
+    """Totals of all streams, including forgotten ones."""
 
     streams: int = 0
     bytes: int = 0
     missing_bytes: int = 0
     failed: int = 0
-    """Streams of which not all was written."""
+    """Streams that were not written completely."""
     error: str | None = None
-    """Why not, of the first of them."""
+    """The reason for the first of them."""
     ends: dict[str, int] = field(default_factory=dict)
-    """How many ended by each reason."""
+    """Number of streams by reason of their end."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The totals for JSON."""
         return {
             "streams": self.streams,
             "bytes": self.bytes,
@@ -137,24 +138,24 @@ class Totals:
 
 
 class Taker:
-    """Takes deliveries, in the order in which they come.
+    """Takes deliveries in the order of their arrival.
 
     Args:
-        sha256: hash each stream, as its frames hold it.
-        out: a file that gets the first stream's bytes; the others' go to the same name with .1, .2, ... behind it. A
-            file is opened when a stream's first byte comes: one without any has none. What is there is written over.
-        files_max, bytes_max: of all files together. A stream that needs more fails.
-        reset: called with the number of a stream that fails, because of these limits or of its file, such as one on a
-            disk that is full: others go on. Where nothing can be reset, None: then it is raised.
-        keep: streams that have ended are kept so many, the last ones.
-        packet_bytes: of a datagram in a frame, 0 for TCP: a stream ends behind the last byte that came.
-        growth: how many times as large as the stream its frames are, by their conversion of items of `item` bytes.
-        body: where the data of a stream lies, which alone is taken: as Answering.body. Streams without any are none.
-            None: all of every stream.
-        look: called now and then while a large frame is worked on.
+        sha256: hash each stream in the form its frames have.
+        out: file for the first stream's bytes; the others go to this name followed by .1, .2, ... A file is opened when
+            a stream's first byte arrives: a stream without bytes has no file. Existing files are overwritten.
+        files_max, bytes_max: limits on all files together. A stream that exceeds them fails.
+        reset: called with the number of a stream that fails because of these limits or an error of its file, such as a
+            full disk; other streams continue. None if streams cannot be reset: then the error is raised.
+        keep: number of ended streams to keep; the latest are kept.
+        packet_bytes: bytes of a datagram in a frame, 0 for TCP: a stream ends after the last byte received.
+        growth: ratio of the size of frames to that of the stream, due to the conversion of items of `item` bytes.
+        body: returns where a stream's data is, which alone is taken: as Answering.body. Streams without data do not
+            count. None: all bytes of every stream.
+        look: called from time to time while a large frame is processed.
 
     Raises:
-        OSError: for `out`, where it cannot be written.
+        OSError: when `out` cannot be written.
     """
 
     def __init__(
@@ -190,12 +191,12 @@ class Taker:
         self._body = body or (lambda _: _ALL_OF_IT)
         self._look = look
         self._open_now: dict[int, TakenStream] = {}
-        """Streams whose file is open, the one that was written to last at the end."""
-        # What cannot be written is known before anything is received. It stays open, for the reader of a FIFO.
+        """Streams whose file is open, ordered by their last write."""
+        # An error of the file must show before anything is received. It stays open for the reader of a FIFO.
         self._first = None if out is None else _first_file(out)
 
     def take(self, delivery: Delivery) -> None:
-        """Does what is to be done with it, and lets go of it."""
+        """Processes a delivery and releases it."""
         body = self._body(delivery.stream)
         if body is None or isinstance(delivery, FramePart):
             if not isinstance(delivery, StreamOpened | StreamEnded):
@@ -239,7 +240,7 @@ class Taker:
         return found
 
     def _file(self, stream: TakenStream) -> BinaryIO:
-        """The file of a stream, open; another's may be closed until it is written to again."""
+        """The open file of a stream; another stream's file may be closed for it until its next write."""
         self._open_now.pop(stream.stream, None)
         if stream.file is None:
             if len(self._open_now) >= _FILES_MOST:
@@ -251,15 +252,15 @@ class Taker:
 
     def _begin(self, stream: TakenStream) -> BinaryIO:
         if self._out is None or self._files >= self._files_max:
-            raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
+            raise _QuotaError(f"stream {stream.stream}: the limit of {self._files_max:,} files has been reached")
         path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
-        self._files += 1  # also where it cannot be opened: the next has another name
+        self._files += 1  # counts even if it cannot be opened, so that the next file has another name
         file, self._first = self._first or self._open(lambda: path.open("wb")), None
         stream.path = path
         return file
 
     def _open(self, how: Callable[[], BinaryIO]) -> BinaryIO:
-        """Opens a file; where the process has no descriptor left, files of other streams are closed for it."""
+        """Opens a file; if the process has no descriptor left, closes files of other streams."""
         while True:
             try:
                 return how()
@@ -269,12 +270,12 @@ class Taker:
             self._close(next(iter(self._open_now.values())))
 
     def _write(self, stream: TakenStream, piece: memoryview) -> None:
-        """Fails the stream where that cannot be, and not the others."""
+        """Writes to a stream's file; a failure fails only this stream."""
         if stream.error is not None:
             return
         try:
             if self._bytes_left is not None and self._bytes_left < len(piece):
-                raise _QuotaError(f"stream {stream.stream}: its files would have more bytes than they may")
+                raise _QuotaError(f"stream {stream.stream}: all files together would exceed their limit of bytes")
             self._file(stream).write(piece)
             if self._bytes_left is not None:
                 self._bytes_left -= len(piece)
@@ -292,12 +293,12 @@ class Taker:
         self._open_now.pop(stream.stream, None)
         file, stream.file = stream.file, None
         if file is not None:
-            with suppress(OSError):  # what it could not write is known
+            with suppress(OSError):  # the write error is already known
                 file.close()
         self._reset(stream.stream)
 
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
-        """Takes what is behind a short datagram at the end of a frame once another frame follows."""
+        """Takes a frame, and what follows a short datagram at the end of the previous frame."""
         at = frame.stream_offset
         data = body.within(at, at + frame.bytes) - at
         behind = self._behind(stream, frame)
@@ -316,7 +317,7 @@ class Taker:
         stream.behind = behind
 
     def _behind(self, stream: TakenStream, frame: Frame) -> int:
-        """Bytes behind the last datagram of a frame, where that is short; counts short ones."""
+        """Bytes after the last datagram of a frame, if that is short; also counts short ones."""
         lengths = frame.lengths
         if not lengths or not self._packet_bytes:
             return 0
@@ -351,7 +352,7 @@ def _lengths(data: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _views(frame: Frame, data: NDArray[np.int64]) -> Iterator[memoryview]:
-    """Those parts of a frame. Many short ones are joined, all at once: a sender may make them of a byte each."""
+    """These parts of a frame. Many short ones are joined first, because a sender may make them one byte each."""
     if _lengths(data).sum() >= _SHORT_BYTES * len(data):
         for first, last in data.tolist():
             yield frame.to_host(first, last - first).data
@@ -365,7 +366,7 @@ def _views(frame: Frame, data: NDArray[np.int64]) -> Iterator[memoryview]:
 
 
 def _end_of(ended: StreamEnded, body: Body) -> str:
-    """What was promised and came is whole, however the connection ended after it."""
+    """Data that was promised and has arrived is complete, however the connection ended afterwards."""
     if body.whole is None:
         return ended.reason
     if body.whole:

@@ -1,4 +1,4 @@
-"""Operators: those that ship with Headrace (mlp, topk, lookup, retrieval, ...), functions of Python, shared objects.
+"""Operators: those that ship with Headrace (mlp, topk, lookup, retrieval, ...), Python functions, shared objects.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
@@ -7,7 +7,7 @@
 >>> operators.retrieval(index).name
 'retrieval'
 
-A function that answers one query is an operator, too; see operator():
+A function that answers one query is an operator too; see operator():
 
 >>> @operators.operator(query=("f4", 2), answer="f4")
 ... def score(group, query, answer, weights):
@@ -15,8 +15,8 @@ A function that answers one query is an operator, too; see operator():
 >>> score.answer_in_python([[2, 3]], weights=[0.5, 2.0])
 array([7.], dtype=float32)
 
-So is a function in C++ source, which from_source() compiles, and a shared object that CMake built of a file in C++,
-which load_library() loads.
+So is a function in C++ source, which from_source() compiles, and a shared object built by CMake from a C++ file, which
+load_library() loads.
 """
 
 from headrace._core import (

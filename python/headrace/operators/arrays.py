@@ -1,4 +1,4 @@
-"""The arrays that an operator is given: of the host, or in the memory of a GPU."""
+"""The arrays given to an operator, on the host or in GPU memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +11,12 @@ from headrace.errors import UsageError
 
 @dataclass(frozen=True)
 class DeviceArray:
-    """An array in the memory of a CUDA device, contiguous in the order of C.
+    """A C-contiguous array in the memory of a CUDA device.
 
     Attributes:
-        pointer: its address.
-        cuda: the number of the device.
-        owner: what it was given as; keeps it.
+        pointer: address of the array.
+        cuda: number of the device.
+        owner: the object given, kept alive.
     """
 
     pointer: int
@@ -27,12 +27,12 @@ class DeviceArray:
 
     @property
     def ndim(self) -> int:
-        """The number of its dimensions."""
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it takes."""
+        """Size in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
 
@@ -40,10 +40,10 @@ Array = NDArray[Any] | DeviceArray
 
 
 def as_array(operator: str, name: str, given: object) -> Array:
-    """What was given under a name, as an array that compiled code can be given.
+    """Converts a named argument to an array that compiled code can take.
 
     Raises:
-        UsageError: naming it, where its type cannot be passed.
+        UsageError: naming the argument, when its type cannot be passed.
     """
     if hasattr(given, "__cuda_array_interface__"):
         return _on_device(operator, name, given)
@@ -56,24 +56,24 @@ def as_array(operator: str, name: str, given: object) -> Array:
 
 
 def address(array: Array) -> int:
-    """Where its first element lies."""
+    """Address of the first element."""
     return array.pointer if isinstance(array, DeviceArray) else array.ctypes.data
 
 
 def described(name: str, array: Array) -> tuple[str, int, int, tuple[int, ...], int | None]:
-    """What function_operator() is told of an array."""
+    """The description of an array for function_operator()."""
     return name, address(array), array.nbytes, array.shape, array.cuda if isinstance(array, DeviceArray) else None
 
 
 def on_host(array: Array) -> NDArray[Any]:
-    """The array, or a copy of it in the host's memory.
+    """The array, or a copy of it in host memory.
 
     Raises:
-        UsageError: for one of a library that is not known to copy its arrays.
+        UsageError: for an array of a library without a known way to copy it.
     """
     if not isinstance(array, DeviceArray):
         return array
-    for copied in ("get", "copy_to_host", "cpu"):  # CuPy, Numba, PyTorch
+    for copied in ("get", "copy_to_host", "cpu"):  # methods of CuPy, Numba, PyTorch
         if hasattr(array.owner, copied):
             return np.asarray(getattr(array.owner, copied)())
     library = type(array.owner).__module__

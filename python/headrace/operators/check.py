@@ -1,4 +1,4 @@
-"""Compares what an operator answers under every schedule with what Python, or a reference of the user's, says."""
+"""Compares the answers of an operator under every schedule with those of Python, or of the user's reference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from headrace.operators.dense import reference_of
 
 @dataclass(frozen=True)
 class Difference:
-    """The first query whose answer is another one.
+    """The first query with a different answer.
 
     Attributes:
-        number: of the query.
-        expected, answered: the answers, or why there was none.
+        number: number of the query.
+        expected, answered: the two answers, or the reason why there is none.
     """
 
     number: int
@@ -30,12 +30,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of one plan.
+    """Result of one plan.
 
     Attributes:
-        plan: by its name, with the size of its batches.
-        queries: how many were compared.
-        difference: None where all were right.
+        plan: name of the plan, with its batch size.
+        queries: number of compared queries.
+        difference: None if all answers were right.
     """
 
     plan: str
@@ -44,20 +44,20 @@ class Checked:
 
 
 def check(operator: Operator, device: Device | str, queries: int, tolerance: float = 1e-5) -> Iterator[Checked]:
-    """Compares the answers of every plan, one after the other.
+    """Compares the answers of every plan, one plan after the other.
 
-    The first result compares the compiled function, called once a query, with the reference: numbers with a fraction
-    within `tolerance` of each other, relative to the expected one, all others exactly. Those that follow compare what
-    engines answer, bit by bit, with that. Batches begin and end anywhere in the queries. On a GPU it is an engine there
-    that calls the function once a query: its threads may add up in another order than a CPU device's one.
+    The first result compares the compiled function, called once per query, with the reference: floating-point numbers
+    within `tolerance` of each other, relative to the expected one, all others exactly. The following results compare
+    the answers of engines bit by bit with those of the compiled function. Batches begin and end anywhere in the
+    queries. On a GPU, an engine there makes the calls of one query each, because its threads may add in another order
+    than those of a CPU device.
 
-    mlp(), topk() and lookup() are compared with NumPy in float64, and `tolerance` does not matter: each has a bound of
-    the error that float32 may make. Any other operator that was not made by @operator has no reference but itself: the
-    first result compares what an engine answers to one query at a time with what the host answers. On a CPU device this
-    is the same code.
+    mlp(), topk() and lookup() are compared with NumPy in float64, and `tolerance` is not used: each has a bound on the
+    rounding errors of float32. Any other operator not made by @operator has only itself as reference: the first result
+    compares an engine's answers to one query at a time with the host's answers. On a CPU device both run the same code.
 
     Raises:
-        UsageError: for an operator that has no sample queries.
+        UsageError: for an operator without sample queries.
     """
     at = Device.parse(device) if isinstance(device, str) else device
     made = maker_of(operator)
@@ -100,9 +100,9 @@ def _typed(operator: Operator, answers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plans(*, inline: bool) -> Iterator[tuple[Plan, str]]:
-    """The plan of every technique that calls operators, with batches of several sizes where it makes batches.
+    """The plans of every technique that calls operators, with several batch sizes where it makes batches.
 
-    `inline` adds those by which queries are answered inline.
+    `inline` adds the plans that answer queries inline.
     """
     for rung in rungs():
         if rung.plan.schedule == "none":
@@ -136,7 +136,7 @@ def _one_by_one(operator: Operator, device: Device, asked: NDArray[Any]) -> tupl
 
 
 def _first(expected: NDArray[Any], answered: NDArray[Any], tolerance: float | None) -> Difference | None:
-    """The first row that differs; bit by bit without a tolerance."""
+    """The first row that differs; compares bit by bit without a tolerance."""
     for number in range(len(expected)):
         if tolerance is None:
             same = _equal(expected[number], answered[number])
@@ -148,7 +148,7 @@ def _first(expected: NDArray[Any], answered: NDArray[Any], tolerance: float | No
 
 
 def _equal(expected: Any, answered: Any) -> bool:  # noqa: ANN401
-    """Bit by bit, apart from the bytes between fields, which no operator has to write."""
+    """Compares bit by bit, except for padding bytes between fields, which operators need not write."""
     names = expected.dtype.names
     if names is not None:
         return all(_equal(expected[name], answered[name]) for name in names)
@@ -165,7 +165,7 @@ def _close(expected: Any, answered: Any, tolerance: float) -> bool:  # noqa: ANN
 
 
 def require_sample(operator: Operator) -> None:
-    """Raises UsageError where there are no queries to compare with."""
+    """Raises UsageError if there are no queries to compare."""
     try:
         operator.sample(1)
     except UsageError as error:

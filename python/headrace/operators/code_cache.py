@@ -1,4 +1,4 @@
-"""Keeps machine code of functions between runs, by all that decides it."""
+"""Keeps the machine code of functions between runs, keyed by everything that determines it."""
 
 import hashlib
 import math
@@ -15,20 +15,19 @@ from headrace.errors import Error
 
 _MAGIC = b"headrace code 1\n"
 _DIGEST_BYTES = 32
-#: Modules whose versions say what is in them; those of a user's may change from run to run.
+#: Modules whose version determines their content; a user's modules may change from run to run.
 _KNOWN_MODULES = ("numpy", "math", "cmath", "operator", "numba")
 
 
 class _UnknownError(Exception):
-    """Something decides the code whose content cannot be told."""
+    """The code depends on something whose content cannot be determined."""
 
 
 def key(function: Callable[..., None], types: Iterable[object], more: Iterable[object]) -> str | None:
-    """A name for the code that comes of a function: another one for each different code.
+    """A key for the code compiled from a function; different code has a different key.
 
-    Takes in its byte code, constants, what it closes over, the global names that it uses, and in the same way the
-    functions that it calls. None where something among these could change unseen, such as a module of the user's: such
-    code is not kept.
+    The key covers its byte code, constants, closure, the global names that it uses, and likewise the functions that it
+    calls. None if any of these could change unnoticed, such as a module of the user's: such code is not kept.
     """
     digest = hashlib.sha256()
     try:
@@ -42,7 +41,7 @@ def key(function: Callable[..., None], types: Iterable[object], more: Iterable[o
 
 def _add(digest: "hashlib._Hash", value: object, seen: set[int]) -> None:  # noqa: PLR0912
     digest.update(type(value).__qualname__.encode() + b":")
-    function = getattr(value, "py_func", value)  # of a function under numba.njit or numba.cuda.jit
+    function = getattr(value, "py_func", value)  # for a function decorated with numba.njit or numba.cuda.jit
     if isinstance(function, FunctionType):
         if id(function) in seen:
             return
@@ -98,13 +97,13 @@ def _add_code(digest: "hashlib._Hash", code: CodeType, seen: set[int]) -> None:
 
 
 def folder() -> Path:
-    """Where code is kept."""
+    """Folder of kept code."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "headrace" / "code"
 
 
 def read(name: str, kind: str = "cubin") -> bytes | None:
-    """The code that is kept under a key. None where there is none, or where the file is damaged."""
+    """The code kept under a key; None if there is none, or if the file is damaged."""
     try:
         content = (folder() / f"{name}.{kind}").read_bytes()
     except OSError:
@@ -115,7 +114,7 @@ def read(name: str, kind: str = "cubin") -> bytes | None:
 
 
 def write(name: str, code: bytes, kind: str = "cubin") -> None:
-    """Keeps code under a key. Where that cannot be, it is compiled again the next time."""
+    """Keeps code under a key. If that fails, it will be compiled again."""
     try:
         folder().mkdir(parents=True, exist_ok=True)
         outputs.write(folder() / f"{name}.{kind}", _MAGIC + hashlib.sha256(code).digest() + code)

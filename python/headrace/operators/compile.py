@@ -1,4 +1,4 @@
-"""Compiles an operator's function for CPU devices, by Numba."""
+"""Compiles an operator's function for CPU devices with Numba."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def answer_query(state, query, answer, _block, _block_count):
     return 0
 """
 _KIND = "compiled"
-"""The ending of files that say that a function can be compiled. Numba's machine code itself cannot be kept."""
+"""Extension of files that record that a function compiles. Numba's machine code itself cannot be kept."""
 
 
 def _numba() -> Any:  # noqa: ANN401
@@ -53,7 +53,7 @@ def compiled_before(
     *,
     contract: bool = False,
 ) -> bool:
-    """Whether compile_answer() has compiled just this, in this process or an earlier one. Does not import Numba."""
+    """Whether compile_answer() has compiled exactly this, in this process or an earlier one. Does not import Numba."""
     key = _key(function, query, answer, state, contract)
     return key is not None and code_cache.read(key, _KIND) is not None
 
@@ -69,7 +69,7 @@ def compile_answer(
     """The machine code of `function(group, query, answer, *state)`; see operator() for `contract`.
 
     Raises:
-        UsageError: where Numba is missing, or cannot compile the function; the message has its file and line.
+        UsageError: when Numba is missing or cannot compile the function; the message has its file and line.
     """
     key = _key(function, query, answer, state, contract)
     numba = _numba()
@@ -80,7 +80,7 @@ def compile_answer(
         "intp": np.intp,
         "make_group": make_group,
         "pointer": pointer,
-        # Division by zero is what it is on a GPU, an infinity or NaN, rather than an exception.
+        # Division by zero gives infinity or NaN, as on a GPU, instead of an exception.
         "body": numba.njit(error_model="numpy", fastmath={"contract"} if contract else False)(function),
         "query_type": query.base,
         "answer_type": answer.base,
@@ -94,7 +94,7 @@ def compile_answer(
     signature = types.int32(types.voidptr, types.voidptr, types.voidptr, types.uint32, types.uint32)
     try:
         code = numba.cfunc(signature, error_model="numpy")(names["answer_query"])
-    except Exception as error:  # Numba lets others through, such as that a module has no such function
+    except Exception as error:  # Numba raises other exceptions too, for example for a function missing from a module
         raise UsageError(explain(function, error)) from error
     if key is not None and code_cache.read(key, _KIND) is None:
         code_cache.write(key, b"", _KIND)

@@ -38,13 +38,13 @@ def compile_answer(
     *,
     contract: bool = False,
 ) -> bytes:
-    """A cubin whose kernels answer by `function(group, query, answer, *state)`; from the cache where it is there.
+    """A cubin whose kernels answer with `function(group, query, answer, *state)`, from the cache if present.
 
-    It has the kernels of these names, or all. Linking takes longer than all else where there are many, and an engine
-    needs those of its schedule alone. See operator() for `contract`.
+    It contains the kernels with these names, or all. Linking many kernels takes longer than everything else, and an
+    engine needs only those of its schedule. See operator() for `contract`.
 
     Raises:
-        UsageError: where a package is missing, or the function cannot be compiled; the message has its file and line.
+        UsageError: when a package is missing or the function cannot be compiled; the message has its file and line.
         DeviceError: in a build without CUDA.
     """
     library = function_kernels(compute_capability)
@@ -71,7 +71,7 @@ def linked(
     *,
     contract: bool = False,
 ) -> bytes:
-    """A cubin of the library's kernels and a function in LTO-IR; either from the cache if it has a key and is there."""
+    """A cubin of the library's kernels and a function in LTO-IR; either may come from the cache if it has a key."""
 
     def kept(key: str | None, make: Callable[[], bytes]) -> bytes:
         found = None if key is None else code_cache.read(key)
@@ -88,7 +88,7 @@ def linked(
 
 
 def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES) -> UsageError:
-    """The error of a package that is not there, of those that are needed."""
+    """The error for a missing package, naming the packages to install."""
     reason = f" ({str(why).splitlines()[0]})" if str(why) else ""
     return UsageError(
         f"this operator needs {package} to run on a GPU, which is not installed{reason}: {how_to_install(*packages)}",
@@ -97,7 +97,7 @@ def missing(package: str, why: object = "", packages: Sequence[str] = _PACKAGES)
 
 
 def _versions() -> list[str]:
-    """The versions of packages that decide what comes out; empty for one that a CUDA toolkit replaces."""
+    """Versions of the packages that determine the code; empty for one that a CUDA toolkit replaces."""
     found = [version_of(package) or "" for package in _PACKAGES]
     if not found[0]:
         raise missing(_PACKAGES[0])
@@ -113,7 +113,7 @@ def _numba_cuda() -> ModuleType:
 
 @contextmanager
 def _with_row_stack() -> Iterator[None]:
-    """Numba-CUDA 0.30 asks for a function by a name that NumPy 2.5 has no more, in modules that it imports late."""
+    """Numba-CUDA 0.30 uses a name of a function that NumPy 2.5 has removed, in modules that it imports late."""
     if "row_stack" in vars(np):
         yield
         return
@@ -125,21 +125,21 @@ def _with_row_stack() -> Iterator[None]:
 
 
 def _checks_bounds() -> bool:
-    """Whether NUMBA_BOUNDSCHECK asks for it, as on the host. Imports Numba only where a file of Numba's may say so."""
+    """Whether NUMBA_BOUNDSCHECK asks for checks, as on the host. Imports Numba only if one of its files may do so."""
     if "numba" in sys.modules or Path(".numba_config.yaml").exists():
         numba: Any = import_module("numba")
         return bool(numba.config.BOUNDSCHECK)
     try:
         return bool(int(os.environ.get("NUMBA_BOUNDSCHECK", "0")))
-    except ValueError:  # of which Numba warns
+    except ValueError:  # Numba warns of it
         return False
 
 
 @contextmanager
 def _compiling_for(compute_capability: tuple[int, int]) -> Iterator[None]:
-    """Numba-CUDA compiles what a function calls for the current device, and would start CUDA on device 0 to ask it.
+    """Numba-CUDA compiles called functions for the current device, and would start CUDA on device 0 to find it.
 
-    It can check bounds, too, but has that switched off.
+    It could check bounds too, but its own option for that is switched off.
     """
     dispatcher: Any = import_module("numba.cuda.dispatcher")
     target: Any = import_module("numba.cuda.target").CUDATargetContext
@@ -165,7 +165,7 @@ def to_ltoir(
     state: Sequence[StateType],
     compute_capability: int,
 ) -> bytes:
-    """The function as headrace_answer() of operators/function.hpp, in LTO-IR. Needs no GPU and no driver."""
+    """The function as headrace_answer() of operators/function.hpp, in LTO-IR. Needs neither a GPU nor a driver."""
     cuda: Any = _numba_cuda()
     from headrace.operators.cuda_group import carray, make_group, pointer  # noqa: PLC0415 # they need Numba-CUDA
 
@@ -197,7 +197,7 @@ def to_ltoir(
                 names["headrace_answer"],
                 signature,
                 device=True,
-                # Its own convention hands on whether an exception ended the function, the one of C does not.
+                # Numba's calling convention reports whether an exception ended the function, C's does not.
                 abi="numba",
                 abi_info={"abi_name": "headrace_answer"},
                 output="ltoir",
@@ -206,10 +206,8 @@ def to_ltoir(
     except Exception as error:
         if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
             raise missing("nvidia-nvvm", error) from None
-        if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
-            error = TypeError(
-                f"numpy.{error.args[0].__name__} of a number is not supported there: try the function of math"
-            )
+        if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # how Numba-CUDA reports an exception
+            error = TypeError(f"numpy.{error.args[0].__name__} of a number is not supported there: try the one in math")
         raise UsageError(explain(function, error, "for a GPU ")) from error
     return bytes(code)
 
@@ -217,12 +215,12 @@ def to_ltoir(
 def link(
     codes: Sequence[bytes], compute_capability: int, kernels: Sequence[str] = (), *, contract: bool = False
 ) -> bytes:
-    """The cubin of LTO-IR, with the kernels of these names, or all. Needs no GPU and no driver."""
+    """Links LTO-IR to a cubin with the kernels of these names, or all. Needs neither a GPU nor a driver."""
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 # only those who use a GPU have it
     except ImportError as error:
         raise missing("cuda-bindings", error) from None
-    # Else a product and a sum stay two roundings, as in all kernels of Headrace and on the host.
+    # By default a product and a sum stay two roundings, as in all kernels of Headrace and on the host.
     options = [f"-arch=sm_{compute_capability}", "-lto", f"-fma={int(contract)}"]
     if kernels:
         options.append(f"-kernels-used={','.join(kernels)}")

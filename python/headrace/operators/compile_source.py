@@ -16,18 +16,18 @@ from headrace.operators.signature import Compiled
 from headrace.operators.versions import version_of
 
 _COMPILERS = ("c++", "g++", "clang++")
-#: As Headrace's own kernels are compiled: a product and a sum are two roundings, as on a GPU.
+#: The flags of Headrace's own kernels: a product and a sum are two roundings, as on a GPU.
 _FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
 _SHARED = ("-shared", "-fPIC", "-fvisibility=hidden")
 _PACKAGES = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvjitlink")
-#: What source_group.hpp stands for where there is no standard library.
+#: Headers that source_group.hpp replaces where there is no standard library.
 _EMPTY_HEADERS = ("algorithm", "cmath", "cstddef", "cstdint", "cstring", "math.h", "stddef.h", "stdint.h", "string.h")
 _loaded: dict[str, Compiled] = {}
 _lock = threading.Lock()
 
 
 def can_wait(text: str, folder: Path) -> bool:
-    """Whether compile_for_host() would find no mistake now: it has the code, or no compiler, which GPUs do without."""
+    """Whether compile_for_host() could find no mistake now: it has the code, or no compiler, and GPUs need none."""
     try:
         manifest = _manifest(_compiler(), text, folder)
     except UsageError:
@@ -37,10 +37,10 @@ def can_wait(text: str, folder: Path) -> bool:
 
 
 def compile_for_host(name: str, text: str, folder: Path) -> Compiled:
-    """Machine code of source_text.complete(). Quoted includes are looked for in `folder`.
+    """Machine code of source_text.complete(). Quoted includes are searched in `folder`.
 
     Raises:
-        UsageError: where there is no compiler, or it refuses the source; the message has the file and the line.
+        UsageError: when there is no compiler, or it rejects the source; the message has the file and the line.
     """
     compiler = _compiler()
     manifest = _manifest(compiler, text, folder)
@@ -66,9 +66,9 @@ def _manifest(compiler: Sequence[str], text: str, folder: Path) -> str | None:
 
 
 def _asked(name: str, compiler: Sequence[str], text: str, folder: Path, manifest: str | None) -> str:
-    """The key of the code, of the compiler; kept in the manifest for the next time."""
+    """Asks the compiler for the key of the code, and keeps it in the manifest for the next time."""
     began = time.time_ns()
-    # All that decides the code: the text with what it includes, the compiler, and the processor that it compiles for.
+    # Everything that determines the code: the text with its includes, the compiler, and the target processor.
     whole = _run(name, [*compiler, *_FLAGS, *_include(folder), "-x", "c++", "-E", "-"], text)
     machine = _run(name, [*compiler, *_FLAGS, "-x", "c++", "-dM", "-E", "-"], "")
     key = hashlib.sha256(b"\0".join((whole, machine, repr((compiler, _FLAGS, _SHARED)).encode()))).hexdigest()
@@ -78,7 +78,7 @@ def _asked(name: str, compiler: Sequence[str], text: str, folder: Path, manifest
 
 
 def _compiler() -> list[str]:
-    """The host compiler: $CXX, or the first that is installed."""
+    """The host compiler: $CXX, or the first one installed."""
     import shlex  # noqa: PLC0415 # only those who use C++ source need them
     import shutil  # noqa: PLC0415
 
@@ -118,9 +118,9 @@ def _shared_object(name: str, command: Sequence[str], text: str) -> bytes:
 
 
 def _load(name: str, key: str, code: bytes) -> Compiled:
-    """Loads a shared object from memory: a folder of caches may be mounted noexec, and the file may change later.
+    """Loads a shared object from memory: a cache folder may be mounted noexec, and the file may change later.
 
-    By a path with the key in it, because dlopen() takes a path that it has loaded before for the same object.
+    The path contains the key, because dlopen() takes a path that it has already loaded for the same object.
     """
     import ctypes  # noqa: PLC0415 # only CPU devices need them
     import tempfile  # noqa: PLC0415
@@ -141,20 +141,20 @@ def _load(name: str, key: str, code: bytes) -> Compiled:
 
 
 def compile_for_cuda(name: str, text: str, folder: Path, compute_capability: int, kernels: Sequence[str] = ()) -> bytes:
-    """A cubin whose kernels answer by source_text.complete(); from the cache where it is there. Needs no GPU.
+    """A cubin whose kernels answer with source_text.complete(), from the cache if present. Needs no GPU.
 
-    It has the kernels of these names, or all.
+    It contains the kernels with these names, or all.
 
     Raises:
-        UsageError: where a package is missing, or NVRTC refuses the source; the message has the file and the line.
+        UsageError: when a package is missing, or NVRTC rejects the source; the message has the file and the line.
         DeviceError: in a build without CUDA.
     """
     library = function_kernels(compute_capability)
     versions = [version_of(package) or "" for package in _PACKAGES]
-    if not versions[1]:  # it is a CUDA toolkit's
+    if not versions[1]:  # it belongs to a CUDA toolkit
         versions[1] = repr(_nvrtc().nvrtcVersion())
     decides = (text.encode(), repr((compute_capability, _PACKAGES, versions)).encode())
-    keeps = source_manifest.QUOTED_INCLUDE.search(text) is None  # a file of the user's may change unseen
+    keeps = source_manifest.QUOTED_INCLUDE.search(text) is None  # a file of the user's may change unnoticed
 
     def key(*more: bytes) -> str | None:
         return hashlib.sha256(b"\0".join((*decides, *more))).hexdigest() if keeps else None
@@ -182,7 +182,7 @@ def _nvrtc() -> Any:  # noqa: ANN401 # has no types
 
 
 def to_ltoir(name: str, text: str, folder: Path, compute_capability: int) -> bytes:
-    """headrace_answer() of operators/function.hpp, in LTO-IR. Needs no GPU and no driver."""
+    """headrace_answer() of operators/function.hpp in LTO-IR. Needs neither a GPU nor a driver."""
     nvrtc = _nvrtc()
     empty, names = [b""] * len(_EMPTY_HEADERS), [one.encode() for one in _EMPTY_HEADERS]
     status, program = nvrtc.nvrtcCreateProgram(text.encode(), f"{name}.cu".encode(), len(names), empty, names)

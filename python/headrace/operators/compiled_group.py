@@ -1,4 +1,4 @@
-"""Group for Numba, on a CPU device: one block of one thread. Imported where an operator is compiled."""
+"""Group for Numba on a CPU device: one block with one thread. Imported when an operator is compiled."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from headrace.operators.group import ATTRIBUTES, Group
 
 
 class GroupType(types.Type):
-    """Group, as Numba sees it. It holds nothing: a CPU device's one thread answers alone."""
+    """Numba's type of Group. It is empty, because the one thread of a CPU device answers alone."""
 
     def __init__(self) -> None:
         super().__init__("headrace.Group")
@@ -22,7 +22,7 @@ register_model(GroupType)(models.OpaqueModel)
 
 @intrinsic
 def make_group(_typing: object) -> Any:  # noqa: ANN401
-    """The Group of the one thread."""
+    """The Group of the single thread."""
 
     def generate(context: Any, *_: object) -> Any:  # noqa: ANN401
         return context.get_dummy_value()
@@ -46,7 +46,7 @@ def _attribute(name: str, value: int) -> None:
 
 for _name in ATTRIBUTES:
     _attribute(_name, getattr(Group, _name))
-# Numba compares the names of parameters, annotations included: these have none.
+# Numba compares parameter names including annotations, so these functions have none.
 overload_method(GroupType, "sync")(lambda group: lambda group: None)  # noqa: ARG005
 for _name in ("sum", "any", "broadcast"):
     overload_method(GroupType, _name)(lambda group, value: lambda group, value: value)  # noqa: ARG005

@@ -1,4 +1,4 @@
-"""What an operator in Python and one in C++ source have in common: types, named arrays, samples and a reference."""
+"""The common part of operators in Python and in C++ source: types, named arrays, samples and a reference."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from headrace.operators.signature import Compiled, StateType
 
 _MADE_BY = "made_by"
 _lock = threading.Lock()
-"""Guards what was compiled: engines start in any thread."""
+"""Guards the compiled code: engines start in any thread."""
 
 
 def _has_gpu() -> bool:
@@ -24,15 +24,15 @@ def _has_gpu() -> bool:
 
 
 class CompiledOperator(ABC):
-    """A function that is compiled when it is called with its named arrays, which gives an Operator.
+    """A function that is compiled when it is called with its named arrays, which returns an Operator.
 
     Attributes:
-        name: of the function.
-        module: the name of the module that made it.
-        query, answer: the types of a query and an answer.
-        state: the names of the arrays that the function takes besides.
-        threads, blocks: how many answer a query on a GPU: blocks, and threads of each.
-        made_by: what the user writes to make one, for errors.
+        name: name of the function.
+        module: name of the module that made it.
+        query, answer: types of a query and of an answer.
+        state: names of the arrays that the function takes besides.
+        threads, blocks: blocks that answer a query on a GPU, and threads per block.
+        made_by: what the user writes to make one, for error messages.
     """
 
     made_by: ClassVar[str]
@@ -61,17 +61,17 @@ class CompiledOperator(ABC):
         self._compiled: dict[tuple[StateType, ...], Compiled] = {}
 
     def __call__(self, **state: object) -> Operator:
-        """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
+        """Makes the operator on these arrays, which it keeps; it copies only arrays that are not contiguous.
 
-        It is compiled for CPU devices here, which finds mistakes early. This waits until an engine on a CPU device
-        starts, or something else needs it, where the cache of code tells that it has been compiled before, and where
-        there is a GPU: the engine that starts there finds mistakes, too, and a program without a CPU device is spared a
-        compiler. For a GPU it is compiled when an engine starts there. Arrays of CuPy, PyTorch and others with
-        `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
+        This compiles the function for CPU devices, to find mistakes early. Compilation waits until an engine on a CPU
+        device starts, or something else needs the code, if the code cache shows that the function compiled before, or
+        if there is a GPU: an engine that starts there finds mistakes too, and a program without CPU engines needs no
+        compiler. For a GPU, the function is compiled when an engine starts there. Arrays of CuPy, PyTorch and other
+        libraries with `__cuda_array_interface__` are used in place, and only by engines on that GPU.
 
         Raises:
-            UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
-                function cannot be compiled; the message has its file and line.
+            UsageError: for an array that is missing, unknown or of a type that cannot be passed, and for a function
+                that cannot be compiled; the message has its file and line.
         """
         arrays = self._arrays(state)
         types = tuple(StateType(array.dtype, array.ndim) for array in arrays)
@@ -103,11 +103,11 @@ class CompiledOperator(ABC):
 
     @abstractmethod
     def _can_wait(self, types: tuple[StateType, ...]) -> bool:
-        """Whether _for_host() may wait until something needs the code: there is no mistake that it would find."""
+        """Whether _for_host() may wait until something needs the code, because it would find no mistake."""
 
     @abstractmethod
     def _for_host(self, types: tuple[StateType, ...]) -> Compiled:
-        """Compiles the function for arrays of these types, for CPU devices."""
+        """Compiles the function for CPU devices, for arrays of these types."""
 
     @abstractmethod
     def _for_cuda(self, types: tuple[StateType, ...], compute_capability: int, kernels: tuple[str, ...]) -> bytes:
@@ -115,14 +115,14 @@ class CompiledOperator(ABC):
 
     @property
     def has_reference(self) -> bool:
-        """Whether expected() has something to compare with."""
+        """Whether expected() has a reference."""
         return self._reference is not None
 
     def expected(self, queries: NDArray[Any], **state: object) -> NDArray[Any]:
         """The answers of `reference` to an array of queries.
 
         Raises:
-            UsageError: where there is none.
+            UsageError: when there is none.
         """
         if self._reference is None:
             raise UsageError(f"operator {self.name} has no reference= to compare with")
@@ -150,7 +150,7 @@ class CompiledOperator(ABC):
 
 
 def maker_of(operator: Operator) -> tuple[CompiledOperator, dict[str, Array]] | None:
-    """What made an Operator by being called, and its arrays; None for one that was made otherwise."""
+    """The object whose call made an Operator, and its arrays; None if it was made in another way."""
     found: tuple[CompiledOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
     return found
 

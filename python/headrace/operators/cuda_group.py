@@ -20,7 +20,7 @@ _WARPS_MAX = 32
 
 
 class GroupType(types.Type):
-    """Group, as Numba sees it: which part of the query's work this block has. The hardware knows the rest."""
+    """Numba's type of Group: this block's part of the query's work. The rest comes from the hardware."""
 
     def __init__(self) -> None:
         super().__init__("headrace.cuda.Group")
@@ -67,7 +67,7 @@ def _member(name: str) -> Any:  # noqa: ANN401
 
 
 _block, _block_count = _member("block"), _member("block_count")
-# 64-bit signed numbers, as on a CPU device: unsigned ones would become fractions where they meet signed ones.
+# 64-bit signed numbers, as on a CPU device: combining unsigned and signed ones would give floating point.
 overload_attribute(GroupType, "rank")(lambda _group: lambda _group: np.int64(cuda.threadIdx.x))
 overload_attribute(GroupType, "size")(lambda _group: lambda _group: np.int64(cuda.blockDim.x))
 overload_attribute(GroupType, "block")(lambda _group: lambda _group: np.int64(_block(_group)))
@@ -81,14 +81,14 @@ overload_attribute(GroupType, "thread_count")(
 
 
 class EachIteratorType(types.SimpleIteratorType):
-    """Where a loop over group.each() is."""
+    """Numba's type of the position of a loop over group.each()."""
 
     def __init__(self) -> None:
         super().__init__("headrace.cuda.EachIterator", types.int64)
 
 
 class EachType(types.SimpleIterableType):
-    """What group.each() gives: every `step`th number from `first` on, below `end`."""
+    """Numba's type of group.each(): every `step`th number from `first`, below `end`."""
 
     def __init__(self) -> None:
         super().__init__("headrace.cuda.Each", EachIteratorType())
@@ -123,7 +123,7 @@ def _each(_typing: object, first: object, end: object, step: object) -> Any:  # 
 def _iterator_of_each(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
     each = create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
     iterator = create_struct_proxy(signature.return_type)(context, builder)
-    iterator.next = alloca_once_value(builder, each.first)  # in the function that has the loop
+    iterator.next = alloca_once_value(builder, each.first)  # allocated in the function that contains the loop
     iterator.end, iterator.step = each.end, each.step
     return iterator._getvalue()
 
@@ -140,7 +140,7 @@ def _next_of_each(context: Any, builder: Any, signature: Any, arguments: Any, re
         builder.store(builder.add(number, iterator.step, flags=["nsw"]), iterator.next)
 
 
-# Numba compares the names of parameters, annotations included: these have none.
+# Numba compares parameter names including annotations, so these functions have none.
 @overload_method(GroupType, "each")
 def _each_of(group, count):  # noqa: ANN001, ANN202, ARG001
     if not isinstance(types.unliteral(count), (types.Integer, types.Boolean)):
@@ -162,11 +162,11 @@ def _number(name, value):  # noqa: ANN001, ANN202
 
 
 def _summed(kind):  # noqa: ANN001, ANN202
-    """The types in which numbers are added up, and that of their sum; warps exchange these types alone."""
+    """The type in which numbers are summed, and that of the sum; warps exchange only these types."""
     if isinstance(kind, types.Float):
         wide = types.float64 if kind == types.float64 else types.float32
         return wide, wide
-    return types.int64, types.uint64 if kind == types.uint64 else types.int64  # which overflow alike
+    return types.int64, types.uint64 if kind == types.uint64 else types.int64  # both overflow in the same way
 
 
 @overload_method(GroupType, "sum")
@@ -191,7 +191,7 @@ def _sum(group, value):  # noqa: ANN001, ANN202, ARG001
         total = sums[0]
         for other in range(1, (cuda.blockDim.x + _WARP - 1) // _WARP):
             total += sums[other]
-        cuda.syncthreads()  # the next call writes there again
+        cuda.syncthreads()  # the next call reuses this memory
         return result(total)
 
     return total_of
@@ -212,13 +212,13 @@ def _broadcast(group, value):  # noqa: ANN001, ANN202, ARG001
             kept[0] = kind(value)
         cuda.syncthreads()
         got = kept[0]
-        cuda.syncthreads()  # the next call writes there again
+        cuda.syncthreads()  # the next call reuses this memory
         return got
 
     return from_first
 
 
-# Inlined, because each place that calls it has an array of its own.
+# Inlined, because each call site has its own array.
 @overload_method(GroupType, "shared", inline="always", prefer_literal=True)
 def _shared(group, shape, dtype):  # noqa: ANN001, ANN202, ARG001
     lengths = shape if isinstance(shape, types.BaseTuple) else (shape,)

@@ -1,4 +1,4 @@
-"""Operators over dense matrices that ship with Headrace: a small network, and the best rows of a matrix."""
+"""Shipped operators on dense matrices: a small network, and the best rows of a matrix."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,29 +18,29 @@ _MLP_SIZES = (256, 256, 256, 16)
 _TOPK_SHAPE = (100_000, 128)
 _BIAS = 0.1
 ROUNDING = 2.0**-24
-"""Relative, of one operation in float32 (rounded to the nearest)."""
+"""Relative error of one float32 operation (round to nearest)."""
 TINY = 1e-40
-"""What the underflow of a few thousand products may add up to."""
+"""Bound on the total underflow of a few thousand products."""
 
 
 class Reference(Protocol):
-    """What an operator's answers are compared with: NumPy, in float64."""
+    """A reference for an operator's answers: NumPy in float64."""
 
     def expected(self, queries: NDArray[Any]) -> NDArray[Any]:
         """The answers to rows of queries."""
 
     def differs(self, queries: NDArray[Any], answers: NDArray[Any]) -> int | None:
-        """The first query whose answer is further off than rounding explains; None where none is."""
+        """The first query whose answer differs by more than rounding explains, or None."""
 
 
 def compare_with(operator: Operator, reference: Reference) -> Operator:
-    """The operator, whose reference_of() this is from now on."""
+    """Registers a reference for reference_of(), and returns the operator."""
     setattr(operator, _REFERENCE, reference)
     return operator
 
 
 def reference_of(operator: Operator) -> Reference | None:
-    """What NumPy says beside mlp(), topk() and lookup(); None for others."""
+    """The NumPy reference of mlp(), topk() and lookup(); None for other operators."""
     found: Reference | None = getattr(operator, _REFERENCE, None)
     return found
 
@@ -55,25 +55,23 @@ def mlp(
     seed: int = 1,
     threads: int = 256,
 ) -> Operator:
-    """A small dense network that answers one vector at a time: of each layer y = activation(W x + b), the last y alone.
+    """A small dense network that answers one vector at a time: y = activation(W x + b) per layer, the last y alone.
 
-    A query is as many float32 as the first layer has inputs, an answer as many as the last has outputs. A layer has at
-    most 1,024 of either, and a network eight layers. Sums are float32 in an order that the network alone decides, so
-    that answers have the same bits on every device and under every schedule. NaN in a query gives NaN, also through
-    relu.
+    A query has one float32 per input of the first layer, an answer one per output of the last. A layer has at most
+    1,024 of either, and a network eight layers. Sums are float32 in an order that depends only on the network, so
+    answers have the same bits on every device and under every schedule. NaN in a query gives NaN, also through relu.
 
     Args:
-        weights: a matrix for each layer, outputs x inputs, as PyTorch's Linear has it. Random ones, made for
-            measuring, unless given.
-        biases: a vector, or None, for each layer. Zeros, unless given.
-        sizes: of random layers: inputs of the first, then outputs of each. Default: 256, 256, 256, 16.
-        activation: of every layer but the last: "relu" or "identity".
-        dtype: in which weights are stored, each rounded to the nearest: "float16" or "float32".
-        seed: of random weights.
-        threads: of the block that answers a query on a GPU, 1 to 1,024.
+        weights: a matrix per layer, outputs x inputs, as in PyTorch's Linear. Default: random ones, for measurements.
+        biases: a vector, or None, per layer. Default: zeros.
+        sizes: sizes of random layers: inputs of the first, then outputs of each. Default: 256, 256, 256, 16.
+        activation: activation of every layer but the last: "relu" or "identity".
+        dtype: type of the stored weights, each rounded to nearest: "float16" or "float32".
+        seed: seed of random weights.
+        threads: threads of the block that answers a query on a GPU, 1 to 1,024.
 
     Raises:
-        UsageError: naming the layer, for shapes that do not fit together, and weights or biases that are not finite.
+        UsageError: naming the layer, for shapes that do not match, and for weights or biases that are not finite.
 
     >>> network = mlp([[[1, 2], [0, -1]], [[1, 1]]], dtype="float32")
     >>> network.answer_on_host(np.array([[1, 3]], np.float32))
@@ -102,9 +100,9 @@ def mlp(
 
 
 def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[Floats]]:
-    """Weights under which activations keep their size (He et al. 2015), and small biases."""
+    """Random weights that preserve the scale of activations (He et al. 2015), and small biases."""
     if len(sizes) < 2 or any(size < 1 for size in sizes):  # noqa: PLR2004
-        raise UsageError(f"mlp: sizes are the inputs and the outputs of one layer or more, not {list(sizes)}")
+        raise UsageError(f"mlp: sizes must be the inputs and the outputs of one layer or more, not {list(sizes)}")
     random = np.random.default_rng(seed)
     weights, biases = [], []
     for inputs, outputs in pairwise(sizes):
@@ -114,7 +112,7 @@ def random_layers(sizes: Sequence[int], seed: int) -> tuple[list[Floats], list[F
 
 
 def rows_of(what: str, given: ArrayLike) -> NDArray[Any]:
-    """A matrix, contiguous: float16 as it is, all else as float32."""
+    """A contiguous matrix: float16 stays, everything else becomes float32."""
     array = np.asarray(given) if hasattr(given, "dtype") else None
     if array is not None and array.dtype == np.float16 and array.ndim == 2:  # noqa: PLR2004
         return np.ascontiguousarray(array)
@@ -122,7 +120,7 @@ def rows_of(what: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def floats_of(what: str, given: ArrayLike, dimensions: int) -> Floats:
-    """An array of so many dimensions, as float32 and contiguous."""
+    """A contiguous float32 array with this number of dimensions."""
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -131,7 +129,7 @@ def floats_of(what: str, given: ArrayLike, dimensions: int) -> Floats:
         raise UsageError(f"{what} have type {array.dtype}, which is not numeric")
     if array.ndim != dimensions:
         raise UsageError(f"{what} have {array.ndim} dimensions, not {dimensions}")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused by name
+    with np.errstate(over="ignore"):  # values that are too large become infinite, and the error names them
         return np.ascontiguousarray(array, np.float32)
 
 
@@ -145,28 +143,27 @@ def topk(
     seed: int = 1,
     threads: int = 256,
 ) -> Operator:
-    """The k rows of a matrix that are best for a vector, best first, exactly: each query looks at every row.
+    """The k best rows of a matrix for a vector, best first and exact: each query scans every row.
 
-    A query is a float32 for each column. An answer is a record of `rows`, k numbers of rows (uint32), and their
-    `scores` (float32): the dot product, or the squared distance for "l2", of which the smallest is best. Equal scores
-    come in the order of their rows; rows whose score is NaN come last, as all do for a query with NaN in it. Scores are
-    float32 sums in an order that the columns alone decide, so that answers have the same bits on every device and under
+    A query has one float32 per column. An answer is a record of `rows`, k row numbers (uint32), and their `scores`
+    (float32): the dot product, or the squared distance for "l2", of which the smallest is best. Equal scores are
+    ordered by row number; rows whose score is NaN come last, as do all rows for a query that contains NaN. Scores are
+    float32 sums in an order that depends only on the columns, so answers have the same bits on every device and under
     every schedule.
 
     Args:
-        matrix: up to 2^32 - 32 rows of up to 4,096 columns, all finite. It is copied. Random numbers, made for
-            measuring, unless given.
-        k: how many rows: 1 to 256, and no more than there are.
+        matrix: up to 2^32 - 32 rows of up to 4,096 columns, all finite. It is copied. Default: random numbers, for
+            measurements.
+        k: number of rows: 1 to 256, and no more than there are.
         metric: "dot" or "l2".
-        shape: of a random matrix. Default: 100,000 rows of 128 columns.
-        dtype: in which the matrix is stored, each element rounded to the nearest: "float16" or "float32".
-        seed: of a random matrix.
-        threads: of the block that answers a query on a GPU, 1 to 1,024.
+        shape: shape of a random matrix. Default: 100,000 rows of 128 columns.
+        dtype: type of the stored matrix, each element rounded to nearest: "float16" or "float32".
+        seed: seed of a random matrix.
+        threads: threads of the block that answers a query on a GPU, 1 to 1,024.
 
     Raises:
         UsageError: naming what is out of range, and the first element that is not finite.
-        SystemError: where the host's memory does not hold the matrix as it is stored; the message says how many bytes
-            that takes.
+        SystemError: when the stored matrix does not fit in host memory; the message says how many bytes it takes.
 
     >>> nearest = topk([[0, 0], [3, 4], [1, 1]], k=2, metric="l2")
     >>> nearest.answer_on_host(np.array([[1, 0]], np.float32))["rows"]
@@ -183,25 +180,25 @@ def topk(
 
 
 def random_matrix(shape: Sequence[int], seed: int, operator: str = "topk") -> Floats:
-    """Rows of normal numbers, those of topk() and lookup() by default."""
+    """Rows of normally distributed numbers, the default of topk() and lookup()."""
     if len(shape) != 2 or min(shape) < 1:  # noqa: PLR2004
-        raise UsageError(f"{operator}: shape is rows and columns, 1 or more of each, not {tuple(shape)}")
+        raise UsageError(f"{operator}: shape must be rows and columns, 1 or more of each, not {tuple(shape)}")
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
 def stored_type(operator: str, dtype: DTypeLike) -> str:
-    """The name of a type in which matrices are stored."""
+    """The name of the type in which a matrix is stored."""
     try:
         name = np.dtype(dtype).name
     except TypeError:
         name = str(dtype)
     if name not in _TYPES:
-        raise UsageError(f"{operator}: dtype is {' or '.join(_TYPES)}, not {name}")
+        raise UsageError(f"{operator}: dtype must be {' or '.join(_TYPES)}, not {name}")
     return name
 
 
 class _MlpReference:
-    """A network in float64, and how far from it float32 may be."""
+    """A network in float64, and the possible error of float32."""
 
     def __init__(self, layers: Sequence[tuple[Floats, Floats | None]], activation: str, dtype: np.dtype[Any]) -> None:
         self._layers = [
@@ -223,11 +220,12 @@ class _MlpReference:
         return int(wrong[0]) if len(wrong) else None
 
     def _with_bounds(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Answers, and the most that they may be off by: Higham 2002, Accuracy and Stability, section 3.1."""
+        """Answers, and bounds on their errors: Higham 2002, Accuracy and Stability, section 3.1."""
         values = queries.astype(np.float64)
         errors = np.zeros_like(values)
         for number, (matrix, vector) in enumerate(self._layers):
-            # A product goes through the steps of its chain, three sums of a unit, two of the parts, and the bias.
+            # Each product passes through the steps of its chain, three sums within a unit, two of the parts, and the
+            # bias.
             steps = -(-matrix.shape[1] // 32) + 6
             gamma = steps * ROUNDING / (1 - steps * ROUNDING)
             size = (np.abs(values) + errors) @ np.abs(matrix.T) + np.abs(vector)
@@ -239,10 +237,10 @@ class _MlpReference:
 
 
 class _TopkReference:
-    """The scores of every row in float64, and how far from them float32 may be."""
+    """The scores of every row in float64, and the possible error of float32."""
 
     def __init__(self, matrix: NDArray[Any], k: int, metric: str, dtype: np.dtype[Any]) -> None:
-        self._matrix = matrix.astype(dtype, copy=False)  # the operator's user may write to it: then nothing agrees
+        self._matrix = matrix.astype(dtype, copy=False)  # the user could modify it, and then nothing would agree
         self._k = k
         self._dot = metric == "dot"
         self._answer = np.dtype([("rows", "<u4", (k,)), ("scores", "<f4", (k,))])
@@ -259,7 +257,7 @@ class _TopkReference:
         return next((number for number, query in enumerate(queries) if not self._agrees(query, answers[number])), None)
 
     def _agrees(self, query: NDArray[Any], answer: Any) -> bool:  # noqa: ANN401 (a record)
-        """Whether rows are different, have their scores, and are those of the best scores, up to rounding."""
+        """Whether the rows are distinct, have their scores, and are those with the best scores, up to rounding."""
         rows, scores = answer["rows"], answer["scores"].astype(np.float64)
         if len(set(rows.tolist())) != self._k or rows.max() >= len(self._matrix):
             return False
@@ -280,5 +278,5 @@ class _TopkReference:
             scores, sizes = rows @ asked, np.abs(rows) @ np.abs(asked)
         else:
             scores = sizes = ((rows - asked) ** 2).sum(axis=1)
-            steps += 2  # the difference, which is squared
+            steps += 2  # the difference, and its square
         return scores, steps * ROUNDING / (1 - steps * ROUNDING) * sizes + TINY

@@ -13,33 +13,33 @@ from headrace._core import Operator, load_library
 from headrace.errors import Errc, Error, MissingFileError, UsageError
 from headrace.operators.compiled_operator import CompiledOperator
 
-# A module keeps the name that it has: one that replaced it would leave its operators to nobody.
+# Every module gets a new name: replacing a module of the same name would orphan its operators.
 _numbers = count()
 
 
 @dataclass(frozen=True)
 class FoundOperator:
-    """An operator of a file."""
+    """An operator found in a file."""
 
     operator: Operator
     at: str
-    """FILE.py, FILE.py:NAME or FILE.so, as load_again() takes it."""
+    """FILE.py, FILE.py:NAME or FILE.so, for load_again()."""
 
 
 def is_file(text: str) -> bool:
-    """Whether a name of an operator is one of a file."""
+    """Whether an operator's name refers to a file."""
     return text.rpartition(":")[0].endswith(".py") or text.endswith((".py", ".so"))
 
 
 def load_operator(text: str) -> Operator:
-    """The operator that FILE.py:NAME names: an Operator, or a function under @operator that takes no arrays.
+    """The operator FILE.py:NAME: an Operator, or a function under @operator that takes no arrays.
 
-    The file is run, as import does. NAME may be left out where there is one operator in the file; what it has imported
-    from elsewhere, and names that begin with an underscore, do not count then. FILE.so is a shared object with one.
+    The file is run, as by import. NAME may be omitted if the file has a single operator; names that it imported from
+    elsewhere, and names that begin with an underscore, do not count then. FILE.so is a shared object with one operator.
 
     Raises:
-        UsageError: for a name of another form, where the file has no such operator, and where it raises an exception;
-            the message has its line. Of a shared object, as load_library().
+        UsageError: for a malformed name, a file without such an operator, and a file that raises an exception; the
+            message has its line. For a shared object, as load_library().
     """
     if not is_file(text):
         raise UsageError(f"'{text}' is neither FILE.py nor FILE.py:NAME nor FILE.so")
@@ -63,21 +63,21 @@ def load_operator(text: str) -> Operator:
 
 
 def find_operators(text: str) -> dict[str, Operator]:
-    """Every operator that FILE.py:NAME, FILE.py, FILE.so or FOLDER stands for, by name, in order of files and lines.
+    """Every operator of FILE.py:NAME, FILE.py, FILE.so or FOLDER, by name, in the order of files and lines.
 
-    A FOLDER stands for its *.py and *.so. What a file has imported from elsewhere, and names that begin with an
-    underscore, do not count, and neither does a file of a folder that has no function under @operator, or a shared
-    object there that exports no operator.
+    A FOLDER stands for its *.py and *.so. Names that a file imported from elsewhere, and names that begin with an
+    underscore, do not count. Files of a folder without a function under @operator, and shared objects that export no
+    operator, are skipped.
 
     Raises:
-        UsageError: as load_operator(), where there is no operator at all, and where two have one name; it names the
+        UsageError: as load_operator(), and if there is no operator at all, or if two have the same name; it names the
             file.
     """
     return {name: found.operator for name, found in locate_operators(text).items()}
 
 
 def locate_operators(text: str) -> dict[str, FoundOperator]:
-    """The same as find_operators(), with the file of each operator."""
+    """Like find_operators(), with the file of each operator."""
     if not Path(text).is_dir():
         return {name: FoundOperator(operator, text) for name, operator in _of_file(text).items()}
     operators: dict[str, FoundOperator] = {}
@@ -96,16 +96,16 @@ def locate_operators(text: str) -> dict[str, FoundOperator]:
 
 
 def load_again(at: str, name: str) -> Operator:
-    """The operator of a name in a file that has been loaded before, as the file is now.
+    """Reloads an operator from its file in its present state.
 
-    A Python file is run anew; what it imports from other files stays as it was imported first.
+    A Python file is run again; modules that it imports keep their first state.
 
     Args:
         at: FoundOperator.at.
-        name: the operator's.
+        name: name of the operator.
 
     Raises:
-        UsageError: as find_operators(), where the file has it no more, and for a shared object that has changed.
+        UsageError: as find_operators(), if the file no longer has it, and for a shared object that has changed.
     """
     found = _of_file(at)
     if name not in found:
@@ -126,7 +126,7 @@ def _of_file(text: str) -> dict[str, Operator]:
 
 
 def _of_folder(path: Path) -> dict[str, Operator]:
-    """The operators of one file of a folder; none where it has nothing to do with Headrace."""
+    """The operators of one file of a folder; none if the file does not use Headrace."""
     if path.suffix == ".so":
         try:
             return _in_library(path)
@@ -146,7 +146,7 @@ def _in_library(path: Path) -> dict[str, Operator]:
 
 
 def _own(module: ModuleType) -> dict[str, object]:
-    """What a file has under names of its own."""
+    """The names that a file defines itself."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -155,7 +155,7 @@ def _own(module: ModuleType) -> dict[str, object]:
 
 
 def _all_of(path: Path) -> tuple[dict[str, Operator], ModuleType]:
-    """The operators of a file, and its module. The message of an error names the file."""
+    """The operators of a file, and its module. Errors name the file."""
     try:
         module = _run(path)
         found = {name: made for name, value in _own(module).items() if (made := _made(value)) is not None}
@@ -181,7 +181,7 @@ def _none(module: ModuleType) -> str:
 
 
 class _AsItIs(importlib.machinery.SourceFileLoader):
-    """Reads a file as it is now: the byte code that Python keeps beside it is told apart by second and size alone."""
+    """Reads a file in its present state: Python's cached byte code is checked by seconds and size only."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -192,14 +192,14 @@ class _AsItIs(importlib.machinery.SourceFileLoader):
 def _run(path: Path) -> ModuleType:
     if not path.is_file():
         raise MissingFileError(f"there is no file {path}")
-    linecache.checkcache(str(path))  # what messages quote
+    linecache.checkcache(str(path))  # so that messages quote the present source
     name = f"headrace_operators_{next(_numbers)}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # where Python looks for it, and empties it at the end
-    sys.path.insert(0, str(path.parent.resolve()))  # what lies beside it can be imported, as where Python runs it
+    sys.modules[module.__name__] = module  # where Python looks for it; Python empties it at exit
+    sys.path.insert(0, str(path.parent.resolve()))  # files beside it can be imported, as when Python runs it
     try:
         spec.loader.exec_module(module)
     except Error:
@@ -215,7 +215,7 @@ def _run(path: Path) -> ModuleType:
 
 
 def _line(path: Path, error: BaseException) -> str:
-    """The last line of the file that an exception came from, as ":12"."""
+    """The last line of the file in an exception's traceback, such as ":12"."""
     line = ""
     trace = error.__traceback__
     while trace is not None:

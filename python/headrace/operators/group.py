@@ -1,4 +1,4 @@
-"""What an operator's function sees of the threads that run it, where Python itself runs it."""
+"""The threads that run an operator's function, as seen when Python itself runs it."""
 
 from typing import Any, TypeVar
 
@@ -9,20 +9,20 @@ T = TypeVar("T")
 
 
 class Group:
-    """The threads that answer one query together.
+    """The threads that answer a query together.
 
-    A query is answered by `block_count` blocks of `size` threads. A CPU device has one block of one thread, so that
-    every sum has one summand. Write loops that any number of threads may share:
+    A query is answered by `block_count` blocks of `size` threads. A CPU device has one block of one thread, so every
+    sum has one summand. Write loops that any number of threads can share:
 
         for i in group.each(len(rows)): ...
 
     Attributes:
-        rank: this thread among those of its block.
-        size: the threads of a block.
-        block: this block among those of the query.
-        block_count: the blocks of the query.
-        thread: this thread among all of the query.
-        thread_count: all threads of the query.
+        rank: this thread's number in its block.
+        size: threads per block.
+        block: this block's number in the query.
+        block_count: blocks per query.
+        thread: this thread's number in the query.
+        thread_count: threads per query.
     """
 
     rank = 0
@@ -33,31 +33,31 @@ class Group:
     thread_count = 1
 
     def each(self, count: int) -> range:
-        """This thread's part of the numbers from 0 to `count` - 1: every `thread_count`th, from `thread` on.
+        """This thread's part of the numbers from 0 to `count` - 1: every `thread_count`th, starting at `thread`.
 
-        On a GPU it is faster than a range with that step, for which Numba divides to find how many numbers it has.
+        On a GPU this is faster than a range with that step, for which Numba needs a division to find its length.
         """
         return range(self.thread, count, self.thread_count)
 
     def sync(self) -> None:
-        """Waits for all threads of the block; what they wrote before can be read after it."""
+        """Waits for all threads of the block; what they wrote before is visible afterwards."""
 
     def sum(self, value: T) -> T:
-        """The sum over the threads of the block. Every thread must call it, as all that follow."""
+        """The sum over the threads of the block. Every thread must call it, and the functions below."""
         return value
 
     def any(self, value: bool) -> bool:
-        """Whether `value` holds for any thread of the block. A barrier as well."""
+        """Whether `value` is true for any thread of the block. It is also a barrier."""
         return value
 
     def broadcast(self, value: T) -> T:
-        """The value that the thread of rank 0 passed."""
+        """The value passed by the thread with rank 0."""
         return value
 
     def shared(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """An array of the block, contents undefined at first. `shape` is a constant."""
+        """An array shared by the block, initially undefined. `shape` must be a constant."""
         return np.empty(shape, dtype)
 
 
-#: The attributes of a Group, which are numbers.
+#: The numeric attributes of a Group.
 ATTRIBUTES = ("rank", "size", "block", "block_count", "thread", "thread_count")

@@ -1,4 +1,4 @@
-"""What compilers say, in one line that begins with a place in the user's file."""
+"""Reduces compiler output to one line that begins with a place in the user's file."""
 
 import dis
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from headrace.operators.source_text import GENERATED
 
-#: As GCC and Clang write it, file:12:3: error: ..., and as NVRTC does, file(12): error: ...
+#: The forms of GCC and Clang, file:12:3: error: ..., and of NVRTC, file(12): error: ...
 _SOURCE_ERROR = re.compile(
     r"^(?P<file>.+?)(?::(?P<line>\d+)(?::\d+)?|\((?P<nvrtc>\d+)\)): (?:fatal error|catastrophic error|error)"
     r"(?: #\d+-D)?: (?P<said>.*)$"
@@ -14,7 +14,7 @@ _SOURCE_ERROR = re.compile(
 
 
 def _first_use(function: Callable[..., None], name: str) -> int | None:
-    """The line of a function that has a name first."""
+    """The first line of a function that uses a name."""
     line = None
     for step in dis.get_instructions(function):
         line = step.starts_line or line
@@ -24,7 +24,7 @@ def _first_use(function: Callable[..., None], name: str) -> int | None:
 
 
 def explain(function: Callable[..., None], error: Exception, target: str = "") -> str:
-    """Numba's message in one line, behind the place in the user's file."""
+    """Numba's message in one line, after the place in the user's file."""
     file, line = function.__code__.co_filename, function.__code__.co_firstlineno
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     for found in re.finditer(r'File "(?P<file>[^"]+)", line (?P<line>\d+)', text):
@@ -43,7 +43,7 @@ def explain(function: Callable[..., None], error: Exception, target: str = "") -
 
 
 def explain_source(name: str, said: str, target: str = "") -> str:
-    """What a compiler of C++ said of an operator's source in one line, behind the place in the user's file."""
+    """A C++ compiler's message on an operator's source in one line, after the place in the user's file."""
     errors = [found for line in said.splitlines() if (found := _SOURCE_ERROR.match(line)) is not None]
     users = [one for one in errors if one["file"] != GENERATED]
     of_call = next((one for one in errors if "static assertion failed" in one["said"]), None)

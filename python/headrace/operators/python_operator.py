@@ -1,4 +1,4 @@
-"""The decorator that makes an operator of a function, and what it makes."""
+"""The decorator that makes an operator from a function, and the class of its result."""
 
 import inspect
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from headrace.operators.signature import Compiled, StateType
 
 Function = Callable[..., None]
 _FIRST = 3
-"""A function's parameters before those that name arrays: group, query, answer."""
+"""A function's parameters before the names of arrays: group, query, answer."""
 
 
 class PythonOperator(CompiledOperator):
-    """A function that answers one query; see operator(). Calling it with its named arrays gives an Operator.
+    """A function that answers one query; see operator(). Calling it with its named arrays returns an Operator.
 
     Attributes:
-        function: what was decorated.
-        contract: whether a product and a sum may be rounded once. All others are those of CompiledOperator.
+        function: the decorated function.
+        contract: whether a product and a sum may be rounded once. The other attributes are those of CompiledOperator.
     """
 
     made_by = "@operator"
@@ -66,7 +66,7 @@ class PythonOperator(CompiledOperator):
         )
 
     def answer_in_python(self, queries: ArrayLike, **state: object) -> NDArray[Any]:
-        """The answers to an array of queries, by the function as Python runs it: to compare with, and to debug."""
+        """Answers an array of queries by running the function in plain Python, for comparison and debugging."""
         arrays = self._arrays(state)
         asked = np.asarray(queries, self.query.base)
         shape = self.query.shape
@@ -79,11 +79,11 @@ class PythonOperator(CompiledOperator):
 
     @property
     def has_reference(self) -> bool:
-        """Always: Python runs the function itself."""
+        """Always true: Python can run the function itself."""
         return True
 
     def expected(self, queries: NDArray[Any], **state: object) -> NDArray[Any]:
-        """The answers to compare with: by `reference`, where there is one, else by answer_in_python()."""
+        """The answers to compare with: those of `reference` if given, else of answer_in_python()."""
         if self._reference is None:
             return self.answer_in_python(queries, **state)
         return super().expected(queries, **state)
@@ -102,22 +102,22 @@ def operator(
     """Makes an operator of a function that answers one query: `function(group, query, answer, ...)`.
 
     `query` and `answer` are NumPy types. The function sees a type with fields as a record (`query.x`), a type with a
-    shape as an array, and a plain number as an array of one (`query[0]`). It writes the whole answer. Its further
-    parameters name arrays, or numbers, that are given when the operator is made: `nearest(rows=table)`. `group` says
-    which part of the work is this thread's; see Group. The function is compiled by Numba, without Python's objects.
+    shape as an array, and a plain number as an array of one element (`query[0]`). It writes the whole answer. Its
+    further parameters name arrays or numbers that are given when the operator is made: `nearest(rows=table)`. `group`
+    says which part of the work belongs to this thread; see Group. Numba compiles the function without Python objects.
 
-    A function that raises an exception has not answered: that query and all later ones of the engine fail (device
+    A function that raises an exception does not answer: that query and all later ones of the engine fail (device
     fault). answer_in_python() shows the exception.
 
     Args:
         query: type of a query.
         answer: type of an answer.
-        sample: gives query number `index` of an endless sequence; load tests and `headrace check` need it.
-        reference: gives the answer to a query, from the same arrays by name: `reference(query, rows=table)`.
-            `headrace check` compares with it, else with what Python makes of the function.
-        threads: of each block that answers a query on a GPU, 1 to 1,024. All of them run the function.
-        blocks: that answer a query together on a GPU.
-        contract: lets compilers make one fused multiply-add of a product and a sum, which is faster and rounds once.
+        sample: returns query number `index` of an endless sequence; load tests and `headrace check` need it.
+        reference: returns the answer to a query, given the same arrays by name: `reference(query, rows=table)`.
+            `headrace check` compares with it, or else with the function run in plain Python.
+        threads: threads per block on a GPU, 1 to 1,024. All of them run the function.
+        blocks: blocks that answer a query together on a GPU.
+        contract: lets compilers fuse a product and a sum into one multiply-add, which is faster and rounds once.
             Answers may then differ in their last bits between devices, and from those of plain Python.
 
     >>> @operator(query="i8", answer="i8")
@@ -145,7 +145,7 @@ def _state_names(function: Function) -> tuple[str, ...]:
 
 
 def _one(dtype: np.dtype[Any], rows: NDArray[Any], index: int) -> Any:  # noqa: ANN401
-    """What the function sees of row `index`."""
+    """Row `index` as the function sees it."""
     if dtype.subdtype is not None:
         return _with_fields(rows[index])
     one = rows[index : index + 1]
@@ -153,5 +153,5 @@ def _one(dtype: np.dtype[Any], rows: NDArray[Any], index: int) -> Any:  # noqa: 
 
 
 def _with_fields(array: NDArray[Any]) -> NDArray[Any]:
-    """An array whose records have their fields as attributes, as compiled functions see them."""
+    """An array whose records have their fields as attributes, as in compiled functions."""
     return array.view(np.recarray) if array.dtype.names is not None else array

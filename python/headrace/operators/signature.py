@@ -1,4 +1,4 @@
-"""What kernels call, as source text: it is the same for every target of Numba."""
+"""Source text of the function that kernels call, the same for every target of Numba."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-#: Words that the kernels hold; more lie in the device's memory (kFunctionWordsMost in operators/function.hpp).
+#: Words that kernels hold; further words are in device memory (kFunctionWordsMost in operators/function.hpp).
 WORDS_MOST = 13
 
 
 @dataclass(frozen=True)
 class StateType:
-    """The type of a named array: what has to be compiled anew when it changes."""
+    """The type of a named array. A change of it requires recompilation."""
 
     dtype: np.dtype[Any]
     dimensions: int
 
     @property
     def words(self) -> int:
-        """How many words describe one: its address and its shape."""
+        """Number of words that describe an array: its address and its shape."""
         return 1 + self.dimensions
 
 
@@ -29,18 +29,18 @@ class Compiled:
 
     address: int
     code: object
-    """Keeps it in memory."""
+    """Keeps the code in memory."""
 
 
 def view(name: str, dtype: np.dtype[Any]) -> str:
-    """The expression for a query's or answer's bytes: an array, a record, or an array of the one scalar."""
+    """The expression for the bytes of a query or answer: an array, a record, or an array with the one scalar."""
     if dtype.subdtype is not None:
         return f"carray({name}, {dtype.subdtype[1]!r}, {name}_type)"
     return f"carray({name}, 1, {name}_type)" + ("[0]" if dtype.names is not None else "")
 
 
 def arrays(state: Sequence[StateType]) -> str:
-    """The expressions for the named arrays, which `words` describes one after the other."""
+    """The expressions for the named arrays, described one after the other by `words`."""
     text, first = "", 0
     for index, one in enumerate(state):
         shape = "".join(f"words[{first + 1 + axis}], " for axis in range(one.dimensions))
@@ -51,5 +51,5 @@ def arrays(state: Sequence[StateType]) -> str:
 
 
 def words_count(state: Sequence[StateType]) -> int:
-    """How many words there are at least one of."""
+    """The number of words, at least one."""
     return max(sum(one.words for one in state), 1)

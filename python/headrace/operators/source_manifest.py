@@ -1,7 +1,7 @@
-"""What a host compiler read for a source, so that a program that starts again does not start the compiler to ask.
+"""Records the files that a host compiler read for a source, so that a restarted program need not run the compiler.
 
-A manifest has the files that the compiler read, with their sizes and times, and the key of the code that came of them.
-It is kept under a key of its own, which can be told without the compiler. The direct mode of ccache works likewise:
+A manifest lists the files that the compiler read, with their sizes and times, and the key of the resulting code. Its
+own key can be computed without the compiler. The direct mode of ccache works in the same way:
 https://ccache.dev/manual/latest.html#_the_direct_mode
 """
 
@@ -14,23 +14,23 @@ from collections.abc import Sequence
 from headrace.operators import code_cache
 from headrace.operators.source_text import GENERATED
 
-#: A file of the user's, which may be another one in another folder.
+#: A file of the user's, which may be a different one in another folder.
 QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
 _TIME = re.compile(r"__(?:DATE|TIME|TIMESTAMP)__")
-#: As compilers write where a file begins or goes on: # 12 "/usr/include/math.h" 3 4
+#: The marker with which compilers begin or resume a file: # 12 "/usr/include/math.h" 3 4
 _MARKER = re.compile(r'^# \d+ "((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _NAMED_IN_TEXT = re.compile(r'^[ \t]*#[ \t]*line[ \t]+\d+[ \t]+"(.*)"', re.MULTILINE)
-#: Variables that decide what compilers read or make.
+#: Variables that affect what compilers read or produce.
 _VARIABLES = ("PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
 _KIND = "files"
-#: Times of files come from a clock that may be so late.
+#: File times come from a clock that may lag by this much.
 _CLOCK_NS = 20_000_000
 
 
 def key_of(text: str, compiler: Sequence[str], options: Sequence[str]) -> str | None:
-    """A name for the manifest of a source, by the text, the compiler, its options and the processor.
+    """The key of a source's manifest, from the text, the compiler, its options and the processor.
 
-    None where these do not decide the code: where the text includes a file by quotes, or tells the time.
+    None if these do not determine the code: the text includes a file in quotes, or depends on the time.
     """
     if QUOTED_INCLUDE.search(text) or _TIME.search(text):
         return None
@@ -43,7 +43,7 @@ def key_of(text: str, compiler: Sequence[str], options: Sequence[str]) -> str | 
 
 
 def find(key: str) -> str | None:
-    """The key of the code, where all that the compiler read is as it was."""
+    """The key of the code, if all files that the compiler read are unchanged."""
     content = code_cache.read(key, _KIND)
     if content is None:
         return None
@@ -52,16 +52,16 @@ def find(key: str) -> str | None:
 
 
 def keep(key: str, made: str, text: str, preprocessed: str, began_ns: int) -> None:
-    """Keeps the key of the code that came of a text.
+    """Keeps the key of the code compiled from a text.
 
-    Does not where a file cannot be found again, or may have changed after the compiler began to read.
+    Does nothing if a file can no longer be found, or may have changed after the compiler started to read.
 
     Args:
-        key: of the manifest.
-        made: of the code.
-        text: what the compiler was given.
-        preprocessed: what its preprocessor made of that.
-        began_ns: the time before it began, in ns since 1970.
+        key: key of the manifest.
+        made: key of the code.
+        text: input of the compiler.
+        preprocessed: the text after the preprocessor.
+        began_ns: time before the compiler started, in ns since 1970.
     """
     own = {GENERATED, *_NAMED_IN_TEXT.findall(text)}
     files: dict[str, list[int]] = {}
@@ -74,7 +74,7 @@ def keep(key: str, made: str, text: str, preprocessed: str, began_ns: int) -> No
 
 
 def _stamp(path: str) -> list[int] | None:
-    """What changes when a file does: its size, and the times of its content and of its inode."""
+    """What changes with a file: its size, and the times of its content and its inode."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a hundred files
     except OSError:
@@ -83,7 +83,7 @@ def _stamp(path: str) -> list[int] | None:
 
 
 def _programs(compiler: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """The files that the words of a command may stand for: behind ccache, the next one on the path is the compiler."""
+    """The files that the words of a command may name: with ccache, the compiler is the next one on the path."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     places = [os.path.join(folder, word) for word in compiler for folder in folders]  # noqa: PTH118
     found = {os.path.realpath(place) for place in places}
@@ -91,14 +91,14 @@ def _programs(compiler: Sequence[str]) -> list[tuple[str, list[int]]]:
 
 
 def _processor() -> str | None:
-    """The processor, as Linux tells of its first core; None where that cannot be read."""
+    """The processor as Linux describes its first core; None if that cannot be read."""
     lines = []
     try:
         with open("/proc/cpuinfo") as file:  # noqa: PTH123
             for line in file:
                 if not line.strip():
                     break
-                if not any(word in line.lower() for word in ("mhz", "bogomips")):  # which are measured
+                if not any(word in line.lower() for word in ("mhz", "bogomips")):  # these values are measured
                     lines.append(line)
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""Operators that are given as C++ source."""
+"""Operators given as C++ source."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ from headrace.operators.signature import WORDS_MOST, Compiled, StateType
 
 
 class SourceOperator(CompiledOperator):
-    """A function in C++ that answers one query; see from_source(). Calling it with its named arrays gives an Operator.
+    """A C++ function that answers one query; see from_source(). Calling it with its named arrays returns an Operator.
 
     Attributes:
         text: the source.
-        file: what errors call it. All others are those of CompiledOperator.
+        file: name of the source in errors. The other attributes are those of CompiledOperator.
     """
 
     made_by = "from_source()"
@@ -77,29 +77,29 @@ def from_source(
     threads: int = 32,
     blocks: int = 1,
 ) -> SourceOperator:
-    """Makes an operator of C++ source with a function `name(Group group, const Query& query, Answer& answer, ...)`.
+    """Makes an operator from C++ source with a function `name(Group group, const Query& query, Answer& answer, ...)`.
 
-    `Query` and `Answer` are C++ types of the NumPy types that are given: a struct of fields, an array or a number. The
-    function writes the whole answer. It returns nothing, or as a bool whether it could answer; where it could not, or
-    throws, that query and all later ones of the engine fail (device fault). Its further parameters are the arrays that
-    `state` names, in that order, as `Array<float, 2>`, and numbers as such: they are given when the operator is made,
-    `nearest(rows=table)`. The source is plain C++, without `__device__`. For CPU devices, the compiler that $CXX names
-    compiles it, or c++, g++ or clang++; for GPUs, NVRTC does. The code is kept in the cache folder.
+    `Query` and `Answer` are C++ types for the given NumPy types: a struct with the fields, an array or a number. The
+    function writes the whole answer. It returns nothing, or a bool that says whether it could answer; if it could not,
+    or throws, that query and all later ones of the engine fail (device fault). Its further parameters are the arrays
+    named by `state`, in that order, as `Array<float, 2>`, and numbers by value: they are given when the operator is
+    made, `nearest(rows=table)`. The source is plain C++, without `__device__`. For CPU devices it is compiled by the
+    compiler in $CXX, or by c++, g++ or clang++; for GPUs by NVRTC. The code is kept in the cache folder.
 
     Args:
         source: the text, or the Path of a file.
-        name: of the function, and of the operator.
-        query: type of a query; where it has fields, as np.dtype([...], align=True) lays them out.
+        name: name of the function, and of the operator.
+        query: type of a query; with fields, laid out as by np.dtype([...], align=True).
         answer: type of an answer, likewise.
-        state: the names of arrays and numbers.
-        sample: gives query number `index` of an endless sequence; load tests and `headrace check` need it.
-        reference: gives the answer to a query, from the same arrays by name: `reference(query, rows=table)`.
-        threads: of each block that answers a query on a GPU, 1 to 1,024. All of them run the function.
-        blocks: that answer a query together on a GPU.
+        state: names of arrays and numbers.
+        sample: returns query number `index` of an endless sequence; load tests and `headrace check` need it.
+        reference: returns the answer to a query, given the same arrays by name: `reference(query, rows=table)`.
+        threads: threads per block on a GPU, 1 to 1,024. All of them run the function.
+        blocks: blocks that answer a query together on a GPU.
 
     Raises:
-        UsageError: for a type that C++ does not have, and a name that it could not use.
-        MissingFileError: where there is no such file.
+        UsageError: for a type that C++ does not have, and an invalid name.
+        MissingFileError: when the file does not exist.
 
     >>> source = "void twice(Group, const Query& query, Answer& answer) { answer = 2 * query; }"
     >>> from_source(source, "twice", query="i8", answer="i8").name
@@ -107,7 +107,7 @@ def from_source(
     """
     file = source if isinstance(source, Path) else None
     text = source if isinstance(source, str) else _read(source)
-    module = sys._getframe(1).f_globals.get("__name__", "")  # as namedtuple() finds it
+    module = sys._getframe(1).f_globals.get("__name__", "")  # found in the same way as by namedtuple()
     made = SourceOperator(name, module, text, file, query, answer, tuple(state), sample, reference, threads, blocks)
     source_text.require_types(name, made.query, made.answer)
     return made

@@ -1,4 +1,4 @@
-"""The C++ text of an operator that was given as source: its types, what the user wrote, and what kernels call."""
+"""The C++ text of an operator given as source: its types, the user's text, and the functions that kernels call."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 from headrace.errors import UsageError
 from headrace.operators.signature import StateType, words_count
 
-#: The name of the lines that are not the user's, in what compilers say.
+#: Name of the generated lines in compiler messages.
 GENERATED = "headrace"
 
 _SCALARS = {
@@ -76,19 +76,19 @@ def complete(
     state: Sequence[tuple[str, StateType]],
     words_most: int,
 ) -> str:
-    """All that a compiler is given.
+    """The complete input of a compiler.
 
     Args:
-        name: of the function, and of the operator.
-        file: what compilers call the user's text.
-        text: the user's.
+        name: name of the function, and of the operator.
+        file: name of the user's text in compiler messages.
+        text: the user's text.
         query: type of a query.
         answer: type of an answer.
-        state: the names and types of the arrays, in the order of the function's parameters.
-        words_most: words that kernels for a GPU hold; more lie in its memory.
+        state: names and types of the arrays, in the order of the function's parameters.
+        words_most: words that kernels for a GPU hold; further words are in its memory.
 
     Raises:
-        UsageError: for a type that C++ does not have, by the name of the field.
+        UsageError: for a type that C++ does not have, naming the field.
     """
     types, parameters, given = "", ["Group", "const Query&", "Answer&"], ""
     first = 0
@@ -129,7 +129,7 @@ def require_types(name: str, query: np.dtype[Any], answer: np.dtype[Any]) -> str
 
 
 def _scalar(where: str, dtype: np.dtype[Any]) -> str:
-    """The name of a number's type; bytes without one are arrays of uint8_t."""
+    """The name of a number's C++ type; untyped bytes become arrays of uint8_t."""
     known = _SCALARS.get(f"{dtype.kind}{dtype.itemsize}")
     if known is None:
         raise UsageError(f"{where} has type {dtype}, which C++ source cannot take: use numbers, bytes and records")
@@ -149,7 +149,7 @@ def _lengths(dtype: np.dtype[Any]) -> str:
 
 
 def _named(where: str, name: str, dtype: np.dtype[Any]) -> str:
-    """A type under a name: a record, or another type by `using`."""
+    """Defines a named type: a record, or another type by `using`."""
     base = dtype.base
     if base.names is None:
         return f"typedef {_declared(where, name, dtype)};\n"
@@ -184,7 +184,7 @@ def _record(where: str, name: str, dtype: np.dtype[Any]) -> str:
 
 
 def _alignment(dtype: np.dtype[Any]) -> int:
-    """That of the type in C++."""
+    """Alignment of the type in C++."""
     base = dtype.base
     if base.fields is not None:
         return max((_alignment(base.fields[field][0]) for field in base.names or ()), default=1)

@@ -1,4 +1,4 @@
-"""One page of a ladder: tables and plots, drawn from its results files. It needs no network and no other file."""
+"""A page about a ladder with tables and plots, made from its results files. It needs no network and no other file."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _NEEDED = ("topic", "machine", "commit", "date", "command", "rows")
 
 
 def check(path: Path) -> None:
-    """Whether a report can be written there, before the work for it is done.
+    """Checks that a report can be written to this path, before the work for it starts.
 
     Raises:
         UsageError: when matplotlib is not installed.
@@ -25,10 +25,10 @@ def check(path: Path) -> None:
 
 
 def read(path: Path) -> Json:
-    """A results file.
+    """Reads a results file.
 
     Raises:
-        DataError: naming the file, when it is none.
+        DataError: naming the file, when it is not a results file.
     """
     content = read_json(path)
     if not isinstance(content, dict):
@@ -40,7 +40,7 @@ def read(path: Path) -> Json:
 
 
 def write(contents: Sequence[Json], path: Path) -> None:
-    """Writes the page of these results, a chapter each, whole or not at all.
+    """Writes the page of these results atomically, with a chapter each.
 
     Raises:
         DataError: when a results file lacks what a report shows.

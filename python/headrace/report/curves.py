@@ -1,4 +1,4 @@
-"""What the loads that were tried say about a rung: a curve, and the points that were given up."""
+"""Turns the loads tried for a rung into a curve, plus the points that were given up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _GAVE_UP = TRIED.index("gave_up")
 
 @dataclass
 class Curve:
-    """Loads by incoming rate: those that ran to their end, merged where they had one rate, and those given up."""
+    """Loads by incoming rate: completed ones, merged if they had the same rate, and those given up."""
 
     number: int
     name: str
@@ -40,7 +40,7 @@ def _merged(loads: Sequence[list[float]]) -> list[list[float]]:
 
 
 def curve(entry: Json) -> Curve:
-    """A rung's."""
+    """The curve of a rung."""
     number, name = entry["rung"].split(maxsplit=1)
     made = Curve(int(number), name)
     tried = [load for load in entry.get("tried", []) if load[INCOMING] > 0 and load[P99] > 0]
@@ -63,6 +63,6 @@ def curve(entry: Json) -> Curve:
 
 
 def curves(entries: Sequence[Json]) -> list[Curve]:
-    """Those of the rungs that have any load."""
+    """The curves of the rungs with any load."""
     found = [curve(entry) for entry in entries]
     return [one for one in found if one.points]

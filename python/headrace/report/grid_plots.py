@@ -1,4 +1,4 @@
-"""How a grid goes faster with devices: cells a second beside ideal and roof, and the efficiency of each shape."""
+"""Plots the scaling of grids over devices: cells per second with ideal and roof, and the efficiency of each shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _NAMES = {"fdtd2d": "FDTD, 2D", "fdtd3d": "FDTD, 3D", "jacobi": "Jacobi", "small
 
 @dataclass
 class Scaling:
-    """What one grid reached, in cells a second by the number of devices."""
+    """Rate of one grid in cells per second, by number of devices."""
 
     name: str
     rates: dict[int, float] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Scaling:
 
     @property
     def efficiency(self) -> dict[int, float]:
-        """The efficiency of several devices: the share of as many times one."""
+        """Efficiency of n devices: the share of n times the rate of one."""
         return {count: rate / (count * self.rates[1]) for count, rate in self.rates.items() if count > 1}
 
 
@@ -53,7 +53,7 @@ def _of_small(row: Json, found: Scaling) -> None:
 
 
 def scalings(rows: Sequence[Json]) -> list[Scaling]:
-    """Those of the grids that were measured on one device and on several; rows that are not verified do not count."""
+    """The grids that were measured on one device and on several; unverified rows do not count."""
     made: dict[str, Scaling] = {}
     counted = [row for row in rows if accepted(row)]
     for row in counted:
@@ -65,7 +65,7 @@ def scalings(rows: Sequence[Json]) -> list[Scaling]:
             f"{kind} {row['conditions']['shape']}", Scaling(f"{_NAMES.get(kind, kind)}, {row['conditions']['shape']}")
         )
         (_of_small if small else _of_efficiency)(row, found)
-    # The roof of one device is measured for few shapes; devices of a kind have as much each.
+    # The roof of one device is measured for few shapes; devices of one kind have the same roof.
     for found in made.values():
         if 1 not in found.roofs:
             count, roof = next(iter(found.roofs.items()))
@@ -105,7 +105,7 @@ def _efficiencies(axes: Axes, all_found: Sequence[Scaling]) -> None:
 
 
 def scaling(all_found: Sequence[Scaling]) -> Figure:
-    """A panel for each grid, and one of the efficiencies of all."""
+    """A panel for each grid, and one with the efficiencies of all."""
     columns = min(4, len(all_found))
     rows = (len(all_found) + columns - 1) // columns
     bars = 0.5 + 0.32 * sum(len(found.efficiency) for found in all_found)
@@ -130,12 +130,12 @@ def scaling(all_found: Sequence[Scaling]) -> Figure:
 
 
 def with_rates(rows: Sequence[Json]) -> list[Json]:
-    """Rows that rates() can draw: accepted ones, in cells a second."""
+    """Rows that rates() can draw: accepted ones, in cells per second."""
     return [row for row in rows if row["unit"] == "cells/s" and accepted(row)]
 
 
 def rates(rows: Sequence[Json]) -> Figure:
-    """A bar for each row of with_rates(): what was reached, with a mark at its roof and the share beside it."""
+    """A bar for each row of with_rates(), with a mark at its roof and the share beside it."""
     drawn = svg.figure(0.9 + 0.42 * len(rows))
     axes = drawn.subplots()
     places = range(len(rows))
@@ -155,7 +155,7 @@ def rates(rows: Sequence[Json]) -> Figure:
     axes.set_xscale("log")
     least = min(row["value"] for row in rows) / GIGA
     most = max(max(row["value"], row.get("roof") or 0) for row in rows) / GIGA
-    axes.set_xlim(least / 3, most * max(6.0, (most / least) ** 0.6))  # with room for the text behind the bars
+    axes.set_xlim(least / 3, most * max(6.0, (most / least) ** 0.6))  # leaves room for the text after the bars
     axes.set_xlabel("Gcells/s", color=style.FAINT, fontsize=9)
     handles = [
         Line2D([], [], color=colour, linewidth=6, label="measured"),

@@ -1,4 +1,4 @@
-"""The page: chapters of results files, each with its tables and plots."""
+"""The page: a chapter per results file, each with its tables and plots."""
 
 from collections.abc import Callable, Sequence
 from html import escape
@@ -40,11 +40,11 @@ footer { max-width: 1120px; margin: 0 auto; padding: 8px 20px 40px; }
 """
 
 
-_ABOUT = "conditions"  # the one column of words
+_ABOUT = "conditions"  # the only text column
 _TEXT = ' class="text"'
 
 
-# The words of a page: its title, what it is about, and how it was measured.
+# The texts of a page: its title, its subject, and how it was measured.
 _LADDER = (
     "ladder",
     "Queries per second that each technique sustains with p99 latency within a bound, beside what the hardware allows.",
@@ -270,7 +270,7 @@ def _name(content: Json) -> str:
 
 
 def page(contents: Sequence[Json]) -> str:
-    """The whole page. Contents are results files; those of a ladder get plots, others a table of their figures."""
+    """The complete page. Contents are results files; ladders get plots, others a table of their figures."""
     names = [(f"c{number}", _name(content)) for number, content in enumerate(contents, start=1)]
     links = "".join(f'<a href="#{identity}">{escape(name)}</a>' for identity, name in names)
     with svg.styled():

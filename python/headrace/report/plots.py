@@ -1,4 +1,4 @@
-"""The plots of loads: latency and throughput against what comes in, throughput per rung, batch sizes."""
+"""Plots of loads: latency and throughput by incoming rate, throughput per rung, batch sizes."""
 
 import math
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from headrace.report.curves import INCOMING, MEAN, MEASURED, P50, P99, Curve
 from headrace.tables import micro, short_rate
 
 _ROOFS = {"compute": "compute", "link_in": "link in", "link_out": "link out"}
-_DOT_WIDE, _DOT_TALL = 0.021, 0.062  # of a numbered dot, as shares of the axes
+_DOT_WIDE, _DOT_TALL = 0.021, 0.062  # size of a numbered dot, as shares of the axes
 _SHIFTS = ((0, 0), (0, -1), (1, 0), (-1, 0), (1, -1), (-1, -1), (0, -2), (1, -2), (-1, -2), (2, -1), (-2, -1), (0, -3))
 _PANEL_TICKS = 4
 _FEW_DECADES = 300.0
-_CLOSE = 10.0  # labels of roofs nearer to each other than this would meet
+_CLOSE = 10.0  # labels of roofs closer than this would overlap
 
 
 def _rates(axis: Any) -> None:  # noqa: ANN401
@@ -38,14 +38,14 @@ def _log(axes: Axes, *, x: bool = False, y: bool = False) -> None:
 
 
 def _fine_ticks(axes: Axes, *, x: bool = False, y: bool = False) -> None:
-    """Marks 2 and 5 as well on a logarithmic axis of few decades."""
+    """Also labels 2 and 5 on a logarithmic axis with few decades."""
     for wanted, axis, limits in ((x, axes.xaxis, axes.get_xlim()), (y, axes.yaxis, axes.get_ylim())):
         if wanted and limits[1] / limits[0] < _FEW_DECADES:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
 
 
 def latency_overview(curves: Sequence[Curve], bound_us: float) -> str:
-    """p99 against incoming throughput, every rung in one plot; its number stands where its best load is."""
+    """p99 by incoming throughput, every rung in one plot; the number of a rung marks its best load."""
     figure = svg.figure(4.6)
     axes = figure.subplots()
     _log(axes, x=True, y=True)
@@ -74,7 +74,7 @@ def latency_overview(curves: Sequence[Curve], bound_us: float) -> str:
 
 
 def _number_rungs(axes: Axes, curves: Sequence[Curve]) -> None:
-    """A dot with the rung's number at its best load; where dots would overlap, the later one is moved and linked."""
+    """Puts a dot with the rung's number at its best load; if dots would overlap, moves the later one and links it."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     axes.set_xlim(left, right)
     wide, tall = math.log(right / left), math.log(high / low)
@@ -109,7 +109,7 @@ def _panel(axes: Axes, one: Curve) -> None:
 
 
 def latency_panels(curves: Sequence[Curve], bound_us: float) -> str:
-    """Mean, p50 and p99 against incoming throughput, a plot a rung."""
+    """Mean, p50 and p99 by incoming throughput, one plot per rung."""
     figure, grid = svg.panels(len(curves), 1.9, sharey=True)
     lines: tuple[tuple[int, str, Any, float], ...] = (
         (P99, "p99", "-", 1.6),
@@ -147,7 +147,7 @@ def latency_panels(curves: Sequence[Curve], bound_us: float) -> str:
 
 
 def throughput_panels(curves: Sequence[Curve]) -> str:
-    """Measured against incoming throughput, a plot a rung: off the diagonal it no longer keeps up."""
+    """Measured by incoming throughput, one plot per rung: off the diagonal, the rung no longer keeps up."""
     figure, grid = svg.panels(len(curves), 1.9)
     for axes, one in zip(grid, curves, strict=True):
         _panel(axes, one)
@@ -197,7 +197,7 @@ def _roof_lines(axes: Axes, roofs: Json, generators: int) -> None:
 
 
 def throughput_bars(entries: Sequence[Json], single: Sequence[Json], roofs: Json) -> str:
-    """The best rate of each rung on a logarithmic scale, roofs as lines; a diamond where one thread gets to."""
+    """The best rate of each rung on a logarithmic scale, with roofs as lines; a diamond marks one thread's rate."""
     found = [entry for entry in entries if entry.get("load")]
     alone = {entry["rung"]: entry["load"]["measured_per_second"] for entry in single if entry.get("load")}
     figure = svg.figure(0.31 * len(found) + 1.1)

@@ -1,4 +1,4 @@
-"""The plot of oversubscription: bandwidth on a logarithmic scale against the factor."""
+"""The plot of oversubscription: bandwidth by factor, on a logarithmic scale."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +51,7 @@ def _panel(axes: Axes, title: str, cells: Sequence[Json]) -> None:
 
 
 def bandwidths(cells: Sequence[Json]) -> str:
-    """A panel for each pattern and operation, a line for each strategy; its roof dashed in the same colour."""
+    """A panel per pattern and operation, a line per strategy, and its roof dashed in the same colour."""
     found = measured(cells)
     operations = list(dict.fromkeys(cell["operation"] for cell in found))
     groups: dict[str, list[Json]] = {}
@@ -76,7 +76,7 @@ def bandwidths(cells: Sequence[Json]) -> str:
 
 
 def write(cells: Sequence[Json], path: Path) -> None:
-    """Writes the plot as a file of its own, whole or not at all."""
+    """Writes the plot atomically to its own file."""
     with svg.styled():
         drawn = bandwidths(cells)
     outputs.write(path, drawn)

@@ -1,4 +1,4 @@
-"""The plots of where a query's time goes: stages on average, and the way of some queries."""
+"""Plots of the stages of queries: averages, and timelines of some queries."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def _stack(axes: Axes, place: float, widths: dict[str, float], height: float) ->
 
 
 def breakdown(entries: Sequence[Json]) -> str:
-    """Mean time in each stage at the best rate, a bar a rung: in microseconds, and as shares."""
+    """Mean time per stage at the best rate, a bar per rung: in microseconds, and as shares."""
     figure = svg.figure(0.27 * len(entries) + 1.1)
     left, right = figure.subplots(1, 2, sharey=True)
     for place, entry in enumerate(entries):
@@ -58,7 +58,7 @@ def breakdown(entries: Sequence[Json]) -> str:
 
 
 def timelines(entries: Sequence[Json]) -> str:
-    """Some sampled queries of each rung, a line a query, from when it was submitted."""
+    """Some sampled queries of each rung, one line per query, from its submission on."""
     figure, grid = svg.panels(len(entries), 1.75)
     for axes, entry in zip(grid, entries, strict=True):
         rows = entry["samples"][-_QUERIES:]

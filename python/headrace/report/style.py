@@ -1,8 +1,8 @@
-"""Colours of the report. A plot is drawn in those for a light page; the page replaces each by its CSS variable."""
+"""Colours of the report. Plots are drawn in the colours of a light page; the page replaces each by its CSS variable."""
 
 from headrace.profiles import STAGES
 
-# name: (on light, on dark). Every light colour is there once, because it is how a plot's colour is found again.
+# name: (on light, on dark). Light colours are unique, because they identify the colours of a plot.
 _NEUTRAL = {
     "ink": ("#1f2933", "#e4e9ee"),
     "faint": ("#66727f", "#9aa7b4"),
@@ -12,7 +12,7 @@ _NEUTRAL = {
     "bound": ("#c0262d", "#ff7b72"),
     "accent": ("#1769aa", "#6cb6ff"),
 }
-# The blocking rungs are shades of one colour, from the first rung to the eighth; each schedule has its own.
+# The blocking rungs, first to eighth, are shades of one colour; each schedule has its own.
 _RUNGS = {
     1: ("#a8b3bf", "#7d8995"),
     2: ("#97a8bb", "#7b8c9e"),
@@ -37,7 +37,7 @@ _STAGES = {
     "copy_out": ("#3f7cc4", "#4f93e0"),
     "notify": ("#a884d6", "#b998e8"),
 }
-# From the slowest to Headrace's own.
+# From the slowest strategy to Headrace's own.
 _STRATEGIES = {
     "on-demand": ("#b8433a", "#f08a80"),
     "zero-copy": ("#d98324", "#f0ad5e"),
@@ -54,7 +54,7 @@ STRATEGY_COLOURS = {strategy: pair[0] for strategy, pair in _STRATEGIES.items()}
 
 
 def rung_colour(number: int) -> str:
-    """A rung's own, on every plot."""
+    """Colour of a rung in every plot."""
     return _RUNGS[(number - 1) % len(_RUNGS) + 1][0]
 
 
@@ -66,10 +66,10 @@ def _named() -> dict[str, tuple[str, str]]:
 
 
 def variables() -> dict[str, str]:
-    """The CSS variable of each colour on a light page."""
+    """The CSS variable for each colour of a light page."""
     return {light: f"var(--{name})" for name, (light, _) in _named().items()}
 
 
 def css_variables(*, dark: bool) -> str:
-    """Declarations of every variable."""
+    """CSS declarations of all variables."""
     return " ".join(f"--{name}: {pair[1] if dark else pair[0]};" for name, pair in _named().items())

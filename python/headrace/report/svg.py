@@ -1,4 +1,4 @@
-"""Figures as SVG that lies in a page: text as text, colours as the page's variables, ids that do not meet."""
+"""Figures as SVG within a page: text stays text, colours are the page's variables, ids are unique."""
 
 import io
 import re
@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from headrace.report import style
 
-WIDTH = 11.0  # inches; the page scales it
-_PANELS = 4  # in a row of small ones
+WIDTH = 11.0  # inches; the page scales figures
+_PANELS = 4  # small panels per row
 
 _PARAMETERS: Any = {
     "svg.fonttype": "none",
@@ -48,12 +48,12 @@ _numbers = count(1)
 
 
 def styled() -> Any:  # noqa: ANN401 - a context of matplotlib's
-    """Within it, figures look like the report's."""
+    """Context in which figures have the report's style."""
     return mpl.rc_context(_PARAMETERS)
 
 
 def figure(height: float) -> Figure:
-    """An empty figure as wide as the page."""
+    """An empty figure with the width of the page."""
     made = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasSVG(made)
     return made
@@ -65,7 +65,7 @@ def panels(
     columns: int = _PANELS,
     **options: Any,  # noqa: ANN401
 ) -> tuple[Figure, list[Axes]]:
-    """Small axes side by side, those that are not needed left out."""
+    """Small axes side by side, without unused ones."""
     rows = (number + columns - 1) // columns
     made = figure(height * rows + 0.3)
     grid = made.subplots(rows, columns, squeeze=False, **options)
@@ -76,7 +76,7 @@ def panels(
 
 
 def standalone(drawn: Figure) -> str:
-    """The figure as a file of its own, in the colours of a light page."""
+    """The figure as a separate file, in the colours of a light page."""
     buffer = io.StringIO()
     drawn.savefig(buffer, format="svg", facecolor=style.CARD, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Timelines: bars over time, a row for whoever does the work, drawn as a picture."""
+"""Timelines drawn as a picture: bars over time, a row per worker."""
 
 import importlib.util
 import io
@@ -10,14 +10,14 @@ from headrace.errors import UsageError, how_to_install
 from headrace.report.style import FAINT, INK
 
 FORMATS = (".svg", ".png")
-_MICROSECONDS_BELOW = 1e-2  # s
-_EDGED_SHARE = 4e-3  # of the whole time: some pixels
+_MICROSECONDS_BELOW = 1e-2  # seconds
+_EDGED_SHARE = 4e-3  # of the total time: some pixels
 
 Interval = tuple[float, float]
 
 
 class Bar(NamedTuple):
-    """What was done in a row, from when until when, in seconds."""
+    """Work done in a row, with begin and end in seconds."""
 
     row: int
     work: str
@@ -26,7 +26,7 @@ class Bar(NamedTuple):
 
 
 def check(path: Path) -> None:
-    """Whether a timeline can be drawn there, before what it shows is done.
+    """Checks that a timeline can be drawn to this path, before the recorded work starts.
 
     Raises:
         UsageError: for another format, or without matplotlib.
@@ -38,7 +38,7 @@ def check(path: Path) -> None:
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same times, in order, with none twice."""
+    """The same times in order, without overlap."""
     merged: list[Interval] = []
     for begin, end in sorted(intervals):
         if merged and begin <= merged[-1][1]:
@@ -49,12 +49,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def length(intervals: Iterable[Interval]) -> float:
-    """Seconds that any of them covers."""
+    """Seconds covered by any interval."""
     return sum(end - begin for begin, end in union(intervals))
 
 
 def shared(ones: Iterable[Interval], others: Iterable[Interval]) -> float:
-    """Seconds that some of both cover."""
+    """Seconds covered by both."""
     others = union(others)
     return sum(max(0.0, min(end, last) - max(begin, first)) for begin, end in union(ones) for first, last in others)
 
@@ -62,15 +62,15 @@ def shared(ones: Iterable[Interval], others: Iterable[Interval]) -> float:
 def render(
     form: str, title: str, rows: Sequence[str], bars: Sequence[Bar], colours: Mapping[str, str], clock: str
 ) -> bytes:
-    """The picture, as .svg or .png.
+    """The picture as .svg or .png.
 
     Args:
         form: one of FORMATS.
-        title: above it.
-        rows: their names, from the top.
-        bars: of these rows; one above another in a row hides it.
-        colours: of each work, in the order of the legend.
-        clock: what the times are by, behind their unit.
+        title: heading.
+        rows: names of the rows, from the top.
+        bars: bars of these rows; in a row, later ones hide earlier ones.
+        colours: colour of each kind of work, in the order of the legend.
+        clock: the clock of the times, shown after their unit.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -86,7 +86,7 @@ def render(
             spans = [
                 (bar.begin * unit, (bar.end - bar.begin) * unit) for bar in bars if (bar.row, bar.work) == (row, work)
             ]
-            # A white edge parts neighbours, and would hide what is no wider than it.
+            # A white edge separates neighbouring bars, but would hide bars no wider than itself.
             edges = ["white" if span[1] > _EDGED_SHARE * longest * unit else colour for span in spans]
             axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=colour, edgecolors=edges, linewidth=0.5)
     axes.set_yticks(range(len(rows)), rows, color=INK, fontsize="small")

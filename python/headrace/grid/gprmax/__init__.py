@@ -1,7 +1,7 @@
-"""gprMax's input files as scenes, and traces as gprMax's output files.
+"""Converts gprMax's input files to scenes, and traces to gprMax's output files.
 
-What the commands mean is in gprMax's user guide ("Input file commands"; for version 2, "GprMax2D/3D user's guide").
-docs/scenes.md says what is read, and which conventions differ.
+gprMax's user guide explains the commands ("Input file commands"; for version 2, "GprMax2D/3D user's guide").
+docs/scenes.md says what is supported, and which conventions differ.
 """
 
 from headrace.grid.gprmax.convert import Converted, convert

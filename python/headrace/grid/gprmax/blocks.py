@@ -1,4 +1,4 @@
-"""Runs the blocks of Python of an input file, in a process that can do little: `headrace grid convert --trust`."""
+"""Runs the Python blocks of an input file in a process with few rights: `headrace grid convert --trust`."""
 
 import json
 import os
@@ -13,19 +13,19 @@ from typing import Any
 
 from headrace.errors import SystemError, UsageError  # noqa: A004
 
-SECONDS = 60  # of computing, and a little more by the clock
+SECONDS = 60  # of processor time; the wall-clock limit is a little longer
 _MEMORY = 2 << 30  # bytes
 _OUTPUT = 64 << 20  # bytes
 _CHILD = Path(__file__).with_name("child.py")
 
 
 def runner(path: Path, count: int, seconds: int = SECONDS) -> Callable[[list[tuple[int, str]]], list[str]]:
-    """What runs the blocks of that file, for a model that is run so many times.
+    """The function that runs the blocks of a file, for a model with `count` runs.
 
-    The process has none of this one's environment, an empty folder, no network where the system lets it do without,
-    and a user without rights where this one is root. It changes no files (by Landlock, without which it runs for root
-    alone), starts no processes and ends after `seconds` of computing. What it can still do is read files that
-    everybody may read: code that is not trusted is not to be run.
+    The process has an empty environment and folder, no network if the system allows that, and if this process is root,
+    an unprivileged user. It changes no files (by Landlock; without Landlock it runs only for root), starts no processes
+    and ends after `seconds` of processor time. It can still read files that everybody may read, so do not run untrusted
+    code.
     """
 
     def run(blocks: list[tuple[int, str]]) -> list[str]:
@@ -45,7 +45,7 @@ def runner(path: Path, count: int, seconds: int = SECONDS) -> Callable[[list[tup
 
 @contextmanager
 def _empty_folder() -> Iterator[Path]:
-    """A folder for the blocks to be in, which goes afterwards; without a file descriptor, for there may be none."""
+    """A temporary folder for the blocks; creating it needs no file descriptor, because there may be none."""
     folder = Path(tempfile.mkdtemp(prefix="headrace-"))
     try:
         folder.chmod(0o755)
@@ -53,7 +53,7 @@ def _empty_folder() -> Iterator[Path]:
     finally:
         try:
             folder.rmdir()
-        except OSError:  # it is not empty
+        except OSError:  # the folder is not empty
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -61,7 +61,7 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
     with _empty_folder() as folder:
         command = [sys.executable, "-I", "-S", "-B", str(_CHILD), *_packages()]
         try:
-            # The child ends itself after its share of the processor; this is for one that only waits.
+            # The child limits its own processor time; this timeout is for a child that only waits.
             done = subprocess.run(
                 command,
                 input=request,
@@ -73,11 +73,12 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise UsageError(f"{path}: its blocks of Python did not end within {seconds + 30} s") from None
+            raise UsageError(f"{path}: its Python blocks did not end within {seconds + 30} s") from None
         except OSError as error:
             cause = error.strerror or error
             raise SystemError(
-                f"{path}: its blocks of Python need a process of their own: {cause}", native=error.errno or 0
+                f"{path}: its Python blocks need a separate process, which cannot be started: {cause}",
+                native=error.errno or 0,
             ) from error
     try:
         answer = json.loads(done.stdout)
@@ -87,15 +88,15 @@ def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
         return answer
     if done.returncode < 0:
         raise UsageError(
-            f"{path}: its blocks of Python were ended by signal {-done.returncode}; they may compute for "
-            f"{seconds} s and take {_MEMORY >> 30} GiB of memory"
+            f"{path}: its Python blocks were ended by signal {-done.returncode}; they may use "
+            f"{seconds} s of processor time and {_MEMORY >> 30} GiB of memory"
         )
     said = done.stderr.decode(errors="replace").strip().splitlines()
-    raise UsageError(f"{path}: its blocks of Python failed: {said[-1] if said else f'status {done.returncode}'}")
+    raise UsageError(f"{path}: its Python blocks failed: {said[-1] if said else f'status {done.returncode}'}")
 
 
 def _packages() -> list[str]:
-    """Where NumPy is, which blocks often use."""
+    """The folder of NumPy, which blocks often use."""
     import numpy as np  # noqa: PLC0415
 
     return [str(Path(np.__file__).parents[1])]

@@ -1,4 +1,4 @@
-"""Runs blocks of Python with limits: the program of blocks.py. It imports nothing of Headrace.
+"""Runs Python blocks with limits: the program started by blocks.py. It imports nothing of Headrace.
 
 It reads {"blocks", "inputfile", "number_model_runs", "limits"} as JSON on stdin and writes {"printed": [...]} or
 {"line", "error"} on stdout.
@@ -19,7 +19,7 @@ _NOBODY = 65534
 _NO_NEW_PRIVILEGES = 38  # prctl
 _NEW_USERS, _NEW_NETWORK = 0x10000000, 0x40000000  # unshare
 
-# What blocks often import, for a user who may not read the modules of the one that started this.
+# Modules that blocks often import, loaded early because the unprivileged user may not be able to read them.
 _LOADED = (
     *("numpy", "random", "itertools", "functools", "csv", "copy", "datetime", "decimal", "statistics", "string"),
     *("collections", "textwrap", "cmath"),
@@ -34,14 +34,15 @@ _LIGHT, _PERMITTIVITY, _PERMEABILITY, _IMPEDANCE = (
 )
 
 
-# Landlock, Linux's Documentation/userspace-api/landlock.rst. System calls have these numbers on every architecture.
+# Landlock, Linux's Documentation/userspace-api/landlock.rst. These system call numbers are the same on every
+# architecture.
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _WRITES = (1 << 1) | sum(1 << bit for bit in range(4, 15))  # write, remove, make, refer, truncate
-_WITH_TRUNCATE = 3  # the version that knows all of these
+_WITH_TRUNCATE = 3  # first version with all of these
 
 
 def _forbid_writing(libc: ctypes.CDLL) -> bool:
-    """Whether the kernel from here on refuses to change, make or remove any file. Needs no_new_privs."""
+    """Makes the kernel refuse to change, create or remove any file; returns whether it does. Needs no_new_privs."""
     if libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) < _WITH_TRUNCATE:
         return False
     handled = ctypes.c_uint64(_WRITES)
@@ -54,20 +55,20 @@ def _forbid_writing(libc: ctypes.CDLL) -> bool:
 
 
 def _give_up_rights(seconds: int, memory: int) -> None:
-    """From here on the process has no network, no rights, no files to write and no children."""
+    """Takes away network, rights, writable files and children from the process."""
     libc = ctypes.CDLL(None, use_errno=True)
     root = os.geteuid() == 0
-    libc.unshare(_NEW_NETWORK if root else _NEW_USERS | _NEW_NETWORK)  # where the system allows it
+    libc.unshare(_NEW_NETWORK if root else _NEW_USERS | _NEW_NETWORK)  # if the system allows it
     if root:
         os.setgroups([])
         os.setgid(_NOBODY)
         os.setuid(_NOBODY)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "no way to give up privileges")
-    # The user nobody owns no files; any other user could lose theirs.
+        raise OSError(ctypes.get_errno(), "privileges cannot be given up")
+    # The user nobody owns no files; for any other user, code could change files.
     if not _forbid_writing(libc) and not root:
         raise SystemExit(
-            "this kernel has no Landlock (Linux 6.2), which keeps code from changing files: run it as root"
+            "this kernel lacks Landlock (Linux 6.2), which keeps code from changing files: run the command as root"
         )
     for limit, value in (
         (resource.RLIMIT_CPU, seconds),
@@ -81,7 +82,7 @@ def _give_up_rights(seconds: int, memory: int) -> None:
 
 
 class _Printed(io.StringIO):
-    """What a block prints, up to a limit."""
+    """Collects the output of a block, up to a limit."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class _Printed(io.StringIO):
     def write(self, text: str) -> int:
         self._left -= len(text)
         if self._left < 0:
-            raise ValueError("it prints too much")
+            raise ValueError("it prints too much output")
         return super().write(text)
 
 
@@ -179,7 +180,7 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line_of(error: BaseException) -> int:
-    """The line of the block that raised it."""
+    """The line of the block that raised the error."""
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "#python":
@@ -192,13 +193,13 @@ def main() -> None:
     """Answers one request."""
     request = json.load(sys.stdin)
     sys.path[:0] = sys.argv[1:]
-    # Before the rights are gone with which its files are read.
+    # Loaded before the rights to read their files are gone.
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     limits = request["limits"]
     answer = os.dup(1)
-    os.dup2(2, 1)  # what code writes past sys.stdout is no answer
+    os.dup2(2, 1)  # output that bypasses sys.stdout must not mix with the answer
     _give_up_rights(limits["seconds"], limits["memory"])
     text = json.dumps(_run(request)).encode()
     while text:

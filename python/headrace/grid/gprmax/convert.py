@@ -1,4 +1,4 @@
-"""From the text of an input file to a scene."""
+"""Converts the text of an input file to a scene."""
 
 import difflib
 from collections import Counter
@@ -24,33 +24,33 @@ _READERS = {
     **fractals.READERS,
 }
 
-# What says how to run or what to write, and nothing of the model.
+# Commands about how to run or what to write, which do not describe the model.
 _NOTED = {
-    "messages": "say nothing of the model",
+    "messages": "does not describe the model",
     "num_threads": "the device and its cores are chosen with --device",
     "num_of_procs": "the device and its cores are chosen with --device",
     "omp_threads": "the device and its cores are chosen with --device",
-    "cpu_freq": "says nothing of the model",
-    "output_dir": "files are named by --traces, --snapshots and others",
+    "cpu_freq": "does not describe the model",
+    "output_dir": "output files are named by options such as --traces and --snapshots",
     "geometry_view": "--snapshots writes materials.vti",
     "geometry_file": "--snapshots writes materials.vti",
     "geometry_vtk": "--snapshots writes materials.vti",
     "geometry_objects_write": "--snapshots writes materials.vti",
-    "snapshot": "snapshots are taken at even times: [snapshots] and --snapshots",
-    "pml_cfs": "the absorbing layers have a grading of their own",
+    "snapshot": "snapshots are taken at regular intervals: see [snapshots] and --snapshots",
+    "pml_cfs": "the absorbing layers have their own grading",
     "pml_formulation": "the absorbing layers are convolutional (CPML)",
     "abc_type": "the walls have absorbing layers (CPML)",
     "abc_order": "the walls have absorbing layers (CPML)",
     "abc_stability_factors": "the walls have absorbing layers (CPML)",
     "abc_optimization_angles": "the walls have absorbing layers (CPML)",
     "abc_mixing_parameters": "the walls have absorbing layers (CPML)",
-    "number_of_media": "there is no limit here",
-    "nips_number": "there is no limit here",
-    "nips_size": "there is no limit here",
+    "number_of_media": "the solver has no such limit",
+    "nips_number": "the solver has no such limit",
+    "nips_size": "the solver has no such limit",
     "end_analysis": "",
 }
 
-# What the solver itself cannot do.
+# Commands that the solver does not support.
 _LACKING = {
     "x_segment": "a segment of a disc",
     "y_segment": "a segment of a disc",
@@ -61,14 +61,14 @@ _LACKING = {
     "plane_wave": "a plane wave of version 2",
     "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",
-    "add_grass": "grass, which is made of a Debye medium",
+    "add_grass": "grass",
     "material_range": "a range of materials",
     "media_file": "media from a file",
     "subgrid_hsg": "a subgrid",
     "study": "a study of several runs",
     "virtual_waveguide": "a virtual waveguide",
 }
-# The same of families of commands, by how their names begin.
+# Families of unsupported commands, by the beginning of their names.
 _LACKING_FAMILIES = {
     "eigenmode_": "a waveguide port",
     "ntff_": "a transform to the far field",
@@ -82,7 +82,7 @@ _LACKING_FAMILIES = {
 
 @dataclass(frozen=True)
 class Converted:
-    """A scene's text, the scene, and what to know about it."""
+    """A scene's text, the scene, and notes about it."""
 
     text: str
     scene: Scene
@@ -90,13 +90,13 @@ class Converted:
 
 
 def convert(text: str, path: Path, *, runner: Runner | None = None, count: int | None = None) -> Converted:
-    """The scene that an input file describes.
+    """Converts an input file to a scene.
 
-    `runner` runs blocks of Python, which are a problem without one. `count` is how often the model is run: with
+    `runner` runs Python blocks; without one, blocks are a problem. `count` is the number of runs of the model: with
     #src_steps and #rx_steps, the positions of its scan.
 
     Raises:
-        InputFileError: naming line and command of all that the solver lacks, or that is wrong.
+        InputFileError: with the line and command of everything that is wrong or unsupported.
     """
     findings = Findings()
     found = commands(text, path, findings, runner)
@@ -124,7 +124,7 @@ def convert(text: str, path: Path, *, runner: Runner | None = None, count: int |
 
 
 def _sorted(found: list[Command]) -> Iterator[Command]:
-    """The domain and its cells first, which others need: but for objects, the order of commands is free."""
+    """Puts the domain and its cells first, which others need; except for objects, the order of commands is free."""
     first = ("domain", "dx_dy_dz")
     yield from (one for one in found if one.name in first)
     yield from (one for one in found if one.name not in first)
@@ -138,26 +138,26 @@ def _take(model: Model, command: Command) -> None:
     try:
         _READERS[command.name](model, command)
     except IndexError:
-        raise command.error(f"{len(command.words)} parameters are too few") from None
+        raise command.error(f"has too few parameters: {len(command.words)}") from None
     except OverflowError:
         raise command.error("a number is out of range") from None
     except Error as error:
-        # An error of a file that it names does not name the line.
+        # An error that names its own file does not name this line.
         raise error if str(error).startswith(command.place) else command.error(str(error)) from None
 
 
 def _unknown(name: str) -> str:
-    """Why a command is not read: the solver lacks what it asks for, or there is none of that name."""
+    """Why a command is not read: it is unsupported or unknown."""
     families = (reason for start, reason in _LACKING_FAMILIES.items() if name.startswith(start))
     lacking = _LACKING.get(name) or next(families, None)
     if lacking:
-        return f"{lacking}, which the solver does not have"
+        return f"the solver does not support {lacking}"
     close = difflib.get_close_matches(name, [*_READERS, *_NOTED, *_LACKING], n=1)
     return f"there is no such command; did you mean '{close[0]}'?" if close else "there is no such command"
 
 
 def _note_others(found: list[Command], findings: Findings) -> None:
-    """One note for each kind of command that has no part in a scene."""
+    """Adds one note for each kind of command that has no part in a scene."""
     counts = Counter(one.name for one in found)
     for name, reason in _NOTED.items():
         if not counts[name] or not reason:

@@ -1,4 +1,4 @@
-"""Commands of dispersive materials, and of soils, whose mixtures are Debye media."""
+"""Reads commands of dispersive materials, and of soils, whose mixtures become Debye media."""
 
 from collections.abc import Callable
 
@@ -15,11 +15,11 @@ _KINDS = {
     "add_dispersion_drude": ("drude", ("frequency", "rate")),
 }
 _POLES: dict[str, Callable[..., Pole]] = {"debye": Debye, "lorentz": Lorentz, "drude": Drude}
-_SOIL = 7  # parameters
+_SOIL = 7  # number of parameters
 
 
 def poles_text(kind: str, keys: tuple[str, ...], values: list[float]) -> str:
-    """The tables of poles, whose numbers follow each other. gprMax averages no edges of dispersive materials."""
+    """The tables of poles, from their numbers in sequence. gprMax does not average edges of dispersive materials."""
     tables = []
     for first in range(0, len(values), len(keys)):
         pairs = zip(keys, values[first : first + len(keys)], strict=True)
@@ -40,13 +40,13 @@ def debye_text(name: str, permittivity: float, conductivity: float, difference: 
 
 
 def _dispersion(model: Model, command: Command) -> None:
-    """Poles of a material. As in gprMax, a second such command replaces the first."""
+    """Reads the poles of a material. As in gprMax, a second such command replaces the first."""
     kind, keys = _KINDS[command.name]
     if not command.words:
         command.expect(1)
     count = command.whole(0)
     if not count:
-        raise command.error(f"'{command.words[0]}' is not a number of poles, 1 or more")
+        raise command.error(f"'{command.words[0]}' is not a number of poles: give a whole number of 1 or more")
     command.expect(2 + count * len(keys))
     values, name = command.numbers(1, count * len(keys)), command.words[-1]
     if name not in model.materials:
@@ -65,22 +65,24 @@ def _dispersion(model: Model, command: Command) -> None:
 
 
 def _soil(model: Model, command: Command) -> None:
-    """A mixture whose materials a fractal box makes, as many as it asks for."""
+    """Reads a mixture; a fractal box makes as many materials from it as it needs."""
     command.expect(_SOIL)
     sand, clay, bulk, density, *water = command.numbers(0, _SOIL - 1)
     for value, what in ((sand, "sand fraction"), (clay, "clay fraction")):
         if not 0 <= value <= 1:
-            raise command.error(f"a {what} of {value:g} is not from 0 to 1")
+            raise command.error(f"a {what} of {value:g} is not between 0 and 1")
     if not 0 < bulk <= density:
-        raise command.error(f"a bulk density of {bulk:g} is not above 0 and at most that of sand, {density:g}")
+        raise command.error(
+            f"a bulk density of {bulk:g} is out of range: it must be above 0 and at most that of sand, {density:g}"
+        )
     if not 0 < water[0] <= water[1] <= 1:
-        raise command.error(f"water fractions {water[0]:g} and {water[1]:g} do not ascend between 0 and 1")
+        raise command.error(f"water fractions {water[0]:g} and {water[1]:g} must ascend between 0 and 1")
     model.mixtures[command.words[-1]] = (command, [])
     model.soils[command.words[-1]] = Soil(sand, clay, bulk, density, (water[0], water[1]))
 
 
 def soil_materials(model: Model, command: Command, mixture: str, count: int) -> list[str]:
-    """Names of so many materials of a soil, from dry to wet, which the model is given."""
+    """Adds `count` materials of a soil to the model, from dry to wet, and returns their names."""
     soil = model.soils[mixture]
     low, high = soil.water
     names = []
@@ -100,7 +102,7 @@ def soil_materials(model: Model, command: Command, mixture: str, count: int) -> 
 
 
 def water_material(model: Model, command: Command) -> None:
-    """Makes the material `water`, unless the file has one."""
+    """Makes the material `water`, unless the file defines one."""
     if "water" not in model.materials:
         called = model.name_for("material", "water")
         difference = WATER_AT_ZERO - WATER_AT_INFINITY
@@ -110,7 +112,7 @@ def water_material(model: Model, command: Command) -> None:
 
 
 def check(model: Model, material: str) -> None:
-    """Refuses a material whose poles a run with the time step of the model cannot have, at the line that gives them."""
+    """Refuses a material with poles that the model's time step cannot handle, naming the line of its poles."""
     if model.spacing is None or material not in model.media:
         return
     command = model.dispersive[material]

@@ -1,6 +1,6 @@
-"""Traces as other programs read them: gprMax's HDF5 output files, and SEG-Y.
+"""Writes traces in forms that other programs read: gprMax's HDF5 output files, and SEG-Y.
 
-gprMax's layout is in its user guide, "Output data": /rxs/rx1/Ez and so on, of (iterations,), or of (iterations,
+gprMax's user guide describes the layout ("Output data"): /rxs/rx1/Ez and so on, of (iterations,), or of (iterations,
 traces) in a merged file.
 """
 
@@ -19,41 +19,41 @@ from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.model import Array
 from headrace.grid.solver.traces import DAMAGED, FORMAT, values_of
 
-_SAMPLES_MOST = 32767  # of a trace of SEG-Y, whose header has 16 bits for them
-_SPECIAL = 10_000  # coordinates are whole numbers of this share of a metre
+_SAMPLES_MOST = 32767  # samples per SEG-Y trace, whose header counts them in 16 bits
+_SPECIAL = 10_000  # coordinates are whole multiples of this fraction of a metre
 
 
 @dataclass(frozen=True)
 class Place:
-    """A source or receiver: its name, where it was at each position, in metres, and its direction or fields."""
+    """A source or receiver: its name, its place at each position, in metres, and its direction or fields."""
 
     name: str
     positions: Array
-    fields: dict[str, Array]  # of a receiver: (positions, steps)
-    field: str = ""  # of a source
+    fields: dict[str, Array]  # for a receiver: (positions, steps)
+    field: str = ""  # for a source
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What a file of traces holds."""
+    """Content of a trace file."""
 
     title: str
     shape: tuple[int, ...]
     spacing: float
     dt: float
     steps: int
-    numbers: list[int]  # of the positions
+    numbers: list[int]  # numbers of the positions
     scan_cells: tuple[int, ...]
     sources: list[Place]
     receivers: list[Place]
 
 
 def read(path: Path) -> Exported:
-    """The content of a file that `headrace grid fdtd --traces` wrote.
+    """Reads a file written by `headrace grid fdtd --traces`.
 
     Raises:
-        UsageError: when h5py is not installed, or the file is of a version without the positions of sources.
-        DataError: when it is something else.
+        UsageError: when h5py is not installed, or the file's version has no positions of sources.
+        DataError: when it is not such a file.
         SystemError: when it cannot be read.
     """
     if importlib.util.find_spec("h5py") is None:
@@ -63,12 +63,12 @@ def read(path: Path) -> Exported:
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
-                raise DataError(f"{path}: not traces of headrace grid")
+                raise DataError(f"{path}: not a trace file of headrace grid")
             return _content(file)
     except FileNotFoundError as error:
         raise reading(path, error) from None
     except DAMAGED as error:
-        raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
+        raise DataError(f"{path}: not a complete HDF5 trace file: {error}") from None
 
 
 def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
@@ -83,7 +83,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
     for receiver in receivers:
         for key, data in receiver.fields.items():
             if data.shape != (len(positions), steps):
-                raise ValueError(f"{receiver.name}/{key} is not {len(positions):,} rows of {steps:,} values")
+                raise ValueError(f"{receiver.name}/{key} does not have {len(positions):,} rows of {steps:,} values")
     return Exported(
         str(file.attrs["title"]),
         shape,
@@ -98,10 +98,10 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
 
 
 def write_gprmax(path: Path, found: Exported, *, separate: bool) -> list[Path]:
-    """Writes gprMax's output: all positions in one merged file, or a file for each, whose names are numbered from 1.
+    """Writes gprMax's output: all positions in one merged file, or one file per position, numbered from 1.
 
-    Its first sample is the moment 0, at which all fields are 0, so that sample n of an electric field is at n times dt,
-    and that of a magnetic one half a step before.
+    The first sample is for time 0, when all fields are 0; so sample n of an electric field is at n times dt, and that
+    of a magnetic field half a step earlier.
 
     Raises:
         SystemError: naming the file that cannot be written.
@@ -120,7 +120,7 @@ def _gprmax(found: Exported, rows: list[int]) -> memoryview:
     import h5py  # noqa: PLC0415 - optional
 
     def deep(values: Any, filler: float) -> Array:  # noqa: ANN401 - a list or an array
-        """With z, which two dimensions lack."""
+        """Adds z, which two dimensions lack."""
         return np.array([*values, filler][:3])
 
     content = io.BytesIO()
@@ -142,14 +142,14 @@ def _gprmax(found: Exported, rows: list[int]) -> memoryview:
             group.attrs["Name"] = receiver.name
             group.attrs["Position"] = deep(receiver.positions[rows[0]], 0.0)
             for name, values in receiver.fields.items():
-                # Sample by sample downwards, trace by trace to the right, after the fields of moment 0.
+                # Samples run downwards and traces to the right, after the zero fields of time 0.
                 columns = np.concatenate([np.zeros((1, len(rows)), values.dtype), values[rows].T])
                 group.create_dataset(name.capitalize(), data=columns if len(rows) > 1 else columns[:, 0])
     return content.getbuffer()
 
 
 def write_segy(path: Path, found: Exported, receiver: str | None, field: str) -> Path:
-    """Writes one field of one receiver as SEG-Y revision 1: a trace for each position, in IEEE single precision.
+    """Writes one field of a receiver as SEG-Y revision 1: a trace per position, in IEEE single precision.
 
     Headers give the sample interval in picoseconds instead of microseconds, as radar files do, and x and y of source
     and receiver in tenths of a millimetre (scalar -10000).
@@ -171,7 +171,7 @@ def write_segy(path: Path, found: Exported, receiver: str | None, field: str) ->
     values = known[name].fields[field].astype(np.float32)
     picoseconds = round(found.dt * 1e12)
     if values.shape[1] > _SAMPLES_MOST:
-        raise UsageError(f"{values.shape[1]:,} samples are more than the {_SAMPLES_MOST:,} of a trace of SEG-Y")
+        raise UsageError(f"{values.shape[1]:,} samples are more than the {_SAMPLES_MOST:,} that a SEG-Y trace can hold")
     spec = segyio.spec()
     spec.format, spec.sorting = 5, None
     spec.samples = np.arange(values.shape[1]) * found.dt * 1e12

@@ -1,4 +1,4 @@
-"""Commands of a model as a whole, of its materials and of its absorbing layers."""
+"""Reads commands of the model as a whole, of its materials and of its absorbing layers."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from headrace.grid.gprmax.model import Model, once
 Reader = Callable[[Model, Command], None]
 
 _SIDES = 6
-_BEST_CONDUCTOR = 1e10  # S/m, as that of pec
+_BEST_CONDUCTOR = 1e10  # S/m, as for pec
 
 
 def _title(model: Model, command: Command) -> None:
@@ -32,11 +32,11 @@ def _spacing(model: Model, command: Command) -> None:
     steps = command.numbers(0, 3)
     if steps[0] <= 0:
         raise command.error(f"{steps[0]:g} m is not above 0")
-    # A second error about the same cells would only repeat this one.
+    # Set despite the error: a second error about the same cells would only repeat it.
     model.spacing = (command, steps[0])
     if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
         raise command.error(
-            f"cells of {' x '.join(command.words)} m are not cubes, and the solver has only cubic cells"
+            f"cells of {' x '.join(command.words)} m are not cubes, but the solver supports only cubic cells"
         )
 
 
@@ -46,8 +46,8 @@ def _window(model: Model, command: Command) -> None:
     iterations = command.whole(0)
     if iterations is not None:
         if iterations < 1:
-            raise command.error("there is nothing to do in 0 iterations")
-        # gprMax counts the moment 0, at which all fields are 0, as its first iteration.
+            raise command.error("the number of iterations must be 1 or more, not 0")
+        # gprMax counts time 0, when all fields are 0, as its first iteration.
         model.window = (command, f"steps = {max(1, iterations - 1)}")
         return
     seconds = command.number(0)
@@ -60,7 +60,7 @@ def _courant(model: Model, command: Command) -> None:
     command.expect(1)
     factor = command.number(0)
     if not 0 < factor <= 1:
-        raise command.error(f"{factor:g} is not above 0 and at most 1")
+        raise command.error(f"{factor:g} is out of range: it must be above 0 and at most 1")
     model.courant = factor
 
 
@@ -69,22 +69,22 @@ def _layers(model: Model, command: Command) -> None:
     once(command, model.layers)
     cells = [count for index in range(len(command.words)) if (count := command.whole(index)) is not None]
     if len(cells) != len(command.words):
-        raise command.error("layers are whole numbers of cells")
+        raise command.error("the thickness of layers must be a whole number of cells")
     model.layers = (command, cells * (_SIDES // len(cells)))
 
 
 def _material(model: Model, command: Command) -> None:
     command.expect(5)
-    # Infinity is allowed for the conductivity: gprMax makes a perfect conductor of it.
+    # An infinite conductivity is allowed: gprMax makes it a perfect conductor.
     best = command.words[1].lower() in ("inf", "+inf", "infinity")
     permittivity, permeability, loss = command.number(0), command.number(2), command.number(3)
     conductivity = _BEST_CONDUCTOR if best else command.number(1)
     name = command.words[4]
     if name in model.materials or name in ("pec", "free_space"):
-        raise command.error(f"there is another material '{name}' already")
+        raise command.error(f"there is already a material '{name}'")
     model.materials[name] = ""
     if loss != 0:
-        raise command.error(f"a magnetic loss of {loss:g} Ohm/m, which the solver does not have")
+        raise command.error(f"the solver does not support a magnetic loss of {loss:g} Ohm/m")
     for value, what in ((permittivity, "permittivity"), (permeability, "permeability")):
         if value <= 0:
             raise command.error(f"a {what} of {value:g} is not above 0")

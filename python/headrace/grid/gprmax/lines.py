@@ -1,4 +1,4 @@
-"""Input files as commands, each with its line, and the problems that are found in them."""
+"""Splits input files into commands with their lines, and collects problems."""
 
 import math
 import re
@@ -10,11 +10,11 @@ from pathlib import Path
 from headrace.errors import DataError, Error, UsageError
 from headrace.text import read_bytes
 
-_INCLUDES_MOST = 16  # one inside the other
+_INCLUDES_MOST = 16  # levels of nesting
 _COMMANDS_MOST = 2_000_000
 _BLOCK, _BLOCK_END, _INCLUDE = "python", "end_python", "include_file"
 
-# Runs blocks of code and gives what each printed; the lines where they begin are for its errors.
+# Runs blocks of code and returns the output of each; the line numbers of the blocks are for errors.
 Runner = Callable[[list[tuple[int, str]]], list[str]]
 
 
@@ -22,10 +22,10 @@ _DIGITS_MOST = 15  # below 2^53
 
 
 class InputFileError(UsageError):
-    """All that keeps a file from being converted.
+    """All problems that prevent the conversion of a file.
 
     Attributes:
-        lines: one for each problem, which names file, line and command.
+        lines: one per problem, naming file, line and command.
     """
 
     def __init__(self, lines: list[str]) -> None:
@@ -35,13 +35,13 @@ class InputFileError(UsageError):
         self.lines = lines
 
     def __reduce__(self) -> tuple[type["InputFileError"], tuple[list[str]]]:  # type: ignore[override] # of its own arguments
-        """For pickle: from its lines."""
+        """For pickle: rebuilds it from its lines."""
         return type(self), (self.lines,)
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a file."""
+    """A command in a file."""
 
     path: Path
     line: int
@@ -50,23 +50,23 @@ class Command:
 
     @property
     def place(self) -> str:
-        """Its file, line and name, as messages begin."""
+        """File, line and name, the prefix of messages."""
         return f"{self.path}:{self.line}: #{self.name}"
 
     def error(self, what: str) -> UsageError:
-        """What is wrong with it."""
+        """The error for a problem with this command."""
         return UsageError(f"{self.place}: {what}")
 
     def expect(self, *counts: int) -> None:
-        """Refuses another number of parameters."""
+        """Refuses any other number of parameters."""
         if len(self.words) not in counts:
             wanted = " or ".join(str(count) for count in counts)
-            raise self.error(f"{len(self.words)} parameters, not {wanted}")
+            raise self.error(f"has {len(self.words)} parameters, not {wanted}")
 
     def number(self, index: int) -> float:
-        """A parameter that is a finite number."""
+        """A parameter as a finite number."""
         if index >= len(self.words):
-            raise self.error(f"{len(self.words)} parameters, not {index + 1} or more")
+            raise self.error(f"has {len(self.words)} parameters, but needs {index + 1} or more")
         try:
             value = float(self.words[index])
         except ValueError:
@@ -76,7 +76,7 @@ class Command:
         return value
 
     def whole(self, index: int) -> int | None:
-        """A parameter that is a whole number, written in digits alone; None where it is something else."""
+        """A parameter as a whole number, if it consists of digits only; otherwise None."""
         word = self.words[index]
         if not (word.isascii() and word.isdigit()):
             return None
@@ -85,24 +85,24 @@ class Command:
         return int(word)
 
     def numbers(self, first: int, count: int) -> list[float]:
-        """Some parameters that are numbers."""
+        """Several parameters as numbers."""
         return [self.number(index) for index in range(first, first + count)]
 
     def as_other(self, name: str, *words: object) -> "Command":
-        """Another command in its place."""
+        """A replacement command in the same place."""
         return Command(self.path, self.line, name, [str(word) for word in words])
 
 
 @dataclass
 class Findings:
-    """What is found while a file is read."""
+    """Problems and notes collected while a file is read."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Adds an error inside to the problems, and goes on."""
+        """Adds an error raised inside to the problems, and continues."""
         try:
             yield
         except Error as error:
@@ -121,7 +121,7 @@ class Findings:
 
 
 def read(path: Path) -> str:
-    """The text of an input file. Those of version 2 are often older than UTF-8.
+    """Reads the text of an input file. Files of version 2 are often older than UTF-8.
 
     Raises:
         DataError: when it is not text.
@@ -135,18 +135,18 @@ def read(path: Path) -> str:
         if any(line.startswith("#") and not line.isascii() for line in text.splitlines()):
             raise DataError(f"{path}: not text in UTF-8: {error}") from None
     if "\0" in text:
-        raise DataError(f"{path}: not text: it has bytes that are 0")
+        raise DataError(f"{path}: not text: it contains NUL bytes")
     return text
 
 
 def commands(text: str, path: Path, findings: Findings, runner: Runner | None) -> list[Command]:
-    """The commands of a file and of those that it includes; `runner` runs its blocks of Python, if it is trusted."""
+    """The commands of a file and of its included files; `runner` runs its Python blocks if it is trusted."""
     found = list(plain(text, path, findings))
     blocks = [one for one in found if one.name == _BLOCK]
     if blocks and runner is None:
         for block in blocks:
             findings.problems.append(
-                f"{block.place}: a block of code, which runs only with --trust (in a process without privileges)"
+                f"{block.place}: a block of code runs only with --trust (in a process without privileges)"
             )
         found = [one for one in found if one.name != _BLOCK]
     elif blocks and runner is not None:
@@ -159,7 +159,7 @@ def commands(text: str, path: Path, findings: Findings, runner: Runner | None) -
 
 
 def _expanded(command: Command, printed: dict[int, str], findings: Findings) -> Iterator[Command]:
-    """A command itself, or those that a block printed, at its line."""
+    """The command itself or, for a block, the commands that it printed, at the line of the block."""
     if command.name != _BLOCK:
         yield command
         return
@@ -176,16 +176,16 @@ def _included(command: Command, findings: Findings, depth: int) -> Iterator[Comm
     with findings.noting():
         command.expect(1)
         if depth == _INCLUDES_MOST:
-            raise command.error(f"more than {_INCLUDES_MOST} files include one another")
+            raise command.error(f"files include one another more than {_INCLUDES_MOST} levels deep")
         path = command.path.parent / command.words[0]
         for inner in plain(read(path), path, findings):
             if inner.name == _BLOCK:
-                raise inner.error("a block of code in an included file is not covered")
+                raise inner.error("a block of code in an included file is not supported")
             yield from _included(inner, findings, depth + 1)
 
 
 def plain(text: str, path: Path, findings: Findings) -> Iterator[Command]:
-    """The commands of one text; a block of Python is one, with its code as its word."""
+    """The commands of one text; a Python block is one command, with its code as its only word."""
     lines = enumerate(text.splitlines(), 1)
     for number, line in lines:
         if not re.match(rf"#{_BLOCK}\s*:", line):
@@ -197,13 +197,13 @@ def plain(text: str, path: Path, findings: Findings) -> Iterator[Command]:
                 break
             code.append(inner)
         else:
-            findings.problems.append(f"{path}:{number}: #{_BLOCK}: there is no #{_BLOCK_END} for it")
+            findings.problems.append(f"{path}:{number}: #{_BLOCK}: it has no #{_BLOCK_END}")
             return
         yield Command(path, number, _BLOCK, ["\n".join(code)])
 
 
 def _line(line: str, path: Path, number: int, findings: Findings) -> Iterator[Command]:
-    """The command of a line, if it is one: lines that do not begin with # are comments, and so are those with ##."""
+    """The command of a line, if there is one: lines that do not begin with # are comments, as are those with ##."""
     if not line.startswith("#") or line.startswith("##"):
         return
     match = re.fullmatch(r"#(\w+)\s*:(.*)", line.rstrip())

@@ -1,4 +1,4 @@
-"""What an input file describes, as far as it has been read."""
+"""The content of an input file, as far as it has been read."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _FLAT_AXIS = 2
 
 @dataclass(frozen=True)
 class Object:
-    """An object: the keys of its shape, already as TOML."""
+    """An object, with the keys of its shape as TOML."""
 
     command: Command
     kind: str
@@ -26,14 +26,14 @@ class Object:
 
 @dataclass(frozen=True)
 class WaveForm:
-    """A waveform: its keys as TOML."""
+    """A waveform, with its keys as TOML."""
 
     keys: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Dipole:
-    """A source: a current, a magnetic one, or a voltage behind a resistance."""
+    """A source: an electric or magnetic current, or a voltage behind a resistance."""
 
     command: Command
     field: str
@@ -43,7 +43,7 @@ class Dipole:
     stop: float | None
     resistance: float | None = None
     line: bool = False
-    """Whether it is a transmission line: twice its voltage behind its resistance, after the way along it."""
+    """Whether it is a transmission line: twice its voltage behind its resistance, delayed by the line."""
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,27 @@ class Probe:
 
 @dataclass(frozen=True)
 class Fractal:
-    """A fractal box, and its rough surfaces by axis and side: their keys as TOML."""
+    """A fractal box, with its rough surfaces by axis and side; their keys are TOML."""
 
     low: list[float]
     high: list[float]
-    keys: dict[str, str]  # those of its object
+    keys: dict[str, str]  # keys of its object
     surfaces: dict[tuple[int, str], dict[str, str]]
 
     def write(self) -> None:
-        """Puts the surfaces into the keys."""
+        """Writes the surfaces into the keys."""
         tables = (", ".join(f"{key} = {value}" for key, value in one.items()) for one in self.surfaces.values())
         self.keys["surfaces"] = "[" + ", ".join(f"{{ {one} }}" for one in tables) + "]"
 
 
 @dataclass
 class Model:
-    """All of it."""
+    """The complete model."""
 
     findings: Findings
-    count: int | None = None  # runs of the model: positions of a scan
-    untold: bool = False  # whether names may come from code that was not run
-    older: bool = False  # whether it is of version 2
+    count: int | None = None  # number of runs, the positions of a scan
+    untold: bool = False  # whether unexecuted code may define further names
+    older: bool = False  # whether the file is of version 2
     title: str = ""
     domain: tuple[Command, list[float]] | None = None
     spacing: tuple[Command, float] | None = None
@@ -86,13 +86,13 @@ class Model:
     courant: float | None = None
     layers: tuple[Command, list[int]] | None = None
     waveforms: dict[str, WaveForm] = field(default_factory=dict)
-    materials: dict[str, str] = field(default_factory=dict)  # id of gprMax to its table
+    materials: dict[str, str] = field(default_factory=dict)  # tables by gprMax's id
     magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
     dispersive: dict[str, Command] = field(default_factory=dict)  # materials with poles
-    poles: dict[str, str] = field(default_factory=dict)  # id to the tables of its poles
-    media: dict[str, tuple[Pole, ...]] = field(default_factory=dict)  # and to the poles
-    soils: dict[str, Soil] = field(default_factory=dict)  # what mixtures of soil are made of
-    mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] of soil
+    poles: dict[str, str] = field(default_factory=dict)  # tables of poles by id
+    media: dict[str, tuple[Pole, ...]] = field(default_factory=dict)  # poles by id
+    soils: dict[str, Soil] = field(default_factory=dict)  # components of soil mixtures
+    mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] for a soil
     fractals: dict[str, Fractal] = field(default_factory=dict)
     objects: list[Object] = field(default_factory=list)
     sources: list[Dipole] = field(default_factory=list)
@@ -102,12 +102,12 @@ class Model:
 
     @property
     def cell(self) -> float:
-        """The length of a cell; 1 as long as it is not known."""
+        """Length of a cell; 1 while it is unknown."""
         return self.spacing[1] if self.spacing else 1.0
 
     @property
     def shape(self) -> list[int]:
-        """Cells along the three axes; none where they are not known."""
+        """Cells along the three axes; empty while unknown."""
         if self.domain is None or self.spacing is None:
             return []
         return [max(0, one) for one in nearest_node(tuple(self.domain[1]), self.cell)]
@@ -119,7 +119,7 @@ class Model:
 
     @property
     def step(self) -> float:
-        """The time step in seconds: the longest that is stable in vacuum, or the share of it that a file asks for."""
+        """Time step in seconds: the longest stable one in vacuum, or the fraction of it that the file requests."""
         limit = self.cell / (LIGHT * (2 if self.flat else 3) ** 0.5)
         return limit if self.courant is None else self.courant * limit
 
@@ -128,11 +128,11 @@ class Model:
         return json.dumps(list(values)[: _FLAT_AXIS if self.flat else None])
 
     def on_node(self, values: Iterable[float]) -> list[float]:
-        """The place of the nearest node, where gprMax puts objects too."""
+        """Position of the nearest node, where gprMax puts objects too."""
         return [node * self.cell for node in nearest_node(tuple(values), self.cell)]
 
     def name_for(self, kind: str, wanted: str) -> str:
-        """A name that a scene takes, and that nothing of this kind has yet."""
+        """A name that is valid in a scene and unique for its kind."""
         taken = self.names.setdefault(kind, set())
         plain = re.sub(r"[^\w.-]+", "_", wanted).strip("_") or kind
         name, number = plain, 1
@@ -144,11 +144,11 @@ class Model:
 
 
 def quoted(text: str) -> str:
-    """A string of TOML."""
-    return json.dumps(text, ensure_ascii=False)  # the strings of JSON are strings of TOML
+    """A TOML string."""
+    return json.dumps(text, ensure_ascii=False)  # JSON strings are TOML strings
 
 
 def once(command: Command, before: object) -> None:
     """Refuses a second command of its kind."""
     if before:
-        raise command.error("there is another one above")
+        raise command.error("this command was already given above")

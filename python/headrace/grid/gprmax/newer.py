@@ -1,4 +1,4 @@
-"""Two dimensions as version 4 writes them: `inf` along the axis across the plane, and #domain_mode."""
+"""Two dimensions in version 4's notation: `inf` along the axis across the plane, and #domain_mode."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from headrace.grid.gprmax.lines import Command, Findings
 
 _INFINITE = "inf"
 _Z = 2
-# Where z is among the parameters: of the low end, and of the high one.
+# Positions of z among the parameters: for the low end, and for the high end.
 _PLACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "box": ((2,), (5,)),
     "cylinder": ((2,), (5,)),
@@ -28,7 +28,7 @@ _PLACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 def translated(commands: list[Command], findings: Findings) -> Iterator[Command]:
-    """The commands with one cell where they say `inf`."""
+    """The commands, with one cell in place of `inf`."""
     domain = next((one for one in commands if one.name == "domain"), None)
     spacing = next((one for one in commands if one.name == "dx_dy_dz"), None)
     cell = next((word for word in spacing.words if word != _INFINITE), "1") if spacing else "1"
@@ -49,7 +49,9 @@ def _check_mode(command: Command) -> None:
     command.expect(1)
     mode = command.words[0].upper()
     if mode not in ("TM", "3D"):
-        raise command.error(f"two dimensions of mode {mode}, but the solver has only TM (the electric field along z)")
+        raise command.error(
+            f"mode {mode} is not supported: in two dimensions the solver has only TM (electric field along z)"
+        )
 
 
 def _replaced(command: Command, low: tuple[int, ...], high: tuple[int, ...], cell: str) -> Command:

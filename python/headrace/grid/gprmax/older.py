@@ -1,4 +1,4 @@
-"""Commands of version 2 as those of version 3."""
+"""Translates commands of version 2 to those of version 3."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ _MARKS = {
     *("dx_dy", "medium", "analysis", "end_analysis", "tx", "line_source", "number_of_media", "abc_type"),
     *("pml_layers", "nips_number", "tx_steps", "rx_box", "media_file", "cylinder_new"),
 }
-# A Ricker pulse of version 2 is the first derivative of a Gaussian, that of version 3 the second.
+# The Ricker pulse of version 2 is the first derivative of a Gaussian, that of version 3 the second.
 _WAVEFORMS = {"ricker": "gaussiandotnorm", "cont_sine": "contsine", "sine": "sine", "gaussian": "gaussian"}
 _TWO = 2
 
@@ -19,7 +19,7 @@ def is_older(commands: list[Command]) -> bool:
 
 
 class Older:
-    """Translates the commands of one file, in their order."""
+    """Translates the commands of one file in order."""
 
     def __init__(self, commands: list[Command], findings: Findings) -> None:
         self._commands = commands
@@ -27,8 +27,8 @@ class Older:
         self._flat = any(one.name == "dx_dy" for one in commands)
         self._step = next((one.words[0] for one in commands if one.name == "dx_dy" and one.words), "1")
         self._file = next((one for one in commands if one.name == "excitation_file"), None)
-        self._resistances: dict[str, str] = {}  # of sources of voltage, by their names
-        self.runs: int | None = None  # of the model, which the analysis says
+        self._resistances: dict[str, str] = {}  # resistances of voltage sources, by name
+        self.runs: int | None = None  # number of runs, given by the analysis
         self._readers: dict[str, Callable[[Command], Iterator[Command]]] = {
             "dx_dy": self._cells,
             "domain": self._domain,
@@ -53,7 +53,7 @@ class Older:
         }
 
     def translated(self) -> Iterator[Command]:
-        """All of them."""
+        """The translated commands."""
         for command in self._commands:
             reader = self._readers.get(command.name)
             if reader is None:
@@ -74,7 +74,7 @@ class Older:
         yield command.as_other("domain", *command.words, *([self._step] if self._flat else []))
 
     def _medium(self, command: Command) -> Iterator[Command]:
-        """Permittivity at rest and at infinite frequency, relaxation, conductivity, permeability, magnetic loss, id."""
+        """Static and infinite-frequency permittivity, relaxation, conductivity, permeability, magnetic loss, id."""
         command.expect(7)
         low, high, relaxation, conductivity, permeability, loss = command.words[:6]
         name = command.words[6]
@@ -124,13 +124,13 @@ class Older:
         amplitude, frequency, kind, name = command.words
         if kind == "user":
             raise command.error(
-                "a waveform of version 2 from a file: give it a first row with a name, as version 3 has"
+                "waveform files of version 2 are not supported: give the file a first row with a name, as in version 3"
             )
         if kind not in _WAVEFORMS:
             raise command.error(f"there is no waveform '{kind}'; there are {', '.join(_WAVEFORMS)}")
         if kind == "ricker":
             self._findings.note(
-                f"{command.place}: the ricker of version 2 is the first derivative of a Gaussian: gaussiandotnorm here"
+                f"{command.place}: the ricker of version 2 is the first derivative of a Gaussian, here gaussiandotnorm"
             )
         yield command.as_other("waveform", _WAVEFORMS[kind], amplitude, frequency, name)
 
@@ -142,10 +142,10 @@ class Older:
 
     def _analysis(self, command: Command) -> Iterator[Command]:
         if self.runs is not None:
-            raise command.error("a second analysis: a scene has one; make a file for each")
+            raise command.error("it is a second analysis, but a scene has only one: make a file for each")
         runs = command.whole(0) if command.words else None
         if not runs:
-            raise command.error("its first parameter is the number of runs")
+            raise command.error("its first parameter must be the number of runs")
         self.runs = runs
         yield from ()
 

@@ -1,4 +1,4 @@
-"""Commands of objects without a volume, as the keys of a scene's objects."""
+"""Reads commands of objects without volume as the keys of a scene's objects."""
 
 from headrace.grid.gprmax.general import Reader
 from headrace.grid.gprmax.lines import Command
@@ -15,10 +15,10 @@ def _plate(model: Model, command: Command) -> None:
     low, high = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
     materials = command.words[_CORNERS:]
     if len(materials) not in (1, 2):
-        raise command.error(f"{len(command.words)} parameters, not {_CORNERS} and a material, or one for each axis")
+        raise command.error(f"has {len(command.words)} parameters, not {_CORNERS} and one material, or one per axis")
     across = [axis for axis in range(3) if low[axis] == high[axis]]
     if len(across) != 1:
-        raise command.error("a plate is flat along one axis, and reaches over a cell or more along the others")
+        raise command.error("a plate must be flat along exactly one axis and at least a cell long along the others")
     for letter, first, last in zip(_LETTERS, low, high, strict=True):
         if first > last:
             raise command.error(f"it ends at {last:g} m along {letter}, below where it begins")
@@ -26,7 +26,7 @@ def _plate(model: Model, command: Command) -> None:
         if across[0] == _Z or not in_the_cell(model, low[_Z], high[_Z]):
             _left_out(model, command)
             return
-        materials = materials[-1:]  # that along z, the last one of its plane
+        materials = materials[-1:]  # the material along z, the last of its plane
     elif len(materials) > 1 and len(set(materials)) == 1:
         materials = materials[:1]
     model.objects.append(
@@ -40,7 +40,7 @@ def _edge(model: Model, command: Command) -> None:
     start, end = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
     along = [axis for axis in range(3) if start[axis] != end[axis]]
     if len(along) != 1:
-        raise command.error("an edge lies along one axis, and is a cell long or more")
+        raise command.error("an edge must lie along exactly one axis and be at least a cell long")
     if start[along[0]] > end[along[0]]:
         raise command.error(f"it ends at {end[along[0]]:g} m along {_LETTERS[along[0]]}, below where it begins")
     materials = command.words[_CORNERS:]
@@ -56,8 +56,7 @@ def _edge(model: Model, command: Command) -> None:
 
 def _left_out(model: Model, command: Command) -> None:
     model.findings.note(
-        f"{command.place}: in two dimensions with the electric field along z it has no edges along that, so that it is "
-        "left out"
+        f"{command.place}: left out: in two dimensions with the electric field along z, it has no edges along z"
     )
 
 

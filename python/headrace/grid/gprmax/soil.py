@@ -12,7 +12,7 @@ WATER_RELAXES = (1.1109e-10 - 3.824e-12 * _CELSIUS + 6.938e-14 * _CELSIUS**2 - 5
 
 @dataclass(frozen=True)
 class Soil:
-    """The measures of a soil, and the volume fraction of water that it has at least and at most."""
+    """Properties of a soil, and its minimum and maximum volume fraction of water."""
 
     sand: float
     clay: float
@@ -22,11 +22,11 @@ class Soil:
 
 
 def debye_of(soil: Soil, water: float) -> tuple[float, float, float, float]:
-    """The Debye medium that a soil with a volume fraction of water is.
+    """The Debye medium of a soil with a given volume fraction of water.
 
     Peplinski, Ulaby and Dobson (IEEE Transactions on Geoscience and Remote Sensing 33, 1995), 0.3 to 1.3 GHz: the real
-    part is right at 1.3 GHz, and the pole is that of water with the share that their imaginary part gives to it. The
-    coefficient of sand in the conductivity is 0.411, as gprMax has it (0.4111 in the paper).
+    part is exact at 1.3 GHz, and the pole is that of water, weighted by the share that their imaginary part gives to
+    it. The coefficient of sand in the conductivity is 0.411, as in gprMax (0.4111 in the paper).
 
     Returns:
         Permittivity at infinite frequency, conductivity in S/m, difference of the pole, its relaxation time in s.

@@ -1,4 +1,4 @@
-"""Commands of objects that have a volume, as the keys of a scene's objects."""
+"""Reads commands of objects with volume as the keys of a scene's objects."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from headrace.grid.gprmax.model import Model, Object, quoted
 
 _SMOOTHING = ("y", "n")
 _LETTERS = ("x", "y", "z")
-_ALONG = 3  # axes that an object may have a material each along
+_ALONG = 3  # number of axes that may each have a material
 
 Keys = dict[str, str]
-Shape = tuple[str, Keys] | None  # None: nothing of it lies in the domain
+Shape = tuple[str, Keys] | None  # None: no part of it lies in the domain
 
 
 def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
-    """Reads an object of so many parameters, its material, and whether it is smoothed."""
+    """Reads an object with this many numbers, its material, and whether it is smoothed."""
 
     def read_object(model: Model, command: Command) -> None:
         named = command.words[numbers:]
@@ -27,10 +27,10 @@ def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Rea
             if smoothed and len(named) == _ALONG:
                 raise command.error("an object with a material for each axis cannot be smoothed")
         if len(named) not in (1, _ALONG):
-            raise command.error(f"{len(command.words)} parameters, not {numbers} and a material, or one for each axis")
+            raise command.error(f"has {len(command.words)} parameters, not {numbers} and one material, or one per axis")
         found = shape(model, command)
         if found is None:
-            model.findings.note(f"{command.place}: none of it lies in the one cell along z, and it is left out")
+            model.findings.note(f"{command.place}: left out: no part of it lies in the one cell along z")
             return
         model.objects.append(Object(command, *found, named, smoothed and len(named) == 1))
 
@@ -38,7 +38,7 @@ def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Rea
 
 
 def in_the_cell(model: Model, low: float, high: float) -> bool:
-    """Whether what reaches from low to high along z covers the one cell of two dimensions."""
+    """Whether an extent from low to high along z covers the one cell of two dimensions."""
     first, last = model.on_node([low, high])
     return first < model.cell / 2 < last
 
@@ -54,7 +54,7 @@ def _box(model: Model, command: Command) -> Shape:
     low, high = command.numbers(0, 3), command.numbers(3, 3)
     for letter, first, last in zip(_LETTERS, model.on_node(low), model.on_node(high), strict=True):
         if first >= last:
-            raise command.error(f"it has no volume: along {letter} it is less than a cell thick")
+            raise command.error(f"it has no volume: it is less than a cell thick along {letter}")
     if model.flat and not in_the_cell(model, low[2], high[2]):
         return None
     return "box", {"low": model.point(low), "high": model.point(high)}
@@ -69,14 +69,14 @@ def _cylinder(model: Model, command: Command) -> Shape:
         keys = {"start": model.point(start), "end": model.point(end), "radius": repr(radius)}
         return "cylinder", keys | _closed(start, end)
     if start[:2] != end[:2]:
-        raise command.error("in two dimensions a cylinder lies along z")
+        raise command.error("in two dimensions a cylinder must lie along z")
     if not in_the_cell(model, min(start[2], end[2]), max(start[2], end[2])):
         return None
     return "cylinder", {"centre": model.point(start), "radius": repr(radius)}
 
 
 def _closed(start: list[float], end: list[float]) -> Keys:
-    """What lies just in the far end of a slanted cylinder belongs to it in gprMax; of a straight one, nothing does."""
+    """In gprMax, points exactly in the far end of a slanted cylinder belong to it; those of a straight one do not."""
     straight = sum(first != last for first, last in zip(start, end, strict=True)) == 1
     return {} if straight else {"closed": "true"}
 
@@ -106,7 +106,7 @@ def _cone(model: Model, command: Command) -> Shape:
     start, end = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
     radii = command.numbers(6, 2)
     if model.flat:
-        raise command.error("a cone in two dimensions, which the solver does not have")
+        raise command.error("the solver does not support cones in two dimensions")
     if start == end or min(radii) < 0 or max(radii) == 0:
         raise command.error("it has no volume")
     keys = {"start": model.point(start), "end": model.point(end)} | _closed(start, end)
@@ -114,7 +114,7 @@ def _cone(model: Model, command: Command) -> Shape:
 
 
 def _extent(model: Model, axis: int, low: float, high: float) -> Keys | None:
-    """How far a prism reaches along its axis; nothing to say in two dimensions, None outside."""
+    """The extent of a prism along its axis; empty in two dimensions, None outside."""
     if model.flat:
         return {} if in_the_cell(model, low, high) else None
     return {"axis": quoted(_LETTERS[axis]), "low": repr(low), "high": repr(high)}
@@ -125,7 +125,7 @@ def _triangle(model: Model, command: Command) -> Shape:
     thickness = command.number(9)
     across = [axis for axis in range(3) if len({corner[axis] for corner in corners}) == 1]
     if len(across) != 1:
-        raise command.error("its corners span no plane across an axis")
+        raise command.error("its corners must span a plane across one axis")
     axis = across[0]
     if thickness < 0:
         raise command.error(f"a thickness of {thickness:g} m is below 0")
@@ -133,12 +133,12 @@ def _triangle(model: Model, command: Command) -> Shape:
     if model.flat and height <= corners[0][axis]:
         return None
     if model.flat and axis != 2:  # noqa: PLR2004
-        raise command.error("in two dimensions a triangle lies across z")
+        raise command.error("in two dimensions a triangle must lie across z")
     extent = _extent(model, axis, corners[0][axis], height)
     if extent is None:
         return None
     plane = [json.dumps([at for other, at in enumerate(corner) if other != axis]) for corner in corners]
-    # gprMax leaves out cells whose centres lie just on a side.
+    # gprMax excludes cells whose centres lie exactly on a side.
     return "triangle", dict(zip(("first", "second", "third"), plane, strict=True)) | extent | {"closed": "false"}
 
 
@@ -155,9 +155,9 @@ def _sector(model: Model, command: Command) -> Shape:
     if model.flat and low == high:
         return None
     if model.flat and axis != 2:  # noqa: PLR2004
-        raise command.error("in two dimensions a sector lies across z")
+        raise command.error("in two dimensions a sector must lie across z")
     if not 0 < sweep <= 360:  # noqa: PLR2004 - degrees
-        raise command.error(f"an angle of {sweep:g} degrees is not above 0 and at most 360")
+        raise command.error(f"an angle of {sweep:g} degrees is out of range: it must be above 0 and at most 360")
     extent = _extent(model, axis, low, high)
     if extent is None:
         return None

@@ -1,4 +1,4 @@
-"""Commands of sources, receivers and what moves them."""
+"""Reads commands of sources, receivers and their movement."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from headrace.grid.solver.waveforms import FILE, IMPULSE, WAVEFORMS
 _CURRENTS = ("ix", "iy", "iz")
 _POINTS_MOST = 100_000
 _VACUUM = 376.73  # Ohm, the wave impedance
-_PORT = 8  # words of a source of voltage before the name of its port
+_PORT = 8  # words of a voltage source before the name of its port
 
 
 def _waveform(model: Model, command: Command) -> None:
     command.expect(4)
     kind, name = command.words[0].lower(), command.words[3]
     if name in model.waveforms:
-        raise command.error(f"there is another '{name}' above")
+        raise command.error(f"there is already a '{name}' above")
     model.waveforms[name] = WaveForm({})
     if kind not in (*WAVEFORMS, IMPULSE):
         known = (*WAVEFORMS, IMPULSE)
@@ -37,11 +37,11 @@ def _waveform(model: Model, command: Command) -> None:
 def _excitation(model: Model, command: Command) -> None:
     command.expect(1, 3)
     if len(command.words) > 1 and command.words[1].lower() != "linear":
-        raise command.error(f"an interpolation of kind '{command.words[1]}', where linear is all there is")
+        raise command.error(f"interpolation '{command.words[1]}' is not supported: only linear is")
     path = command.path.parent / command.words[0]
     for name in read_tables(path):
         if name in model.waveforms:
-            raise command.error(f"there is another '{name}' above")
+            raise command.error(f"there is already a '{name}' above")
         model.waveforms[name] = WaveForm(
             {"waveform": quoted(FILE), "file": quoted(str(Path(path).absolute())), "column": quoted(name)}
         )
@@ -55,7 +55,7 @@ def _axis(command: Command) -> str:
 
 
 def _times(command: Command, first: int) -> tuple[float, float | None]:
-    """When a source starts and stops, if the command says so."""
+    """Start and stop of a source, if the command gives them."""
     times = command.numbers(first, 2) if len(command.words) > first else []
     if times and times[0] < 0:
         raise command.error(f"a start at {times[0]:g} s is before the run")
@@ -72,7 +72,7 @@ def _dipole(model: Model, command: Command) -> None:
 
 
 def _voltage_source(model: Model, command: Command) -> None:
-    """A voltage behind a resistance; version 4 may name a port behind the times, with a number of its own."""
+    """A voltage behind a resistance; in version 4, the times may be followed by a port's name with its own number."""
     if len(command.words) > _PORT and not _is_number(command.words[_PORT - 1]):
         command = command.as_other(command.name, *command.words[:6])
     if len(command.words) > _PORT:
@@ -84,19 +84,21 @@ def _voltage_source(model: Model, command: Command) -> None:
     if resistance < 0:
         raise command.error(f"a resistance of {resistance:g} Ohm is below 0")
     if resistance == 0:
-        raise command.error("a hard source (0 Ohm), which the solver does not have")
+        raise command.error("the solver does not support hard sources (0 Ohm)")
     model.sources.append(Dipole(command, name, position, command.words[5], *_times(command, 6), resistance))
 
 
 def _transmission_line(model: Model, command: Command) -> None:
-    """A line that ends at an edge: for what comes out of it, its source is twice the voltage behind its resistance."""
+    """A line that ends at an edge: its outgoing wave is that of a source of twice the voltage behind its resistance."""
     command.expect(6, 8)
     name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
     if not 0 < resistance < _VACUUM:
-        raise command.error(f"a resistance of {resistance:g} Ohm is not above 0 and below that of vacuum, 376.73")
+        raise command.error(
+            f"a resistance of {resistance:g} Ohm is out of range: it must be above 0 and below that of vacuum, 376.73"
+        )
     model.findings.note(
-        f"{command.place}: the line is twice its voltage behind its resistance, 9.5 steps later; voltages and currents "
-        "in it are not recorded"
+        f"{command.place}: the line becomes twice its voltage behind its resistance, 9.5 steps later; its voltages "
+        "and currents are not recorded"
     )
     times = _times(command, 6)
     model.sources.append(Dipole(command, name, position, command.words[5], *times, resistance, line=True))
@@ -130,13 +132,13 @@ def _receivers(model: Model, command: Command) -> None:
     lines = []
     for first, last, step in zip(low, high, steps, strict=True):
         if step < 0 or last < first:
-            raise command.error("its increments are 0 or more, and its second corner is not below the first")
+            raise command.error("its increments must be 0 or more, and its second corner must not be below the first")
         count = int((last - first) / step + 1e-6) + 1 if step > 0 else 1
         if count > _POINTS_MOST:
-            raise command.error(f"{count:,} receivers along an axis are more than {_POINTS_MOST:,}")
+            raise command.error(f"{count:,} receivers along an axis are more than the {_POINTS_MOST:,} allowed")
         lines.append([first + number * step for number in range(count)])
     if len(lines[0]) * len(lines[1]) * len(lines[2]) > _POINTS_MOST:
-        raise command.error(f"more than {_POINTS_MOST:,} receivers")
+        raise command.error(f"it makes more than {_POINTS_MOST:,} receivers")
     model.receivers += [Probe(command, [x, y, z], "", []) for x in lines[0] for y in lines[1] for z in lines[2]]
 
 

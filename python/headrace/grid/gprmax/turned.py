@@ -1,4 +1,4 @@
-"""Two dimensions across x or y, which scenes have across z alone: the axes of all commands, turned."""
+"""Rotates the axes of all commands of two-dimensional models across x or y, because scenes are across z only."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from headrace.grid.gprmax.lines import Command, Findings
 _INFINITE = "inf"
 _AXES = "xyz"
 _Z = 2
-# Where commands have points, or three numbers along the axes.
+# Positions of points, or of three numbers along the axes, in each command.
 _POINTS: dict[str, tuple[int, ...]] = {
     "domain": (0,),
     "dx_dy_dz": (0,),
@@ -35,18 +35,18 @@ _SIX = 6
 
 
 def translated(commands: list[Command], findings: Findings) -> Iterator[Command]:
-    """The commands with the axis across the plane as z; as they are where it is that already, or there is no plane."""
+    """The commands with the axis across the plane turned to z; unchanged if it is z already or there is no plane."""
     axis = _flat_axis(commands)
     if axis in (None, _Z):
         yield from commands
         return
     assert axis is not None
-    # Turned and not mirrored: what is x, y and z now. The axis across the plane comes last.
+    # A rotation, not a reflection: the old axes that become x, y and z. The axis across the plane comes last.
     order = [(axis + 1) % 3, (axis + 2) % 3, axis]
     names = ", ".join(f"{_AXES[old]} is now {_AXES[new]}" for new, old in enumerate(order))
     place = next(one.place for one in commands if one.name == "domain")
     findings.note(
-        f"{place}: one cell along {_AXES[axis]}: axes are turned, as the plane of a scene is across z: {names}"
+        f"{place}: one cell along {_AXES[axis]}: axes are rotated, because the plane of a scene is across z: {names}"
     )
     for command in commands:
         with findings.noting():
@@ -54,7 +54,7 @@ def translated(commands: list[Command], findings: Findings) -> Iterator[Command]
 
 
 def _flat_axis(commands: list[Command]) -> int | None:
-    """Along which axis the domain is one cell thick."""
+    """The axis along which the domain is one cell thick."""
     domain = next((one for one in commands if one.name == "domain" and len(one.words) == 3), None)  # noqa: PLR2004
     cells = next((one for one in commands if one.name == "dx_dy_dz" and len(one.words) == 3), None)  # noqa: PLR2004
     if domain is None or cells is None:
@@ -74,7 +74,7 @@ def _turned(command: Command, order: list[int]) -> Command:
     words = list(command.words)
     for first in _POINTS.get(command.name, ()):
         if len(words) < first + 3:
-            return command  # an error that its reader tells
+            return command  # its reader reports the error
         words[first : first + 3] = [words[first + old] for old in order]
     if command.name in _POLARISED:
         words[0] = _letter(words[0], order)
@@ -85,7 +85,7 @@ def _turned(command: Command, order: list[int]) -> Command:
     if command.name == "cylindrical_sector":
         words = _sector(words, order)
     first = _NUMBERS.get(command.name, len(words))
-    if len(words) >= first + 3:  # a material for each axis
+    if len(words) >= first + 3:  # one material per axis
         words[first : first + 3] = [words[first + old] for old in order]
     return command.as_other(command.name, *words)
 
@@ -95,7 +95,7 @@ def _letter(word: str, order: list[int]) -> str:
 
 
 def _sector(words: list[str], order: list[int]) -> list[str]:
-    """A sector lies in the plane across its axis, whose first axis may become the second: angles are then mirrored."""
+    """A sector lies in the plane across its axis, whose two axes may swap: angles are then mirrored."""
     if len(words) < 8 or words[0].lower() not in tuple(_AXES):  # noqa: PLR2004
         return words
     axis = _AXES.index(words[0].lower())

@@ -1,4 +1,4 @@
-"""A model as the text of a scene, and what keeps it from being one."""
+"""Writes a model as the text of a scene, and finds what prevents that."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
 _CELL_BY_CELL = ("fractal_box", "voxels")
 _LINE = 9.5  # steps from the source of a transmission line to its end
-_LAYERS = 10  # of gprMax, where a file says nothing
+_LAYERS = 10  # gprMax's default
 
 
 def scene_text(model: Model, path: Path) -> str:
-    """The text, or as much of it as can be made; all problems go to the findings of the model."""
+    """As much of the text as can be written; all problems go to the findings of the model."""
     parts = [
         f"# Made from {path.name} by headrace grid convert.\ntitle = {quoted(model.title or path.stem)}\n",
         _domain(model),
@@ -48,7 +48,9 @@ def _domain(model: Model) -> str:
             raise command.error(f"{size[shape.index(0)]:g} m is less than a cell")
         for axis in range(2):
             if shape[axis] == 1:
-                raise command.error(f"one cell along {'xy'[axis]}: two dimensions are across z alone")
+                raise command.error(
+                    f"one cell along {'xy'[axis]}: a scene of two dimensions is one cell thick along z only"
+                )
     exact = [count * model.cell for count in shape]
     if any(abs(one - other) > 1e-6 * model.cell for one, other in zip(exact, size, strict=True)):
         findings.note(f"{command.place}: rounded to {' x '.join(map(str, shape))} whole cells, as gprMax does")
@@ -59,7 +61,7 @@ def _domain(model: Model) -> str:
 
 
 def _layers(model: Model, shape: list[int]) -> str:
-    """The absorbing layers, as the scene's text has them; across z there are none in two dimensions."""
+    """The absorbing layers for the scene's text; in two dimensions there are none across z."""
     command, cells = model.layers or (model.domain or model.spacing, [_LAYERS] * 6)
     assert command is not None
     place: Command = command if isinstance(command, Command) else command[0]
@@ -67,7 +69,7 @@ def _layers(model: Model, shape: list[int]) -> str:
     for letter, (low, high), count in zip("xyz", pairs, shape, strict=False):
         if count <= low + high:
             both = f"{low} cells" if low == high else f"{low} and {high} cells"
-            raise place.error(f"{both} of absorbing layers at both ends leave nothing of {count} cells along {letter}")
+            raise place.error(f"absorbing layers of {both} at both ends leave nothing of {count} cells along {letter}")
     if len({side for pair in pairs for side in pair}) == 1:
         return f"cpml = {pairs[0][0]}\n"
     return f"\n[domain.cpml]\ncells = {json.dumps(pairs)}\n"
@@ -85,7 +87,7 @@ def _keys(header: str, keys: dict[str, str]) -> str:
 
 
 def _named(model: Model, one: Object, material: str) -> str:
-    """What the scene calls a material."""
+    """The scene's name of a material."""
     if material not in model.materials and material not in _BUILT_IN and not model.untold:
         raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
     dispersion.check(model, material)
@@ -99,13 +101,13 @@ def _object(model: Model, one: Object) -> str:
     keys = one.keys | {"material": json.dumps(named if many else named[0], ensure_ascii=False)}
     if not one.smoothed and one.kind not in _THIN and (len(named) == 1 or one.kind in _CELL_BY_CELL):
         keys["averaging"] = "false"
-    # Warnings about the scene then name the line of the file that it is made of.
+    # Warnings about the scene then name the line of the input file.
     name = model.name_for("object", f"{one.command.name}-line{one.command.line}")
     return _keys("[[objects]]", {"id": quoted(name), "type": quoted(one.kind), **keys})
 
 
 def _inside(model: Model, command: Command, position: list[float]) -> None:
-    """Refuses a place that is not in the domain."""
+    """Refuses a position outside of the domain."""
     if not model.shape:
         return
     nodes = nearest_node(tuple(position), model.cell)
@@ -114,7 +116,7 @@ def _inside(model: Model, command: Command, position: list[float]) -> None:
             continue
         if not 0 <= node < count:
             raise command.error(
-                f"{position[axis]:g} m along {'xyz'[axis]} is node {node}, and the domain has nodes 0 to {count - 1} "
+                f"{position[axis]:g} m along {'xyz'[axis]} is node {node}, but the domain has nodes 0 to {count - 1} "
                 "inside its walls"
             )
 
@@ -126,12 +128,12 @@ def _source(model: Model, one: Dipole) -> str:
         raise one.command.error(f"there is no waveform '{one.waveform}'{nearest(one.waveform, model.waveforms)}")
     if model.flat and one.field not in fields_of(2):
         kind = "a magnetic dipole across z" if one.field.startswith("h") else "a source along z"
-        raise one.command.error(f"in two dimensions {kind} is covered, not one along {one.field[1]}")
+        raise one.command.error(f"in two dimensions only {kind} is supported, not one along {one.field[1]}")
     _inside(model, one.command, one.position)
     keys = {"field": quoted(one.field), "position": model.point(one.position)}
     keys |= model.waveforms[one.waveform].keys
     if one.field.startswith("h"):
-        # gprMax's amplitude is the moment, a magnetic current times the length of a cell.
+        # gprMax's amplitude is the moment: a magnetic current times the length of a cell.
         keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
     if one.resistance is not None:
         keys["resistance"] = repr(one.resistance)
@@ -152,7 +154,9 @@ def _receiver(model: Model, one: Probe) -> str:
     fields = [name for name in one.fields if name in known]
     if len(fields) < len(one.fields):
         missing = ", ".join(name for name in one.fields if name not in known)
-        model.findings.note(f"{one.command.place}: {missing}: 0 in two dimensions with the electric field along z")
+        model.findings.note(
+            f"{one.command.place}: {missing}: always 0 in two dimensions with the electric field along z"
+        )
     name = model.name_for("receiver", one.name or "rx1")
     if not one.name:
         name = _numbered(model, name)
@@ -161,7 +165,7 @@ def _receiver(model: Model, one: Probe) -> str:
 
 
 def _numbered(model: Model, name: str) -> str:
-    """Receivers without a name are rx1, rx2 and so on."""
+    """Names receivers without a name rx1, rx2 and so on."""
     if name == "rx1":
         return name
     model.names["receiver"].discard(name)
@@ -173,29 +177,32 @@ def _numbered(model: Model, name: str) -> str:
 
 
 def _scan(model: Model) -> str:
-    """The scan, where sources and receivers move alike and the number of runs is known."""
+    """The scan, if sources and receivers move alike and the number of runs is known."""
     if not model.steps:
         return ""
     command = next(iter(model.steps.values()))[0]
     if model.count is None or model.count < 2:  # noqa: PLR2004
-        model.findings.note(f"{command.place}: no [scan] is made: give --count, which gprMax is given as -n")
+        model.findings.note(f"{command.place}: no [scan] is made: give --count, as gprMax's -n")
         return ""
     sources, receivers = (model.steps.get(name, (command, [0.0] * 3)) for name in ("src_steps", "rx_steps"))
     if nearest_node(tuple(sources[1]), model.cell) != nearest_node(tuple(receivers[1]), model.cell):
-        raise command.error("sources and receivers move by different steps, which a scan cannot do")
+        raise command.error("sources and receivers move by different steps, which a scan does not support")
     return _keys("[scan]", {"step": model.point(sources[1]), "count": str(model.count)})
 
 
 def _conventions(model: Model, path: Path) -> None:
-    """What is calculated otherwise than gprMax does it."""
+    """Notes the differences from gprMax's computation."""
     note = model.findings.note
     rigid = [one for one in model.objects if not one.smoothed and set(one.materials) & model.magnetic]
     if rigid:
         here = "that of its cell" if model.flat else "the mean of the two cells that share its face"
-        note(f"{rigid[0].command.place}: where it is not smoothed, components of H take its permeability; here {here}")
+        note(
+            f"{rigid[0].command.place}: without smoothing, gprMax gives components of H its permeability; here "
+            f"they take {here}"
+        )
     if model.layers is None or any(model.layers[1]):
-        note(f"{path}: the absorbing layers are graded otherwise than those of gprMax")
+        note(f"{path}: the absorbing layers are graded differently from gprMax's")
     note(
-        f"{path}: traces begin after the first step, and gprMax's with the fields of moment 0, which are 0; "
-        "headrace grid export adds them"
+        f"{path}: traces begin after the first step, but gprMax's begin at time 0, when the fields are 0; "
+        "headrace grid export adds that sample"
     )

@@ -1,4 +1,4 @@
-"""The solver of `headrace grid fdtd`: scenes in, fields out. Everything of a run that is not the stencil itself."""
+"""The solver of `headrace grid fdtd`, from scenes to fields: everything of a run except the stencil itself."""
 
 from headrace.grid.solver.model import Layout
 from headrace.grid.solver.reading import parse_scene, read_scene

@@ -1,4 +1,4 @@
-"""What may be wrong with a scene whose keys are right: thin objects, places, time steps, wavelengths."""
+"""Checks of a scene with valid keys: thin objects, positions, time steps, wavelengths."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,16 +10,16 @@ from headrace.grid.solver.shapes import SLACK, Shape
 from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.smoothing import PERFECT
 
-_CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
+_CELLS_A_WAVELENGTH = 10  # with fewer cells, waves on the grid are noticeably slower than in the medium
 _POSITIONS_LOOKED_AT = 1000
-_GOOD_CONDUCTOR = 1e3  # S/m; nothing travels in it that would need cells
+_GOOD_CONDUCTOR = 1e3  # S/m; no wave travels in it that would need fine cells
 
 
 def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]) -> float:
     """The longest stable time step, in seconds: spacing / (speed sqrt(dimensions)).
 
-    The speed is that of light, or a higher one where a permittivity or permeability is below 1: the smallest of each
-    count together, as they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
+    The speed is that of light, or a higher one if a permittivity or permeability is below 1: the smallest of each are
+    combined, because they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
     """
     listed = list(materials)
     permittivity = min([1.0, *(material.permittivity for material in listed)])
@@ -28,19 +28,19 @@ def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]
 
 
 def check_objects(scene: Scene) -> Scene:
-    """The scene with warnings about objects that it has no cells for."""
+    """The scene with warnings about objects that its cells cannot represent."""
     found = (_object(scene, one) for one in scene.objects)
     return replace(scene, warnings=(*scene.warnings, *(warning for warning in found if warning)))
 
 
 def _object(scene: Scene, painted: Painted) -> str | None:
-    """What is wrong with an object: it lies outside, or is thinner than what cells can show."""
+    """A warning for an object that lies outside, or is thinner than cells can represent."""
     line = f":{painted.line}" if painted.line else ""
     named = f"{scene.path}{line}: [[objects]] {painted.name}"
     if isinstance(painted.shape, Sheet | Wire):
         return None if _has_edges(scene, painted.shape) else f"{named}: covers no edges within the domain"
     if _outside(scene, painted.shape.bounds(scene.size)):
-        return f"{named}: lies wholly outside the domain"
+        return f"{named}: lies entirely outside the domain"
     thin = _thin(scene, painted.shape, scene.materials[painted.material])
     return f"{named}: {thin}" if thin else None
 
@@ -52,34 +52,34 @@ def _has_edges(scene: Scene, shape: Thin) -> bool:
 
 
 def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
-    """What stands for a shape that is thinner than what cells can show."""
+    """The warning for a shape thinner than cells can represent."""
     thickness, spacing = shape.thickness(), scene.spacing
     if scene.smoothing:
-        # What is no conductor counts with its share of the area, however thin it is.
+        # With smoothing, a non-conductor counts with its share of the area, however thin it is.
         thin = thickness < spacing * (1 - SLACK) and material.conductivity >= PERFECT
-        return f"is {thickness:g} m across: the nodes nearest to it stand for it" if thin else None
-    # A ball of this diameter holds the centre of a cell, wherever it lies.
+        return f"is {thickness:g} m thick: the nearest nodes represent it" if thin else None
+    # A ball of this diameter contains a cell centre wherever it lies.
     if thickness >= spacing * scene.dimensions**0.5:
         return None
     covered = cells_of(shape, scene)
-    cells = f"{thickness:g} m across, and cells are {spacing:g} m"
+    cells = f"{thickness:g} m thick, but cells are {spacing:g} m"
     if covered == 0:
-        return f"is {cells}: it contains no cell's centre and is left out"
+        return f"is {cells}: it contains no cell centre and is left out"
     if thickness >= spacing * (1 - SLACK):
         return None
     stands = (
-        "the cell whose centre it holds stands"
+        "the cell whose centre it contains represents"
         if covered == 1
-        else f"the {covered:,} cells whose centres it holds stand"
+        else f"the {covered:,} cells whose centres it contains represent"
     )
-    return f"is {cells}: {stands} for it, whole"
+    return f"is {cells}: {stands} it in full"
 
 
 def check_places(scene: Scene) -> Scene:
-    """The scene with warnings about positions: those that are rounded, and those in the absorbing layers.
+    """The scene with warnings about rounded positions, and about those in the absorbing layers.
 
     Raises:
-        UsageError: when a source or a receiver is not in the domain.
+        UsageError: when a source or a receiver is outside the domain.
     """
     warnings = [
         f"{scene.path}: [[{kind}]] {place.name} position: {listed(place.position)} m lies between nodes; the nearest, "
@@ -95,8 +95,8 @@ def check_places(scene: Scene) -> Scene:
             f"{scene.path}: [scan] step: {listed(scan.step)} m is not a whole number of cells of {scene.spacing:g} m; "
             f"{used} m is used, so that positions are evenly spaced"
         )
-    warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others
-    # A scan goes straight on: between two positions that are in the domain, and not in its layers, the others are.
+    warned: set[str] = set()  # places that were warned of once, so that further positions are not reported
+    # A scan is a straight line: if two positions are in the domain and not in its layers, so are all between them.
     last = scan.count - 1 if scan else 0
     for number in range(last + 1) if last <= _POSITIONS_LOOKED_AT else (0, last):
         moved = scene.moved(number)
@@ -111,7 +111,7 @@ def check_places(scene: Scene) -> Scene:
 
 
 def _index(material: Material, frequency: float) -> float:
-    """The index of refraction at a frequency."""
+    """The refractive index at a frequency."""
     permittivity = material.permittivity + sum((one.permittivity(frequency) for one in material.poles), start=0j)
     return max(float(((permittivity * material.permeability) ** 0.5).real), 1e-6)
 
@@ -128,21 +128,23 @@ def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str
         raise UsageError(f"{named} is not in the domain, which is {listed(scene.size)} m")
     if not all(at < count for at, count in zip(cell, scene.shape, strict=True)):
         last = listed((count - 1) * scene.spacing for count in scene.shape)
-        raise UsageError(f"{named} is on the far wall of the domain, a conductor: the last nodes are at {last} m")
+        raise UsageError(
+            f"{named} is on the far wall of the domain, which is a conductor: the last nodes are at {last} m"
+        )
     for at, count, (low, high) in zip(cell, scene.shape, scene.layers.at, strict=False):
         if at < low or at >= count - high:
-            thick = f"{scene.cpml} cells at each edge" if scene.layers.sides is None else "which reach that far"
+            thick = f"{scene.cpml} cells at each edge" if scene.layers.sides is None else "which reach this position"
             return f"{named} lies in the absorbing layers, {thick}"
     return None
 
 
 def listed(numbers: Iterable[float]) -> str:
-    """Numbers as a scene file writes them."""
+    """Numbers in the notation of a scene file."""
     return "[" + ", ".join(f"{number:.12g}" for number in numbers) + "]"
 
 
 def check_resolution(scene: Scene) -> Scene:
-    """The scene, with a warning where its cells are too large for its shortest wave."""
+    """The scene, with a warning if its cells are too large for its shortest wave."""
     waves = [*(source.wave for source in scene.sources), *(wave.wave for wave in scene.plane_waves)]
     frequency = max((wave.highest for wave in waves), default=0.0)
     if frequency == 0:
@@ -158,7 +160,7 @@ def check_resolution(scene: Scene) -> Scene:
         return scene
     warning = (
         f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has {cells:.1f} "
-        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} would want a spacing of "
+        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} cells need a spacing of "
         f"{wavelength / _CELLS_A_WAVELENGTH:.2g} m"
     )
     return replace(scene, warnings=(*scene.warnings, warning))

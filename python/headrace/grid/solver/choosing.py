@@ -1,4 +1,4 @@
-"""What of a scene's layout is measured before its run: the cut by speed, redundant layers, and the push."""
+"""Measures parts of a scene's layout before its run: the cut by speed, redundant layers, and the push."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,36 +11,36 @@ from headrace.grid.solver.scene import Scene
 if TYPE_CHECKING:
     from headrace.grid.choice import Trial
 
-# Trials are some 130 steps on one device and 400 on several: a shorter run does not win them back.
+# Trials take some 130 steps on one device and 400 on several: a shorter run does not recover their cost.
 LEAST_STEPS = 4000
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A layout with nothing left open, and what was tried for it."""
+    """A complete layout, and the trials behind it."""
 
     layout: Layout
     trials: "tuple[Trial, ...]" = ()
 
     @property
     def seconds_per_step(self) -> float | None:
-        """The time of the quickest; None where nothing was tried."""
+        """Time of the fastest trial; None without trials."""
         return min((one.seconds_per_step for one in self.trials if one.seconds_per_step is not None), default=None)
 
 
 def choose(
     scene: Scene, layout: Layout, *, redundant: int | None, push: str | None, by_speed: bool, steps: int
 ) -> Chosen:
-    """Fills in what is None, by trials on the layout's devices where a run of so many steps is worth them.
+    """Replaces None in the layout, by trials on its devices if a run of this many steps is worth them.
 
-    Without trials there is an exchange each step, and the push is left to the library. Over several ranks there are
-    none; a cut by speed is of all of them.
+    Without trials there is an exchange each step, and the library chooses the push. With several ranks there are no
+    trials; a cut by speed covers all of them.
 
     Raises:
-        DeviceError: when there is no memory for the scene.
+        DeviceError: when there is not enough memory for the scene.
     """
     memory.check(scene, replace(layout, redundant=redundant or 1))
-    # Slabs exchange nothing, and do as many steps in a pass as they like.
+    # Slabs exchange nothing, and may do any number of steps in a pass.
     slabs = memory.in_slabs(scene, layout)
     tried = steps >= LEAST_STEPS and layout.ranks is None and not slabs
     known = replace(layout, redundant=redundant or 1, push=push or "automatic")

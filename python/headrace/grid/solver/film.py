@@ -1,4 +1,4 @@
-"""Moving pictures as MP4, which ffmpeg encodes."""
+"""Writes moving pictures as MP4, encoded by ffmpeg."""
 
 import importlib.util
 import shutil
@@ -14,17 +14,17 @@ from headrace.grid.solver.pictures import Frame, Plane
 
 
 def encoder() -> str:
-    """The ffmpeg of the machine, or the one that imageio-ffmpeg brings.
+    """The ffmpeg of the machine, or the one of imageio-ffmpeg.
 
     Raises:
-        UsageError: when there is neither.
+        UsageError: when neither is installed.
     """
     found = shutil.which("ffmpeg")
     if found:
         return found
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         raise UsageError(
-            f"MP4 needs ffmpeg: {how_to_install('imageio-ffmpeg')}, or install ffmpeg; --gif needs neither of them"
+            f"MP4 needs ffmpeg: {how_to_install('imageio-ffmpeg')}, or install ffmpeg; --gif needs neither"
         )
     import imageio_ffmpeg  # noqa: PLC0415 - optional
 
@@ -32,10 +32,10 @@ def encoder() -> str:
 
 
 def check(path: Path) -> None:
-    """Whether a film can be written there, before the work for it is done.
+    """Checks that a film can be written to this path, before the work for it starts.
 
     Raises:
-        UsageError: when matplotlib or ffmpeg are not there.
+        UsageError: when matplotlib or ffmpeg is missing.
         SystemError: when the file cannot be written.
     """
     pictures.check(path)
@@ -43,16 +43,16 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None:
-    """Writes moments as MP4 (H.264, which browsers play), all in the same colours.
+    """Writes frames as MP4 (H.264, which browsers play) with the same colours throughout.
 
     Raises:
-        UsageError: when there are none.
-        SystemError: with what ffmpeg said, when it fails.
+        UsageError: when there are no frames.
+        SystemError: with ffmpeg's message, when it fails.
     """
     images = pictures.drawn(path, plane, field, frames)
     first = next(images)
     rows, columns, _ = first.shape
-    # Two pixels share a colour along each axis, so that there must be an even number of them.
+    # Two pixels along each axis share a colour, so their number must be even.
     even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{columns}x{rows}", "-r", str(pictures.FRAMES_PER_SECOND)]
     target = ["-vf", even, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
@@ -65,7 +65,7 @@ def write(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None
                     process.stdin.write(image.tobytes())
                 process.stdin.close()
             except BrokenPipeError:
-                pass  # what it said tells why
+                pass  # its output tells why
         if process.returncode != 0:
             said.seek(0)
             reason = said.read().decode(errors="replace").strip() or f"status {process.returncode}"

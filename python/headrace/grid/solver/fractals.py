@@ -1,9 +1,9 @@
-"""Noise with the spectrum of a fractal, boxes of cells that it spreads materials in, and surfaces that it makes rough.
+"""Noise with a fractal spectrum, boxes of cells with materials spread by it, and surfaces made rough by it.
 
 White noise is filtered in the space of wave numbers k: amplitudes fall as |k| to the power of minus the dimension, so
-that the spectrum falls as that of gprMax's fractals does (Turcotte, Fractals and Chaos in Geology and Geophysics,
-chapter 7). Wave numbers count waves along each side of the box, and are multiplied by the weights: a larger one makes
-what lies along that axis smoother.
+the spectrum falls like that of gprMax's fractals (Turcotte, Fractals and Chaos in Geology and Geophysics, chapter 7).
+Wave numbers count waves along each side of the box and are multiplied by the weights: a larger weight smooths
+structures along that axis.
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Noise:
-    """Which noise: its dimension, a weight for each axis, and the seed that it begins with."""
+    """Parameters of noise: its dimension, a weight per axis, and its seed."""
 
     dimension: float
     weights: tuple[float, ...]
     seed: int
 
     def values(self, shape: Cell) -> Values:
-        """Noise over so many cells, from 0 to 1; the same for the same seed."""
+        """Noise for this shape, from 0 to 1; the same seed gives the same noise."""
         white = np.random.default_rng(self.seed).standard_normal(shape)
         squared = np.zeros(shape)
         for axis, (count, weight) in enumerate(zip(shape, self.weights, strict=True)):
             along = [1] * len(shape)
             along[axis] = count
             squared = squared + ((np.fft.fftfreq(count) * count * weight) ** 2).reshape(along)
-        squared.flat[0] = np.inf  # the mean is no part of it
+        squared.flat[0] = np.inf  # excludes the mean
         found = np.fft.ifftn(np.fft.fftn(white) * squared ** (-self.dimension / 2)).real
         low, high = found.min(), found.max()
         return np.asarray((found - low) / (high - low) if high > low else np.zeros(shape))
@@ -42,23 +42,23 @@ class Noise:
 
 @dataclass(frozen=True)
 class Surface:
-    """A side of a box that is rough, in cells: it varies between two limits, by noise in its plane."""
+    """A rough side of a box, in cells: it varies between two limits with noise in its plane."""
 
     axis: int
     upper: bool
     limits: tuple[float, float]
     noise: Noise
     reach: tuple[Cell, ...] | None
-    """The corners of the part of the side that is rough, in its plane; all of it if None."""
+    """Corners of the rough part of the side, in its plane; None means all of it."""
     water: float | None
-    """Up to where what the surface leaves open is filled; not at all if None."""
+    """Level up to which open space at the surface is filled; None means not at all."""
     material: str
-    """What fills it."""
+    """Material of the filling."""
 
 
 @dataclass(frozen=True)
 class Water:
-    """What fills the open places of a surface: 0 where it is, and -1 elsewhere."""
+    """The filled cells of a surface: 0 where filled, -1 elsewhere."""
 
     data: Numbers
     material: str
@@ -66,7 +66,7 @@ class Water:
 
 @dataclass(frozen=True)
 class Filled:
-    """A box with its surfaces: the number of the material of each cell, -1 where there is nothing of it."""
+    """A box with its surfaces: the material number of each cell, -1 outside of the box."""
 
     corner: Cell
     data: Numbers
@@ -74,9 +74,10 @@ class Filled:
 
 
 def box(low: Cell, high: Cell, noise: Noise, count: int, surfaces: list[Surface], *, even: bool) -> Filled:
-    """A box from one node to another, of so many materials; it is as much larger as its rough surfaces rise.
+    """A box between two nodes with `count` materials; rough surfaces enlarge it by the height they rise.
 
-    With `even` each material has an equal part of the range of the noise, otherwise all but the first do, as in gprMax.
+    With `even`, each material has an equal part of the range of the noise; otherwise all but the first do, as in
+    gprMax.
     """
     corner, end = list(low), list(high)
     for one in surfaces:
@@ -113,7 +114,7 @@ def box(low: Cell, high: Cell, noise: Noise, count: int, surfaces: list[Surface]
 
 
 def _all(parts: list[NDArray[np.bool_]], shape: Cell) -> NDArray[np.bool_]:
-    """Where all of them are set."""
+    """Cells where all masks are set."""
     found = np.ones(shape, dtype=bool)
     for part in parts:
         found &= part
@@ -121,14 +122,14 @@ def _all(parts: list[NDArray[np.bool_]], shape: Cell) -> NDArray[np.bool_]:
 
 
 def _along(axis: int, begin: int, shape: Cell) -> Values:
-    """The middles of cells along an axis, shaped so that they broadcast."""
+    """Cell centres along an axis, shaped to broadcast."""
     along = [1] * len(shape)
     along[axis] = shape[axis]
     return np.asarray(begin + np.arange(shape[axis]) + 0.5, dtype=np.float64).reshape(along)
 
 
 def _heights(one: Surface, corner: Cell, shape: Cell, low: Cell, high: Cell) -> tuple[Values, NDArray[np.bool_]]:
-    """Where a surface lies, in cells along its axis, and which columns are rough; both broadcast over the box."""
+    """Height of a surface in cells along its axis, and which columns are rough; both broadcast over the box."""
     axes = [axis for axis in range(len(shape)) if axis != one.axis]
     first, last = one.reach or (tuple(low[axis] for axis in axes), tuple(high[axis] for axis in axes))
     first = tuple(max(at, low[axis]) for at, axis in zip(first, axes, strict=True))

@@ -1,4 +1,4 @@
-"""Ids of a scene's tables: names that are there once, and names of materials."""
+"""Ids of a scene's tables: unique names, and names of materials."""
 
 import re
 from collections.abc import Iterable
@@ -8,17 +8,17 @@ from headrace.grid.solver.scene import Material
 
 
 def unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
-    """Refuses an id that there is already, or that cannot be the name of a data set."""
+    """Refuses a duplicate id, or one that cannot be the name of a data set."""
     seen = set(taken)
     for keys, name in entries:
         if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
-            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
+            raise keys.error(f"'{name}' must consist of letters, digits, '_', '-' and '.' only", "id")
         if name in seen:
-            raise keys.error(f"there is another '{name}' already", "id")
+            raise keys.error(f"there is already a '{name}'", "id")
         seen.add(name)
 
 
 def known_material(keys: Keys, key: str, name: str, materials: dict[str, Material]) -> None:
-    """Refuses a material that there is not."""
+    """Refuses an unknown material."""
     if name not in materials:
         raise keys.error(f"there is no material '{name}'{nearest(name, materials)}", key)

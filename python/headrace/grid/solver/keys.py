@@ -1,4 +1,4 @@
-"""Reading a scene's tables, with errors that name file, key and value."""
+"""Reads a scene's tables, with errors that name file, key and value."""
 
 import difflib
 import math
@@ -11,7 +11,7 @@ from headrace.errors import UsageError
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint such as "; did you mean 'permittivity'?", or the words that are known."""
+    """A hint such as "; did you mean 'permittivity'?", or the list of known words."""
     words = list(known)
     close = difflib.get_close_matches(word, words, n=1)
     if close:
@@ -19,19 +19,19 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(words)}" if words else ""
 
 
-WHOLE_MOST = 1 << 53  # all below are told apart as floating point as well
+WHOLE_MOST = 1 << 53  # all smaller numbers are distinct as floating point as well
 _DIGITS_SHOWN = 20
 
 
 def _short(value: object) -> str:
-    """A value in an error, without thousands of digits."""
+    """A value for an error message, without thousands of digits."""
     if isinstance(value, int) and abs(value) >= 10**_DIGITS_SHOWN:
         return f"a number of more than {_DIGITS_SHOWN} digits"
     return repr(value)
 
 
 class Keys:
-    """One table of a scene file. Every key that is asked for is known; done() refuses the others."""
+    """One table of a scene file. Every requested key counts as known; done() refuses the others."""
 
     def __init__(self, path: Path, where: str, content: dict[str, Any]) -> None:
         self.where = where
@@ -40,11 +40,11 @@ class Keys:
         self._known: list[str] = []
 
     def __contains__(self, key: str) -> bool:
-        """Whether the file gives that key."""
+        """Whether the file has that key."""
         return key in self._content
 
     def error(self, what: str, key: str | None = None) -> UsageError:
-        """What is wrong with a key, or with the table."""
+        """The error for a key, or for the table."""
         place = " ".join(part for part in (self.where, key) if part)
         return UsageError(f"{self._path}: {place}: {what}" if place else f"{self._path}: {what}")
 
@@ -57,16 +57,16 @@ class Keys:
         return default
 
     def _misspelt(self, *keys: str) -> str:
-        """The likely reason for a key that is missing, where there is one."""
+        """A hint at a misspelt key in place of the missing one, if there is one."""
         unknown = [name for name in self._content if name not in self._known]
         close = [match for key in keys for match in difflib.get_close_matches(key, unknown, n=1)]
-        return f"; is '{close[0]}' meant to be it?" if close else ""
+        return f"; is '{close[0]}' a misspelling?" if close else ""
 
     def either(self, first: str, second: str) -> str:
-        """Which of two keys is given, where one must be."""
+        """Which of two keys is given; exactly one must be."""
         given = [key for key in (first, second) if key in self]
         if len(given) != 1:
-            what = "and not both" if given else "and has neither" + self._misspelt(first, second)
+            what = "not both" if given else "but has neither" + self._misspelt(first, second)
             raise self.error(f"needs either {first} or {second}, {what}")
         return given[0]
 
@@ -78,7 +78,7 @@ class Keys:
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise self.error(f"{_short(value)} is not a number, or too large for one", key)
+            raise self.error(f"{_short(value)} is not a finite number", key)
         return number
 
     def number(
@@ -90,7 +90,7 @@ class Keys:
         least: float | None = None,
         most: float | None = None,
     ) -> float:
-        """A finite number; without a default the key must be there."""
+        """A finite number; without a default the key is required."""
         value = self._number(self._take(key, default), key)
         if above is not None and value <= above:
             raise self.error(f"{value:g} is not above {above:g}", key)
@@ -112,7 +112,7 @@ class Keys:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string that is not empty."""
+        """A non-empty string."""
         value = self._take(key, default)
         if not isinstance(value, str) or (value == "" and default != ""):
             raise self.error(f"{value!r} is not text", key)
@@ -126,14 +126,14 @@ class Keys:
         return value
 
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
-        """One of some words."""
+        """One of the choices."""
         value = self.text(key, default)
         if value not in choices:
             raise self.error(f"there is no '{value}'{nearest(value, choices)}", key)
         return value
 
     def point(self, key: str, lengths: Sequence[int]) -> tuple[float, ...]:
-        """A list of so many numbers."""
+        """A list of numbers with one of these lengths."""
         value = self._take(key, None)
         if not isinstance(value, list) or len(value) not in lengths:
             wanted = " or ".join(str(length) for length in lengths)
@@ -141,7 +141,7 @@ class Keys:
         return tuple(self._number(number, key) for number in value)
 
     def words(self, key: str, choices: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
-        """A list of words, each once, out of some."""
+        """A list of distinct words from the choices."""
         value = self._take(key, list(default))
         if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
             raise self.error(f"{value!r} is not a list of words, such as {list(default)!r}", key)
@@ -149,54 +149,54 @@ class Keys:
             if word not in choices:
                 raise self.error(f"there is no '{word}'{nearest(word, choices)}", key)
         if len(set(value)) != len(value):
-            raise self.error(f"{value!r} has a word twice", key)
+            raise self.error(f"{value!r} contains a word twice", key)
         return tuple(value)
 
     def is_list(self, key: str) -> bool:
-        """Whether the file gives a list there, where it may give something else."""
+        """Whether the key holds a list, for keys that also allow other types."""
         return isinstance(self._content.get(key), list)
 
     def names(self, key: str, count: int | None) -> tuple[str, ...]:
-        """A list of so many words, or of any number of them."""
+        """A list of `count` words, or of any number of them."""
         value = self._take(key, None)
         words = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
         if not words or count not in (None, len(value)):
-            raise self.error(f"{value!r} is not a list of {'some' if count is None else count} words", key)
+            raise self.error(f"{value!r} is not a list of {'one or more' if count is None else count} words", key)
         return tuple(value)
 
     def pairs(self, key: str, count: int) -> tuple[tuple[int, int], ...]:
-        """A list of so many pairs of whole numbers, 0 or more."""
+        """A list of `count` pairs of whole numbers of 0 or more."""
         value = self._take(key, None)
         if not isinstance(value, list) or len(value) != count:
             raise self.error(f"{value!r} is not a list of {count} pairs", key)
         for pair in value:
             whole = isinstance(pair, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
             if not whole or len(pair) != 2 or not 0 <= min(pair) <= max(pair) <= WHOLE_MOST:  # noqa: PLR2004
-                raise self.error(f"{pair!r} is not a pair of whole numbers, 0 or more", key)
+                raise self.error(f"{pair!r} is not a pair of whole numbers of 0 or more", key)
         return tuple((pair[0], pair[1]) for pair in value)
 
     def is_table(self, key: str) -> bool:
-        """Whether the file gives a table there, where it may give something else."""
+        """Whether the key holds a table, for keys that also allow other types."""
         return isinstance(self._content.get(key), dict)
 
     def table(self, key: str, *, required: bool = False) -> "Keys":
-        """A table inside; an empty one where there is none."""
+        """A nested table; an empty one if there is none."""
         value = self._take(key, None if required else {})
         if not isinstance(value, dict):
-            raise self.error(f"{value!r} is not a table; write [{key}]", key)
+            raise self.error(f"{value!r} is not a table: write [{key}]", key)
         outer = self.where[1:-1] + "." if re.fullmatch(r"\[[^][]*\]", self.where) else ""
         return Keys(self._path, f"[{outer}{key}]", value)
 
     def tables(self, key: str) -> list["Keys"]:
-        """An array of tables, each called by the table it is in, its number (from 1) and its id."""
+        """An array of tables; each is named by its outer table, its number (from 1) and its id."""
         value = self._take(key, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise self.error(f"not an array of tables; write [[{key}]]", key)
+            raise self.error(f"it is not an array of tables: write [[{key}]]", key)
         outer = f"{self.where} " if self.where else ""
         return [Keys(self._path, outer + _called(key, number, entry), entry) for number, entry in enumerate(value, 1)]
 
     def done(self) -> None:
-        """Refuses what nobody asked for.
+        """Refuses keys that were not requested.
 
         Raises:
             UsageError: naming the first unknown key and the nearest known one.

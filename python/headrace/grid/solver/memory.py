@@ -1,4 +1,4 @@
-"""How much memory a scene needs, and whether it is there."""
+"""The memory that a scene needs, and whether it is available."""
 
 import os
 from itertools import product
@@ -16,17 +16,18 @@ from headrace.tables import figure
 from headrace.units import GIB
 
 _PLANE = 2
-_LEAST_ON_CPU = 4  # steps a pass, below which CPU devices have none
-_AROUND = 7  # cells whose materials the components of E in a cell depend on
-_COMBINATION = {"single": 32 + 16, "double": 48 + 32}  # bytes, of E and of H
-_RUNS = 2 * 4 / 8  # bytes a cell: where rows have one combination for long, of E and of H
-_SMALL = 0.01  # of the fields: tables that cannot be larger are not counted cell by cell
+_LEAST_ON_CPU = 4  # steps per pass below which CPU devices have no passes
+_AROUND = 7  # cells on whose materials the components of E in a cell depend
+_COMBINATION = {"single": 32 + 16, "double": 48 + 32}  # bytes, for E and H
+_RUNS = 2 * 4 / 8  # bytes per cell if rows have long runs of one combination, for E and H
+_SMALL = 0.01  # share of the fields: tables that cannot exceed it are not counted cell by cell
 
 
 def arrays_of(scene: Scene) -> int:
-    """Arrays of the whole domain on devices: components, their coefficients, and what absorbing layers remember.
+    """Arrays over the whole domain on devices: components, coefficients, and memory of absorbing layers.
 
-    In two dimensions a cell has three coefficients, four with smoothing, in three the numbers of two combinations.
+    In two dimensions a cell has three coefficients, four with smoothing; in three it has the numbers of two
+    combinations.
     """
     coefficients = {2: 3, 3: 2}[scene.dimensions] + int(scene.smoothing)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
@@ -34,7 +35,7 @@ def arrays_of(scene: Scene) -> int:
 
 
 def _arrays_of_poles(scene: Scene) -> int:
-    """What the poles of dispersive materials remember; in two dimensions also the number of each cell's medium."""
+    """Memory of the poles of dispersive materials; in two dimensions also the medium number of each cell."""
     values = values_of(scene)
     if values == 0:
         return 0
@@ -42,7 +43,7 @@ def _arrays_of_poles(scene: Scene) -> int:
 
 
 def spare_of(scene: Scene, layout: Layout) -> int:
-    """Arrays that passes over memory store into: components once more."""
+    """Arrays that passes over memory write to: a second set of components."""
     kinds = {Device.parse(name).kind.name for name in layout.devices}
     least = _LEAST_ON_CPU if "cpu" in kinds else 2 if scene.cpml else 1
     passes = scene.dimensions == _PLANE and layout.mode == "streams" and layout.redundant >= least
@@ -51,7 +52,7 @@ def spare_of(scene: Scene, layout: Layout) -> int:
 
 
 def device_bytes(scene: Scene, layout: Layout) -> int:
-    """What fields and tables need on all devices together, without ghost cells."""
+    """Memory of fields and tables on all devices together, without ghost cells."""
     arrays = arrays_of(scene) + spare_of(scene, layout)
     fields = scene.cells * arrays * (4 if scene.precision == "single" else 8)
     if scene.dimensions == _PLANE:
@@ -64,7 +65,7 @@ def device_bytes(scene: Scene, layout: Layout) -> int:
 
 
 def combinations_most(scene: Scene) -> int:
-    """More combinations of materials than so many cannot be around the cells of a scene."""
+    """Upper bound on the number of material combinations around the cells of a scene."""
     if any(not painted.averaging for painted in scene.objects):
         return scene.cells
     used = {scene.background, *(painted.material for painted in scene.objects)}
@@ -77,9 +78,9 @@ def _properties(material: Material) -> tuple[object, ...]:
 
 
 def _mixed_cells(scene: Scene) -> int:
-    """How many cells of three dimensions have several materials around them, or edges of their own.
+    """Number of cells in three dimensions that have several materials around them, or edges of their own.
 
-    Each of them may be a combination of its own.
+    Each of them may be a separate combination.
     """
     laid = lay(scene)
     cells, materials = laid.cells, laid.materials
@@ -92,22 +93,22 @@ def _mixed_cells(scene: Scene) -> int:
 
 
 def in_slabs(scene: Scene, layout: Layout) -> bool:
-    """Whether a scene needs more than its device may give it, and is visited slab by slab for that."""
+    """Whether a scene exceeds its device's memory limit and is therefore visited slab by slab."""
     room = layout.device_memory or Device.parse(layout.devices[0]).memory().free_bytes
     return layout.may_be_slabs and device_bytes(scene, layout) > room
 
 
 def _host_bytes(scene: Scene) -> int:
-    """What a scene in slabs keeps in host memory, without what layers and poles remember."""
+    """Host memory of a scene in slabs, without the memory of layers and poles."""
     arrays = len(scene.fields) + (2 if scene.dimensions > _PLANE else 0)
     return scene.cells * arrays * (4 if scene.precision == "single" else 8)
 
 
 def check(scene: Scene, layout: Layout) -> None:
-    """Whether the devices have the room, or the host has it for a scene that is visited slab by slab.
+    """Checks the memory of the devices, or of the host for a scene that is visited slab by slab.
 
     Raises:
-        DeviceError: saying how much is needed, how much there is, and how many such devices would do.
+        DeviceError: saying how much is needed, how much there is, and how many such devices would suffice.
     """
     needed = device_bytes(scene, layout) * len(layout.devices) // layout.count
     # CPU devices share one memory.
@@ -120,7 +121,7 @@ def check(scene: Scene, layout: Layout) -> None:
     if layout.may_be_slabs and _host_bytes(scene) <= host:
         return
     beside = f", and the host {host / GIB:.3g} GiB" if layout.may_be_slabs else ""
-    more = f"; {-(-needed // min(free))} such devices would do" if min(free) and "cpu" not in unlike else ""
+    more = f"; {-(-needed // min(free))} such devices would suffice" if min(free) and "cpu" not in unlike else ""
     raise DeviceError(
         f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / GIB:.3g} GiB, and "
         f"{', '.join(device.name for device in devices)} {'has' if len(devices) == 1 else 'have'} "

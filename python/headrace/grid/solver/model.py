@@ -1,4 +1,4 @@
-"""A scene as what the solver takes: arrays of materials, samples of sources, cells of receivers."""
+"""Converts a scene for the solver: arrays of materials, samples of sources, cells of receivers."""
 
 import math
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from headrace.grid.solver.waveforms import Samples
 
 Array = NDArray[Any]
 
-_FLAT = 2  # dimensions
+_FLAT = 2  # number of dimensions
 
 __all__ = ["Layout", "Model", "Solver", "build", "paint", "samples", "time_of", "times"]
 
 
 class Solver(Protocol):
-    """What headrace.grid.Fdtd is to this package."""
+    """The interface of headrace.grid.Fdtd that this package uses."""
 
     @property
     def steps_done(self) -> int: ...  # noqa: D102
@@ -60,49 +60,49 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Layout:
-    """How the domain is spread over devices."""
+    """How the domain is distributed over devices."""
 
     devices: tuple[str, ...] = ("cpu:0",)
     cut: str | tuple[int, ...] = "best"
     redundant: int = 1
     push: str = "automatic"
     mode: str = "streams"
-    ranks: Ranks | None = None  # the processes that share it; `devices` are those of this one
-    weights: tuple[float, ...] | None = None  # slabs along the last axis are as thick as these say
-    wait_limit: float = 30.0  # s, of kernels in mode "resident"
-    device_memory: int = 0  # bytes that fields may take of the device; 0 for what is free
-    visit_steps: int = 0  # steps of a visit to a slab, where they need more; 0 to choose
+    ranks: Ranks | None = None  # processes that share the domain; `devices` are those of this one
+    weights: tuple[float, ...] | None = None  # relative thickness of slabs along the last axis
+    wait_limit: float = 30.0  # seconds, for kernels in mode "resident"
+    device_memory: int = 0  # bytes of device memory for fields; 0 for what is free
+    visit_steps: int = 0  # steps per visit of a slab, if slabs are needed; 0 to choose
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that has whole fields, and writes files."""
+        """Whether this process has complete fields and writes files."""
         return self.ranks is None or self.ranks.rank == 0
 
     @property
     def count(self) -> int:
-        """Parts of the domain, in all processes."""
+        """Number of parts of the domain in all processes."""
         return len(self.devices) * (self.ranks.count if self.ranks else 1)
 
     @property
     def may_be_slabs(self) -> bool:
-        """Whether a domain that is larger than the memory of its device can be visited slab by slab."""
+        """Whether a domain larger than its device's memory can be visited slab by slab."""
         return self.count == 1 and self.mode == "streams"
 
     def agree(self, numbers: list[int]) -> list[int]:
-        """The numbers of the first process, on all: what depends on time or on a signal, they must do alike."""
+        """Returns the first process's numbers on all: decisions that depend on time or signals must be the same."""
         return self.ranks.agree(numbers) if self.ranks else numbers
 
 
 @dataclass(frozen=True)
 class Model:
-    """A solver that is set up, and the numbers of its receivers by (receiver, field)."""
+    """A configured solver, and the numbers of its receivers by (receiver, field)."""
 
     solver: Solver
     receivers: dict[tuple[str, str], int]
 
 
 def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> Array | float:
-    """One property of every cell: a number where all are alike, which needs no array."""
+    """One property of every cell; a single number, without an array, if all cells are alike."""
     used = np.unique(cells)
     table = np.array([getattr(material, name) for material in materials])
     if len(set(table[used].tolist())) == 1:
@@ -111,7 +111,7 @@ def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> 
 
 
 def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
-    """What a component lies in: what its edge was given, the mean of the cells around it, or that of its cell."""
+    """The material of a component: that set for its edge, the mean of the cells around it, or that of its cell."""
     cells, materials = laid.cells, laid.materials
     own: Material = materials[cells[cell]]
     along = "xyz".index(name[1])
@@ -123,7 +123,7 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
     edge = laid.edge_material(name, cell)
     if edge is not None or not scene.averaging:
         return edge or own
-    # An edge has two cells along each axis across it; those at a wall count as if they went on beyond.
+    # An edge has two cells along each axis across it; at a wall, the cells there count twice.
     near = [(at,) if axis == along else (max(at - 1, 0), at) for axis, at in enumerate(cell)]
     around = [materials[cells[place]] for place in product(*near)]
     return replace(
@@ -137,13 +137,13 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
 def samples(scene: Scene, source: Source, material: Material) -> Samples:
     """What a source adds to its field in each step, in V/m.
 
-    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a line across
-    the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
-    A magnetic current adds -dt / mu M to its field, which is one of half a step before, so that it is taken at the
-    step's begin. A voltage behind a resistance is the current that it drives through it when shorted; the resistance
-    is part of the edge's material, see resisting().
+    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: in two dimensions the current of
+    a line across the cell, in three that of a dipole as long as the cell. It is evaluated in the middle of the step. A
+    magnetic current adds -dt / mu M to its field, which belongs to a time half a step earlier, so it is evaluated at
+    the beginning of the step. A voltage behind a resistance is the current that it drives through the resistance when
+    shorted; the resistance is part of the edge's material, see resisting().
     """
-    # Past its end a pulse is exactly 0, however long the run is.
+    # After its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
     begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
     material = in_step(material, scene.dt)
@@ -159,14 +159,14 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
 def resisting(source: Source, scene: Scene, material: Material) -> Material:
     """A material with the resistance of a source added: its conductance over the length of an edge, as a conductivity.
 
-    What crosses the face of a cell around the edge is spread over its area, so that it is 1 / (resistance spacing).
+    The current through the face of a cell around the edge is spread over its area, so it is 1 / (resistance spacing).
     """
     assert source.resistance is not None
     return replace(material, conductivity=material.conductivity + 1 / (source.resistance * scene.spacing))
 
 
 def _sum(first: Samples, second: Samples) -> Samples:
-    """Add two sources, of which one may end before the other."""
+    """Adds two sources, one of which may end earlier."""
     total = np.zeros(max(first.size, second.size))
     total[: first.size] += first
     total[: second.size] += second
@@ -176,7 +176,7 @@ def _sum(first: Samples, second: Samples) -> Samples:
 def _with_resistances(
     scene: Scene, laid: Laid, smoothed: Smoothed | None
 ) -> dict[tuple[str, tuple[int, ...]], Material]:
-    """What the component of each source lies in, with the resistances of sources there; also set in `smoothed`."""
+    """The material of each source's component, with the resistances of sources there; also set in `smoothed`."""
     found: dict[tuple[str, tuple[int, ...]], Material] = {}
     for source in scene.sources:
         cell = scene.cell(source.position)
@@ -194,7 +194,7 @@ def _with_resistances(
 def _edges(
     scene: Scene, laid: Laid, around: dict[tuple[str, tuple[int, ...]], Material], media: Media
 ) -> dict[str, Any]:
-    """The edges with materials of their own, by component: nodes, permittivities, conductivities, dispersive media."""
+    """Edges with their own materials, by component: nodes, permittivities, conductivities, dispersive media."""
     found: dict[str, Any] = {}
     resisted = {
         (source.field, scene.cell(source.position)) for source in scene.sources if source.resistance is not None
@@ -224,7 +224,7 @@ def _edges(
 
 
 def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = None) -> Model:
-    """A solver for the scene; `maker` is headrace.grid.Fdtd, or what can stand in for it."""
+    """A solver for the scene; `maker` is headrace.grid.Fdtd, or a substitute."""
     if maker is None:
         from headrace.grid import Fdtd  # noqa: PLC0415 - loads the extension
 
@@ -295,13 +295,13 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
 
 
 def time_of(scene: Scene, field: str, steps: int) -> float:
-    """When the values of a field are that are there after so many steps, in seconds.
+    """The time in seconds of the values of a field after this many steps.
 
-    Electric fields are those of the end of the last step, magnetic ones of half a step before.
+    Electric fields are those at the end of the last step, magnetic ones those of half a step earlier.
     """
     return (steps - (0.0 if field.startswith("e") else 0.5)) * scene.dt
 
 
 def times(scene: Scene, field: str, steps: int) -> Samples:
-    """When the values of a trace were, in seconds: electric fields at the end of a step, magnetic ones half way."""
+    """The times of a trace in seconds: electric fields at the end of a step, magnetic ones in the middle."""
     return np.asarray((np.arange(steps) + (1.0 if field.startswith("e") else 0.5)) * scene.dt, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The kinds of objects that a scene file may have."""
+"""The kinds of objects in a scene file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +12,8 @@ from headrace.grid.solver.sheets import Sheet, Thin, Wire, flattened, read_plate
 from headrace.grid.solver.solids import read_cone, read_ellipsoid, read_sector, read_triangle
 from headrace.grid.solver.voxels import READERS as MANY
 
-_FLAT = 2  # dimensions
-_ALONG = 3  # axes that an object may have a material each along
+_FLAT = 2  # number of dimensions
+_ALONG = 3  # number of axes that may each have a material
 
 _READERS: dict[str, Callable[[Keys, int], Shape | Thin]] = {
     "box": read_box,
@@ -30,12 +30,12 @@ _READERS: dict[str, Callable[[Keys, int], Shape | Thin]] = {
 
 
 def kinds() -> list[str]:
-    """The types of objects that there are."""
+    """The types of objects."""
     return [*_READERS, *MANY]
 
 
 def read_shape(keys: Keys, dimensions: int) -> Shape | Thin:
-    """The shape that a table under [[objects]] describes."""
+    """The shape of a table under [[objects]]."""
     found = _READERS[keys.choice("type", kinds())](keys, dimensions)
     return found if isinstance(found, Sheet | Wire) else flattened(found)
 
@@ -43,7 +43,7 @@ def read_shape(keys: Keys, dimensions: int) -> Shape | Thin:
 def _read_many(
     keys: Keys, name: str, dimensions: int, spacing: float, materials: dict[str, Material], path: Path, line: int
 ) -> list[Painted]:
-    """The objects that one table stands for: the cells of each of its materials."""
+    """The objects of one table: the cells of each of its materials."""
     averaging = keys.flag("averaging", True)
     made = MANY[keys.text("type")](keys, dimensions, spacing, path)
     keys.done()
@@ -65,7 +65,7 @@ def read_objects(
     *,
     smoothing: bool,
 ) -> tuple[Painted, ...]:
-    """The objects of a scene, in order. What is given cell by cell is one for each of its materials."""
+    """The objects of a scene, in order. An object given cell by cell becomes one object per material."""
     dimensions, names = len(cells), []
     found: list[Painted] = []
     if len(lines) != len(tables):
@@ -83,10 +83,10 @@ def read_objects(
         if averaging and len(along) > 1:
             raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
         if smoothing and not averaging:
-            raise keys.error("is without averaging, or has no volume, which smoothing = true does not go with", "type")
+            raise keys.error("has no averaging or no volume, which smoothing = true does not support", "type")
         keys.done()
         own = along if len(along) > 1 else ()
-        # In two dimensions the electric field is along z alone.
+        # In two dimensions the electric field is along z only.
         material = along[-1 if dimensions == _FLAT else 0]
         found.append(Painted(name, shape, material, lines[number - 1], averaging, own))
     unique(zip(tables, names, strict=True))
@@ -94,13 +94,13 @@ def read_objects(
 
 
 def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> tuple[str, ...]:
-    """The material of an object, or one along each axis; a plate has the two of its plane."""
+    """The material of an object, or one per axis; a plate has the two of its plane."""
     if not keys.is_list("material"):
         given: tuple[str, ...] = (keys.text("material"),)
     else:
         wanted = _ALONG - 1 if isinstance(shape, Sheet) else _ALONG
         if isinstance(shape, Wire):
-            raise keys.error("a wire lies along one axis, and has one material", "material")
+            raise keys.error("a wire lies along one axis, so it has one material", "material")
         given = keys.names("material", wanted)
     for name in given:
         known_material(keys, "material", name, materials)

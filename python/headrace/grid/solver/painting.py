@@ -1,4 +1,4 @@
-"""Paints the objects of a scene, in order: the material of every cell, and of edges that have one of their own."""
+"""Paints the objects of a scene in order: the material of every cell, and of edges with their own."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,33 +14,33 @@ from headrace.grid.solver.sheets import Nodes, Thin
 Numbers = NDArray[np.uint16]
 Slab = tuple[slice, ...]
 
-# How many cells are looked at at once while an object is painted.
+# Number of cells processed at once while an object is painted.
 _SLAB_CELLS = 1 << 22
-_FLAT = 2  # dimensions
+_FLAT = 2  # number of dimensions
 
 
 @dataclass(frozen=True)
 class OwnEdges:
-    """Edges along one axis that keep a material of their own, whatever the cells around them are made of."""
+    """Edges along one axis that keep their own material, whatever the cells around them are made of."""
 
     cells: NDArray[np.int64]
-    """The number of each edge's node, x fastest, ascending."""
+    """Number of each edge's node, x fastest, ascending."""
     materials: Numbers
-    """The number of each one's material."""
+    """Number of each edge's material."""
 
 
 @dataclass(frozen=True)
 class Laid:
-    """A scene's objects, painted."""
+    """A scene's painted objects."""
 
     cells: Numbers
-    """The material of every cell, as a number in the list; x is contiguous, as for the solver."""
+    """Material of every cell as a number in the list; x is contiguous, as for the solver."""
     materials: list[Material]
     edges: dict[str, OwnEdges] = field(default_factory=dict)
-    """By the component of E that lies along them; nothing where no object asks for them."""
+    """By the component of E along the edges; empty if no object has such edges."""
 
     def edge_material(self, name: str, node: Cell) -> Material | None:
-        """What a component of a node was given for its own, if it was."""
+        """The material set for a component of a node, if there is one."""
         found = self.edges.get(name)
         if found is None:
             return None
@@ -61,24 +61,24 @@ def lay(scene: Scene) -> Laid:
 
 
 def _array_of(numbered: tuple[int, Painted]) -> tuple[object, ...]:
-    """The same for objects that are the cells of one array: those of a table that is given cell by cell."""
+    """The same for objects that are the cells of one array, which come from one table."""
     number, painted = numbered
     key = getattr(painted.shape, "key", None)
     return (number,) if key is None else (key, painted.name)
 
 
 def paint(scene: Scene) -> tuple[Numbers, list[Material]]:
-    """The material of every cell, as a number in the list that comes with it."""
+    """The material of every cell as a number in the list, and the list."""
     laid = lay(scene)
     return laid.cells, laid.materials
 
 
 class _Canvas:
-    """What has been painted so far.
+    """The state of painting.
 
-    An object without averaging gives all edges of its cells its material. Each of the cells then holds on to its edges,
-    and lets go of them where another object is painted over it. An edge keeps its material as long as one of the four
-    cells around it holds on to it. gprMax does the same, as its files of geometry (#geometry_objects_write) show.
+    An object without averaging gives its material to all edges of its cells. Each of these cells then holds its edges,
+    and releases them when another object is painted over the cell. An edge keeps its material while one of the four
+    cells around it holds it. gprMax does the same, as its geometry files (#geometry_objects_write) show.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -87,11 +87,11 @@ class _Canvas:
         self._number = {material.name: index for index, material in enumerate(self.materials)}
         self.cells: Numbers = np.full(scene.shape, self._number[scene.background], dtype=np.uint16, order="F")
         self._alongs = (2,) if scene.dimensions == _FLAT else (0, 1, 2)
-        self._held: Numbers | None = None  # 12 bits a cell, one for each of its edges
+        self._held: Numbers | None = None  # 12 bits per cell, one for each of its edges
         self._own: dict[int, Numbers] = {}
 
     def paint(self, painted: Painted) -> None:
-        """Paints an object over what is there."""
+        """Paints an object over the previous ones."""
         numbers = [self._number[name] for name in painted.along]
         if isinstance(painted.shape, Thin):
             for along, nodes in painted.shape.edges(self._scene.shape, self._scene.spacing).items():
@@ -110,7 +110,7 @@ class _Canvas:
     def paint_together(self, group: list[Painted]) -> None:
         """Paints an object, or those that are the cells of one array.
 
-        Where cells of the array meet that are not averaged, an edge has the material of the last of them, x slowest.
+        Where unaveraged cells of the array meet, an edge takes the material of the last of them, x slowest.
         """
         if len(group) == 1:
             self.paint(group[0])
@@ -131,14 +131,14 @@ class _Canvas:
                 self._hold(slab, rigid, [part.copy()] * 3)
 
     def _edges_own(self) -> Numbers:
-        """Which edges cells hold on to; there is none of it before an object asks for it."""
+        """Bits of the edges that cells hold; allocated only when an object needs it."""
         if self._held is None:
             self._held = np.zeros(self.cells.shape, dtype=np.uint16, order="F")
             self._own = {along: np.zeros_like(self._held) for along in self._alongs}
         return self._held
 
     def _around(self, along: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The four edges of a cell along an axis: the bit of each, and by how many cells its node lies further on."""
+        """The four edges of a cell along an axis: the bit of each, and the offset of its node in cells."""
         across = [axis for axis in range(3) if axis != along]
         for number, steps in enumerate(product((0, 1), repeat=2)):
             offset = [0, 0, 0]
@@ -147,7 +147,7 @@ class _Canvas:
             yield 1 << (4 * along + number), tuple(offset[: self.cells.ndim])
 
     def _keep_edges(self, along: int, nodes: Nodes, number: int) -> None:
-        """Gives some edges a material of their own, to which all cells around them hold on."""
+        """Gives some edges their own material, and makes all cells around them hold it."""
         held, shape = self._edges_own(), np.array(self.cells.shape)
         inside = nodes[((nodes >= 0) & (nodes < shape)).all(axis=1)]
         self._own[along][tuple(inside.T)] = number
@@ -157,16 +157,16 @@ class _Canvas:
             held[tuple(cells.T)] |= np.uint16(bit)
 
     def _hold(self, slab: Slab, inside: Mask, numbers: list[int] | list[Numbers]) -> None:
-        """Gives all edges of cells of a slab, those set in a mask, a material of their own, one along each axis.
+        """Gives all edges of the masked cells of a slab their own material, one per axis.
 
-        `numbers` are of the slab, or of each of its cells.
+        `numbers` are for the slab, or for each of its cells.
         """
         held = self._edges_own()
         for along in self._alongs:
             number = numbers[along]
             for bit, offset in reversed(list(self._around(along))):
                 held[slab][inside] |= np.uint16(bit)
-                # What lies on the far walls is no edge of the domain.
+                # Edges on the far walls do not belong to the domain.
                 kept = tuple(
                     slice(0, min(one.stop + step, count) - one.start - step)
                     for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
@@ -179,7 +179,7 @@ class _Canvas:
                 self._own[along][moved][here] = number if isinstance(number, int) else number[kept][here]
 
     def edges(self) -> dict[str, OwnEdges]:
-        """The edges that cells hold on to, at the end."""
+        """The edges that cells hold in the end."""
         found: dict[str, OwnEdges] = {}
         if self._held is None:
             return found
@@ -196,7 +196,7 @@ class _Canvas:
 
 
 def cells_of(shape: Shape, scene: Scene) -> int:
-    """How many cells of the domain a shape covers."""
+    """Number of cells of the domain that a shape covers."""
     return sum(
         int(np.count_nonzero(np.broadcast_to(mask, [one.stop - one.start for one in slab])))
         for slab, mask in covered(shape, scene)
@@ -204,7 +204,7 @@ def cells_of(shape: Shape, scene: Scene) -> int:
 
 
 def covered(shape: Shape, scene: Scene) -> Iterator[tuple[Slab, Mask]]:
-    """Slabs of cells around a shape, and which of them it covers; along the last axis, so that arrays stay small."""
+    """Slabs of cells around a shape, and masks of the covered cells; along the last axis, so that arrays stay small."""
     ranges = []
     for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
         first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
@@ -220,7 +220,7 @@ def covered(shape: Shape, scene: Scene) -> Iterator[tuple[Slab, Mask]]:
 
 
 def _centres(ranges: list[range], spacing: float) -> Axes:
-    """The centres of those cells along each axis, shaped so that they broadcast."""
+    """The centres of these cells along each axis, shaped to broadcast."""
     found = []
     for axis, one in enumerate(ranges):
         shape = [1] * len(ranges)

@@ -1,4 +1,4 @@
-"""Pictures of a field, moving ones, and radargrams, drawn by matplotlib."""
+"""Pictures of a field, animations, and radargrams, drawn by matplotlib."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ _DPI = 120
 _COLOURS = 256
 _MARKER_ROWS = 8
 FRAMES_PER_SECOND = 15
-_SHOWN = 99.0  # percentile of the field's strength that has the full colour: what is near a source has far more
+_SHOWN = 99.0  # percentile of the field's strength that gets the full colour: the field near a source is far stronger
 SOURCE, RECEIVER = "#b3541e", "#1d7a4c"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A cut through a field at a moment."""
+    """A cut through a field at one time."""
 
     seconds: float
     values: Array
@@ -40,7 +40,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Plane:
-    """The cut that is drawn: all of two dimensions, or through the first source of three, across an axis."""
+    """The cut to draw: all of two dimensions, or across an axis through the first source of three."""
 
     scene: Scene
     across: int | None
@@ -48,7 +48,7 @@ class Plane:
 
     @classmethod
     def of(cls, scene: Scene, name: str) -> "Plane":
-        """The plane of that name, "xy", "xz" or "yz"."""
+        """The plane with that name, "xy", "xz" or "yz"."""
         if scene.dimensions == 2:  # noqa: PLR2004
             return cls(scene, None, 0)
         across = next(axis for axis, letter in enumerate(AXES) if letter not in name)
@@ -58,12 +58,12 @@ class Plane:
 
     @property
     def axes(self) -> tuple[int, int]:
-        """The axes that run to the right, and up."""
+        """The axes to the right and upwards."""
         first, second = [axis for axis in range(self.scene.dimensions) if axis != self.across]
         return first, second
 
     def cut(self, values: Array, pixels: int) -> Array:
-        """The values in it, every so many cells where there are more than those pixels."""
+        """The values in the plane, thinned to at most this many pixels."""
         flat = values if self.across is None else np.take(values, self.index, axis=self.across)
         stride = -(-max(flat.shape) // pixels)
         return flat[::stride, ::stride].copy()
@@ -74,7 +74,7 @@ class Plane:
 
 
 def check(path: Path) -> None:
-    """Whether a picture can be written there, before the work for it is done.
+    """Checks that a picture can be written to this path, before the work for it starts.
 
     Raises:
         UsageError: when matplotlib is not installed.
@@ -86,7 +86,7 @@ def check(path: Path) -> None:
 
 
 def _ground(plane: Plane, shape: tuple[int, ...]) -> Array:
-    """The materials as greys: air is white, what has a higher index is darker, metal darkest."""
+    """The materials as greys: air is white, a higher index is darker, metal is darkest."""
     cells, materials = paint(plane.scene)
     cut = plane.cut(cells, max(shape))
     index = np.array([(one.permittivity * one.permeability) ** 0.5 for one in materials])
@@ -98,7 +98,7 @@ def _ground(plane: Plane, shape: tuple[int, ...]) -> Array:
 
 
 def _blend(ground: Array, values: Array, limit: float) -> Array:
-    """Red where a field is positive and blue where it is negative, over the ground, as pixels from the top left."""
+    """Pixels from the top left: red for positive and blue for negative fields, over the ground."""
     share = np.clip(np.nan_to_num(values) / limit, -1, 1)[..., None]
     strength = np.abs(share) ** 0.7
     colour = np.where(share > 0, [0.80, 0.10, 0.12], [0.08, 0.30, 0.75])
@@ -107,7 +107,7 @@ def _blend(ground: Array, values: Array, limit: float) -> Array:
 
 
 def _limit(frames: Sequence[Frame]) -> float:
-    """The strength that has the full colour in all of the frames."""
+    """The strength with the full colour in all frames."""
     strengths = np.concatenate([np.abs(frame.values[np.isfinite(frame.values)]).ravel() for frame in frames])
     strengths = strengths[strengths > strengths.max(initial=0) * 1e-4]
     return float(np.percentile(strengths, _SHOWN)) if strengths.size else 1.0
@@ -119,13 +119,13 @@ def unit_of(field: str) -> str:
 
 
 def _scale() -> Array:
-    """The colours of a field over air, from the strongest negative one to the strongest positive one."""
+    """Colours of a field over air, from the strongest negative value to the strongest positive one."""
     shares = np.linspace(-1, 1, _COLOURS)
     return np.asarray(_blend(np.ones((_COLOURS, 1)), shares[:, None], 1.0)[0])
 
 
 def _colour_bar(figure: Any, axes: Any, colours: Array, limit: float, label: str) -> None:  # noqa: ANN401 - optional
-    """What the colours stand for, to the right of the axes; what is stronger has the colours of the ends."""
+    """A colour bar to the right of the axes; stronger fields have the colours of its ends."""
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - optional, slow to import
     from matplotlib.colors import ListedColormap, Normalize  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ def _colour_bar(figure: Any, axes: Any, colours: Array, limit: float, label: str
 
 
 class _Canvas:
-    """A figure of a scene, whose field can be changed."""
+    """A figure of a scene whose field can be changed."""
 
     def __init__(self, plane: Plane, field: str, first: Frame, limit: float, width: float) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
@@ -171,39 +171,39 @@ class _Canvas:
             if places:
                 x, y = ([plane.scene.placed(one.position)[axis] for one in places] for axis in (right, up))
                 self._axes.scatter(x, y, marker=marker, s=46, c=colour, edgecolors="white", lw=0.6, label=label)
-        if plane.scene.sources or plane.scene.receivers:  # beside the picture, where it hides nothing
+        if plane.scene.sources or plane.scene.receivers:  # beside the picture, so that it hides nothing
             self.figure.legend(loc="outside lower right", ncols=2, fontsize="small", frameon=False)
 
     def settle(self) -> None:
-        """Leaves everything where it is from now on, which makes drawing quicker."""
+        """Fixes the layout, which makes drawing faster."""
         self.figure.draw_without_rendering()
         self.figure.set_layout_engine("none")
 
     def show(self, frame: Frame) -> None:
-        """Changes the moment."""
+        """Shows another frame."""
         self._image.set_data(self._pixels(frame))
         title = f"{self._title}: {self._field} after {tables.short_time(frame.seconds)}"
         self._axes.set_title(title, fontsize="medium", color=INK)
 
 
 def draw(path: Path, plane: Plane, field: str, frame: Frame) -> None:
-    """Writes one moment as PNG."""
+    """Writes one frame as PNG."""
     canvas = _Canvas(plane, field, frame, _limit([frame]), 9.0)
     with outputs.writing(path) as written:
         canvas.figure.savefig(written, dpi=_DPI, format="png")
 
 
 def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None:
-    """Writes moments as a GIF that repeats, all in the same colours.
+    """Writes frames as a repeating GIF, with the same colours throughout.
 
     Raises:
-        UsageError: when there are none.
+        UsageError: when there are no frames.
     """
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     images = [Image.fromarray(pixels) for pixels in drawn(path, plane, field, frames)]
     palette = _palette(images)
-    # Without dithering, and with one palette: what does not move keeps its colour from frame to frame.
+    # No dithering and a single palette, so that static parts keep their colours in all frames.
     pictures = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     with outputs.writing(path) as written:
         pictures[0].save(
@@ -217,7 +217,7 @@ def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> No
 
 
 def _palette(images: "Sequence[Picture]") -> "Picture":
-    """Colours that fit all of the images: those of some of them side by side, with as many pixels of markers again."""
+    """Colours that fit all images: those of some of them side by side, plus as many pixels of markers."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     some = [images[round(i * (len(images) - 1) / 3)] for i in range(min(4, len(images)))]
@@ -231,10 +231,10 @@ def _palette(images: "Sequence[Picture]") -> "Picture":
 
 
 def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iterator[Array]:
-    """Moments as pixels, rows from the top, all in the same colours.
+    """Frames as pixels, rows from the top, with the same colours throughout.
 
     Raises:
-        UsageError: when there are none to make the file of.
+        UsageError: when there are no frames for the file.
     """
     if not frames:
         raise UsageError(f"no snapshots were taken, so there is nothing to make {path} of")
@@ -248,7 +248,7 @@ def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iter
 
 
 def _way(scene: Scene, receiver: str) -> tuple[int, float, float]:
-    """The axis that a receiver moves along the most in a scan, where it starts, and how far each position takes it."""
+    """The axis along which a receiver moves most in a scan, its start, and its step per position."""
     place = scene.placed(next(one for one in scene.receivers if one.name == receiver).position)
     steps = tuple(cells * scene.spacing for cells in scene.scan.cells) if scene.scan else (1.0,)
     axis = max(range(len(steps)), key=lambda number: abs(steps[number]))
@@ -256,7 +256,7 @@ def _way(scene: Scene, receiver: str) -> tuple[int, float, float]:
 
 
 def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
-    """Writes a B-scan as PNG: positions to the right, time downwards, without what all positions have in common."""
+    """Writes a B-scan as PNG: positions to the right, time downwards, without the mean of all positions."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -268,7 +268,7 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
 
 
 def draw_radargram_in(figure: Any, axes: Any, traces: Traces, key: tuple[str, str]) -> None:  # noqa: ANN401 - optional
-    """The same as a part of a figure."""
+    """The same as part of a figure."""
     scene, values = traces.scene, traces.stacked(key).astype(np.float64)
     several = len(values) > 2  # noqa: PLR2004 - of two, nothing but their difference would be left
     if several:
@@ -276,7 +276,7 @@ def draw_radargram_in(figure: Any, axes: Any, traces: Traces, key: tuple[str, st
     limit = float(np.percentile(np.abs(values), 99.5)) or 1.0
     first, last = traces.positions[0], traces.positions[-1]
     axis, start, step = _way(scene, key[0])
-    shown = np.full((last - first + 1, traces.steps), np.nan)  # blank where a position is missing
+    shown = np.full((last - first + 1, traces.steps), np.nan)  # blank for missing positions
     shown[np.array(traces.positions) - first] = values
     if step < 0:
         shown = shown[::-1]

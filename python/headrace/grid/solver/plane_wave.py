@@ -1,4 +1,4 @@
-"""Plane waves: a box with the wave in it and only what is scattered outside, by sources on its faces."""
+"""Plane waves: sources on the faces of a box create the wave inside, and only the scattered field is outside."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Scene
 from headrace.grid.solver.waveforms import Samples
 
 _LETTERS = "xyz"
-# Those of the solver, so that the wave on the faces is to the last digits the one inside: CODATA 2022, H/m and F/m.
+# The solver's constants, so that the wave on the faces equals the one inside to the last digits: CODATA 2022, H/m and
+# F/m.
 _PERMEABILITY = 1.25663706127e-6
 _PERMITTIVITY = 1 / (_PERMEABILITY * LIGHT**2)
 
@@ -20,7 +21,7 @@ Cells = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Face:
-    """Samples that are added to a field in some cells."""
+    """Samples to add to a field in some cells."""
 
     field: str
     cells: Cells
@@ -29,21 +30,21 @@ class Face:
 
 @dataclass(frozen=True)
 class _Wave:
-    """The wave on its way through the box, as the scheme in one dimension carries it, sample by sample.
+    """The wave on its way through the box, computed by the one-dimensional scheme sample by sample.
 
-    In one dimension a step and a cell are those of the domain, so that the wave has just the speed that it has there
-    along an axis: what the faces let in at one end they take out at the other, to rounding.
+    In one dimension a step and a cell are those of the domain, so the wave has exactly the speed that it has there
+    along an axis: what the faces inject at one end they remove at the other, up to rounding.
     """
 
     electric: NDArray[np.float64]  # (steps, nodes): before the electric update of a step
-    magnetic: NDArray[np.float64]  # after its magnetic update, half a cell on; with the sign of the electric field
+    magnetic: NDArray[np.float64]  # after its magnetic update, half a cell further; with the sign of the electric field
 
     @classmethod
     def of(cls, scene: Scene, wave: PlaneWave, material: Material, nodes: int) -> "_Wave":
         permittivity = material.permittivity * _PERMITTIVITY
         to_electric = scene.dt / permittivity / scene.spacing
         to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / scene.spacing
-        # So long that nothing comes back from its end: news travels a cell a step at most.
+        # Long enough that nothing reflects from its end: a signal travels at most one cell per step.
         length = nodes + scene.steps // 2 + 2
         electric, magnetic = np.zeros(length), np.zeros(length)
         kept = np.zeros((scene.steps, nodes)), np.zeros((scene.steps, nodes))
@@ -59,10 +60,10 @@ class _Wave:
 
 
 def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette: list[Material]) -> Iterator[Face]:
-    """What has to be added on the faces of its box (total field and scattered field, Taflove and Hagness, chapter 5).
+    """What to add on the faces of the box (total field and scattered field, Taflove and Hagness, chapter 5).
 
     Raises:
-        UsageError: when the box ends in different materials, or in one that conducts.
+        UsageError: when the box ends in different materials, or in a conducting one.
     """
     material = _around(scene, wave, materials, palette)
     p, k = _LETTERS.index(wave.field[1]), wave.axis
@@ -84,7 +85,7 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
         return -turn * inside.magnetic[:, high[k] - at]
 
     def cells(half: set[int], fixed: dict[int, int]) -> Cells:
-        """Those of a component: it lies half a cell on along some axes, and on a face along others."""
+        """Cells of a component: it lies half a cell further along some axes, and on a face along others."""
         ranges = [
             np.array([fixed[axis]]) if axis in fixed else np.arange(low[axis], high[axis] + (axis not in half))
             for axis in range(scene.dimensions)
@@ -109,7 +110,7 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
 
 
 def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: list[Material]) -> Material:
-    """The one material on the faces of the box, and next to them."""
+    """The single material on the faces of the box, and next to them."""
     found: set[int] = set()
     for axis in range(scene.dimensions):
         for at in (wave.low[axis], wave.high[axis]):
@@ -121,18 +122,18 @@ def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: l
     if len(found) > 1:
         names = ", ".join(sorted(palette[number].name for number in found))
         raise UsageError(
-            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}): a plane "
-            "wave comes through one; make the box smaller or larger"
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}), but a "
+            "plane wave must enter through one: make the box smaller or larger"
         )
     material = palette[found.pop()]
     if material.poles:
         raise UsageError(
             f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which is dispersive: a plane "
-            "wave comes through a material that is not"
+            "wave must enter through a non-dispersive material"
         )
     if material.conductivity > 0:
         raise UsageError(
             f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which conducts: a plane wave "
-            "comes through a material that does not"
+            "must enter through a non-conducting material"
         )
     return material

@@ -1,4 +1,4 @@
-"""Dispersive materials of a scene: their keys, what is wrong with them, and what the solver is told of them."""
+"""Dispersive materials of a scene: their keys, their checks, and their form for the solver."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from headrace.grid.solver.painting import Laid, lay
 from headrace.grid.solver.scene import Material, Scene
 
 _KINDS = ("debye", "lorentz", "drude")
-_CONDUCTOR = 1e9  # S/m, from which a material is a perfect conductor
+_CONDUCTOR = 1e9  # S/m from which a material is a perfect conductor
 _AXES = 3
 
 
@@ -37,7 +37,7 @@ def read_poles(keys: Keys) -> tuple[Pole, ...]:
 
 
 def check_poles(keys: Keys, material: Material, dt: float) -> None:
-    """Refuses poles that a run with this time step cannot have.
+    """Refuses poles that are invalid for a run with this time step.
 
     Raises:
         UsageError: naming the material, and what is wrong with its poles.
@@ -45,7 +45,9 @@ def check_poles(keys: Keys, material: Material, dt: float) -> None:
     if not material.poles:
         return
     if material.conductivity >= _CONDUCTOR:
-        raise keys.error(f"{material.conductivity:g} S/m is a perfect conductor, which has no poles", "conductivity")
+        raise keys.error(
+            f"{material.conductivity:g} S/m is a perfect conductor, which cannot have poles", "conductivity"
+        )
     try:
         problem = medium_of(material.poles).problem(dt)
     except UsageError as error:
@@ -55,7 +57,7 @@ def check_poles(keys: Keys, material: Material, dt: float) -> None:
 
 
 def stable_permittivity(material: Material, dt: float) -> float:
-    """The permittivity that the time step has to be stable for."""
+    """The permittivity for which the time step must be stable."""
     return float(material.permittivity + medium_of(material.poles).permittivity_at_fastest(dt))
 
 
@@ -65,7 +67,7 @@ def permittivity_of(material: Material, frequency: float) -> complex:
 
 
 def in_step(material: Material, dt: float) -> Material:
-    """The material without poles that a step of this length divides by: it sees a part of their polarisation."""
+    """The equivalent material without poles for a step of this length, in which part of the polarisation acts."""
     if not material.poles:
         return material
     medium = medium_of(material.poles)
@@ -78,7 +80,7 @@ def in_step(material: Material, dt: float) -> Material:
 
 
 def mean_poles(around: Iterable[Material], count: int) -> tuple[Pole, ...]:
-    """The poles of a mean of so many materials: those of all, each with its share."""
+    """The poles of a mean of `count` materials: those of all, weighted by their shares."""
     shares: dict[tuple[Pole, ...], int] = {}
     for one in around:
         shares[one.poles] = shares.get(one.poles, 0) + 1
@@ -92,7 +94,7 @@ class Media:
     listed: list[tuple[Pole, ...]]
 
     def number(self, material: Material) -> int:
-        """The number of a material's poles, which are added where they are not there; 0 for none."""
+        """The number of a material's poles, which are added if new; 0 for none."""
         if not material.poles:
             return 0
         if material.poles not in self.listed:
@@ -100,20 +102,20 @@ class Media:
         return self.listed.index(material.poles) + 1
 
     def of_cells(self, laid: Laid) -> NDArray[np.uint16] | int:
-        """The number of every cell; one for all where they are alike."""
+        """The number of every cell; a single number if all are equal."""
         table = np.array([self.number(one) for one in laid.materials], dtype=np.uint16)
         used = np.unique(table[np.unique(laid.cells)])
         return int(used[0]) if used.size == 1 else np.asarray(table[laid.cells], dtype=np.uint16)
 
 
 def is_dispersive(scene: Scene) -> bool:
-    """Whether a material that the scene uses has poles."""
+    """Whether the scene uses a material with poles."""
     used = {scene.background, *(name for one in scene.objects for name in one.along)}
     return any(scene.materials[name].poles for name in used)
 
 
 def values_needed(scene: Scene, laid: Laid) -> int:
-    """How many values of memory each component of E needs for poles; 0 where no material has any."""
+    """Number of memory values that each component of E needs for poles; 0 if no material has any."""
     if not is_dispersive(scene):
         return 0
     media = Media([])
@@ -135,7 +137,7 @@ def _values_of(digest: str, scene_of: "_Scene") -> int:  # noqa: ARG001 - the di
 
 
 class _Scene:
-    """A scene as an argument that caches do not compare."""
+    """Wraps a scene so that caches do not compare it."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -148,5 +150,5 @@ class _Scene:
 
 
 def values_of(scene: Scene) -> int:
-    """As values_needed(), of a scene that is not painted yet."""
+    """Like values_needed(), for a scene that has not been painted."""
     return _values_of(scene.digest(), _Scene(scene)) if is_dispersive(scene) else 0

@@ -1,4 +1,4 @@
-"""Scene files: TOML to a Scene. Every error names the file, the key and the value."""
+"""Reads scene files: TOML to a Scene. Every error names the file, the key and the value."""
 
 import math
 import re
@@ -33,39 +33,39 @@ from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 from headrace.text import read_utf8
 
-_FRAMES = 60  # snapshots of a run, where the scene does not say how many
+_FRAMES = 60  # default number of snapshots of a run
 _PLANE = ("plane", "plane_wave")
 _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
-_GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
-_FLAT = 2  # dimensions
+_GRADING_MOST = 1e6  # limit on the layers' grading, far beyond anything that absorbs
+_FLAT = 2  # number of dimensions
 
 
 def read_scene(path: Path) -> Scene:
-    """A scene file.
+    """Reads a scene file.
 
     Raises:
-        UsageError: naming file, key and value of what is wrong with it.
+        UsageError: naming the file, key and value at fault.
         DataError: when it is not TOML.
     """
     return parse_scene(read_utf8(path), path)
 
 
 def parse_scene(text: str, path: Path) -> Scene:
-    """The text of a scene file; `path` is what errors call it."""
+    """Parses the text of a scene file; `path` is its name in errors."""
     try:
         content: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
-    except ValueError:  # the standard library's, for a number of thousands of digits
-        raise DataError(f"{path}: a number has more digits than a number can have") from None
+    except ValueError:  # raised by the standard library for a number with thousands of digits
+        raise DataError(f"{path}: a number has too many digits") from None
     return parse_content(content, path, _lines(text, "objects"))
 
 
 def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None = None) -> Scene:
-    """The tables of a scene; `lines` are those that objects begin on, for warnings."""
+    """The scene of these tables; `lines` are those on which objects begin, for warnings."""
     try:
         return _scene(Keys(path, "", content), path, lines or [])
     except OverflowError as error:
@@ -73,7 +73,7 @@ def parse_content(content: dict[str, Any], path: Path, lines: list[int] | None =
 
 
 def _lines(text: str, key: str) -> list[int]:
-    """The lines on which the tables of an array begin; in a file that is written otherwise, there may be too few."""
+    """The lines on which the tables of an array begin; a file in another notation may give too few."""
     header = re.compile(rf"\s*\[\[\s*[\"']?{key}[\"']?\s*\]\]")
     return [number for number, line in enumerate(text.splitlines(), 1) if header.match(line)]
 
@@ -143,8 +143,8 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
         if whole < 1 or abs(count - whole) > 1e-6 * max(1, whole):
             least = max(1, int(count))
             raise domain.error(
-                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number of them; "
-                f"{least * spacing:g} or {(least + 1) * spacing:g} m would be",
+                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number; use "
+                f"{least * spacing:g} or {(least + 1) * spacing:g} m",
                 "size",
             )
         if whole <= low + high:
@@ -155,7 +155,7 @@ def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
 
 
 def _layers(domain: Keys, dimensions: int) -> Cpml:
-    """The absorbing layers: their cells alone, or a table with their cells and how they are graded."""
+    """The absorbing layers: only their cells, or a table with their cells and grading."""
     usual = Cpml()
     if not domain.is_table("cpml"):
         return Cpml(domain.whole("cpml", usual.cells))
@@ -176,7 +176,7 @@ def _layers(domain: Keys, dimensions: int) -> Cpml:
 
 
 def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
-    """Cells at the low and the high wall of each axis; None where all are alike."""
+    """Cells at the low and the high wall of each axis; None if all are equal."""
     pairs = given.pairs("cells", dimensions)
     return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
@@ -202,7 +202,7 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
 def _check_dispersive(
     tables: list[Keys], materials: dict[str, Material], dt: float, spacing: float, dimensions: int
 ) -> None:
-    """Refuses poles that the time step cannot follow, or that make it unstable."""
+    """Refuses poles that the time step cannot resolve, or that make it unstable."""
     for keys in tables:
         check_poles(keys, materials[keys.text("id")], dt)
     dispersive = [one for one in materials.values() if one.poles]
@@ -219,7 +219,7 @@ def _check_dispersive(
         keys = next(one for one in tables if one.text("id") == worst.name)
         courant = 0.99 * max(worst.permittivity, 0.01) ** 0.5
         raise keys.error(
-            f"a time step of {dt:.6g} s is unstable: to the fastest oscillations its permittivity is "
+            f"a time step of {dt:.6g} s is unstable: for the fastest oscillations, the permittivity is "
             f"{worst.permittivity:.4g}; set [time] courant to {courant:.3g} or less",
             "poles",
         )
@@ -234,19 +234,19 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
         dt = keys.number("step", above=0)
         if dt > limit:
             raise keys.error(
-                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step may be "
-                f"at most {limit:.6g} s (Courant); leave step out to get a stable one",
+                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step can be "
+                f"at most {limit:.6g} s (Courant); leave out step for a stable one",
                 "step",
             )
     else:
         courant = keys.number("courant", 0.99, above=0)
         if courant > 1:
-            raise keys.error(f"{courant:g} is unstable: 1 is the limit", "courant")
+            raise keys.error(f"{courant:g} is unstable: the limit is 1", "courant")
         dt = courant * limit
     if keys.either("window", "steps") == "steps":
         steps = keys.whole("steps", least=1)
     else:
-        # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
+        # Rounded first, and then up: the time of 100 steps is 100 steps.
         count = keys.number("window", above=0) / dt
         if count > WHOLE_MOST:
             raise keys.error(f"{count:g} steps of {dt:g} s are too many", "window")
@@ -263,7 +263,7 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
         field = keys.choice("field", fields_of(dimensions), "ez")
         resistance = keys.number("resistance", above=0) if "resistance" in keys else None
         if resistance is not None and field.startswith("h"):
-            raise keys.error("is that of a source of voltage, along an electric field", "resistance")
+            raise keys.error("is for a voltage source, which lies along an electric field", "resistance")
         name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
         found.append(Source(name, field, position, _wave(keys, path), resistance))
         keys.done()
@@ -272,7 +272,7 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
 
 
 def _wave(keys: Keys, path: Path) -> Wave:
-    """What a source does over time; files are looked for beside the scene's."""
+    """The waveform of a source; files are searched in the scene's folder."""
     name = keys.choice("waveform", list(NAMES))
     plain = name in (FILE, IMPULSE)
     found = Wave(
@@ -294,13 +294,13 @@ def _plane_waves(
     found = []
     dimensions = len(shape)
     directions = [sign + letter for letter in AXES[:dimensions] for sign in "+-"]
-    margin = max(cpml, 1) + 2  # between the box and the layers, or the walls
+    margin = max(cpml, 1) + 2  # between the box and the layers or walls
     for number, keys in enumerate(tables, 1):
         direction = keys.choice("direction", directions)
         axis = AXES.index(direction[1])
         field = keys.choice("field", [name for name in fields_of(dimensions) if name[0] == "e"], "ez")
         if AXES.index(field[1]) == axis:
-            raise keys.error(f"a wave along {AXES[axis]} has no {field}: its field lies across", "field")
+            raise keys.error(f"a wave along {AXES[axis]} has no {field}: its electric field is transverse", "field")
         default = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
         low, high = (
             nearest_node(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
@@ -359,7 +359,7 @@ def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan |
     if not any(found.cells):
         raise keys.error(
             f"{listed(step)} m moves nothing: it is rounded to whole cells, and half a cell of {spacing:g} m or less "
-            "is none",
+            "rounds to 0",
             "step",
         )
     return found

@@ -1,4 +1,4 @@
-"""How fast memory would let a run be: what its speed is a share of."""
+"""The speed that memory bandwidth allows a run, its roof."""
 
 from statistics import median
 
@@ -7,22 +7,22 @@ from headrace._core import Device
 from headrace.grid.solver.model import Layout, Solver
 from headrace.grid.solver.scene import Scene
 
-_LEAST, _MOST = 1 << 20, 1 << 30  # bytes that a copy moves; the most is more than any cache, and soon done
+_LEAST, _MOST = 1 << 20, 1 << 30  # bytes per copy; the maximum exceeds any cache, and is quickly done
 _MOST_ON_CPU = 1 << 28
-_FREE_SHARE = 8  # a copy takes no more than this part of the memory that is left, twice
+_FREE_SHARE = 8  # each of a copy's two buffers takes at most this fraction of free memory
 _RUNS = 5
 
 
 def cells_per_second(scene: Scene, layout: Layout, solver: Solver) -> float:
-    """Cells a second that the devices' memory allows: copies by all of them at once, over what a step moves a cell.
+    """Cells per second that device memory allows: rate of simultaneous copies, over the bytes of a step per cell.
 
-    All processes call it. Copies are as large as what a device moves in a step: small grids have the roof of a cache.
+    Every process calls it. Copies are as large as the data of a device's step: small grids have the roof of a cache.
     """
     devices = [Device.parse(name) for name in layout.devices]
     most = _MOST if devices[0].kind.name == "cuda" else _MOST_ON_CPU
     free = min(device.memory().free_bytes for device in devices) // _FREE_SHARE
     each = max(_LEAST, min(solver.moved_bytes // layout.count // 4, most, free))
-    layout.agree([0])  # all at once, as they step
+    layout.agree([0])  # all start together, as in a run
     own = median(measure.memory_copies(devices, each, _RUNS))
     rates = map(float, layout.ranks.gather(repr(own))) if layout.ranks else [own]
     return sum(rates) * scene.cells / solver.moved_bytes

@@ -1,4 +1,4 @@
-"""Steps a model to its end: stops on the way for what watches it, notices fields that are not finite, and Ctrl-C."""
+"""Steps a model to its end: pauses for watchers, detects fields that are not finite, and handles Ctrl-C."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,20 +11,20 @@ from headrace.grid.solver.model import Array, Solver
 from headrace.grid.solver.scene import Scene
 from headrace.interrupts import Stop
 
-_CHUNK_SECONDS = 0.1  # of stepping between two looks at Ctrl-C
-_CHECK_SHARE = 0.03  # of the time may go into looking for fields that are not finite
+_CHUNK_SECONDS = 0.1  # stepping time between two checks for Ctrl-C
+_CHECK_SHARE = 0.03  # share of the time that checks for non-finite fields may take
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """What looks at the solver after every so many steps, or once, after `at` of them."""
+    """Called with the solver after every `every` steps, or once after `at` steps."""
 
     act: Callable[[Solver], None]
     every: int = 0
     at: int = 0
 
     def next(self, step: int) -> int | None:
-        """The next step that it is called after; None when there is none."""
+        """The next step after which to call it; None if there is none."""
         if self.every:
             return (step // self.every + 1) * self.every
         return self.at if self.at > step else None
@@ -32,19 +32,19 @@ class Watcher:
 
 @dataclass
 class Speed:
-    """How much was done in how much time of stepping alone."""
+    """Cells done, and the time of stepping alone."""
 
     cells: int = 0
     seconds: float = 0.0
 
     @property
     def cells_per_second(self) -> float:
-        """0 before anything was done."""
+        """0 before the first step."""
         return self.cells / self.seconds if self.seconds else 0.0
 
 
 class FiniteCheck:
-    """Looks whether the field is finite, as often as that costs little."""
+    """Checks whether the field is finite, as often as the cost allows."""
 
     def __init__(self, scene: Scene, solver: Solver) -> None:
         self._scene = scene
@@ -53,17 +53,17 @@ class FiniteCheck:
         self._next = 0.0
 
     def due(self) -> bool:
-        """Whether it is time to look."""
+        """Whether a check is due."""
         return time.monotonic() >= self._next
 
     def look(self) -> None:
-        """Looks.
+        """Checks the field.
 
         Raises:
             DataError: naming step and cell when the field is not finite.
         """
         began = time.monotonic()
-        # One component will do: through the curls the others follow within a step.
+        # One component suffices: through the curls the others follow within a step.
         values = self._solver.field("ez")
         if not np.isfinite(values).all():
             raise self._error(values)
@@ -72,7 +72,7 @@ class FiniteCheck:
         self._next = ended + (ended - began) / _CHECK_SHARE
 
     def _error(self, values: Array) -> DataError:
-        # It spreads to all sides alike: what went wrong lies in the middle of it.
+        # A fault spreads evenly in all directions, so its origin is in the middle.
         bad = np.argwhere(~np.isfinite(values))
         cell = tuple(int(at) for at in np.median(bad, axis=0))
         return DataError(
@@ -91,12 +91,12 @@ def run(
     stop: Stop | None = None,
     agree: Callable[[list[int]], list[int]] = list,
 ) -> Speed:
-    """Steps the solver to the scene's end, or to where `stop` was asked for.
+    """Steps the solver to the scene's end, or until `stop` is requested.
 
-    Where several processes step it together, `agree` gives all of them the numbers of one.
+    If several processes step together, `agree` gives all of them the numbers of one.
 
     Raises:
-        DataError: naming step and cell when the field is not finite any more.
+        DataError: naming step and cell when the field is no longer finite.
     """
     speed = Speed()
     check = FiniteCheck(scene, solver)

@@ -1,4 +1,4 @@
-"""A scene: what a file says (docs/scenes.md), checked, in metres, seconds, hertz and cells."""
+"""A scene: the checked content of a file (docs/scenes.md), in metres, seconds, hertz and cells."""
 
 import dataclasses
 import hashlib
@@ -33,25 +33,25 @@ class Material:
     conductivity: float = 0.0
     poles: tuple[Pole, ...] = field(default=(), repr=False)
     averaging: bool = field(default=True, repr=False)
-    """Whether edges of its objects take means; without it, objects have no averaging."""
+    """Whether edges of its objects take means; if not, objects of it are not averaged."""
 
 
-# So good a conductor that nothing is left of a field in it, and still a number to calculate with.
+# Such a good conductor that no field remains in it, but still a finite number to calculate with.
 BUILT_IN = (Material("free_space"), Material("pec", conductivity=1e10))
 
 
 @dataclass(frozen=True)
 class Painted:
-    """An object: a shape of a material. Later ones cover earlier ones."""
+    """An object: a shape of a material. Later objects cover earlier ones."""
 
     name: str
     shape: Shape | Thin
     material: str
-    line: int = field(default=0, compare=False, repr=False)  # of the scene's file; 0: unknown
+    line: int = field(default=0, compare=False, repr=False)  # line in the scene file; 0: unknown
     averaging: bool = field(default=True, repr=False)
-    """Whether its edges take the mean of what is around them; without it they take its material."""
+    """Whether its edges take the mean of their surroundings; if not, they take its material."""
     axes: tuple[str, ...] = field(default=(), repr=False)
-    """The material along each axis, of an object that is not the same along all of them. It is not averaged."""
+    """The material along each axis, for an object that differs between axes. It is not averaged."""
 
     @property
     def along(self) -> tuple[str, ...]:
@@ -63,8 +63,8 @@ class Painted:
 class Source:
     """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole).
 
-    Its position is the one that the file asks for; Scene.placed() is the node that the solver uses. Where its field is
-    a magnetic one it is a magnetic current, in V, and with a resistance, in ohms, a source of voltage behind it.
+    Its position is the one in the file; Scene.placed() is the node that the solver uses. If its field is magnetic, it
+    is a magnetic current in V; with a resistance in ohms, it is a voltage source behind that resistance.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Source:
 
 @dataclass(frozen=True)
 class PlaneWave:
-    """A wave along an axis, in a box of nodes `low` to `high`; outside there is only what is scattered."""
+    """A wave along an axis, in a box of nodes `low` to `high`; outside there is only the scattered field."""
 
     name: str
     field: str
@@ -89,7 +89,7 @@ class PlaneWave:
 
 @dataclass(frozen=True)
 class Receiver:
-    """Where fields are recorded every step. Its position is the one asked for, as that of a source."""
+    """A place where fields are recorded every step. Its position is the requested one, as for a source."""
 
     name: str
     position: Point
@@ -98,7 +98,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Which fields are kept as a whole, and every how many steps."""
+    """Which complete fields to keep, and at which interval in steps."""
 
     fields: tuple[str, ...]
     every: int
@@ -106,9 +106,9 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Scan:
-    """A B-scan: sources and receivers, but no plane waves, move from one position to the next.
+    """A B-scan: sources and receivers, but not plane waves, move from one position to the next.
 
-    They move by `cells`, whole numbers, so that positions are evenly spaced; the file asks for `step`, in metres.
+    They move by `cells`, whole numbers, so positions are evenly spaced; `step` is the requested displacement in metres.
     """
 
     step: Point
@@ -118,7 +118,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Scene:
-    """All of it. Axis 0 is x; cell i holds what lies from i to i + 1 spacings, and node i lies at i spacings."""
+    """A complete scene. Axis 0 is x; cell i extends from i to i + 1 spacings, and node i lies at i spacings."""
 
     path: Path
     title: str
@@ -139,7 +139,7 @@ class Scene:
     scan: Scan | None = None
     plane_waves: tuple[PlaneWave, ...] = ()
     smoothing: bool = False
-    """Whether those means are taken over the shapes themselves, and contours end where conductors begin."""
+    """Whether these means are taken over the exact shapes, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -154,12 +154,12 @@ class Scene:
 
     @property
     def size(self) -> Point:
-        """The size of the domain, in metres."""
+        """Size of the domain in metres."""
         return tuple(count * self.spacing for count in self.shape)
 
     @property
     def cells(self) -> int:
-        """The number of cells of the domain."""
+        """Number of cells of the domain."""
         product = 1
         for count in self.shape:
             product *= count
@@ -167,12 +167,12 @@ class Scene:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The components that the solver has."""
+        """Field components of the solver."""
         return fields_of(self.dimensions)
 
     @property
     def solids(self) -> Iterator[tuple[Shape, str]]:
-        """The shapes that have a volume, in order, and the material of each."""
+        """Shapes with volume in order, and the material of each."""
         return ((one.shape, one.material) for one in self.objects if not isinstance(one.shape, Sheet | Wire))
 
     def cell(self, position: Point) -> Cell:
@@ -180,28 +180,28 @@ class Scene:
         return nearest_node(position, self.spacing)
 
     def placed(self, position: Point) -> Point:
-        """Where that node is, in metres: the position that the solver uses. Lies near the one asked for."""
+        """Position in metres of that node, which the solver uses."""
         return tuple(number * self.spacing for number in self.cell(position))
 
     def has_node(self, node: Sequence[int]) -> bool:
-        """Whether a node is one of the domain's."""
+        """Whether a node belongs to the domain."""
         return all(0 <= at < count for at, count in zip(node, self.shape, strict=True))
 
     def is_placed(self, position: Point) -> bool:
-        """Whether a position is that of a node, but for the last bits."""
+        """Whether a position is that of a node, up to rounding."""
         return all(
             abs(at - node) <= SLACK * self.spacing for at, node in zip(position, self.placed(position), strict=True)
         )
 
     def moved(self, number: int) -> "Scene":
-        """The scene at a position of its scan, with the positions that are used there."""
+        """The scene at a position of its scan, with the positions used there."""
         if self.scan is None or number == 0:
             return self
         offset = [number * cells * self.spacing for cells in self.scan.cells]
         return self._shifted(offset)
 
     def asked(self, number: int) -> "Scene":
-        """As moved(), by the step that the file asks for."""
+        """Like moved(), with the step requested in the file."""
         if self.scan is None or number == 0:
             return self
         return self._shifted([number * step for step in self.scan.step])
@@ -214,7 +214,7 @@ class Scene:
         )
 
     def digest(self) -> str:
-        """A hash of all that decides the fields: not the title, the length of the run, or what is kept of it."""
+        """A hash of everything that determines the fields: not the title, the length of the run, or the outputs."""
         parts = (
             *(
                 self.shape,
@@ -230,7 +230,7 @@ class Scene:
             *(("smoothing",) if self.smoothing else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
-            # What is as it ever was says nothing, so that checkpoints of earlier versions go on.
+            # Default values add nothing, so that checkpoints of earlier versions stay valid.
             *((number, one.averaging, one.axes) for number, one in enumerate(self.objects) if not one.averaging),
             *(
                 (number, closed)
@@ -244,25 +244,25 @@ class Scene:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def run_digest(self) -> str:
-        """A hash of what decides a run: the fields, its length, and what is kept of it."""
+        """A hash of what determines a run: the fields, its length, and its outputs."""
         parts = (self.digest(), self.steps, self.snapshots, self.scan)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def fields_of(dimensions: int) -> tuple[str, ...]:
-    """The components of two dimensions (TM: across the plane) and of three."""
+    """Field components in two dimensions (TM: across the plane) and in three."""
     return ("ez", "hx", "hy") if dimensions == 2 else ("ex", "ey", "ez", "hx", "hy", "hz")  # noqa: PLR2004
 
 
 def offset_of(name: str, dimensions: int) -> Point:
-    """How far a component lies from the node of its cell, in spacings: Yee's staggered places."""
+    """Offset of a component from the node of its cell in spacings: Yee's staggered grid."""
     along = "xyz".index(name[1])
     electric = name.startswith("e")
     return tuple(0.5 if (axis == along) == electric else 0.0 for axis in range(dimensions))
 
 
 def _closed(shape: Shape | Thin) -> bool | None:
-    """Whether a shape says that its border belongs to it."""
+    """Whether a shape's border belongs to it, if the file says so."""
     found = getattr(getattr(shape, "outline", shape), "closed", None)
     return None if found is None else bool(found)
 

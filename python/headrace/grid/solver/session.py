@@ -1,4 +1,4 @@
-"""A scene from its start, or a checkpoint, to its files: what `headrace grid fdtd` does, without the command line."""
+"""Runs a scene from its start or a checkpoint to its files: `headrace grid fdtd` without the command line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ Progress = Callable[[int, int, Speed], None]
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is to be kept."""
+    """What to keep of a run."""
 
     traces: Path | None = None
     snapshots: Path | None = None
@@ -33,17 +33,17 @@ class Outputs:
     mp4: Path | None = None
     field: str = "ez"
     plane: str = "xy"
-    at: float | None = None  # s, of the PNG; half way through the run if None
+    at: float | None = None  # seconds, of the PNG; None means half way through the run
     checkpoint: Path | None = None
     checkpoint_every: int = 0
     restart: Path | None = None
-    roof: bool = False  # whether the speed is to be held against that of memory
+    roof: bool = False  # whether to compare the speed with that of memory
 
     def check(self, scene: Scene) -> None:
-        """Whether all of it can be written, before the work for it is done.
+        """Checks before the work starts that all outputs can be written.
 
         Raises:
-            UsageError, SystemError: naming what cannot.
+            UsageError, SystemError: naming the output at fault.
         """
         if self.traces:
             traces.check(self.traces)
@@ -66,16 +66,16 @@ class Outputs:
 
 @dataclass
 class Done:
-    """How it went."""
+    """Results of a run."""
 
     positions: list[int] = field(default_factory=list)
     steps: int = 0
     first_step: int = 0
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
-    roof: float | None = None  # cells a second that memory allows
-    slabs: Slabs | None = None  # of a domain that is larger than the memory of its device
-    disturbed: str = ""  # why the machine was not quiet meanwhile
+    roof: float | None = None  # cells per second that memory allows
+    slabs: Slabs | None = None  # for a domain larger than its device's memory
+    disturbed: str = ""  # why the machine was not quiet during the run
     traces: Traces | None = None
     files: Attempts = field(default_factory=Attempts)
 
@@ -92,7 +92,7 @@ def run_one(
     """Runs the scene at one position of its scan.
 
     Raises:
-        DataError: when the field is not finite any more, or the checkpoint is none; nothing more is written then.
+        DataError: when the field is no longer finite, or the checkpoint is invalid; nothing more is written then.
     """
     moved = scene.moved(position)
     outputs.check(moved)
@@ -100,7 +100,7 @@ def run_one(
     model = build(moved, layout, maker)
     if outputs.restart:
         restored = checkpoint.restore(outputs.restart, moved, model.solver)
-        if layout.ranks:  # each has read a file of its own, which may be another on its machine
+        if layout.ranks:  # each rank has read its own file, which may differ between machines
             require_alike(layout.ranks, f"checkpoint {outputs.restart}", restored.digest())
     done = Done([position], first_step=model.solver.steps_done)
     keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
@@ -117,7 +117,7 @@ def run_one(
         watch.stop()
         done.slabs = getattr(model.solver, "slabs", None)
         if outputs.roof and not done.slabs and done.speed.cells and model.solver.steps_done == moved.steps:
-            # Twice: whatever disturbs a roof lowers it, and two that differ are not to be trusted.
+            # Measured twice: every disturbance lowers a roof, and two that differ cannot be trusted.
             found = [roof.cells_per_second(moved, layout, model.solver) for _ in range(2)]
             watch.roofs("memory", found)
             done.roof = max(found)
@@ -139,7 +139,7 @@ def run_scan(
     progress: Progress = lambda _position, _step, _speed: None,
     maker: Callable[..., Solver] | None = None,
 ) -> Done:
-    """Runs every position of the scan, one after the other. Interrupted, it keeps the positions that are whole."""
+    """Runs every position of the scan in turn. When interrupted, it keeps the completed positions."""
     if scene.scan is None:
         raise UsageError(f"{scene.path}: there is no [scan] to run")
     if not scene.receivers:
@@ -169,7 +169,7 @@ def run_scan(
 
 
 def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
-    """The traces of a scan as HDF5 and as a picture, of the first receiver that has the field."""
+    """Writes the traces of a scan as HDF5 and as a picture of the first receiver that records the field."""
 
     def draw(path: Path) -> None:
         key = next((key for key in found.values if key[1] == outputs.field), None)
@@ -183,14 +183,14 @@ def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
 
 def _check_snapshots(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file, and snapshots go to a folder")
+        raise UsageError(f"{folder} is a file, but snapshots need a folder")
     if not folder.exists() and not folder.parent.is_dir():
         raise MissingFileError(f"there is no folder {folder.parent} to make {folder.name} in")
     files.check(folder / "materials.vti" if folder.exists() else folder)
 
 
 class _Keeper:
-    """Keeps what is wanted of a run on its way, and writes it; without attempts it only takes part in that."""
+    """Keeps the requested outputs of a run, and writes them; without attempts it only takes part in collecting them."""
 
     def __init__(self, scene: Scene, outputs: Outputs, solver: Solver, attempts: Attempts | None) -> None:
         self._scene = scene
@@ -209,7 +209,7 @@ class _Keeper:
         vti.write_cells(folder / "materials.vti", "material", cells, self._scene.spacing)
 
     def watchers(self) -> list[Watcher]:
-        """What run() is to call."""
+        """Watchers for run()."""
         outputs, every = self._outputs, self._scene.snapshots.every
         found = []
         if outputs.snapshots:
@@ -225,9 +225,9 @@ class _Keeper:
         return found
 
     def finish(self, found: Traces, *, interrupted: bool) -> None:
-        """Writes what is written at the end, or where the run was interrupted."""
+        """Writes the outputs of the end of a run, or of its interruption."""
         outputs = self._outputs
-        # Interrupted, or restarted, on the other side of the moment that was to be drawn: the last one there is.
+        # The run ended before, or restarted after, the time to draw: the last fields are drawn.
         if outputs.png and self._picture is None:
             self._take_picture(self._solver)
         if outputs.checkpoint:
@@ -254,7 +254,7 @@ class _Keeper:
         assert self._outputs.snapshots is not None
         scene, moment = self._scene, self._seconds(solver)
         for part, component in enumerate(scene.snapshots.fields):
-            values = solver.field(component)  # which all processes take part in
+            values = solver.field(component)  # every process takes part in this
             if self._attempts is None or not self._snapshots:
                 continue
             name = f"{component}-step-{solver.steps_done:08d}.vti"
@@ -266,7 +266,7 @@ class _Keeper:
                 spacing=scene.spacing,
                 time=time_of(scene, component, solver.steps_done),
             )
-            # After one that cannot be written there are no more: the disk is full, and the run goes on.
+            # After a failed snapshot there are no more: the disk is full, and the run continues.
             self._snapshots = self._attempts.write(self._outputs.snapshots / name, write)
             if self._snapshots:
                 self._series.append((moment, part, name))

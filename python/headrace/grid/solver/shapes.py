@@ -1,4 +1,4 @@
-"""The shapes of objects: which cells each covers. A cell belongs to a shape when its centre lies inside."""
+"""Shapes of objects: which cells each covers. A shape covers a cell if it contains the cell's centre."""
 
 import math
 from dataclasses import dataclass, field
@@ -11,29 +11,30 @@ from headrace.grid.solver.keys import Keys
 
 Point = tuple[float, ...]
 Mask = NDArray[np.bool_]
-Axes = list[NDArray[np.float64]]  # the centres along each axis, shaped so that they broadcast
+Axes = list[NDArray[np.float64]]  # the centres along each axis, shaped to broadcast
 
 AXES = ("x", "y", "z")
-# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits. A share of the spacing.
+# Coordinates are sums of decimals: whether a point is on an edge must not depend on the last bits. A share of the
+# spacing.
 SLACK = 1e-6
 
 
 class Shape(Protocol):
-    """What can be painted."""
+    """A shape that can be painted."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:
-        """The corners of what it may cover in a domain of that size, in metres."""
+        """Corners of the region it may cover in a domain of this size, in metres."""
 
     def covers(self, centres: Axes, slack: float) -> Mask:
-        """Whether it covers each of those centres; what is closer to its surface than `slack` metres is on it."""
+        """Whether it covers each of these centres; points closer to its surface than `slack` metres are on it."""
 
     def thickness(self) -> float:
-        """The diameter of the largest ball inside it, or a little less, in metres."""
+        """Diameter of the largest ball inside it, or slightly less, in metres."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """Between two corners, the low one included."""
+    """The region between two corners, including the low one."""
 
     low: Point
     high: Point
@@ -50,19 +51,19 @@ class Box:
         return inside
 
     def thickness(self) -> float:
-        """Its shortest edge."""
+        """Length of its shortest edge."""
         return min(high - low for low, high in zip(self.low, self.high, strict=True))
 
 
 @dataclass(frozen=True)
 class Sphere:
-    """Around a point; in two dimensions it is a disc, the cut through a cylinder along z."""
+    """A ball around a point; in two dimensions a disc, the cut through a cylinder along z."""
 
     centre: Point
     radius: float
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
-        """The box around it."""
+        """Its bounding box."""
         low = tuple(at - self.radius for at in self.centre)
         return low, tuple(at + self.radius for at in self.centre)
 
@@ -77,13 +78,13 @@ class Sphere:
 
 
 def around_line(start: Point, end: Point, radius: float) -> tuple[Point, Point]:
-    """The corners of a box that holds all within `radius` of a line."""
+    """Corners of a box that contains everything within `radius` of a line."""
     low = tuple(min(pair) - radius for pair in zip(start, end, strict=True))
     return low, tuple(max(pair) + radius for pair in zip(start, end, strict=True))
 
 
 def along_line(start: Point, end: Point, centres: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where on a line each centre is nearest, from 0 at its start to 1 at its end, and the square of the distance."""
+    """The nearest place on a line for each centre, from 0 at its start to 1 at its end, and the squared distance."""
     along = [last - first for first, last in zip(start, end, strict=True)]
     offsets = [axis - first for axis, first in zip(centres, start, strict=True)]
     share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / sum(part * part for part in along)
@@ -93,33 +94,33 @@ def along_line(start: Point, end: Point, centres: Axes) -> tuple[NDArray[np.floa
 
 @dataclass(frozen=True)
 class Cylinder:
-    """Around the line from one point to another, in three dimensions."""
+    """A cylinder around the line between two points, in three dimensions."""
 
     start: Point
     end: Point
     radius: float
     closed: bool | None = field(default=None, repr=False)
-    """Whether what lies just in the disc at its end belongs to it; if not said, it does not."""
+    """Whether points exactly in its end disc belong to it; by default they do not."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
-        """A box around it, somewhat larger where it lies askew."""
+        """A bounding box, somewhat larger if it is slanted."""
         return around_line(self.start, self.end, self.radius)
 
     def covers(self, centres: Axes, slack: float) -> Mask:
-        """Near enough to the line, and between its ends."""
+        """Close enough to the line, and between its ends."""
         share, distance = along_line(self.start, self.end, centres)
         ends = slack / math.dist(self.start, self.end)
         between = (share >= -ends) & (share < 1 + (ends if self.closed else -ends))
         return np.asarray(between & (distance <= (self.radius + slack) ** 2))
 
     def thickness(self) -> float:
-        """Its diameter or its length."""
+        """The smaller of its diameter and its length."""
         return min(2 * self.radius, math.dist(self.start, self.end))
 
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """All that lies below, or above, a plane across an axis."""
+    """Everything below, or above, a plane across an axis."""
 
     axis: int
     below: float | None
@@ -140,17 +141,17 @@ class HalfSpace:
         return axis < self.below - slack if self.below is not None else axis >= (self.above or 0.0) - slack
 
     def thickness(self) -> float:
-        """It has no other side."""
+        """Unlimited."""
         return math.inf
 
 
 def closed(keys: Keys) -> bool | None:
-    """Whether a border belongs to a shape, where the file says so."""
+    """Whether a border belongs to a shape, if the file says so."""
     return keys.flag("closed", False) if "closed" in keys else None
 
 
 def read_box(keys: Keys, dimensions: int) -> Box:
-    """A box."""
+    """Reads a box."""
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
     for axis, (least, most) in enumerate(zip(low, high, strict=True)):
         if least >= most:
@@ -159,13 +160,13 @@ def read_box(keys: Keys, dimensions: int) -> Box:
 
 
 def read_cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
-    """A cylinder along any line; in two dimensions one along z, a disc."""
+    """Reads a cylinder along any line; in two dimensions one along z, a disc."""
     if dimensions == 2:  # noqa: PLR2004 - its axis is z
         return _sphere(keys, dimensions)
     ends = keys.point("start", [3]), keys.point("end", [3])
     found = Cylinder(*ends, keys.number("radius", above=0), closed(keys))
     if found.start == found.end:
-        raise keys.error("the same as start: a cylinder needs a length", "end")
+        raise keys.error("it equals start, but a cylinder needs a length", "end")
     return found
 
 
@@ -174,14 +175,14 @@ def _sphere(keys: Keys, dimensions: int) -> Sphere:
 
 
 def read_sphere(keys: Keys, dimensions: int) -> Sphere:
-    """A sphere."""
+    """Reads a sphere."""
     if dimensions == 2:  # noqa: PLR2004
-        raise keys.error("a sphere needs three dimensions; in two, a cylinder (along z) is a disc", "type")
+        raise keys.error("a sphere needs three dimensions: in two, use a cylinder (along z), which is a disc", "type")
     return _sphere(keys, dimensions)
 
 
 def read_half_space(keys: Keys, dimensions: int) -> HalfSpace:
-    """One side of a plane."""
+    """Reads one side of a plane."""
     axis = AXES.index(keys.choice("axis", AXES[:dimensions]))
     side = keys.either("below", "above")
     at = keys.number(side)

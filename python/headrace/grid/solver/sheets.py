@@ -1,4 +1,4 @@
-"""Objects without a volume: sheets, which cover faces of cells, and wires, which cover edges of them."""
+"""Objects without volume: sheets, which cover faces of cells, and wires, which cover edges."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,10 @@ _FLAT = 2
 
 @dataclass(frozen=True)
 class Sheet:
-    """A plane across an axis, at the node nearest to `at`, as far as an outline reaches in it.
+    """A plane across an axis, at the node nearest to `at`, within an outline.
 
-    In two dimensions it is a line. It gives the edges of all faces whose middles lie inside its outline its material.
+    In two dimensions it is a line. It gives its material to the edges of all faces whose centres lie inside its
+    outline.
     """
 
     axis: int
@@ -28,12 +29,12 @@ class Sheet:
     """A shape in the plane's axes, in the order x, y, z."""
 
     def bounds(self, size: Point) -> tuple[Point, Point]:
-        """The corners of the box around it, which is flat."""
+        """Corners of its bounding box, which is flat."""
         low, high = self.outline.bounds(tuple(one for axis, one in enumerate(size) if axis != self.axis))
         return _with(low, self.axis, self.at), _with(high, self.axis, self.at)
 
     def edges(self, shape: tuple[int, ...], spacing: float) -> dict[int, Nodes]:
-        """The edges of its faces in a domain of so many cells, by the axis that they lie along: the node of each."""
+        """The edges of its faces in a domain of this shape, by the axis along them: the node of each."""
         axes = [axis for axis in range(len(shape)) if axis != self.axis]
         (at,) = nearest_node((self.at,), spacing)
         centres = np.meshgrid(*((np.arange(shape[axis]) + 0.5) * spacing for axis in axes), indexing="ij")
@@ -48,7 +49,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Wire:
-    """A line along an axis, between the nodes nearest to its ends; in two dimensions, across the plane, one node."""
+    """A line along an axis, between the nodes nearest to its ends; in two dimensions, one node, across the plane."""
 
     start: Point
     end: Point
@@ -59,7 +60,7 @@ class Wire:
         return low, tuple(max(pair) for pair in zip(self.start, self.end, strict=True))
 
     def edges(self, shape: tuple[int, ...], spacing: float) -> dict[int, Nodes]:
-        """Its edges in a domain of so many cells, by the axis that they lie along: the node of each."""
+        """Its edges in a domain of this shape, by the axis along them: the node of each."""
         low, high = (nearest_node(corner, spacing) for corner in self.bounds(()))
         if len(shape) == _FLAT:
             return {2: np.array([low], dtype=np.int64)}
@@ -69,7 +70,7 @@ class Wire:
         return {along: nodes}
 
 
-# What gives its material to edges and not to cells.
+# Objects that give their material to edges instead of cells.
 Thin = Sheet | Wire
 
 
@@ -78,11 +79,13 @@ def _with(values: Point, axis: int, value: float) -> Point:
 
 
 def read_plate(keys: Keys, dimensions: int) -> Sheet:
-    """A rectangle across an axis; in two dimensions a line."""
+    """Reads a rectangle across an axis; in two dimensions a line."""
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
     across = [axis for axis in range(dimensions) if low[axis] == high[axis]]
     if len(across) != 1:
-        raise keys.error("a plate is as high as low along one axis, and above it along the others", "high")
+        raise keys.error(
+            "high must equal low along exactly one axis of a plate and be above it along the others", "high"
+        )
     axis = across[0]
     rest = [one for one in range(dimensions) if one != axis]
     for one in rest:
@@ -92,18 +95,18 @@ def read_plate(keys: Keys, dimensions: int) -> Sheet:
 
 
 def read_wire(keys: Keys, dimensions: int) -> Wire:
-    """A line of edges; in two dimensions a line across the plane."""
+    """Reads a line of edges; in two dimensions a line across the plane."""
     if dimensions == _FLAT:
         position = keys.point("position", [_FLAT])
         return Wire(position, position)
     start, end = keys.point("start", [3]), keys.point("end", [3])
     if sum(first != last for first, last in zip(start, end, strict=True)) != 1:
-        raise keys.error("a wire lies along one axis: its ends differ along that alone", "end")
+        raise keys.error("a wire lies along one axis: its ends must differ along that axis only", "end")
     return Wire(start, end)
 
 
 def flattened(shape: Shape) -> Shape | Sheet:
-    """A prism or a sector without a height as a sheet; another shape as it is."""
+    """Converts a prism or a sector of zero height to a sheet; other shapes are returned unchanged."""
     if not isinstance(shape, Triangle | Sector) or shape.extent is None or shape.extent.low < shape.extent.high:
         return shape
     return Sheet(shape.extent.axis, shape.extent.low, shape.in_plane())

@@ -1,8 +1,8 @@
-"""Materials of a plane per component, from the shapes themselves: shares of areas, and contours that conductors cut.
+"""Materials of a plane per component, from the exact shapes: shares of areas, and contours cut by conductors.
 
-Ez lies along every interface of a plane, so it takes the mean permittivity and conductivity by the area that each
-material has in the square around it. Where a perfect conductor cuts the way between two Ez, Faraday's law is taken
-around the part that is left (the contour-path method: Jurgens, Taflove, Umashankar and Moore, IEEE Transactions on
+Ez is parallel to every interface of a plane, so it takes the mean permittivity and conductivity, weighted by the area
+of each material in the square around it. If a perfect conductor cuts the way between two Ez, Faraday's law is applied
+around the remaining part (the contour-path method: Jurgens, Taflove, Umashankar and Moore, IEEE Transactions on
 Antennas and Propagation 40, 1992; Dey and Mittra, IEEE Microwave and Guided Wave Letters 7, 1997).
 """
 
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from headrace.grid.solver.scene import LIGHT, Cell, Material, Scene
 from headrace.grid.solver.shapes import SLACK
 
-PERFECT = 1e10  # S/m from which on a material is a perfect conductor: that of `pec`
+PERFECT = 1e10  # S/m from which a material is a perfect conductor: that of `pec`
 
 _SAMPLES = 32  # along each axis of the square around a component
 _POINTS_AT_ONCE = 1 << 21
-_PARTS = 8  # of the way between two nodes, in which a conductor's surface is looked for
-_HALVINGS = 30  # and then found, to 1e-10 of the spacing
-_SHORTEST = 1e-5  # of the spacing: a node that is nearer to a conductor is part of it
-_ROUNDED = 1 + 1e-12  # the solver adds the same numbers in another order
+_PARTS = 8  # parts of the way between two nodes in which a conductor's surface is searched
+_HALVINGS = 30  # halvings that then locate it to 1e-10 of the spacing
+_SHORTEST = 1e-5  # share of the spacing: a node closer to a conductor belongs to it
+_ROUNDED = 1 + 1e-12  # the solver adds the same numbers in a different order
 
 Array = NDArray[np.float64]
 Nodes = NDArray[np.int64]  # (nodes, 2)
@@ -34,15 +34,15 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Smoothed:
-    """What each component lies in: arrays of the domain's shape, x contiguous."""
+    """Material of each component: arrays of the domain's shape, x contiguous."""
 
-    permittivity: Array  # of ez
+    permittivity: Array  # for ez
     conductivity: Array
     permeability_hx: Array
     permeability_hy: Array
 
     def at(self, name: str, node: Cell) -> Material:
-        """What a component of a node lies in."""
+        """The material of a component of a node."""
         permeability = {"hx": self.permeability_hx, "hy": self.permeability_hy}.get(name)
         if permeability is not None:
             return Material("mean", permeability=float(permeability[node]))
@@ -71,7 +71,7 @@ def smooth(scene: Scene) -> Smoothed:
 
 
 class _Plane:
-    """A scene of two dimensions by the numbers of its materials, at any point."""
+    """A two-dimensional scene as material numbers at any point."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -84,7 +84,7 @@ class _Plane:
         return np.array([getattr(material, name) for material in self._materials], dtype=np.float64)
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.uint16]:
-        """The material at each point, an array of (..., 2); beyond a wall it goes on as at the wall."""
+        """The material at each point of an array of (..., 2); beyond a wall it is that at the wall."""
         inside = np.clip(points, 0.0, self._inside).reshape(-1, 2)
         found = np.full(len(inside), self._numbers[self._scene.background], dtype=np.uint16)
         axes = [inside[:, [0]], inside[:, [1]]]
@@ -126,7 +126,7 @@ class _Plane:
         return self._lattice((0.0, 0.0), (nx, ny))
 
     def mixed(self) -> Flags:
-        """Around which nodes there is more than one material, as far as nine points and thin objects tell."""
+        """Nodes with more than one material around them, as far as nine points and thin objects show."""
         nx, ny = self._scene.shape
         here = self.at_nodes
         found = np.zeros((nx, ny), dtype=bool)
@@ -152,17 +152,17 @@ class _Plane:
         return found
 
     def uniform(self, name: str) -> Array:
-        """A property by the material at each node."""
+        """A property of the material at each node."""
         return np.asarray(self.table(name)[self.at_nodes], order="F")
 
     def around(self, nodes: Nodes, offset: tuple[float, float]) -> NDArray[np.uint16]:
-        """Materials in the square of a spacing around places `offset` from nodes: (nodes, along x, along y)."""
+        """Materials in the square of one spacing around places `offset` from nodes: (nodes, along x, along y)."""
         within = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
         square = np.stack(np.meshgrid(within + offset[0], within + offset[1], indexing="ij"), axis=-1)
         return self.at((nodes[:, None, None, :] + square) * self._scene.spacing)
 
     def touches_conductor(self, nodes: Nodes) -> Flags:
-        """Whether a perfect conductor covers a node, or ends in it."""
+        """Whether a perfect conductor covers a node or ends in it."""
         corners = np.array(list(product((-1.0, 1.0), repeat=2))) * 4 * SLACK
         return np.asarray(self.conducts(nodes[:, None, :] + corners).any(axis=1))
 
@@ -172,14 +172,14 @@ class _Plane:
 
 
 def _pieces(nodes: Nodes) -> Iterator[Nodes]:
-    """So many at a time that their samples take little memory."""
+    """Pieces small enough that their samples take little memory."""
     some = max(1, _POINTS_AT_ONCE // _SAMPLES**2)
     for begin in range(0, len(nodes), some):
         yield nodes[begin : begin + some]
 
 
 def _grown(flags: Flags) -> Flags:
-    """And the neighbours of what is set, along each axis."""
+    """The set flags, and their neighbours along each axis."""
     found = flags.copy()
     found[1:] |= flags[:-1]
     found[:-1] |= flags[1:]
@@ -189,7 +189,7 @@ def _grown(flags: Flags) -> Flags:
 
 
 def _mean_of_ez(plane: _Plane, numbers: NDArray[np.uint16], nodes: Nodes, found: Smoothed) -> None:
-    """The mean by area of all but perfect conductors, in which there is no field."""
+    """The mean by area, without perfect conductors, in which there is no field."""
     conductivity = plane.table("conductivity")
     weight = (conductivity < PERFECT).astype(np.float64)[numbers]
     total = weight.sum(axis=(1, 2))
@@ -201,7 +201,7 @@ def _mean_of_ez(plane: _Plane, numbers: NDArray[np.uint16], nodes: Nodes, found:
 
 
 def _mean_of_h(plane: _Plane, nodes: Nodes, found: Smoothed) -> None:
-    """Along a component of H the harmonic mean, as B goes through there; across it the arithmetic one."""
+    """Along a component of H the harmonic mean, because B passes through there; across it the arithmetic one."""
     permeability = plane.table("permeability")
     for name, offset, along in (("permeability_hx", (0.0, 0.5), 1), ("permeability_hy", (0.5, 0.0), 2)):
         values = permeability[plane.around(nodes, offset)]
@@ -210,7 +210,7 @@ def _mean_of_h(plane: _Plane, nodes: Nodes, found: Smoothed) -> None:
 
 
 def _cut_contours(plane: _Plane, nodes: Nodes, conducts: Flags, found: Smoothed) -> Flags:
-    """Shortens contours where a conductor lies between two nodes; which nodes they end in. Adds to `conducts`."""
+    """Shortens contours with a conductor between two nodes; returns the nodes that they end in. Adds to `conducts`."""
     cut = np.zeros(conducts.shape, dtype=bool)
     ways = []
     for axis in (1, 0):  # hx lies half way along y, hy half way along x
@@ -221,7 +221,7 @@ def _cut_contours(plane: _Plane, nodes: Nodes, conducts: Flags, found: Smoothed)
         places = lows[:, None, :] + np.linspace(0.0, 1.0, _PARTS + 1)[:, None] * step
         inside = plane.conducts(places)
         between = inside[:, 1:-1].any(axis=1) & ~conducts[tuple(lows.T)] & ~conducts[tuple((lows + step).T)]
-        # A conductor that no node lies in, such as a wire: the nearer of both stands for it.
+        # A conductor that contains no node, such as a wire: the nearer node represents it.
         first = inside[between].argmax(axis=1)
         nearer = lows[between] + np.where(first > _PARTS - first, 1, 0)[:, None] * step
         conducts[tuple(nearer.T)] = True
@@ -238,7 +238,7 @@ def _cut_contours(plane: _Plane, nodes: Nodes, conducts: Flags, found: Smoothed)
 
 
 def _free_share(plane: _Plane, lows: Nodes, step: Nodes, inside: Flags, backwards: Flags) -> Array:
-    """How much of the way from a free node to a conducting one is free. Backwards where the low node conducts."""
+    """The free share of the way from a free node to a conducting one. Measured backwards if the low node conducts."""
     ordered = np.where(backwards[:, None], inside[:, ::-1], inside)
     reached = ordered.any(axis=1)
     last = np.where(reached, ordered.argmax(axis=1), _PARTS) / _PARTS
@@ -252,10 +252,10 @@ def _free_share(plane: _Plane, lows: Nodes, step: Nodes, inside: Flags, backward
 
 
 def _keep_stable(scene: Scene, cut: Flags, found: Smoothed) -> None:
-    """Raises the permittivity of nodes beside conductors to what Fdtd.set_component_materials() needs.
+    """Raises the permittivity of nodes beside conductors to the minimum of Fdtd.set_component_materials().
 
     A node at a distance d from a conductor has a field of order d, and a permittivity raised to the order of spacing /
-    d: what is added to the equations there is of the order of the spacing, less than the error of cut contours is.
+    d: what this adds to the equations is of the order of the spacing, less than the error of cut contours.
     """
     inverse_x, inverse_y = 1 / found.permeability_hx, 1 / found.permeability_hy
     around = inverse_x + inverse_y

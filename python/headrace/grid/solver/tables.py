@@ -1,6 +1,6 @@
-"""Tables of scene files as classes: their fields are the keys. docs/scenes.md says what they mean.
+"""Tables of scene files as classes whose fields are the keys. docs/scenes.md explains them.
 
-A key that is None is left out, and then has its default.
+A key that is None is left out and takes its default.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ Table = dict[str, Any]
 
 @dataclass(kw_only=True)
 class Keys:
-    """A table of a scene file: its fields are the keys."""
+    """A table of a scene file; its fields are the keys."""
 
     def table(self) -> Table:
-        """Its keys and values, as a scene file has them."""
+        """Its keys and values as in a scene file."""
         found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {key: _plain(value) for key, value in found.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a key may hold
-    """A value as TOML has it: no classes, tuples, or numbers and arrays of NumPy."""
+    """A value in TOML's types: no classes, tuples, or NumPy numbers and arrays."""
     if isinstance(value, Keys):
         return value.table()
     if isinstance(value, np.ndarray | np.generic):
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a key may hold
 
 @dataclass(kw_only=True)
 class Cpml(Keys):
-    """`[domain.cpml]`: the absorbing layers, alike at all walls or a pair for each axis, and how they are graded."""
+    """`[domain.cpml]`: thickness and grading of the absorbing layers, equal at all walls or as a pair per axis."""
 
     cells: int | Sequence[Sequence[int]] | None = None
     order: float | None = None
@@ -97,7 +97,7 @@ class Material(Keys):
 
 @dataclass(kw_only=True)
 class Object(Keys):
-    """What all `[[objects]]` have. `material` is an id, or one for each axis."""
+    """Common keys of `[[objects]]`. `material` is an id, or one per axis."""
 
     type: ClassVar[str]
     material: str | Sequence[str]
@@ -105,7 +105,7 @@ class Object(Keys):
     averaging: bool | None = None
 
     def table(self) -> Table:
-        """Its keys and values, with its type."""
+        """Its keys and values, including its type."""
         return {"type": self.type, **super().table()}
 
 
@@ -141,7 +141,7 @@ class Sphere(Object):
 
 @dataclass(kw_only=True)
 class HalfSpace(Object):
-    """All that lies below, or above, a plane across an axis."""
+    """Everything below, or above, a plane across an axis."""
 
     type: ClassVar[str] = "half_space"
     axis: str
@@ -160,7 +160,7 @@ class Ellipsoid(Object):
 
 @dataclass(kw_only=True)
 class Cone(Object):
-    """A cone, or a part of one, from `start` to `end`."""
+    """A cone, or a truncated one, from `start` to `end`."""
 
     type: ClassVar[str] = "cone"
     start: Point
@@ -172,7 +172,7 @@ class Cone(Object):
 
 @dataclass(kw_only=True)
 class Triangle(Object):
-    """A triangle; in three dimensions a prism, or a patch where it is as high as low."""
+    """A triangle; in three dimensions a prism, or a patch if its height is 0."""
 
     type: ClassVar[str] = "triangle"
     first: Point
@@ -186,7 +186,7 @@ class Triangle(Object):
 
 @dataclass(kw_only=True)
 class Sector(Object):
-    """A slice of a disc; in three dimensions one of a cylinder, or a patch where it is as high as low."""
+    """A slice of a disc; in three dimensions one of a cylinder, or a patch if its height is 0."""
 
     type: ClassVar[str] = "sector"
     centre: Point
@@ -200,7 +200,7 @@ class Sector(Object):
 
 @dataclass(kw_only=True)
 class Plate(Object):
-    """A rectangle without a thickness; in two dimensions a line."""
+    """A rectangle without thickness; in two dimensions a line."""
 
     type: ClassVar[str] = "plate"
     low: Point
@@ -219,7 +219,7 @@ class Wire(Object):
 
 @dataclass(kw_only=True)
 class Voxels(Object):
-    """Cells of an array in a file, from `position` on; `material` has one for each number, from 0."""
+    """Cells of an array in a file, starting at `position`; `material` has one entry for each number, from 0."""
 
     type: ClassVar[str] = "voxels"
     position: Point
@@ -244,7 +244,7 @@ class Surface(Keys):
 
 @dataclass(kw_only=True)
 class FractalBox(Object):
-    """A box in which materials are spread as a fractal."""
+    """A box with a fractal distribution of materials."""
 
     type: ClassVar[str] = "fractal_box"
     low: Point

@@ -1,4 +1,4 @@
-"""When the parts of a grid did what: recorded on the streams of a scene's run, and drawn."""
+"""Records what the parts of a grid do when a scene runs, and draws it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ _COMPUTING = ("body", "interior")
 
 
 def check(path: Path) -> None:
-    """Whether a timeline can be drawn there.
+    """Checks that a timeline can be drawn to this path.
 
     Raises:
         UsageError: for another format, or without matplotlib.
@@ -39,15 +39,16 @@ def check(path: Path) -> None:
 
 
 def record(scene: Scene, layout: Layout, cycles: int) -> "list[WorkSpan]":
-    """Runs a scene's first steps, and notes some cycles after as many as it takes to warm up.
+    """Runs a scene's first steps, and records some cycles after the warm-up.
 
     Raises:
-        UsageError: when the run is over before.
+        UsageError: when the run ends before that.
     """
     steps = (_WARM_UP_CYCLES + cycles) * layout.redundant
     if steps > scene.steps:
         raise UsageError(
-            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} are {steps} steps, and it has {scene.steps}"
+            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} of warm-up need {steps} steps, but it "
+            f"has {scene.steps}"
         )
     memory.check(scene, layout)
     from headrace.grid.fdtd import Fdtd  # noqa: PLC0415 - loads the extension
@@ -61,7 +62,7 @@ def record(scene: Scene, layout: Layout, cycles: int) -> "list[WorkSpan]":
 
 
 def hidden(spans: "Iterable[WorkSpan]") -> tuple[float, float]:
-    """Seconds that exchanges took on all parts together, and how many of these the same part computed meanwhile."""
+    """Seconds of exchange on all parts together, and how many of these overlap with computing on the same part."""
     listed = list(spans)
     took = beside = 0.0
     for part in {span.part for span in listed}:
@@ -74,7 +75,7 @@ def hidden(spans: "Iterable[WorkSpan]") -> tuple[float, float]:
 
 
 def draw(path: Path, title: str, spans: "Sequence[WorkSpan]", devices: Sequence[str]) -> None:
-    """Writes the timeline: for each part a row of what computes the most, and one of borders and exchanges."""
+    """Writes the timeline: for each part a row of computing, and one of borders and exchanges."""
     parts = sorted({span.part for span in spans})
     rows = [f"{device}, part {part}: {row}" for part, device in zip(parts, devices, strict=True) for row in _ROWS]
     bars = [

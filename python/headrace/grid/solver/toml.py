@@ -1,4 +1,4 @@
-"""Tables as TOML, as far as scenes need it: numbers, text, lists, tables and arrays of tables."""
+"""Writes tables as TOML, as far as scenes need it: numbers, text, lists, tables and arrays of tables."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def dump(content: dict[str, Any]) -> str:
-    """A text that reads as that content."""
+    """TOML text for this content."""
     return "\n".join(_tables("", content)) + "\n"
 
 
@@ -36,5 +36,5 @@ def _value(value: Any) -> str:  # noqa: ANN401
         return "[" + ", ".join(_value(one) for one in value) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    # The strings of JSON are strings of TOML, but for one control character.
+    # JSON strings are TOML strings, except for one control character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""What receivers recorded: kept in memory while a scene or its scan runs, and as an HDF5 file."""
+"""Traces of receivers: kept in memory while a scene or its scan runs, and in an HDF5 file."""
 
 import importlib.util
 import io
@@ -15,23 +15,25 @@ from headrace.grid.solver.scene import Scene, offset_of
 
 FORMAT = "headrace grid traces 1"
 DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError)
-"""What reading a file raises that lacks something, or holds it in another form."""
+"""Exceptions when a file lacks something, or holds it in another form."""
 
 
 _UNPACKED_MOST = 1100
-"""Times the bytes of a data set in a file that it may have: deflate packs 1,032 to one."""
+"""Maximum ratio of a data set's size to its bytes in the file: deflate packs at most 1,032 to one."""
 
 
 def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
-    """All of a data set, which lies in its file: one that only claims its size, or is of another file, takes no memory.
+    """Reads a data set; one that only claims its size, or is stored in another file, is refused and takes no memory.
 
     Raises:
         ValueError: for such a data set.
     """
     if data.external or data.is_virtual:
-        raise ValueError(f"{data.name} lies in another file")
+        raise ValueError(f"{data.name} is stored in another file")
     if data.nbytes > data.id.get_storage_size() * _UNPACKED_MOST:
-        raise ValueError(f"{data.name} claims {data.nbytes:,} bytes, but {data.id.get_storage_size():,} are there")
+        raise ValueError(
+            f"{data.name} claims {data.nbytes:,} bytes, but only {data.id.get_storage_size():,} are stored"
+        )
     return np.asarray(data[:])
 
 
@@ -45,7 +47,7 @@ class Traces:
     values: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
 
     def take(self, position: int, model: Model) -> None:
-        """Adds those of a position, all of which have run for the same number of steps."""
+        """Adds the traces of a position; all positions run for the same number of steps."""
         self.positions.append(position)
         for key, number in model.receivers.items():
             self.values.setdefault(key, []).append(np.array(model.solver.trace(number)))
@@ -56,7 +58,7 @@ class Traces:
 
 
 def check(path: Path) -> None:
-    """Whether traces can be written there, before the work for it is done.
+    """Checks that traces can be written to this path, before the work for them starts.
 
     Raises:
         UsageError: when h5py is not installed.
@@ -68,11 +70,11 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, traces: Traces) -> None:
-    """Writes /receivers/<id>/<field>, a data set of (positions, steps) each, its times and its places beside it."""
+    """Writes /receivers/<id>/<field>, a data set of (positions, steps), with its times and places."""
     import h5py  # noqa: PLC0415 - optional
 
     scene = traces.scene
-    whole = io.BytesIO()  # whose errors are not those of a disk in the middle of HDF5
+    whole = io.BytesIO()  # in memory, so that no disk error occurs in the middle of HDF5
     with h5py.File(whole, "w") as file:
         file.attrs["format"] = FORMAT
         file.attrs["title"] = scene.title
@@ -100,14 +102,14 @@ def write(path: Path, traces: Traces) -> None:
             for name in receiver.fields:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
-                # Where the component lies, from `position`, in metres.
+                # Offset in metres of the component from `position`.
                 data.attrs["offset"] = [share * scene.spacing for share in offset_of(name, scene.dimensions)]
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
     outputs.write(path, whole.getbuffer())
 
 
 def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  # noqa: ANN401 - h5py has no types
-    """Where a source or receiver was at each position, in metres: the node used, and what the scene asks for."""
+    """Places of a source or receiver at each position, in metres: the node used, and the place requested."""
     scene, numbers = traces.scene, traces.positions
     used = [scene.placed(getattr(scene.moved(number), kind)[index].position) for number in numbers]
     asked = [getattr(scene.asked(number), kind)[index].position for number in numbers]
@@ -116,10 +118,10 @@ def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  #
 
 
 def read(path: Path, scene: Scene) -> Traces:
-    """Traces of that scene that write() wrote.
+    """Reads traces of this scene, as written by write().
 
     Raises:
-        DataError: when the file is none of these.
+        DataError: when the file is not a trace file.
         UsageError: when it is of another scene.
     """
     import h5py  # noqa: PLC0415 - optional
@@ -127,14 +129,14 @@ def read(path: Path, scene: Scene) -> Traces:
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
-                raise DataError(f"{path}: not traces of headrace grid")
+                raise DataError(f"{path}: not a trace file of headrace grid")
             if file.attrs["scene"] != scene.digest():
-                raise UsageError(f"{path}: traces of another scene than {scene.path}")
+                raise UsageError(f"{path}: the traces are of another scene than {scene.path}")
             return _content(file, scene)
     except FileNotFoundError as error:
         raise reading(path, error) from None
     except DAMAGED as error:
-        raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
+        raise DataError(f"{path}: not a complete HDF5 trace file: {error}") from None
 
 
 def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no types
@@ -144,26 +146,26 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
             data = file[f"receivers/{receiver.name}/{name}"]
             if data.shape != (len(traces.positions), traces.steps):
                 raise ValueError(
-                    f"{receiver.name}/{name} is not {len(traces.positions):,} rows of {traces.steps:,} values"
+                    f"{receiver.name}/{name} does not have {len(traces.positions):,} rows of {traces.steps:,} values"
                 )
             traces.values[receiver.name, name] = list(values_of(data))
     return traces
 
 
 def merge(parts: list[tuple[Path, Traces]]) -> Traces:
-    """The traces of several files, in the order of their positions.
+    """Merges the traces of several files, in the order of their positions.
 
     Raises:
-        UsageError: when a position is there twice, or files differ in length.
+        UsageError: when a position occurs twice, or files differ in length.
     """
     first = parts[0][1]
     order: dict[int, tuple[Traces, int]] = {}
     for path, part in parts:
         if part.steps != first.steps:
-            raise UsageError(f"{path}: {part.steps:,} steps, and {parts[0][0]} has {first.steps:,}")
+            raise UsageError(f"{path}: it has {part.steps:,} steps, but {parts[0][0]} has {first.steps:,}")
         for row, number in enumerate(part.positions):
             if number in order:
-                raise UsageError(f"{path}: position {number} is in another file already")
+                raise UsageError(f"{path}: position {number} is already in another file")
             order[number] = (part, row)
     merged = Traces(first.scene, first.steps, sorted(order))
     for key in first.values:

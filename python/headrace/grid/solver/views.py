@@ -1,4 +1,4 @@
-"""A scene before a run, drawn by matplotlib: materials, layers, sheets, sources and receivers; traces after it."""
+"""Draws a scene before a run with matplotlib: materials, layers, sheets, sources and receivers; and its traces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from headrace.grid.solver.sheets import Sheet, Wire
 from headrace.grid.solver.traces import Traces
 from headrace.report.style import FAINT, INK, LINE
 
-_FLAT = 2  # dimensions
+_FLAT = 2  # number of dimensions
 _DPI = 120
-_WIDTH, _PANEL = 9.0, 4.2  # inches, of a picture and of one of several cuts
+_WIDTH, _PANEL = 9.0, 4.2  # inches, for a single cut and for each of several
 _TRACES = 3.4  # inches
 _GOOD_CONDUCTOR = 1e3  # S/m; drawn as metal
 _AIR, _METAL = "#ffffff", "#3b4046"
-# Ground is brown; others differ from it and from each other.
+# Ground is brown; the other colours differ from it and from each other.
 _MEDIA = ("#d9c4a0", "#a9c5a4", "#a8c4dc", "#d7b3c2", "#c6bddb", "#e3d38b", "#9fc9c4", "#dcae8f", "#b9b9b0", "#8fb0d0")
 _LISTED_MOST = 12  # materials in the legend
 _PIXELS_MOST = 1600
@@ -39,7 +39,7 @@ class Colours:
 
     @classmethod
     def for_scene(cls, materials: list[Material]) -> "Colours":
-        """Air is white and metal is dark; others have a colour each, again from the first where there are many."""
+        """Air is white and metal dark; other materials have a colour each, reused from the first if there are many."""
         found, number = {}, 0
         for one in materials:
             if one.conductivity >= _GOOD_CONDUCTOR:
@@ -53,15 +53,15 @@ class Colours:
 
 
 def planes_of(scene: Scene) -> list[Plane]:
-    """The cuts that are drawn: all of two dimensions, or three through the first source."""
+    """The cuts to draw: all of two dimensions, or three through the first source."""
     names = ("xy",) if scene.dimensions == _FLAT else ("xy", "xz", "yz")
     return [Plane.of(scene, name) for name in names]
 
 
 def draw_scene(path: Path, scene: Scene, traces: Traces | None = None, key: tuple[str, str] | None = None) -> None:
-    """Writes a scene as PNG or, by the name of the file, as SVG.
+    """Writes a scene as PNG or, depending on the file name, as SVG.
 
-    Below it lie traces, if there are any: those of the field of `key` at one position, or the radargram of `key`.
+    Traces are drawn below it, if given: the field of `key` at one position, or the radargram of `key`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -83,7 +83,7 @@ def draw_scene(path: Path, scene: Scene, traces: Traces | None = None, key: tupl
 
 
 def _height(scene: Scene, planes: list[Plane]) -> float:
-    """How high the cuts are, in inches."""
+    """Height of the cuts in inches."""
     width = _WIDTH if len(planes) == 1 else _PANEL
     ratio = max(scene.shape[plane.axes[1]] / scene.shape[plane.axes[0]] for plane in planes)
     return float(np.clip(width * 0.85 * ratio, 1.2, 2 * width))
@@ -149,7 +149,7 @@ def _thin_of(scene: Scene) -> Iterator[tuple[str, int, NDArray[np.int64]]]:
 
 
 def _draw_thin(axes: Any, plane: Plane, colours: Colours) -> None:  # noqa: ANN401
-    """Sheets and wires in the plane as lines, those across it as dots; white ones have an outline of their own."""
+    """Draws sheets and wires in the plane as lines, those across it as dots; white ones have an outline."""
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - optional, slow to import
 
     scene = plane.scene
@@ -169,7 +169,7 @@ def _draw_thin(axes: Any, plane: Plane, colours: Colours) -> None:  # noqa: ANN4
 
 
 def _draw_places(axes: Any, scene: Scene, right: int, up: int) -> None:  # noqa: ANN401
-    """Sources and receivers, and how far a scan moves them."""
+    """Draws sources and receivers, and the range of their movement in a scan."""
     last = scene.moved(scene.scan.count - 1) if scene.scan else scene
     for kind, marker, colour in (("sources", "*", SOURCE), ("receivers", "v", RECEIVER)):
         places, ends = getattr(scene, kind), getattr(last, kind)
@@ -188,7 +188,7 @@ def _draw_places(axes: Any, scene: Scene, right: int, up: int) -> None:  # noqa:
 
 
 def _legend(figure: Any, scene: Scene, laid: Laid, colours: Colours) -> None:  # noqa: ANN401
-    """What colours and marks stand for, beside the picture."""
+    """Explains colours and marks beside the picture."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - optional, slow to import
     from matplotlib.patches import Patch  # noqa: PLC0415
 
@@ -241,7 +241,7 @@ def _described(one: Material) -> str:
 
 
 def _draw_traces(figure: Any, axes: Any, traces: Traces, key: tuple[str, str]) -> None:  # noqa: ANN401
-    """A radargram of several positions, or the traces of one."""
+    """Draws a radargram of several positions, or the traces of one."""
     if len(traces.positions) > 1:
         draw_radargram_in(figure, axes, traces, key)
         return
@@ -257,10 +257,10 @@ def _draw_traces(figure: Any, axes: Any, traces: Traces, key: tuple[str, str]) -
 
 
 def key_of(scene: Scene, receiver: str | None, component: str) -> tuple[str, str]:
-    """The receiver and the field to draw: the first receiver that records it, where none is named.
+    """The receiver and field to draw: the first receiver that records the field, unless one is named.
 
     Raises:
-        UsageError: when there is none.
+        UsageError: when no receiver records it.
     """
     found = [one.name for one in scene.receivers if component in one.fields and receiver in (None, one.name)]
     if not found:

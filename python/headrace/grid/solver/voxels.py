@@ -1,4 +1,4 @@
-"""Objects that are given cell by cell: arrays of files, and fractals."""
+"""Objects given cell by cell: arrays from files, and fractals."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,30 +15,30 @@ from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.places import Cell, nearest_node
 from headrace.grid.solver.shapes import AXES, Axes, Mask, Point
 
-Numbers = NDArray[np.int32]  # of materials, in the order of a list; -1: nothing of the object
+Numbers = NDArray[np.int32]  # material numbers in the order of a list; -1: outside of the object
 
 _MATERIALS_MOST = 10_000
-_SAME = 1e-6  # how far lengths of cells may be apart, relative
+_SAME = 1e-6  # relative tolerance for cell lengths
 
 
 @dataclass(frozen=True)
 class Voxels:
-    """The cells of an array that hold one number, from a corner on."""
+    """The cells of an array that hold one number, starting at a corner."""
 
     corner: Cell
     spacing: float
     number: int
     key: str
-    """A hash of the array, which the array is told apart from others by."""
+    """A hash that identifies the array."""
     data: Numbers = field(repr=False, compare=False)
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
-        """The corners of the whole array."""
+        """Corners of the whole array."""
         low = tuple(at * self.spacing for at in self.corner)
         return low, tuple((at + count) * self.spacing for at, count in zip(self.corner, self.data.shape, strict=True))
 
     def covers(self, centres: Axes, slack: float) -> Mask:  # noqa: ARG002 - cells are told by their middles
-        """Whether the array has the number there."""
+        """Whether the array has this number there."""
         inside: Any = True
         places = []
         for axis, at, count in zip(centres, self.corner, self.data.shape, strict=True):
@@ -48,23 +48,23 @@ class Voxels:
         return np.asarray(inside & (self.data[tuple(places)] == self.number))
 
     def thickness(self) -> float:
-        """Cells are what it is made of."""
+        """It consists of whole cells."""
         return np.inf
 
 
 def parts(data: Numbers, corner: Cell, spacing: float) -> list[tuple[int, Voxels]]:
-    """The numbers that an array holds, each with its cells."""
+    """The numbers in an array, each with its cells."""
     key = hashlib.sha256(repr((data.shape, corner)).encode() + np.ascontiguousarray(data).tobytes()).hexdigest()[:16]
     found = [int(number) for number in np.unique(data) if number >= 0]
     return [(number, Voxels(corner, spacing, number, key, data)) for number in found]
 
 
 def read_file(path: Path, dimensions: int, spacing: float) -> Numbers:
-    """An array of a file: the data set `data` of HDF5, as gprMax has it, or that of a .npy file.
+    """Reads an array from a file: the data set `data` of HDF5, as in gprMax, or a .npy file.
 
     Raises:
-        UsageError: when its cells are of another length, or h5py is not installed.
-        DataError: when it is no such file.
+        UsageError: when its cells have another length, or h5py is not installed.
+        DataError: when it is not such a file.
         SystemError: when it cannot be read.
     """
     try:
@@ -77,10 +77,13 @@ def read_file(path: Path, dimensions: int, spacing: float) -> Numbers:
         data = data[..., 0]
     if data.ndim != dimensions or data.dtype.kind not in "iu" or data.size == 0:
         raise DataError(
-            f"{path}: an array of {data.dtype} of shape {data.shape}, not whole numbers along {dimensions} axes"
+            f"{path}: an array of {data.dtype} with shape {data.shape}, not of whole numbers along {dimensions} axes"
         )
     if data.min() < -1 or data.max() >= _MATERIALS_MOST:
-        raise DataError(f"{path}: numbers from {data.min()} to {data.max()}: -1 is nothing, and 0 the first material")
+        raise DataError(
+            f"{path}: numbers from {data.min()} to {data.max()} are out of range: -1 means nothing, and 0 the "
+            "first material"
+        )
     return np.asarray(data, dtype=np.int32)
 
 
@@ -93,30 +96,32 @@ def _read_hdf5(path: Path, spacing: float) -> NDArray[Any]:
         if "dx_dy_dz" in file.attrs:
             cells = np.asarray(file.attrs["dx_dy_dz"], dtype=np.float64)
             if np.any(np.abs(cells - spacing) > _SAME * spacing):
-                raise UsageError(f"{path}: cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {spacing:g} m")
+                raise UsageError(
+                    f"{path}: it has cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {spacing:g} m"
+                )
         return np.asarray(file["data"])
 
 
 @dataclass(frozen=True)
 class Many:
-    """What one table stands for: shapes, and the material of each."""
+    """The shapes of one table, and the material of each."""
 
     shapes: list[tuple[str, Voxels]]
 
 
 def read_voxels(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:
-    """An array of cells from a file, with its low corner at a place."""
+    """Reads an array of cells from a file, and places its low corner."""
     corner = nearest_node(keys.point("position", [dimensions]), spacing)
     data = read_file(path.parent / keys.text("file"), dimensions, spacing)
     return _made(keys, data, corner, spacing)
 
 
 def read_fractal(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:  # noqa: ARG001 - as the others
-    """A box whose cells are of some materials, spread as a fractal; its surfaces may be rough."""
+    """Reads a box with a fractal distribution of materials; its surfaces may be rough."""
     low, high = (nearest_node(keys.point(key, [dimensions]), spacing) for key in ("low", "high"))
     for axis, first, last in zip(AXES, low, high, strict=False):
         if first >= last:
-            raise keys.error(f"along {axis} it is less than a cell thick", "high")
+            raise keys.error(f"it is less than a cell thick along {axis}", "high")
     count = len(keys.names("material", None)) if keys.is_list("material") else 1
     noise = fractals.Noise(keys.number("dimension", least=0, most=3), _weights(keys, dimensions), keys.whole("seed", 0))
     surfaces = [_surface(table, dimensions, spacing) for table in keys.tables("surfaces")]
@@ -162,7 +167,9 @@ def _made(keys: Keys, data: Numbers, corner: Cell, spacing: float) -> Many:
     names = keys.names("material", None) if keys.is_list("material") else (keys.text("material"),)
     found = parts(data, corner, spacing)
     if found and found[-1][0] >= len(names):
-        raise keys.error(f"number {found[-1][0]} is there, and {len(names)} materials, from 0 on", "material")
+        raise keys.error(
+            f"the array has number {found[-1][0]}, but there are {len(names)} materials, counted from 0", "material"
+        )
     return Many([(names[number], shape) for number, shape in found])
 
 

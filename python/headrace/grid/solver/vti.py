@@ -1,7 +1,6 @@
-"""Snapshots for ParaView: VTK ImageData in XML with raw binary data appended, and a .pvd list of them in time.
+"""Snapshots for ParaView: VTK ImageData in XML with appended raw binary data, and a .pvd list of them over time.
 
-Components of the field lie at different places of a cell, and an image has one place for all: each has a file of its
-own.
+Field components lie at different places of a cell, but an image has a single place: each component has its own file.
 """
 
 import sys
@@ -19,7 +18,7 @@ _ORDER = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
 
 
 def write_cells(path: Path, name: str, values: Array, spacing: float) -> None:
-    """Writes an array, x first, as data of cells; two dimensions are one layer of cells.
+    """Writes an array, x first, as cell data; two dimensions are one layer of cells.
 
     Raises:
         SystemError: naming the file, when it cannot be written.
@@ -29,7 +28,7 @@ def write_cells(path: Path, name: str, values: Array, spacing: float) -> None:
 
 
 def write_points(path: Path, name: str, values: Array, origin: Sequence[float], spacing: float, time: float) -> None:
-    """Writes an array, x first, as data of points, of which `origin` is the first, at a time in seconds.
+    """Writes an array, x first, as point data for a time in seconds; `origin` is the first point.
 
     Raises:
         SystemError: naming the file, when it cannot be written.
@@ -48,7 +47,7 @@ def _write(
     spacing: float,
     when: str = "",
 ) -> None:
-    """The format is in VTK's "File Formats" (XML, appended data, header type UInt64)."""
+    """VTK's "File Formats" describes the format (XML, appended data, header type UInt64)."""
     data = np.asarray(values).tobytes(order="F")  # x is contiguous in VTK
     first = " ".join(repr(float(at)) for at in origin)
     array = f'<DataArray type="{_TYPES[values.dtype]}" Name={quoteattr(name)} format="appended" offset="0"/>'
@@ -69,7 +68,7 @@ def _time_value(time: float) -> str:
 
 
 def write_series(path: Path, files: Sequence[tuple[float, int, str]]) -> None:
-    """Writes the list of files with their times and parts, which ParaView opens as one that moves."""
+    """Writes the list of files with their times and parts, which ParaView opens as an animation."""
     lines = [f'<DataSet timestep="{time!r}" part="{part}" file={quoteattr(name)}/>' for time, part, name in files]
     text = (
         f'<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0" byte_order="{_ORDER}">\n<Collection>\n'

@@ -1,6 +1,6 @@
-"""What a source radiates over time: pulses by name, and samples from a file.
+"""The signal of a source over time: pulses by name, and samples from a file.
 
-The pulses are those that gprMax's user guide defines ("Built-in waveforms"), under the same names.
+The pulses are defined in gprMax's user guide ("Built-in waveforms"), under the same names.
 """
 
 from collections.abc import Callable
@@ -11,37 +11,37 @@ from numpy.typing import NDArray
 
 Samples = NDArray[np.float64]
 
-# After so many periods every pulse is less than a double can hold, and so 0.
+# After this many periods every pulse is less than a double can hold, and so 0.
 PERIODS = 12
 FILE, IMPULSE = "file", "impulse"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Values of a waveform at times in seconds, ascending; without times, at every step of the scene from its start."""
+    """Values of a waveform at ascending times in seconds; without times, at every step of the scene from its start."""
 
     times: tuple[float, ...]
     values: tuple[float, ...]
 
     def at(self, time: Samples, dt: float) -> Samples:
-        """Linear between its values, and 0 before the first and after the last."""
+        """Interpolated linearly, and 0 before the first and after the last value."""
         times = self.times or np.arange(len(self.values)) * dt
         return np.interp(time, times, self.values, left=0.0, right=0.0)
 
 
 @dataclass(frozen=True)
 class Wave:
-    """What a source does over time."""
+    """The signal of a source over time."""
 
     waveform: str
-    frequency: float  # Hz; 0 where the waveform has none
-    amplitude: float  # A of a current, V/m of a plane wave
-    delay: float  # s: silent until then
-    stop: float | None = None  # s: silent from then on
+    frequency: float  # Hz; 0 if the waveform has none
+    amplitude: float  # A for a current, V/m for a plane wave
+    delay: float  # seconds: silent before
+    stop: float | None = None  # seconds: silent afterwards
     table: Table | None = None
 
     def at(self, begins: Samples, moments: Samples, dt: float) -> Samples:
-        """Its values at moments within steps that begin at those times, all in seconds."""
+        """Its values at moments within steps that begin at these times, all in seconds."""
         time = np.asarray(moments - self.delay, dtype=np.float64)
         if self.table is not None:
             values = self.table.at(time, dt)
@@ -49,7 +49,7 @@ class Wave:
             values = np.where(time < dt, 1.0, 0.0)
         else:
             values = WAVEFORMS[self.waveform](time, self.frequency)
-        # A delayed source is silent until then: a pulse has a small step at its very start.
+        # A delayed source is silent before its delay, because a pulse has a small step at its very start.
         slack = 1e-6 * dt
         active = begins >= self.delay - slack
         if self.stop is not None:
@@ -57,7 +57,7 @@ class Wave:
         return np.where(active, self.amplitude * values, 0.0)
 
     def end(self, dt: float) -> float:
-        """When it is 0 for good, in seconds; infinity for one that goes on."""
+        """The time after which it stays 0, in seconds; infinity if it continues."""
         ends = [np.inf if self.stop is None else self.stop + 2 * dt]
         if self.table is not None:
             ends.append(self.delay + (self.table.times[-1] if self.table.times else len(self.table.values) * dt))
@@ -69,7 +69,7 @@ class Wave:
 
     @property
     def highest(self) -> float:
-        """The frequency above which it has next to nothing (-27 dB or less), in Hz; 0 where that is not known."""
+        """The frequency in Hz above which it has almost no content (-27 dB or less); 0 if unknown."""
         return BANDS.get(self.waveform, 0.0) * self.frequency
 
 
@@ -96,7 +96,7 @@ def gaussiandot(time: Samples, frequency: float) -> Samples:
 
 
 def gaussiandotnorm(time: Samples, frequency: float) -> Samples:
-    """The same, with a peak of 1."""
+    """The same, normalised to a peak of 1."""
     zeta = 2 * (np.pi * frequency) ** 2
     return np.asarray(np.sqrt(np.e / (2 * zeta)) * gaussiandot(time, frequency))
 
@@ -122,7 +122,7 @@ def gaussiandotdot(time: Samples, frequency: float) -> Samples:
 def ricker(time: Samples, frequency: float) -> Samples:
     """The negative, normalised second derivative of a Gaussian, whose spectrum peaks at `frequency`.
 
-    It peaks at 1 after sqrt(2) / frequency, so that it starts from next to nothing.
+    It peaks at 1 after sqrt(2) / frequency, so it starts from almost nothing.
     """
     return -gaussiandotdotnorm(time, frequency)
 
@@ -134,7 +134,7 @@ def sine(time: Samples, frequency: float) -> Samples:
 
 
 def contsine(time: Samples, frequency: float) -> Samples:
-    """A sine that goes on, with an amplitude that grows for four cycles."""
+    """A continuous sine whose amplitude rises over four cycles."""
     cycles = np.asarray(time * frequency)
     return np.asarray(np.minimum(cycles / 4, 1.0) * np.sin(2 * np.pi * cycles))
 
@@ -153,8 +153,8 @@ WAVEFORMS: dict[str, Callable[[Samples, float], Samples]] = {
 }
 NAMES = (*WAVEFORMS, IMPULSE, FILE)
 
-# A pulse has next to nothing (-27 dB or less) above so many times its frequency. A single cycle of a sine falls off
-# slowly: 3 is where it is at -20 dB. An impulse has no end, and the content of a file is not looked at.
+# A pulse has almost no content (-27 dB or less) above this multiple of its frequency. A single cycle of a sine falls
+# off slowly: at 3 it is at -20 dB. An impulse has no limit, and the content of a file is not examined.
 BANDS = {
     "ricker": 2.5,
     "gaussian": 2.5,
