@@ -234,7 +234,9 @@ TEST_P(IngestBuilder, SeveralStreamsAtOnce) {
   pieces[1].stream_offset = 0;
   EXPECT_TRUE(failed_with(builder.place({&pieces[1], 1}, 2), Errc::invalid_argument));
   EXPECT_THROW(builder.detach(5), UsageError);
-  EXPECT_THROW(builder.attach(0, second), UsageError);
+  EXPECT_THAT([&] { builder.attach(0, second); }, ::testing::ThrowsMessage<UsageError>("stream 0 is already attached"));
+  EXPECT_THAT([&] { builder.attach(~0U, second); },
+              ::testing::ThrowsMessage<UsageError>(::testing::HasSubstr("the number of a stream is at most")));
 }
 
 TEST_P(IngestBuilder, WaitsForMoreWhileBurstsEnoughAreUnderWay) {

@@ -252,6 +252,8 @@ TEST_P(ScanTest, WhatDoesNotFitIsAnErrorAndLeavesTheStreamUsable) {
   table.add("x", kInt64, std::vector<std::int64_t>{1, INT64_MAX}, std::int64_t{0});
   const Expression x = Expression::column(0);
   EXPECT_THROW(static_cast<void>(table.scan({.values = {Expression::call(Operation::add, {x, x})}})), UsageError);
+  EXPECT_THAT([&] { static_cast<void>(Expression::call(Operation::add, {x})); },
+              ::testing::ThrowsMessage<UsageError>("add takes 2 arguments, not 1"));
   EXPECT_THROW(static_cast<void>(table.scan({.values = {Expression::cast(x, kInt32)}})), UsageError);
   EXPECT_EQ(table.scan({.values = {x}}).columns[0].length, 2);
 }
