@@ -132,7 +132,16 @@ def test_classes_have_the_keys_that_the_reader_knows():
     """Every key that reading asks for is a field of a class, so that nothing of a file is lost."""
     asked = set()
     folder = ROOT / "python/headrace/grid/solver"
-    for name in ("reading.py", "objects.py", "shapes.py", "solids.py", "sheets.py", "voxels.py"):
+    for name in (
+        "reading.py",
+        "objects.py",
+        "shapes.py",
+        "solids.py",
+        "sheets.py",
+        "voxels.py",
+        "meshes.py",
+        "monitors.py",
+    ):
         for node in ast.walk(ast.parse((folder / name).read_text(encoding="utf-8"))):
             takes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args
             if takes and node.func.attr in {
@@ -142,6 +151,7 @@ def test_classes_have_the_keys_that_the_reader_knows():
                 "flag",
                 "choice",
                 "point",
+                "numbers",
                 "words",
                 "names",
                 "pairs",

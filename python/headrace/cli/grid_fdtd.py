@@ -194,7 +194,10 @@ def fdtd(
         ),
     ] = 0,
     traces: Annotated[
-        Path | None, typer.Option("--traces", "-o", readable=False, help="HDF5 file for the traces of the receivers.")
+        Path | None,
+        typer.Option(
+            "--traces", "-o", readable=False, help="HDF5 file for the traces of receivers and the spectra of monitors."
+        ),
     ] = None,
     snapshots: Annotated[
         Path | None, typer.Option("--snapshots", readable=False, help="Folder for VTK files (ParaView).")

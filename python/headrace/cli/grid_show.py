@@ -9,10 +9,13 @@ from headrace import quiet, tables
 from headrace.cli import show
 from headrace.grid.solver.choosing import Chosen
 from headrace.grid.solver.model import times
+from headrace.grid.solver.monitors import REMAINING
 from headrace.grid.solver.poles import is_dispersive
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Done
 from headrace.text import printable
+
+_COMPLETE = 0.01  # share of its peak below which a field has decayed
 
 
 def _peaks(done: Done) -> list[dict[str, Any]]:
@@ -35,6 +38,16 @@ def _places(scene: Scene, kind: str, done: Done) -> list[dict[str, Any]]:
     return [
         {"id": there.name, "position": scene.placed(there.position), "position_requested": wanted.position}
         for there, wanted in zip(used, asked, strict=True)
+    ]
+
+
+def _monitors(done: Done) -> list[dict[str, Any]]:
+    """Each monitor, and the largest share of the peak that its field had at the end of a run."""
+    spectra = done.traces.spectra if done.traces else {}
+    return [
+        {"id": name, "remaining": max(float(one) for one in values)}
+        for (name, quantity), values in spectra.items()
+        if quantity == REMAINING and values
     ]
 
 
@@ -70,6 +83,7 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "roof_cells_per_second": done.roof,
         "disturbed": done.disturbed,
         "traces": _peaks(done),
+        "monitors": _monitors(done),
         "files": [str(path) for path in done.files.written],
         "warnings": list(scene.warnings),
         "interrupted": done.interrupted,
@@ -128,6 +142,12 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
         f"after {tables.short_time(one['seconds'])}"
         for one in _peaks(done)
         if one["peak"] is not None
+    ]
+    lines += [
+        f"{one['id']}: the field was still at {one['remaining']:.1%} of its peak at the end, so its spectrum is cut "
+        "short: extend [time] window"
+        for one in _monitors(done)
+        if one["remaining"] > _COMPLETE and not done.interrupted
     ]
     lines += [f"Wrote {path}" for path in done.files.written]
     for line in lines:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from headrace import outputs
 from headrace.grid.solver import toml
 from headrace.grid.solver.model import Layout, build, times
+from headrace.grid.solver.monitors import REMAINING, Recorder
 from headrace.grid.solver.reading import parse_content, parse_scene
 from headrace.grid.solver.running import run
 from headrace.grid.solver.scene import Scene as Checked
@@ -49,6 +50,8 @@ from headrace.grid.solver.tables import (
     FractalBox,
     HalfSpace,
     Material,
+    Mesh,
+    Monitor,
     Object,
     PlaneWave,
     Plate,
@@ -78,16 +81,20 @@ __all__ = [
     "FractalBox",
     "HalfSpace",
     "Material",
+    "Mesh",
+    "Monitor",
     "Object",
     "PlaneWave",
     "Plate",
     "Pole",
     "Receiver",
+    "Recorded",
     "Scan",
     "Scene",
     "Sector",
     "Snapshots",
     "Source",
+    "Spectrum",
     "Sphere",
     "Surface",
     "Time",
@@ -107,7 +114,29 @@ class Trace(NamedTuple):
     """In V/m or A/m."""
 
 
-_LISTS = ("materials", "objects", "sources", "plane_waves", "receivers")
+class Spectrum(NamedTuple):
+    """Spectrum of a field in a monitor's box, or of the flux through its plane."""
+
+    frequencies: NDArray[np.float64]
+    """In hertz."""
+    values: NDArray[Any]
+    """Of a field, complex values by frequency and node, in V s/m or A s/m. Of a flux, the energy per hertz that flows
+    along the plane's axis, in J/Hz, or J/(Hz m) in two dimensions; its integral over all frequencies above 0 is the
+    energy."""
+    remaining: float
+    """The field at the end of the run as a share of its peak: the spectrum of a pulse is complete where it is small."""
+
+
+class Recorded(NamedTuple):
+    """What a run recorded."""
+
+    traces: dict[tuple[str, str], Trace]
+    """By receiver and field."""
+    spectra: dict[tuple[str, str], Spectrum]
+    """By monitor and field, or "flux"."""
+
+
+_LISTS = ("materials", "objects", "sources", "plane_waves", "receivers", "monitors")
 
 
 @dataclass
@@ -121,6 +150,7 @@ class Scene:
     sources: list[Source] = field(default_factory=list)
     receivers: list[Receiver] = field(default_factory=list)
     plane_waves: list[PlaneWave] = field(default_factory=list)
+    monitors: list[Monitor] = field(default_factory=list)
     snapshots: Snapshots | None = None
     scan: Scan | None = None
     title: str | None = None
@@ -185,6 +215,7 @@ class Scene:
             [Source(**one) for one in content.get("sources", ())],
             [Receiver(**one) for one in content.get("receivers", ())],
             [PlaneWave(**one) for one in content.get("plane_waves", ())],
+            [Monitor(**one) for one in content.get("monitors", ())],
             Snapshots(**content["snapshots"]) if "snapshots" in content else None,
             Scan(**content["scan"]) if "scan" in content else None,
             content.get("title"),
@@ -201,15 +232,26 @@ class Scene:
             DataError: when a field is no longer finite.
             DeviceError: when a device fails.
         """
+        return self.record(devices, position=position).traces
+
+    def record(self, devices: Sequence[str] = ("best",), *, position: int = 0) -> Recorded:
+        """Runs the scene as run() does; returns the traces of receivers and the spectra of monitors."""
         scene = self.checked().moved(position)
-        model = build(scene, Layout(tuple(devices)))
-        run(scene, model.solver)
-        return {
+        model, recorder = build(scene, Layout(tuple(devices))), Recorder(scene)
+        run(scene, model.solver, recorder.watchers())
+        traces = {
             (name, component): Trace(
                 times(scene, component, scene.steps), np.asarray(model.solver.trace(number), dtype=np.float64)
             )
             for (name, component), number in model.receivers.items()
         }
+        found, frequencies = recorder.spectra(), {one.name: np.array(one.frequencies) for one in scene.monitors}
+        spectra = {
+            (name, quantity): Spectrum(frequencies[name], values, float(found[name, REMAINING]))
+            for (name, quantity), values in found.items()
+            if quantity != REMAINING
+        }
+        return Recorded(traces, spectra)
 
 
 def _material(table: Table) -> Material:

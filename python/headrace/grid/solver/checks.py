@@ -88,6 +88,13 @@ def check_places(scene: Scene) -> Scene:
         for place in places
         if not scene.is_placed(place.position)
     ]
+    warnings += [
+        f"{scene.path}: [[monitors]] {monitor.name} {key}: {listed(corner)} m lies between nodes; the nearest, "
+        f"{listed(scene.placed(corner))} m, is used"
+        for monitor in scene.monitors
+        for key, corner in zip(("low", "high"), monitor.asked, strict=True)
+        if not scene.is_placed(corner)
+    ]
     scan = scene.scan
     if scan and not scene.is_placed(tuple(abs(along) for along in scan.step)):
         used = listed(count * scene.spacing for count in scan.cells)

@@ -140,6 +140,13 @@ class Keys:
             raise self.error(f"{value!r} is not a list of {wanted} numbers", key)
         return tuple(self._number(number, key) for number in value)
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of one or more numbers."""
+        value = self._take(key, None)
+        if not isinstance(value, list) or not value:
+            raise self.error(f"{_short(value)} is not a list of numbers", key)
+        return tuple(self._number(number, key) for number in value)
+
     def words(self, key: str, choices: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
         """A list of distinct words from the choices."""
         value = self._take(key, list(default))

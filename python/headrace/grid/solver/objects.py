@@ -5,13 +5,20 @@ from pathlib import Path
 
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import Keys
+from headrace.grid.solver.meshes import read_mesh
 from headrace.grid.solver.places import Cell
 from headrace.grid.solver.scene import Material, Painted
 from headrace.grid.solver.shapes import Shape, read_box, read_cylinder, read_half_space, read_sphere
 from headrace.grid.solver.sheets import Sheet, Thin, Wire, flattened, read_plate, read_wire
 from headrace.grid.solver.solids import read_cone, read_ellipsoid, read_sector, read_triangle
-from headrace.grid.solver.voxels import READERS as MANY
+from headrace.grid.solver.voxels import Many, read_fractal, read_voxels
 
+MANY: dict[str, Callable[[Keys, int, float, Path], Many]] = {
+    "voxels": read_voxels,
+    "fractal_box": read_fractal,
+    "mesh": read_mesh,
+}
+"""Objects given cell by cell."""
 _FLAT = 2  # number of dimensions
 _ALONG = 3  # number of axes that may each have a material
 

@@ -12,6 +12,7 @@ from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import WHOLE_MOST, Keys
+from headrace.grid.solver.monitors import read_monitors
 from headrace.grid.solver.objects import read_objects
 from headrace.grid.solver.poles import check_poles, is_dispersive, read_poles, stable_permittivity
 from headrace.grid.solver.scene import (
@@ -112,6 +113,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
         plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, sources, path),
+        monitors=read_monitors(top.tables("monitors"), shape, spacing, dt),
         smoothing=smoothing,
     )
     top.done()

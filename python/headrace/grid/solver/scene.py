@@ -97,6 +97,25 @@ class Receiver:
 
 
 @dataclass(frozen=True)
+class Monitor:
+    """The spectra of `fields` at the nodes from `low` to `high`, or the flux through the plane between them."""
+
+    name: str
+    kind: str  # "fields" or "flux"
+    low: Cell
+    high: Cell
+    frequencies: tuple[float, ...] = field(repr=False)
+    fields: tuple[str, ...]
+    asked: tuple[Point, Point]
+    """The corners in the file, in metres."""
+
+    @property
+    def axis(self) -> int:
+        """The axis across the plane of a flux."""
+        return next(axis for axis, (low, high) in enumerate(zip(self.low, self.high, strict=True)) if low == high)
+
+
+@dataclass(frozen=True)
 class Snapshots:
     """Which complete fields to keep, and at which interval in steps."""
 
@@ -138,6 +157,7 @@ class Scene:
     snapshots: Snapshots
     scan: Scan | None = None
     plane_waves: tuple[PlaneWave, ...] = ()
+    monitors: tuple[Monitor, ...] = ()
     smoothing: bool = False
     """Whether these means are taken over the exact shapes, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -245,7 +265,7 @@ class Scene:
 
     def run_digest(self) -> str:
         """A hash of what determines a run: the fields, its length, and its outputs."""
-        parts = (self.digest(), self.steps, self.snapshots, self.scan)
+        parts = (self.digest(), self.steps, self.snapshots, self.scan, *self.monitors)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

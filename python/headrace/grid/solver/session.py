@@ -11,6 +11,7 @@ from headrace.grid.ranks import require_alike
 from headrace.grid.records import Slabs
 from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
+from headrace.grid.solver.monitors import Recorder
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Watcher, run
 from headrace.grid.solver.scene import Scene, offset_of
@@ -47,7 +48,7 @@ class Outputs:
         """
         if self.traces:
             traces.check(self.traces)
-            if not scene.receivers:
+            if not scene.receivers and not scene.monitors:
                 raise UsageError(f"{scene.path}: there are no receivers to record: add [[receivers]]")
         for path in (self.png, self.gif):
             if path:
@@ -58,6 +59,8 @@ class Outputs:
             _check_snapshots(self.snapshots)
         if self.checkpoint:
             files.check(self.checkpoint)
+        if self.restart and scene.monitors:
+            raise UsageError(f"{scene.path}: monitors need a run from its start: leave out --restart or [[monitors]]")
         if self.field not in scene.fields:
             raise UsageError(f"there is no field '{self.field}' in this scene; there are {', '.join(scene.fields)}")
         if self.at is not None and round(self.at / scene.dt) > scene.steps:
@@ -104,12 +107,13 @@ def run_one(
             require_alike(layout.ranks, f"checkpoint {outputs.restart}", restored.digest())
     done = Done([position], first_step=model.solver.steps_done)
     keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
+    recorder = Recorder(moved)
     watch = Watch()
     with Stop() as stop:
         done.speed = run(
             moved,
             model.solver,
-            keeper.watchers(),
+            [*keeper.watchers(), *recorder.watchers()],
             progress=partial(progress, position),
             stop=stop,
             agree=layout.agree,
@@ -126,7 +130,7 @@ def run_one(
         done.steps = model.solver.steps_done
         done.interrupted = done.steps < moved.steps
         done.traces = Traces(scene, done.steps)
-        done.traces.take(position, model)
+        done.traces.take(position, model, recorder.spectra())
         keeper.finish(done.traces, interrupted=done.interrupted)
     return done
 
@@ -142,7 +146,7 @@ def run_scan(
     """Runs every position of the scan in turn. When interrupted, it keeps the completed positions."""
     if scene.scan is None:
         raise UsageError(f"{scene.path}: there is no [scan] to run")
-    if not scene.receivers:
+    if not scene.receivers and not scene.monitors:
         raise UsageError(f"{scene.path}: there are no receivers to record: add [[receivers]]")
     outputs.check(scene)
     memory.check(scene, layout)
@@ -153,14 +157,22 @@ def run_scan(
         for number in range(scene.scan.count):
             moved = scene.moved(number)
             model = build(moved, layout, maker)
-            speed = run(moved, model.solver, progress=partial(progress, number), stop=stop, agree=layout.agree)
+            recorder = Recorder(moved)
+            speed = run(
+                moved,
+                model.solver,
+                recorder.watchers(),
+                progress=partial(progress, number),
+                stop=stop,
+                agree=layout.agree,
+            )
             done.speed.cells += speed.cells
             done.speed.seconds += speed.seconds
             done.slabs = getattr(model.solver, "slabs", None)
             if model.solver.steps_done < moved.steps:
                 done.interrupted = True
                 break
-            done.traces.take(number, model)
+            done.traces.take(number, model, recorder.spectra())
         done.disturbed = watch.stop()
         done.positions = done.traces.positions
         if done.positions and layout.first:

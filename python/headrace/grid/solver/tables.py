@@ -227,6 +227,16 @@ class Voxels(Object):
 
 
 @dataclass(kw_only=True)
+class Mesh(Object):
+    """A solid whose surface is a closed mesh (STL, PLY, OBJ), times `scale`, with its origin at `position`."""
+
+    type: ClassVar[str] = "mesh"
+    file: str | Path
+    position: Point | None = None
+    scale: float | None = None
+
+
+@dataclass(kw_only=True)
 class Surface(Keys):
     """A rough side of a fractal box."""
 
@@ -301,6 +311,20 @@ class Receiver(Keys):
 
 
 @dataclass(kw_only=True)
+class Monitor(Keys):
+    """`[[monitors]]`: `type` is "fields" or "flux"; either `frequencies` or `band` with `count`."""
+
+    type: str
+    low: Point
+    high: Point
+    id: str | None = None
+    frequencies: Sequence[float] | None = None
+    band: Point | None = None
+    count: int | None = None
+    fields: Sequence[str] | None = None
+
+
+@dataclass(kw_only=True)
 class Snapshots(Keys):
     """`[snapshots]`."""
 
@@ -320,6 +344,6 @@ SHAPES: dict[str, type[Object]] = {
     one.type: one
     for one in (
         *(Box, Cylinder, Sphere, HalfSpace, Ellipsoid, Cone, Triangle, Sector),
-        *(Plate, Wire, Voxels, FractalBox),
+        *(Plate, Wire, Voxels, Mesh, FractalBox),
     )
 }

@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 from headrace import outputs
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.model import Array, Model, times
-from headrace.grid.solver.scene import Scene, offset_of
+from headrace.grid.solver.scene import Monitor, Scene, offset_of
+from headrace.grid.solver.shapes import AXES
 
 FORMAT = "headrace grid traces 1"
 DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError)
@@ -39,16 +41,22 @@ def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
 
 @dataclass
 class Traces:
-    """The traces of one or several positions of a scene, by (receiver, field): an array of (positions, steps)."""
+    """The traces of one or several positions of a scene, by (receiver, field): an array of (positions, steps).
+
+    `spectra` are those of monitors, by (monitor, quantity).
+    """
 
     scene: Scene
     steps: int
     positions: list[int] = field(default_factory=list)
     values: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
+    spectra: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
 
-    def take(self, position: int, model: Model) -> None:
-        """Adds the traces of a position; all positions run for the same number of steps."""
+    def take(self, position: int, model: Model, spectra: Mapping[tuple[str, str], Array]) -> None:
+        """Adds what a position recorded; all positions run for the same number of steps."""
         self.positions.append(position)
+        for quantity, values in spectra.items():
+            self.spectra.setdefault(quantity, []).append(values)
         for key, number in model.receivers.items():
             self.values.setdefault(key, []).append(np.array(model.solver.trace(number)))
 
@@ -105,7 +113,29 @@ def write(path: Path, traces: Traces) -> None:
                 # Offset in metres of the component from `position`.
                 data.attrs["offset"] = [share * scene.spacing for share in offset_of(name, scene.dimensions)]
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
+        for monitor in scene.monitors:
+            _write_monitor(file.create_group(f"monitors/{monitor.name}"), monitor, traces)
     outputs.write(path, whole.getbuffer())
+
+
+def _write_monitor(group: Any, monitor: Monitor, traces: Traces) -> None:  # noqa: ANN401 - h5py has no types
+    """Spectra of a monitor: a data set of (positions, frequencies) and, for fields, the nodes along each axis."""
+    scene = traces.scene
+    group.attrs["type"] = monitor.kind
+    for key, corner, asked in zip(("low", "high"), (monitor.low, monitor.high), monitor.asked, strict=True):
+        group.attrs[key] = [at * scene.spacing for at in corner]
+        group.attrs[f"{key}_requested"] = asked
+    group.create_dataset("frequency", data=np.array(monitor.frequencies)).attrs["unit"] = "Hz"
+    for (name, quantity), values in traces.spectra.items():
+        if name != monitor.name:
+            continue
+        data = group.create_dataset(quantity, data=np.stack(values))
+        if quantity == "flux":
+            data.attrs["unit"] = "J/Hz" if scene.dimensions == len(AXES) else "J/(Hz m)"
+            data.attrs["axis"] = AXES[monitor.axis]
+        elif quantity != "remaining":
+            data.attrs["unit"] = "V s/m" if quantity.startswith("e") else "A s/m"
+            data.attrs["offset"] = [share * scene.spacing for share in offset_of(quantity, scene.dimensions)]
 
 
 def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  # noqa: ANN401 - h5py has no types
@@ -149,6 +179,12 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
                     f"{receiver.name}/{name} does not have {len(traces.positions):,} rows of {traces.steps:,} values"
                 )
             traces.values[receiver.name, name] = list(values_of(data))
+    for monitor in scene.monitors:
+        for quantity in (*(("flux",) if monitor.kind == "flux" else monitor.fields), "remaining"):
+            data = file[f"monitors/{monitor.name}/{quantity}"]
+            if data.shape[:1] != (len(traces.positions),):
+                raise ValueError(f"{monitor.name}/{quantity} does not have {len(traces.positions):,} rows")
+            traces.spectra[monitor.name, quantity] = list(values_of(data))
     return traces
 
 
@@ -168,6 +204,8 @@ def merge(parts: list[tuple[Path, Traces]]) -> Traces:
                 raise UsageError(f"{path}: position {number} is already in another file")
             order[number] = (part, row)
     merged = Traces(first.scene, first.steps, sorted(order))
-    for key in first.values:
-        merged.values[key] = [order[number][0].values[key][order[number][1]] for number in merged.positions]
+    for kind in ("values", "spectra"):
+        for key in getattr(first, kind):
+            rows = [getattr(order[number][0], kind)[key][order[number][1]] for number in merged.positions]
+            getattr(merged, kind)[key] = rows
     return merged

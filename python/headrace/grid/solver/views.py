@@ -181,10 +181,11 @@ def _draw_places(axes: Any, scene: Scene, right: int, up: int) -> None:  # noqa:
         axes.scatter(
             *columns, marker=marker, s=90 if marker == "*" else 52, c=colour, edgecolors="white", lw=0.6, zorder=3
         )
-    for wave in scene.plane_waves:
-        corners = [(wave.low[axis] * scene.spacing, wave.high[axis] * scene.spacing) for axis in (right, up)]
-        (x0, x1), (y0, y1) = corners
-        axes.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], color=SOURCE, lw=1.0, ls="--")
+    for kind, colour, style in (("plane_waves", SOURCE, "--"), ("monitors", RECEIVER, ":")):
+        for one in getattr(scene, kind):
+            corners = [(one.low[axis] * scene.spacing, one.high[axis] * scene.spacing) for axis in (right, up)]
+            (x0, x1), (y0, y1) = corners
+            axes.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], color=colour, lw=1.4, ls=style)
 
 
 def _legend(figure: Any, scene: Scene, laid: Laid, colours: Colours) -> None:  # noqa: ANN401
@@ -221,6 +222,8 @@ def _legend(figure: Any, scene: Scene, laid: Laid, colours: Colours) -> None:  #
             )
     if scene.plane_waves:
         entries.append(Line2D([], [], color=SOURCE, ls="--", label="box of a plane wave"))
+    if scene.monitors:
+        entries.append(Line2D([], [], color=RECEIVER, ls=":", label="monitor"))
     columns = max(1, min(4 if scene.dimensions == _FLAT else 6, len(entries)))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize="small", frameon=False)
 

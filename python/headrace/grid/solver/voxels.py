@@ -1,7 +1,6 @@
 """Objects given cell by cell: arrays from files, and fractals."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,6 +170,3 @@ def _made(keys: Keys, data: Numbers, corner: Cell, spacing: float) -> Many:
             f"the array has number {found[-1][0]}, but there are {len(names)} materials, counted from 0", "material"
         )
     return Many([(names[number], shape) for number, shape in found])
-
-
-READERS: dict[str, Callable[[Keys, int, float, Path], Many]] = {"voxels": read_voxels, "fractal_box": read_fractal}
