@@ -7,8 +7,8 @@
 #include "headrace/grid/fdtd.hpp"
 #include "tests/contract/grid_support.hpp"
 
-/// Maxwell's equations in a domain that is larger than the memory of its device: fields and traces are those of a run
-/// in that memory, to the last bit.
+/// Maxwell's equations in a domain larger than its device's memory: fields and traces equal those of a run within that
+/// memory, to the last bit.
 namespace headrace::testing {
 namespace {
 
@@ -23,7 +23,7 @@ HEADRACE_ON_EVERY_DEVICE(FdtdSlabsTest);
 struct SweptScene {
   Extent extent;
   int layers = 0;
-  int points = 2;  ///< Sources, and as many receivers, at rows all along the domain.
+  int points = 2;  ///< Number of sources, and of receivers, in rows all along the domain.
   bool uniform = false;
   bool per_component = false;
   bool dispersive = false;
@@ -113,7 +113,7 @@ Result result_of(const SweptScene& scene, const grid::SimulationOptions& simulat
   return result;
 }
 
-/// Slabs in budgets from nearly what all of the domain takes down to what holds none.
+/// Slabs with budgets from nearly the whole domain down to none.
 template <class V>
 void expect_as_in_core(const SweptScene& scene) {
   const Result wanted = result_of<V>(scene, {});
@@ -157,7 +157,7 @@ TEST_P(FdtdSlabsTest, PlaneWithLayers) {
   expect_as_in_core<double>({.extent = {70, 180}, .layers = 3, .uniform = true});
 }
 
-/// More points than passes leave patches for: phases do it all.
+/// More points than passes leave patches for, so phases do everything.
 TEST_P(FdtdSlabsTest, PlaneWithManyPoints) {
   expect_as_in_core<float>({.extent = {40, 200}, .layers = 4, .points = 40});
 }
@@ -190,7 +190,7 @@ TEST_P(FdtdSlabsTest, OptionsThatCannotBeAreRefusedAsInDeviceMemory) {
   }
 }
 
-/// A run that began in the memory of a device goes on in slabs, and the other way round.
+/// A run that began in device memory continues in slabs, and vice versa.
 TEST_P(FdtdSlabsTest, ResumedInSlabs) {
   const SweptScene scene{.extent = {60, 240}, .layers = 4, .points = 3};
   const auto make = [&](std::size_t budget) {
