@@ -1,6 +1,6 @@
-// Columns of a table to a device, and a query over them. The table is one that this program makes: a source answers for
-// each chunk, one column of one fragment, with an array of Arrow's C data interface, from whatever reads its format.
-// docs/fetch.md has chunks, levels and limits.
+// Fetches columns of a table to a device, and queries them. This program makes the table itself: a source returns each
+// chunk, one column of one fragment, as an array in Arrow's C data interface, from whatever reads its format.
+// docs/fetch.md explains chunks, levels and limits.
 
 #include <cmath>
 #include <cstdint>
@@ -49,10 +49,10 @@ class Numbers {
   explicit Numbers(std::vector<double> values) : values_(std::move(values)), buffers_{nullptr, values_.data()} {}
 
   std::vector<double> values_;
-  const void* buffers_[2];  // validity, which is not needed, and values
+  const void* buffers_[2];  // validity, which is absent, and values
 };
 
-// Hours of a year, and a temperature for each.
+// The hours of a year, and a temperature for each.
 class Weather final : public fetch::Source {
  public:
   Weather()
@@ -76,17 +76,17 @@ class Weather final : public fetch::Source {
 
 int main() {
   const headrace::Device device = headrace::Device::parse("cpu:0");  // or "cuda:0"
-  // Chunks that were fetched stay on the device, and what does not fit there in pinned memory, within these budgets.
+  // Fetched chunks stay on the device, and those that do not fit there in pinned memory, within these budgets.
   fetch::Levels levels(device, {.cpu_bytes = 64 << 20, .device_bytes = 64 << 20});
   const auto weather = std::make_shared<Weather>();
 
-  // Columns for kernels of one's own: view() is where a kernel finds a chunk, once the fetch has come so far.
+  // Columns for custom kernels: view() gives the place of a chunk once it has been fetched.
   fetch::Fetch columns(levels, weather, {.columns = {1}});
   columns.wait();
   const fetch::ColumnView& view = columns.view(0, 0);
   std::printf("chunk 0: %lld temperatures on %s\n", static_cast<long long>(view.length), device.name().c_str());
 
-  // A query: the mean of all temperatures, and how many there are.
+  // A query: the mean of all temperatures, and their number.
   fetch::Table table(levels, weather);
   const fetch::TableResult result =
       table.scan({.aggregates = {{fetch::Aggregate::average, fetch::Expression::column(1)}, {}}});

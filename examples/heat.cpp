@@ -1,7 +1,7 @@
-// A stencil of one's own over several devices: heat in a plate whose cells conduct it more or less well. The plate is
-// cut into parts, one a device; each has copies of its neighbours' border cells, which Headrace keeps up to date.
+// A user-defined stencil on several devices: heat in a plate whose cells conduct with different strength. The plate is
+// cut into one part per device; each has copies of its neighbours' border cells, which Headrace keeps up to date.
 //
-// Compiled by a C++ compiler it runs on CPU devices. In a .cu file, compiled by nvcc, it runs on GPUs just the same.
+// A C++ compiler builds it for CPU devices. In a .cu file, nvcc builds it for GPUs without changes.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ struct Plate {
   using Value = double;
   enum Fields : int { now, next, conducts };
   static constexpr int kFields = 3;
-  // Each step has one phase. It sets `next` from `now` here and one cell to every side, and from `conducts` there.
+  // Each step has one phase. It computes `next` from `now` at most one cell away, and from `conducts` there.
   static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
                                                   .reads = grid::fields(now, conducts),
                                                   .neighbours = grid::fields(now, conducts),
@@ -33,7 +33,7 @@ struct Plate {
 
   double factor;
 
-  // What flows in from a neighbour: by the worse conductor of the two, and nothing where the plate ends.
+  // Heat that flows in from a neighbour: limited by the worse conductor of the two, and none at the plate's edge.
   template <class Cell>
   HEADRACE_HD double flow(const Cell& cell, int dx, int dy) const {
     const double here = cell.get(conducts);

@@ -1,6 +1,6 @@
-// Two kernels for one simple task: a grey image, each pixel divided by a number. The first gives a thread one pixel, as
-// one would write it; the second sixteen, which a thread reads and writes at once. docs/image-scaling.md says why the
-// second is the one to take to several GPUs.
+// Two kernels for one simple task: a grey image, each pixel divided by a number. The first gives each thread one pixel,
+// the obvious way; the second gives it sixteen, which a thread reads and writes at once. docs/image-scaling.md says why
+// the second is the one to take to several GPUs.
 //
 // Usage: example_image_scaling [DEVICE]   cuda:0, cpu, ...; the best one if not given
 
@@ -24,10 +24,10 @@ constexpr std::uint8_t kDivisor = 3;
 constexpr std::uint32_t kThreads = 256;
 constexpr int kRuns = 20;
 
-// The image in pieces that do not depend on each other: a CPU device gives each to a thread.
+// The image in independent pieces: a CPU device gives each to a thread.
 constexpr std::uint32_t kPieces = 64;
 
-/// A pixel divided by a number, as a multiplication, which every processor is quicker at: exact for 8 bits by 8.
+/// Divides a pixel by a number with a multiplication, which is faster on every processor; exact for 8 bits by 8.
 struct Divided {
   std::uint32_t factor;
 
@@ -37,13 +37,13 @@ struct Divided {
   }
 };
 
-/// As many pixels as a thread reads with one instruction.
+/// The pixels that a thread reads with one instruction.
 struct alignas(16) Pixels {
   static constexpr std::uint64_t kCount = 16;
   std::uint8_t values[kCount];
 };
 
-// The image is padded to whole pieces of whole groups of pixels: no kernel has to ask where it ends.
+// The image is padded to whole pieces of whole groups of pixels, so kernels need no bounds check.
 constexpr std::uint64_t kGroupsAPiece = (kPixels + kPieces * Pixels::kCount - 1) / (kPieces * Pixels::kCount);
 constexpr std::uint64_t kPadded = kGroupsAPiece * kPieces * Pixels::kCount;
 
@@ -80,7 +80,7 @@ struct Vectorised {
       .blocks = static_cast<std::uint32_t>((indices + kThreads - 1) / kThreads), .threads = kThreads, .items = kPieces};
 }
 
-/// Bytes read and written a second, at best of some runs.
+/// Bytes read and written per second, the best of some runs.
 template <class Enqueue>
 [[nodiscard]] double bytes_per_second(headrace::StreamRef stream, const Enqueue& enqueue) {
   headrace::Event begin(stream.device(), headrace::EventTiming::on);

@@ -1,4 +1,4 @@
-// Prints the devices that Headrace can use here, best first.
+// Prints the devices that Headrace can use on this machine, best first.
 
 #include <exception>
 #include <iostream>

@@ -1,5 +1,5 @@
-// An operator of one's own: how far apart two points are, for many clients at once.
-// Compiled as it is, it runs on CPU devices; in a .cu file compiled by nvcc, on CUDA devices as well.
+// A user-defined operator: the distance between two points, for many clients at once. Compiled as it is, it runs on CPU
+// devices; in a .cu file compiled by nvcc, on CUDA devices as well.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -54,7 +54,7 @@ int main() try {
     for (auto& x : query.to) x = coordinate(random);
   }
 
-  // Submit while there is room, take in what has come back: neither call blocks.
+  // Submit while there is room, and collect finished queries: neither call blocks.
   std::size_t sent = 0;
   std::size_t back = 0;
   double mean = 0;

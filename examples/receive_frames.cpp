@@ -1,6 +1,6 @@
-// A receiver: numbered datagrams become frames in the memory of a device, whatever order they come in. The packets are
-// made in memory here; open_udp() and open_tun() bring them from a socket or a network device, open_capture() from a
-// file. docs/ingest.md has the rules.
+// A receiver: numbered datagrams become frames in the memory of a device, in whatever order they arrive. The packets
+// are made in memory here; open_udp() and open_tun() receive them from a socket or a network device, open_capture()
+// reads a file. docs/ingest.md has the rules.
 
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ constexpr std::uint32_t kPayload = 1024;
 constexpr std::uint32_t kFramePackets = 256;
 constexpr std::uint64_t kPackets = 10'000;
 
-// What a consumer does with a frame: here it is copied to the host, and its bytes are added up.
+// The consumer of a frame: here it copies the frame to the host and adds up its bytes.
 std::uint64_t sum_of(const ingest::HeldFrame& held, headrace::Device device) {
   const ingest::Frame& frame = held.frame();
   std::vector<unsigned char> bytes(frame.bytes);
@@ -41,7 +41,7 @@ std::uint64_t sum_of(const ingest::HeldFrame& held, headrace::Device device) {
 int main() {
   const headrace::Device device = headrace::Device::parse("cpu:0");  // or "cuda:0"
 
-  // Packets lie in a ring of slots until they have been copied to their frames.
+  // Packets stay in a ring of slots until they have been copied to their frames.
   headrace::Ring ring(device, headrace::MemoryKind::mapped, 2048, 1024);
   const auto source =
       ingest::make_synthetic_source(ring, {.payloads = {{.bytes = kNumberBytes + kPayload}}, .packets = kPackets});
@@ -63,7 +63,7 @@ int main() {
     ++frames;
     bytes += delivery->frame->frame().bytes;
     sum += sum_of(*delivery->frame, device);
-  }  // letting go of `delivery` gives the frame back
+  }  // destroying `delivery` returns the frame
 
   const ingest::ReceiverCounters counters = receiver.counters();
   std::printf("%llu datagrams, %llu missing, in %llu frames of %.0f KiB, whose bytes add up to %llu\n",

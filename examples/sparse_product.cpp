@@ -1,5 +1,5 @@
-// Applies a sparse matrix over all devices of one kind: heat that spreads along a rod, step by step. The temperatures
-// lie in one range over all devices, and what a device writes in one step its neighbours read in the next.
+// Applies a sparse matrix on all devices of one kind: heat spreads along a rod, step by step. The temperatures are in
+// one address range over all devices, and neighbours read in the next step what a device writes in this one.
 
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@ struct Rod {
   std::vector<double> values;
 };
 
-/// Each cell keeps half of its heat and gives a quarter to either side; nothing leaves at the ends.
+/// Each cell keeps half of its heat and gives a quarter to either side; nothing is lost at the ends.
 Rod make_rod() {
   Rod rod;
   for (std::int64_t cell = 0; cell < kCells; ++cell) {

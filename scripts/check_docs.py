@@ -1,4 +1,4 @@
-"""Checks that every relative link and #anchor in the project's Markdown files leads somewhere."""
+"""Checks that every relative link and #anchor in the project's Markdown files has a target."""
 
 import re
 import subprocess
@@ -12,13 +12,13 @@ HEADING = re.compile(r"^#+\s+(.*?)\s*$", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that a Markdown page has, as code hosts make them from its headings."""
+    """The anchors of a Markdown page, as code hosts derive them from its headings."""
     headings = HEADING.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def broken_links(page: Path) -> Iterator[str]:
-    """Describes each link of the page that leads nowhere."""
+    """Describes each broken link of the page."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     for link in LINK.findall(text):
         if re.match(r"[a-z]+:", link):
@@ -32,7 +32,7 @@ def broken_links(page: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks the pages that git knows of."""
+    """Checks the pages known to git."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         check=True,

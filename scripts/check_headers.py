@@ -1,9 +1,9 @@
-"""Checks the three kinds of headers that docs/decisions/0086 tells apart.
+"""Checks the three kinds of headers defined in docs/decisions/0086.
 
-Public ones, include/headrace/<module>/*.hpp and the umbrellas above them, are those that users include by name: at
-most PUBLIC_MOST, so that each new one is a choice. Details, include/headrace/<module>/detail/, are installed because a
-public header or another module needs them; a detail that only its own module needs belongs in src/. An umbrella
-includes every public header of its module but those that need more than the library (APART).
+Public headers, include/headrace/<module>/*.hpp and the umbrellas above them, are those that users include by name.
+There are at most PUBLIC_MOST, so that each new one is a deliberate choice. Details, include/headrace/<module>/detail/,
+are installed because a public header or another module needs them; a detail used only by its own module belongs in
+src/. An umbrella includes every public header of its module except those that need more than the library (APART).
 """
 
 import sys
@@ -25,7 +25,7 @@ def included(root: Path, file: Path) -> set[Path]:
 
 
 def reached(starts: set[Path], includes: dict[Path, set[Path]]) -> set[Path]:
-    """Everything that `starts` include, at any depth, and they themselves."""
+    """Everything that `starts` include, at any depth, and themselves."""
     found, waiting = set(starts), list(starts)
     while waiting:
         following = includes.get(waiting.pop(), set()) - found
@@ -35,7 +35,7 @@ def reached(starts: set[Path], includes: dict[Path, set[Path]]) -> set[Path]:
 
 
 def umbrella_complaints(public: set[Path], includes: dict[Path, set[Path]]) -> Iterator[str]:
-    """Public headers that the umbrella of their module leaves out."""
+    """Public headers that the umbrella of their module does not include."""
     for header in sorted(public):
         module = header.parts[2]
         if len(header.parts) < 4 or module in WITHOUT_UMBRELLA:  # noqa: PLR2004
@@ -46,7 +46,7 @@ def umbrella_complaints(public: set[Path], includes: dict[Path, set[Path]]) -> I
 
 
 def complaints(root: Path) -> Iterator[str]:
-    """What is wrong with the headers of a repository."""
+    """All problems with the headers of a repository."""
     files = [
         file
         for folder in ("include", "src", "operators", "bench")
@@ -71,7 +71,7 @@ def complaints(root: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks the repository that this script is in, or the folder named."""
+    """Checks the repository of this script, or the given folder."""
     root = (Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     found = list(complaints(root))
     print("\n".join(found) if found else "headers are public, details, or private")

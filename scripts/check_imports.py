@@ -1,7 +1,7 @@
-"""Checks that no modules of python/headrace import each other in a circle.
+"""Checks that python/headrace has no circular imports.
 
-Every import counts, those for type checkers and those within functions too: in a circle of any kind, no file can be
-understood without the others. That importing a module imports the packages around it does not count.
+Every import counts, including those for type checkers and those within functions: in any circle, no file can be
+understood without the others. Imports of the enclosing packages do not count.
 """
 
 import ast
@@ -34,7 +34,7 @@ def imported(name: str, file: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def cycle(imports: dict[str, list[str]]) -> list[str] | None:
-    """The first circle, as the modules on its way with the first one again at the end; None where there is none."""
+    """The first circle as its modules in order, with the first repeated at the end; None if there is none."""
     done: set[str] = set()
 
     def visit(name: str, way: list[str]) -> list[str] | None:
@@ -53,7 +53,7 @@ def cycle(imports: dict[str, list[str]]) -> list[str] | None:
 
 
 def main() -> int:
-    """Checks the package that is beside this script, or that of the folder named."""
+    """Checks the package beside this script, or that in the given folder."""
     known = modules(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "python")
     imports = {name: sorted(set(imported(name, file, known))) for name, file in known.items()}
     found = cycle(imports)

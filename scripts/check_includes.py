@@ -1,12 +1,13 @@
-"""Checks that includes point one way, as docs/decisions/0001 lays down.
+"""Checks that includes point in one direction, as defined in docs/decisions/0001.
 
-base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
-Public headers and their details include no private ones, and no module includes the private headers of another; those
-of base are for all, and the bindings, which are compiled in this tree, may include any. Examples are compiled against
-an installed library as its users are: they include public headers alone (docs/decisions/0086). Inside a module, folders
-do not include each other in a circle; the module's own folder, above them, is exempt. CUDA's own headers are included
-where device code or the CUDA host API lives. Only the device module and the bindings name a kind of device; other code
-asks DeviceProperties what a device can do (docs/decisions/0077). No file includes a header twice.
+base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators build on serve. Public
+headers and their details include no private headers, and no module includes the private headers of another, except that
+those of base are for all, and that the bindings, which are compiled in this tree, may include any. Examples are
+compiled against an installed library like users' programs, so they include only public headers (docs/decisions/0086).
+Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt. CUDA's
+own headers are included only where device code or the CUDA host API is used. Only the device module and the bindings
+name a kind of device; other code asks DeviceProperties what a device can do (docs/decisions/0077). No file includes a
+header twice.
 """
 
 import re
@@ -24,7 +25,7 @@ ALLOWED["operators"] = {"base", "device", "measure", "serve"}
 ALLOWED["python"] = set(ALLOWED)
 ALLOWED["bench"] = set(ALLOWED) - {"python"}
 
-# Headers at the top of include/headrace, by the module that they belong to.
+# Headers at the top of include/headrace, by their module.
 TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device"} | {f"{name}.hpp": name for name in ("device", *FEEDERS)}
 TOP_HEADERS |= {"operators.hpp": "operators", "wire.hpp": "wire"}
 GENERATED = {"headrace/config.hpp"}
@@ -40,7 +41,7 @@ CUDA_HEADER = re.compile(
 
 
 def module_of(path: Path) -> str | None:
-    """The module that a file (relative to the repository) belongs to; None where any direction is allowed."""
+    """The module of a file (relative to the repository); None if any direction is allowed."""
     parts = path.parts
     if parts[:2] == ("include", "headrace"):
         return TOP_HEADERS.get(parts[2]) if len(parts) == 3 else parts[2]  # noqa: PLR2004
@@ -117,19 +118,19 @@ def subfolder_of(path: Path) -> str | None:
 
 
 class Folders:
-    """Which folders inside a module include which, each with the first include that does so."""
+    """Which folders inside a module include which others, each with the first such include."""
 
     def __init__(self) -> None:
         self._includes: dict[str, dict[str, str]] = {}
 
     def add(self, path: Path, target: Path, place: str) -> None:
-        """Notes an include of `target` by `path`, found at `place`."""
+        """Records an include of `target` by `path`, found at `place`."""
         here, there = subfolder_of(path), subfolder_of(target)
         if here and there and here != there and module_of(path) == module_of(target):
             self._includes.setdefault(here, {}).setdefault(there, place)
 
     def _way(self, here: str, there: str) -> list[str] | None:
-        """The includes by which a folder reaches another, or None."""
+        """The includes through which a folder reaches another, or None."""
         ways: dict[str, list[str]] = {here: []}
         waiting = [here]
         for folder in waiting:
@@ -149,7 +150,7 @@ class Folders:
 
 
 def names_of_kinds(path: Path, text: str) -> Iterator[str]:
-    """Every place where a file outside the device module compares or names kinds of devices."""
+    """Every place outside the device module that compares or names kinds of devices."""
     if module_of(path) in ("device", "python", None):
         return
     for match in KIND.finditer(text):
@@ -158,7 +159,7 @@ def names_of_kinds(path: Path, text: str) -> Iterator[str]:
 
 
 def violations(root: Path) -> Iterator[str]:
-    """Every include that points the wrong way, as "file:line: include: why"."""
+    """Every include in the wrong direction, as "file:line: include: why"."""
     root = root.resolve()
     folders = Folders()
     for folder in ("include", "src", "operators", "python/bindings", "bench", "tests", "examples"):
@@ -185,7 +186,7 @@ def violations(root: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Checks the repository that this script is in, or the folder named."""
+    """Checks the repository of this script, or the given folder."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
     found = list(violations(root))
     print("\n".join(found) if found else "includes point one way")

@@ -1,12 +1,12 @@
-"""Runs clang-tidy on files of a build, and leaves out those that passed before.
+"""Runs clang-tidy on files of a build, except those that passed before.
 
 Usage: python scripts/clang_tidy.py CLANG_TIDY BUILD ENVIRONMENT FOLDER...
 
-Checks the files in these folders that BUILD/compile_commands.json compiles. Files that the build compiles as one are
-written one after the other into one file, for most of the time goes into what they all include; the analyzer looks at
-functions of that file alone, so that they cannot be included. What clang-tidy says is printed with the names and lines
-of the files that were written. ENVIRONMENT is a text that says which libraries are installed, whose headers are not
-looked into: where it changes, all is checked again. Exits with 1 where clang-tidy finds something.
+Checks the files in these folders that BUILD/compile_commands.json compiles. Files that the build compiles as one unit
+are concatenated, because most of the time goes into their common includes; the analyzer only examines functions of the
+main file, so they cannot be included instead. Findings are printed with the names and lines of the original files.
+ENVIRONMENT is a text that identifies the installed libraries, whose headers are not checked: when it changes,
+everything is checked again. Exits with 1 if clang-tidy finds something.
 """
 
 import bisect
@@ -20,7 +20,7 @@ from sources import Unit, check_changed, units
 
 
 class Joined:
-    """Files written one after the other into one file."""
+    """Files concatenated into one file."""
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Joined:
         path.write_text("\n".join(lines) + "\n")
 
     def where(self, said: str) -> str:
-        """What a tool says of the joined file, said of the files that it was made of."""
+        """Maps a tool's output on the joined file to the original files."""
 
         def of_file(match: re.Match[str]) -> str:
             line = int(match[1])

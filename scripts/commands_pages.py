@@ -2,8 +2,8 @@
 
 Usage: .venv/bin/python scripts/commands_pages.py [FOLDER]
 
-The package has to be built. The pages are committed, so that they can be read without a build; a test compares them
-with the app. Run this after a change to a command.
+The package must be built. The pages are committed, so that they can be read without a build; a test compares them with
+the app. Run this after changing a command.
 """
 
 import re
@@ -28,12 +28,12 @@ def cell(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Code for a cell of a Markdown table; bars are escaped, as they would end the cell."""
+    """Code for a cell of a Markdown table; bars are escaped, because they would end the cell."""
     return "`" + text.replace("|", "\\|") + "`"
 
 
 def row(parameter: Any, context: Any) -> str:  # noqa: ANN401 - Typer names no public type for its parameters
-    """A row of the table: how the parameter is written, what it means, its default and its limits."""
+    """A row of the table: the parameter's notation, its meaning, its default and its limits."""
     declaration, text = parameter.get_help_record(context)
     bracket = BRACKET.search(text)
     extra = bracket[1] if bracket else ""
@@ -48,12 +48,12 @@ def row(parameter: Any, context: Any) -> str:  # noqa: ANN401 - Typer names no p
 
 
 def table(title: str, rows: list[str]) -> str:
-    """A table with a title, or nothing where there are no rows."""
+    """A table with a title, or nothing if there are no rows."""
     return "\n".join([f"**{title}**\n", f"| {title.lower()[:-1]} | meaning | default |", "|---|---|---|", *rows, ""])
 
 
 def section(context: Any, level: int) -> str:  # noqa: ANN401
-    """What a command is for, how it is called, and its parameters; the same of the commands below it."""
+    """A command's purpose, usage and parameters, and those of the commands below it."""
     command = context.command
     words = (command.help or "").strip()
     body, _, example = words.partition("Example: ")
@@ -75,7 +75,7 @@ def section(context: Any, level: int) -> str:  # noqa: ANN401
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by the name of its file."""
+    """The text of each page by its file name."""
     command = typer.main.get_command(app)
     top = typer.Context(command, info_name="headrace")
     made: dict[str, str] = {}
@@ -104,7 +104,7 @@ def pages() -> dict[str, str]:
 
 
 def main() -> int:
-    """Writes the pages, and removes those of commands that are no more."""
+    """Writes the pages, and removes those of removed commands."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     made = pages()

@@ -1,13 +1,13 @@
-"""Compares how much processor time the same work takes with two copies of the package, run in turn.
+"""Compares the processor time of the same work with two copies of the package, run in turn.
 
 Usage: python scripts/compare_speed.py BASE CHANGE [--rounds N] [--only NAME...]
 
-BASE and CHANGE are folders that hold the package headrace (pip install --target). Each round runs a piece of work once
-with each copy, one right after the other, and every second round in the opposite order: what else the machine does
-meets both alike. A ratio is the change's time divided by the base's in the same round: below 1 the change is faster.
-The table has the median of the ratios and how far they reach. A difference says something where they leave out 1.
+BASE and CHANGE are folders that contain the package headrace (pip install --target). Each round runs a piece of work
+once with each copy, in direct succession, and every second round in the opposite order, so that other activity of the
+machine affects both alike. A ratio is the change's time divided by the base's in the same round: below 1 the change is
+faster. The table has the median of the ratios and their range. A difference is significant if the range excludes 1.
 
-It is a report for whoever reads the change, not a test: the exit status says only whether the work could be done.
+This is a report for the reader of a change, not a test: the exit status only says whether the work could be done.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-# Commands with a fixed amount of work, on the CPU device and with threads of a fixed number.
+# Commands with a fixed amount of work, on the CPU device, with a fixed number of threads.
 PREPARE = (
     "index synthetic words.hridx --documents 300K --terms 50K --threads 2",
     "taxi generate --rows 500K --out rides.parquet",
@@ -51,10 +51,10 @@ amplitude = 1.0
 
 
 def run(site: Path, words: list[str], folder: Path) -> tuple[float, str]:
-    """Processor seconds of a command with the package in `site`, its threads and children included; what went wrong."""
+    """Processor seconds of a command with the package in `site`, with its threads and children; and its failure."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "headrace", *words],  # an editable package would come before PYTHONPATH
+        [sys.executable, "-S", "-m", "headrace", *words],  # without -S an editable package would precede PYTHONPATH
         cwd=folder,
         env={
             **os.environ,

@@ -1,10 +1,10 @@
-"""Compiles each file of a build alone, so that one that leans on what its neighbours include is found.
+"""Compiles each file of a build alone, to find files that rely on the includes of their neighbours.
 
 Usage: python scripts/compile_alone.py BUILD ENVIRONMENT FOLDER...
 
-A build with HEADRACE_UNITY compiles files of a folder as one, and would not notice. Each file in these folders is read
-by the build's compiler without making an object of it (-fsyntax-only); those that passed before are left out. Exits
-with 1 where a file does not compile. ENVIRONMENT as in clang_tidy.py.
+A build with HEADRACE_UNITY compiles the files of a folder as one, and would not notice. The build's compiler reads each
+file in these folders without producing an object (-fsyntax-only); files that passed before are skipped. Exits with 1 if
+a file does not compile. ENVIRONMENT as in clang_tidy.py.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from sources import Unit, check_changed, units
 
 
 def check(unit: Unit) -> str:
-    """What the compiler says of a file that does not compile."""
+    """The compiler's message for a file that does not compile."""
     command = unit.command(unit.files[0], "-fsyntax-only")
     done = subprocess.run(command, cwd=unit.directory, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr or f"{unit.files[0]}: the compiler ended with status {done.returncode}\n"

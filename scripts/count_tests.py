@@ -1,10 +1,10 @@
-"""Sums the JUnit files in a folder; prints each failure's name and the end of what it said.
+"""Sums the JUnit files in a folder; prints the name of each failure and the end of its message.
 
 The last line is "N passed, N failed".
 
 A file NAME-again.xml holds a second run of the tests that failed in NAME.xml. A test that passed there counts as
-passed; its first failure is printed and counted as well, so that a test which needs a second run is not overlooked.
-A crash is a failure whatever the second run says.
+passed; its first failure is still printed and counted, so that a test which needs a second run is not overlooked. A
+crash is a failure whatever the second run gives.
 
 Exits 1 if a test failed or none passed.
 """
@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-# Lines of a failed test's output that are shown again here, where a long log ends.
+# Number of lines of a failed test's output to repeat at the end of a long log.
 SHOWN_LINES = 40
 
 
@@ -28,12 +28,12 @@ def outcome(case: ElementTree.Element) -> str:
     return "passed"
 
 
-# What the first run of a test says if a process crashed or a sanitizer stopped it.
+# Messages of a first run in which a process crashed or a sanitizer stopped it.
 CRASH = re.compile(r"crashed while running|Sanitizer|SIGSEGV|SIGABRT|SIGBUS|(returncode|rc|status)\D{1,6}-(6|7|11)\b")
 # A second run of NAME.xml.
 AGAIN = "-again"
 
-# The suite's file without its ending, and the name of a test in it.
+# The suite's file name without its extension, and the name of a test in it.
 Key = tuple[str, str]
 
 
@@ -49,7 +49,7 @@ def report(word: str, key: Key, message: str) -> str:
 
 
 def main() -> int:
-    """Runs on the folder that the command line names."""
+    """Processes the folder given on the command line."""
     counts: Counter[str] = Counter()
     failures: list[tuple[Key, str]] = []
     again: Counter[Key] = Counter()

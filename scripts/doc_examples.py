@@ -4,12 +4,11 @@ Usage: doc_examples.py FOLDER CMAKE_PREFIX README [TUTORIAL...]
 
 In the README, it runs each fenced block (cpp, python or sh) that follows the line `<!-- ci: run -->`: C++ is built
 against the Headrace installed in CMAKE_PREFIX, Python runs with this interpreter, sh with bash at the repository's root
-and .venv/bin on the PATH. Fails if one fails, or if a C++ or a Python example is missing.
+and .venv/bin on the PATH. Fails if a block fails, or if there is no C++ or no Python example.
 
-In a tutorial, it runs all blocks of these languages, one after the other, in a folder of their own and on the CPU
-device, where CMake finds the Headrace of CMAKE_PREFIX. A block with a title, such as ```toml title="scene.toml", is
-also kept under that name. A block of text that follows the line `<!-- ci: output -->` is what the block before it has
-printed, to the letter.
+In a tutorial, it runs all blocks of these languages in order, in a separate folder and on the CPU device, where CMake
+finds the Headrace of CMAKE_PREFIX. A block with a title, such as ```toml title="scene.toml", is also kept under that
+name. A block of text that follows the line `<!-- ci: output -->` is the exact output of the block before it.
 """
 
 import os
@@ -60,7 +59,7 @@ def run_cpp(code: str, folder: Path, prefix: Path, **environment: str) -> str:
 
 
 def run_block(language: str, code: str, folder: Path, prefix: Path, place: Path, **environment: str) -> str:
-    """Runs a block, sh in `folder` and the others in `place`; returns what it printed."""
+    """Runs a block, sh in `folder` and the others in `place`; returns its output."""
     if language == "cpp":
         return run_cpp(code, place / "cpp", prefix, **environment)
     if language == "python":
@@ -92,7 +91,7 @@ def run_readme(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
 
 
 def run_tutorial(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
-    """Runs every block up to the first that fails, on which later ones may depend; returns as run_readme()."""
+    """Runs all blocks until one fails, because later ones may depend on it; returns as run_readme()."""
     folder.mkdir(parents=True)
     passed = 0
     printed = ""
@@ -119,7 +118,7 @@ def run_tutorial(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
 
 
 def main() -> int:
-    """Runs the pages and says how many examples passed."""
+    """Runs the pages and prints how many examples passed."""
     folder, prefix, readme, *tutorials = (Path(argument).resolve() for argument in sys.argv[1:])
     shutil.rmtree(folder, ignore_errors=True)
     counts = [run_readme(readme, folder / "readme", prefix)]

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/gallery.md and the tutorials that commands make; most of its minutes are for the scan.
+"""Draws the pictures of docs/gallery.md and the tutorials that commands make; most of its minutes go into the scan.
 
 Usage: .venv/bin/python scripts/gallery_pictures.py [FOLDER]
 """
@@ -25,12 +25,12 @@ def headrace(*arguments: str | Path) -> None:
 
 
 def save(source: Path, target: Path) -> None:
-    """A picture with a palette of 256 colours, which takes a third of the bytes."""
+    """Saves a picture with a palette of 256 colours, in a third of the bytes."""
     Image.open(source).convert("RGB").quantize(256).save(target, optimize=True)
 
 
 def draw_fields(work: Path, folder: Path) -> None:
-    """Fields of the radar scene and of the tutorial's, and the radar's scan."""
+    """Fields of the radar scene and of the tutorial's scene, and the radar's scan."""
     scene = re.search(r"```toml [^\n]*\n(.*?)^```$", (ROOT / "docs/tutorials/grid.md").read_text("utf-8"), re.M | re.S)
     assert scene is not None
     pulse = work / "pulse.toml"
@@ -43,7 +43,7 @@ def draw_fields(work: Path, folder: Path) -> None:
 
 
 def draw_ladder(work: Path, folder: Path) -> None:
-    """The first plot of a ladder's report as a file of its own, in the colours of a light page."""
+    """The first plot of a ladder's report as a separate file, in the colours of a light page."""
     headrace("results", "report", LADDER, "-o", work / "report.html")
     plot = re.search(r"<svg .*?</svg>", (work / "report.html").read_text("utf-8"), re.S)
     assert plot is not None
@@ -54,7 +54,7 @@ def draw_ladder(work: Path, folder: Path) -> None:
 
 
 def main() -> int:
-    """Draws them all."""
+    """Draws all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/pictures"
     with tempfile.TemporaryDirectory() as work:
         draw_ladder(Path(work), folder)

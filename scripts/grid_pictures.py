@@ -1,10 +1,10 @@
-"""Draws the pictures of docs/ghosts.md and docs/grid.md: how a domain is cut, and what devices do when.
+"""Draws the pictures of docs/ghosts.md and docs/grid.md: how a domain is cut, and when devices do what.
 
-What it draws, it has run; how much faster several devices are is from docs/results.
+The pictures show real runs; the speed-up of several devices comes from docs/results.
 
 Usage: .venv/bin/python scripts/grid_pictures.py FOLDER [DEVICE DEVICE...]
 
-Timelines are drawn where devices are named, GPUs that nothing else uses: on others they show what else there was to do.
+Timelines are drawn for the given devices, which should be otherwise idle GPUs: otherwise they show other work too.
 """
 
 import re
@@ -30,7 +30,7 @@ _RADAR = (8000, 8000)
 
 
 def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
-    """The first cell of each part, and that behind its last, as the library says them."""
+    """The first cell of each part, and the one after its last, as reported by the library."""
     found = []
     for _, words in run.parts:
         numbers = [int(number) for number in re.findall(r"\d+", words)]
@@ -39,7 +39,7 @@ def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
 
 
 def colour(x: int, y: int, low: list[int], high: list[int], width: int) -> tuple[float, float, float]:
-    """The colour of a cell as the part from `low` to `high` sees it."""
+    """The colour of a cell as seen by the part from `low` to `high`."""
     if not (low[0] <= x < high[0] and low[1] <= y < high[1]):
         return to_rgb(_GHOST)
     near = any(
@@ -50,7 +50,7 @@ def colour(x: int, y: int, low: list[int], high: list[int], width: int) -> tuple
 
 
 def draw_parts(path: Path, width: int) -> None:
-    """A small domain in four parts, pulled apart: what each owns, its border, and the ghosts it keeps of others."""
+    """A small domain in four parts, drawn apart: what each owns, its border, and its ghosts of other parts."""
     run = Fdtd(_SHAPE, 1e-3, devices=["cpu:0"] * 4, cut=_CUT, redundant=width, cpml=0)
     samples = np.array([1.0, 2.0, 1.0])
     run.add_source("ez", (9, 9), samples)
@@ -82,7 +82,7 @@ def draw_parts(path: Path, width: int) -> None:
 
 
 def draw_redundant(path: Path) -> None:
-    """What a part computes in each step between two exchanges, for R = 4, along a line across it."""
+    """What a part computes in each step between two exchanges for R = 4, along a line across it."""
     figure = Figure(figsize=(8.0, 2.6), layout="constrained")
     axes = figure.add_subplot()
     cells, width = 12, 4
@@ -113,7 +113,7 @@ def draw_timeline(path: Path, devices: tuple[str, ...], redundant: int) -> None:
 
 
 def draw_scaling(path: Path) -> None:
-    """Every grid of the results that was measured on one device and on several; later files count."""
+    """Every grid in the results that was measured on one device and on several; later files take precedence."""
     rows = [row for file in sorted(Path("docs/results").glob("grid.*.json")) for row in read(file)["rows"]]
     found = grid_plots.scalings(rows)
     if not found:

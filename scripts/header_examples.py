@@ -1,13 +1,13 @@
-"""Compiles the example that opens each public header, so that it stays true.
+"""Compiles the example at the beginning of each public header, so that it stays correct.
 
 Usage: header_examples.py INCLUDE... [HEADER...]
 
-A public header, include/headrace/<module>/*.hpp or one of those above, opens behind `#pragma once` with a comment: its
+A public header, include/headrace/<module>/*.hpp or one of those above, begins after `#pragma once` with a comment: its
 purpose, then an example, indented by four spaces. The headers of the first folder INCLUDE are checked; an installed
-prefix has one such folder, a checkout include/ and that of a configured build, which has config.hpp. An example
-includes its header alone, and the standard headers below. In it, what begins with `struct` or `template` up to its
-`};`, and macros named HEADRACE_..., are at the scope of the file; all else is the body of a function. Umbrellas, which
-only include a module's headers, need no example. Where headers are named, as headrace/device/ring.hpp, only they are.
+prefix has one such folder, a checkout has include/ and that of a configured build, which contains config.hpp. An
+example includes only its header and the standard headers below. In it, text from `struct` or `template` to the matching
+`};`, and macros named HEADRACE_..., are at file scope; everything else is the body of a function. Umbrellas, which only
+include a module's headers, need no example. If headers are named, as headrace/device/ring.hpp, only those are checked.
 """
 
 import os
@@ -24,7 +24,7 @@ STANDARD = ("chrono", "cstdio", "memory", "optional", "span", "string", "utility
 COMPILER = os.environ.get("CXX", "g++")
 OPTIONS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-x", "c++", "-"]
 GENERATED = "headrace/config.hpp"
-# What a header needs that not every machine has, and without which its example is not compiled.
+# Requirements of headers that some machines lack; without them, the example is not compiled.
 NEEDS = {"headrace/cuda.hpp": "cuda_runtime_api.h"}
 
 
@@ -34,13 +34,13 @@ def is_umbrella(header: str) -> bool:
 
 
 def public_headers(include: Path) -> list[str]:
-    """The headers that programs include by name, as they do."""
+    """The headers that programs include, by the names that they use."""
     found = (path.relative_to(include) for path in sorted((include / "headrace").rglob("*.hpp")))
     return [str(path) for path in found if "detail" not in path.parts and str(path) != GENERATED]
 
 
 def split_opening(text: str) -> tuple[list[str], dict[int, str]]:
-    """A header's opening comment: the lines of its purpose, and those of its example by their numbers."""
+    """A header's opening comment: the lines of its purpose, and those of its example with their numbers."""
     opening = OPENING.match(text)
     lines = {number: line[3:] for number, line in enumerate(opening[1].splitlines(), start=3)} if opening else {}
     return (
@@ -50,7 +50,7 @@ def split_opening(text: str) -> tuple[list[str], dict[int, str]]:
 
 
 def program(header: str, example: dict[int, str]) -> str:
-    """The translation unit of an example, whose errors are those of the header's lines."""
+    """The translation unit of an example; its errors refer to the header's lines."""
     file: list[str] = []
     body: list[str] = []
     inside = False
@@ -73,7 +73,7 @@ def compile_error(code: str, includes: list[Path]) -> str | None:
 
 
 def complaint(header: str, includes: list[Path]) -> str | None:
-    """What is wrong with a header's opening, if anything is."""
+    """The problem with a header's opening, if there is one."""
     purpose, example = split_opening((includes[0] / header).read_text(encoding="utf-8"))
     if not purpose:
         return "it does not open with its purpose: put a comment after #pragma once"
@@ -86,7 +86,7 @@ def complaint(header: str, includes: list[Path]) -> str | None:
 
 
 def main() -> int:
-    """Compiles the examples and says how many passed."""
+    """Compiles the examples and prints how many passed."""
     if len(sys.argv) == 1:
         sys.exit("usage: header_examples.py INCLUDE... [HEADER...]")
     includes = [Path(argument).resolve() for argument in sys.argv[1:] if not argument.endswith(".hpp")]

@@ -1,8 +1,8 @@
-"""Writes requirements/*.lock: what requirements/*.txt name and pull in, with the hashes of every file of it.
+"""Writes requirements/*.lock: what requirements/*.txt name and pull in, with the hashes of all their files.
 
-Run it after changing a requirement: python scripts/lock_requirements.py. It installs pip-tools in a folder of its own,
-asks the package index, and takes minutes. Versions that are locked stay unless a .txt file names another or --upgrade
-is given.
+Run it after changing a requirement: python scripts/lock_requirements.py. It installs pip-tools in a temporary folder,
+queries the package index, and takes minutes. Locked versions stay unless a .txt file names another or --upgrade is
+given.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "requirements"
-# Each purpose is installed together with those it names, whose packages its own file leaves out.
+# Each purpose is installed together with these, whose packages its own file omits.
 INSTALLED_WITH = {"run": (), "test": ("run",), "lint": ("run", "test"), "docs": ("run",), "wheel": ("run",)}
 PURPOSES = tuple(INSTALLED_WITH)
 PIP_TOOLS = "pip-tools==7.6.2"
@@ -22,7 +22,7 @@ HEADER = "# Exact versions, and the hashes of all their files in the index. Made
 
 
 def name_of(requirement: str) -> str:
-    """The name of a package as the index spells it."""
+    """The name of a package in the index's spelling."""
     return re.split(r"[\s=<>!~\[;]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
@@ -33,7 +33,7 @@ def named_by(purpose: str) -> list[str]:
 
 
 def compile_all(*, upgrade: bool) -> str:
-    """What pip-compile says of all purposes together, with the hashes, and which package pulls in which."""
+    """The output of pip-compile for all purposes together, with hashes and the packages that pull in others."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin", "python")
@@ -69,7 +69,7 @@ def parse(text: str) -> tuple[dict[str, str], dict[str, set[str]]]:
 
 
 def closure(names: list[str], pulls: dict[str, set[str]]) -> set[str]:
-    """The packages with all that they pull in."""
+    """The packages and everything that they pull in."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -2,8 +2,8 @@
 
 Usage: .venv/bin/python scripts/man_page.py [FILE]
 
-The package has to be built. The page is committed, as those in docs/commands are, so that CMake and a wheel can install
-it; a test compares it with the app. Run this after a change to a command.
+The package must be built. The page is committed, like those in docs/commands, so that CMake and a wheel can install it;
+a test compares it with the app. Run this after changing a command.
 """
 
 import re
@@ -17,7 +17,7 @@ from headrace import __version__
 from headrace.cli import app
 
 FILE = Path(__file__).parents[1] / "man/headrace.1"
-# Written by hand: what is true of every command. The tables of docs/cli.md and docs/environment.md say the same.
+# Written by hand: facts that hold for every command. The tables of docs/cli.md and docs/environment.md say the same.
 _STATUSES = (
     ("0", "The command did what was asked."),
     ("1", "It failed: a file could not be read or written, a device failed, or nothing could be measured."),
@@ -33,14 +33,14 @@ _VARIABLES = (
 
 
 def roff(text: str) -> str:
-    """Text as roff reads it: in one line, with escaped backslashes, minus signs that can be copied, and no request."""
+    """Text for roff: on one line, with escaped backslashes and minus signs that can be copied, and without requests."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("~", "\\(ti")
     line = line.replace("^", "\\(ha").replace('"', "\\(dq")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
 
 def paragraphs(text: str) -> list[str]:
-    """Paragraphs of a help text, each in one line."""
+    """Paragraphs of a help text, each on one line."""
     return [roff(paragraph) for paragraph in text.strip().split("\n\n") if paragraph.strip()]
 
 
@@ -59,13 +59,13 @@ def parameters(context: Any) -> list[str]:  # noqa: ANN401 - Typer names no publ
 
 
 def usage(context: Any) -> str:  # noqa: ANN401
-    """How a command is called, with its name in bold."""
+    """The usage of a command, with its name in bold."""
     pieces = " ".join(context.command.collect_usage_pieces(context))
     return f"\\fB{roff(context.command_path)}\\fR {roff(pieces)}".rstrip()
 
 
 def section(context: Any) -> list[str]:  # noqa: ANN401
-    """What a command does, how it is called, and its parameters; the same of the commands below it."""
+    """A command's purpose, usage and parameters, and those of the commands below it."""
     text, _, example = (context.command.help or "").strip().partition("Example: ")
     lines = [f".SS {roff(context.command_path)}", usage(context)]
     for paragraph in paragraphs(text):
@@ -88,7 +88,7 @@ def page() -> str:
     lines = [
         '.\\" Made by scripts/man_page.py from the command line itself: change the command, not this page.',
         f'.TH HEADRACE 1 "" "Headrace {version[0] if version else __version__}" "User Commands"',
-        *(".nh", ".ad l"),  # names of options are not broken, and lines not stretched
+        *(".nh", ".ad l"),  # names of options are not broken, and lines are not stretched
         ".SH NAME",
         "headrace \\- keeps GPUs fed: with queries, columns, packets and borders of grids",
         ".SH SYNOPSIS",

@@ -1,8 +1,8 @@
-"""The C++ files that a build compiles, what each depends on, and which of them passed a check before.
+"""The C++ files that a build compiles, their dependencies, and which of them passed a check before.
 
-A build with HEADRACE_UNITY compiles files of a folder as one; here they are the files that were written, with the
-command that compiles their unit. What has passed a check is remembered in headrace/CHECK under $XDG_CACHE_HOME
-(~/.cache), for 30 days after it was last of use.
+A build with HEADRACE_UNITY compiles the files of a folder as one; here they are the original files, with the command of
+their unit. Passed checks are remembered in headrace/CHECK under $XDG_CACHE_HOME (~/.cache), for 30 days after their
+last use.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _DAYS_KEPT = 30
 
 @dataclass(frozen=True)
 class Unit:
-    """What the compiler reads as one: the files, and the words of the command without its input and output."""
+    """A compilation unit: the files, and the words of the command without its input and output."""
 
     directory: str
     words: tuple[str, ...]
@@ -36,7 +36,7 @@ class Unit:
 
 
 def units(build: Path, folders: Iterable[Path]) -> list[Unit]:
-    """The units of a build that are made of files in these folders."""
+    """The units of a build that consist of files in these folders."""
     wanted = tuple(folders)
     found = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
@@ -78,7 +78,7 @@ class _Headers:
         self._included: dict[Path, list[Path]] = {}
 
     def of(self, sources: Iterable[Path]) -> list[Path]:
-        """The sources, and all that they include, directly or not, in the order of their paths."""
+        """The sources and everything they include, directly or not, ordered by path."""
         waiting = list(sources)
         found = set(waiting)
         while waiting:
@@ -108,7 +108,7 @@ def _headers(root: Path, folders: tuple[Path, ...]) -> _Headers:
 
 
 def _key(root: Path, unit: Unit, common: bytes) -> str:
-    """A name for everything that the outcome of a check depends on."""
+    """A key for everything that affects the outcome of a check."""
     folders = [word[2:] for word in unit.words if word.startswith("-I")]
     folders += [unit.words[i + 1] for i, word in enumerate(unit.words) if word == "-isystem"]
     inside = tuple(path for folder in folders if (path := Path(unit.directory, folder)).is_relative_to(root))
@@ -122,10 +122,10 @@ def _key(root: Path, unit: Unit, common: bytes) -> str:
 
 
 def check_changed(name: str, common: bytes, all_units: list[Unit], check: Callable[[Unit], str]) -> int:
-    """Checks units that have changed, as many at once as there are processors; prints what check() finds in them.
+    """Checks changed units, one per processor at a time; prints the findings of check().
 
     A unit that passed is not checked again while its files, the headers of the repository or the build that they
-    include, its command and `common` are the same. Returns an exit status: 1 where something was found.
+    include, its command and `common` are unchanged. Returns an exit status: 1 if something was found.
     """
     root = Path.cwd()
     passed = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "headrace", name)
@@ -135,7 +135,7 @@ def check_changed(name: str, common: bytes, all_units: list[Unit], check: Callab
             old.unlink(missing_ok=True)
 
     def check_one(unit: Unit) -> tuple[int, str]:
-        """How many files were checked now, and what was found in them."""
+        """Number of files checked now, and the findings."""
         mark = passed / _key(root, unit, common)
         finding = "" if mark.exists() else check(unit)
         checked = 0 if mark.exists() else len(unit.files)

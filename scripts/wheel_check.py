@@ -1,8 +1,8 @@
-"""Checks an installed wheel of Headrace from the inside: scripts/wheel_test.py runs it where the wheel was installed.
+"""Checks an installed wheel of Headrace from the inside: scripts/wheel_test.py runs it in the wheel's environment.
 
 Usage: python wheel_check.py SECONDS PROCESSOR_SECONDS   (what pip took to install it)
 
-It needs Headrace and what Headrace pulls in, and no file of the repository. The exit status is 1 if anything is wrong.
+It needs Headrace and its dependencies, and no file of the repository. The exit status is 1 if anything is wrong.
 """
 
 import importlib.metadata
@@ -30,14 +30,14 @@ ANSWER = """2 of 3 documents
 
 
 def headrace(*arguments: str | Path) -> str:
-    """What the command prints."""
+    """The output of the command."""
     done = subprocess.run(["headrace", *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"headrace {' '.join(map(str, arguments))}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def no_compiler() -> None:
-    """There is nothing here that could have built something."""
+    """Checks that no compiler is available here."""
     found = [name for name in COMPILERS if shutil.which(name)]
     assert not found, f"on the PATH: {found}"
 
@@ -51,7 +51,7 @@ def first_answer(folder: Path) -> None:
 
 
 def answers_in_python() -> None:
-    """An index asked directly, with words of ICU and stems of libstemmer; and through an engine."""
+    """Queries an index directly, with words by ICU and stems by libstemmer, and through an engine."""
     import headrace as package  # noqa: PLC0415 - after the first answer has been timed
 
     index = package.Index.build(["an apple", "an apple pie", "Die STRASSE"])
@@ -66,7 +66,7 @@ def answers_in_python() -> None:
 
 
 def columns(folder: Path) -> None:
-    """A column of a Parquet file goes through threads of oneTBB."""
+    """Fetches a column of a Parquet file through threads of oneTBB."""
     import pyarrow  # noqa: PLC0415
     import pyarrow.parquet  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def columns(folder: Path) -> None:
     assert told, "no figures"
 
 
-# Python's own modules may have brought libraries of the system's, which are none of the wheel's: OpenSSL is one.
+# Python's own modules may have loaded system libraries that the wheel does not have: OpenSSL is one.
 LOADED_WITH_THE_PACKAGE = """
 import hashlib, json, pathlib, re, ssl
 def mapped():
@@ -91,7 +91,7 @@ print(json.dumps(sorted(mapped() - before)))
 
 
 def own_libraries() -> None:
-    """Libraries that are in the wheel are loaded from nowhere else, and each has its licence there and in NOTICE."""
+    """Checks that the wheel's libraries are loaded from the wheel, and have their licences there and in NOTICE."""
     import headrace as package  # noqa: PLC0415
 
     bundled = Path(package.__file__).parents[1] / "headrace.libs"
@@ -115,7 +115,7 @@ def own_libraries() -> None:
 
 
 def version_and_devices() -> None:
-    """The version says what a report of a fault should; there is a device without a GPU, and a manual page."""
+    """Checks that the version has the facts of a bug report, that a device exists without a GPU, and a manual page."""
     lines = headrace("--version").splitlines()
     assert lines[0] == f"headrace {importlib.metadata.version('headrace')}"
     assert [line.split()[0] for line in lines[1:]] == ["commit", "CUDA", "CPU"], lines
@@ -126,7 +126,7 @@ def version_and_devices() -> None:
 
 
 def main() -> int:
-    """Runs every check; the first answer comes first, as its time counts from the download."""
+    """Runs every check; the first answer comes first, because its time counts from the download."""
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -142,7 +142,7 @@ def main() -> int:
         for number, check in enumerate(checks):
             try:
                 check()
-            except Exception:  # the other checks run all the same
+            except Exception:  # the other checks run nevertheless
                 failed += 1
                 traceback.print_exc()
             if number == 0:

@@ -1,11 +1,11 @@
-"""Installs a wheel where there is neither a compiler nor a library of those in it, and runs wheel_check.py there.
+"""Installs a wheel where there is neither a compiler nor any of its libraries, and runs wheel_check.py there.
 
 Usage: PYTHON scripts/wheel_test.py WHEEL HOUSE FOLDER
 
-PYTHON is what the wheel is installed for, HOUSE a folder with the wheels of its dependencies, and FOLDER is made anew.
-Where this process may change its root, FOLDER becomes one that has this Python, the shared libraries that Python's own
-modules are linked to, glibc and the C++ compiler's libraries, and nothing else. Elsewhere the test runs in a fresh
-virtual environment with an empty PATH, and says so.
+PYTHON is the interpreter that the wheel is for, HOUSE a folder with the wheels of its dependencies, and FOLDER is
+created anew. If this process may change its root, FOLDER becomes a root with this Python, the shared libraries that
+Python's own modules are linked to, glibc and the C++ compiler's libraries, and nothing else. Otherwise the test runs in
+a fresh virtual environment with an empty PATH, and says so.
 """
 
 import os
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 CHECK = Path(__file__).with_name("wheel_check.py")
-# What every manylinux wheel may expect of a system, without zlib and X11: parts of glibc, libraries of the compiler.
+# What every manylinux wheel may expect of a system, except zlib and X11: parts of glibc, libraries of the compiler.
 EXPECTED = (
     *("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libresolv.so.2"),
     *("libstdc++.so.6", "libgcc_s.so.1"),
@@ -29,13 +29,13 @@ _LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
 def linked_to(files: list[Path]) -> set[Path]:
-    """The shared libraries that files are linked to, with those of these libraries and the loader."""
+    """The shared libraries that files are linked to, including the dependencies of these and the loader."""
     done = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False)
     return {Path(path) for path in _LIBRARY.findall(done.stdout)}
 
 
 def expected_libraries() -> set[Path]:
-    """The files of EXPECTED, as the loader finds them."""
+    """The files of EXPECTED, as found by the loader."""
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {}
     for name, path in re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)$", listed, re.MULTILINE):
@@ -44,7 +44,7 @@ def expected_libraries() -> set[Path]:
 
 
 def make_root(root: Path) -> Path:
-    """Fills a folder with this Python and what it is linked to. Returns the interpreter's path in it."""
+    """Fills a folder with this Python and the libraries it is linked to. Returns the interpreter's path in it."""
     interpreter = Path(os.path.realpath(sys._base_executable))  # type: ignore[attr-defined] # of the venv, its origin
     library = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}))
     shutil.copytree(
@@ -54,7 +54,7 @@ def make_root(root: Path) -> Path:
     for path in {interpreter, *linked_to([interpreter, *modules]), *expected_libraries()}:
         to = root / path.relative_to("/")
         to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, to)  # links become what they lead to
+        shutil.copy2(path, to)  # links are replaced by their targets
     bundled_pips = Path("/usr/share/python-wheels")  # Debian's Python takes pip from there
     if str(library).startswith("/usr/lib") and bundled_pips.is_dir():
         shutil.copytree(bundled_pips, root / bundled_pips.relative_to("/"))
@@ -64,7 +64,7 @@ def make_root(root: Path) -> Path:
 
 
 def enter() -> list[str] | None:
-    """How a command is started in another root, or None where this process may not."""
+    """The command prefix that enters another root, or None if this process may not."""
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     command = ["unshare", *rights, "--mount"]
     if not shutil.which("unshare") or subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
@@ -74,7 +74,7 @@ def enter() -> list[str] | None:
 
 
 def processor_seconds() -> float:
-    """What the processes that this one has started and waited for took; on a busy machine it says more than a clock."""
+    """Processor time of the children that have ended; on a busy machine it says more than elapsed time."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -99,7 +99,7 @@ def main() -> int:
     environment = {"PATH": str(inside / "venv/bin"), "HOME": str(inside / "home"), "LC_ALL": "C.UTF-8"}
 
     def run(*command: str | Path) -> int:
-        # The tools that change the root are found by the PATH of this process.
+        # The tools that change the root are found on this process's PATH.
         kept = [f"{name}={value}" for name, value in environment.items()]
         inner = [*command]
         if prefix:

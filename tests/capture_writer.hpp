@@ -7,7 +7,7 @@
 
 namespace headrace::ingest::testing {
 
-/// Writes pcap and pcapng files for tests, as tcpdump.org's and IETF's drafts lay them out, in either byte order.
+/// Writes pcap and pcapng files for tests in either byte order, following the drafts of tcpdump.org and the IETF.
 class CaptureWriter {
  public:
   explicit CaptureWriter(bool big) : big_(big) {}
@@ -74,7 +74,7 @@ class CaptureWriter {
                 std::uint32_t original = 0) {
     packet_block(6, interface, time, packet, original);
   }
-  /// The block that the enhanced one replaced.
+  /// The block type that the enhanced packet block replaced.
   void old_packet(std::uint32_t interface, std::uint64_t time, std::span<const std::byte> packet) {
     packet_block(2, interface, time, packet, 0);
   }
@@ -87,7 +87,7 @@ class CaptureWriter {
     pad();
     put32(bytes);
   }
-  /// A block that readers pass over.
+  /// A block that readers skip.
   void other(std::uint32_t type, std::uint32_t body_bytes) {
     put32(type);
     put32(12 + body_bytes);

@@ -16,7 +16,7 @@
 #include "headrace/fetch/detail/column.hpp"
 #include "headrace/fetch/source.hpp"
 
-/// Tables made in memory, of which every value can be said: what the tests of fetch share.
+/// In-memory tables with known values, shared by the tests of fetch.
 namespace headrace::testing {
 
 /// A utf8 array.
@@ -51,8 +51,8 @@ class StringArray {
 inline constexpr std::uint32_t kTableColumns = 5;
 inline constexpr int kStrings = 5;
 
-/// A value as a number: a bool 0 or 1, a double by its bits, a decimal's unscaled value, string "s3" as 3. By the row's
-/// number in its fragment.
+/// A value as a number, computed from the row's number in its fragment: a bool is 0 or 1, a double its bits, a decimal
+/// its unscaled value, string "s3" is 3.
 [[nodiscard]] inline std::optional<std::int64_t> value_of(std::uint32_t column, std::int64_t row) {
   if (column != 1 && row % (column + 3) == 1) return std::nullopt;
   switch (column) {
@@ -93,7 +93,7 @@ inline void write_value(std::vector<std::byte>& values, std::uint32_t column, st
   }
 }
 
-/// A record batch of `rows` rows, seen from row `first` on. A reversed one has its strings in another order.
+/// A record batch of `rows` rows that starts at row `first`. A reversed batch has its strings in another order.
 inline fetch::OwnedArray make_batch(std::int64_t rows, std::int64_t first, bool reversed) {
   constexpr std::array<std::size_t, kTableColumns> bits{32, 64, 1, 128, 8};
   auto memory = std::make_unique<TableMemory>();
@@ -145,7 +145,7 @@ inline fetch::OwnedArray make_batch(std::int64_t rows, std::int64_t first, bool 
 struct TableOf {
   std::int64_t rows = 1000;  ///< The rows of a fragment.
   std::uint32_t fragments = 4;
-  std::int64_t first = 0;  ///< Rows of each fragment that are left out at its start, as a slice does.
+  std::int64_t first = 0;  ///< Rows to skip at the start of each fragment, as a slice does.
 };
 
 /// The schema of those tables.
@@ -178,7 +178,7 @@ class TableSchema {
   ArrowSchema schema_{};
 };
 
-/// A table in memory. Every second fragment has its strings in another order.
+/// An in-memory table. Every second fragment has its strings in another order.
 [[nodiscard]] inline std::shared_ptr<fetch::ArrowSource> table_of(const TableOf& of) {
   const TableSchema schema;
   std::vector<fetch::ArrowSource::Batch> batches;
@@ -188,7 +188,8 @@ class TableSchema {
   return std::make_shared<fetch::ArrowSource>(*schema, std::move(batches));
 }
 
-/// A value of a chunk that the host can read, as value_of() has it; a string as its index in the table's dictionary.
+/// A value of a chunk that the host can read, encoded as by value_of(); a string is its index in the table's
+/// dictionary.
 [[nodiscard]] inline std::optional<std::int64_t> value_at(const fetch::ColumnView& view, std::int64_t row) {
   const std::int64_t at = view.offset + row;
   if (view.validity != nullptr && (view.validity[at / 8] >> (at % 8) & 1) == 0) return std::nullopt;
@@ -206,7 +207,7 @@ class TableSchema {
   }
 }
 
-/// The same, with a string's number by what the table's dictionary says.
+/// The same, but a string's number comes from the text in the table's dictionary.
 [[nodiscard]] inline std::optional<std::int64_t> value_at(const fetch::Source& source, std::uint32_t column,
                                                           const fetch::ColumnView& view, std::int64_t row) {
   const auto value = value_at(view, row);

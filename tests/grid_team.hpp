@@ -12,7 +12,7 @@
 #include "grid/layout.hpp"
 #include "headrace/grid/detail/sweep_kernel.hpp"
 
-/// Passes by teams of threads, as CUDA does them: here a team is a few host threads.
+/// Passes by teams of threads as on CUDA; here a team consists of a few host threads.
 namespace headrace::grid {
 
 /// A block of one team.
@@ -87,14 +87,14 @@ class TeamThread {
   std::uint32_t blocks_;
 };
 
-/// As CUDA compiles a pass: code of its own for each row of the window.
+/// As CUDA compiles a pass: with separate code for each row of the window.
 class FixedRowThread : public TeamThread {
  public:
   static constexpr bool kFixedRows = true;
   using TeamThread::TeamThread;
 };
 
-/// A domain of one part, and as many fields again for what passes store.
+/// A domain of one part, and a second set of fields for what passes store.
 template <class Stencil>
 class Memory {
  public:
@@ -127,7 +127,7 @@ class Memory {
   }
 
   void take(const Box& box) { region_.boxes[0] = layout_.local(box); }
-  /// One box behind the other: `blocks` of the item have this one.
+  /// Appends a box; `blocks` blocks of the item work on it.
   void take(std::size_t number, const Box& box, std::int32_t rows, std::uint32_t blocks) {
     region_.boxes[number] = layout_.local(box);
     region_.rows[number] = rows;
@@ -148,7 +148,7 @@ class Memory {
   SweepRegion region_;
 };
 
-/// Calls `body(thread)` in every thread of a team, which is such a block of so many.
+/// Calls `body(thread)` in every thread of a block of one team.
 template <class Thread = TeamThread, class Body>
 void run_team(const Body& body, std::uint32_t block = 0, std::uint32_t blocks = 1) {
   TeamThread::Team team;

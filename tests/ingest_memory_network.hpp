@@ -12,10 +12,10 @@
 #include "ingest/sources/slot_source.hpp"
 #include "tests/ingest_memory_sender.hpp"
 
-/// Senders of TCP in memory, as a source: for tests of what receives.
+/// In-memory TCP senders as a source, for tests of receivers.
 namespace headrace::ingest::testing {
 
-/// A network of senders; for one thread, as all sources.
+/// A network of senders; used by one thread, like all sources.
 class MemoryNetwork final : public SlotSource<Source> {
  public:
   explicit MemoryNetwork(Ring& ring) : SlotSource(ring, "a network in memory") {}
@@ -24,14 +24,14 @@ class MemoryNetwork final : public SlotSource<Source> {
     return *senders_.emplace_back(std::make_unique<MemorySender>(std::move(data), options));
   }
 
-  /// From now on checksums count as verified, and payloads go where the receiver expects them. `trouble`: the share of
-  /// packets each that are lost, come twice, or come behind the one after them.
+  /// From now on checksums count as verified, and payloads go where the receiver expects them. `trouble` is the share
+  /// of packets that are lost, the share that arrive twice, and the share that arrive after their successor.
   void write_in_place(double trouble, std::uint32_t seed) {
     in_place_ = true;
     trouble_ = trouble;
     random_.seed(seed);
   }
-  /// Bytes that were written where the receiver expected them.
+  /// Bytes written directly where the receiver expected them.
   [[nodiscard]] std::uint64_t placed_bytes() const { return placed_bytes_; }
 
   void expect(const Expectation& expectation) noexcept override { expected_ = expectation; }
@@ -77,7 +77,7 @@ class MemoryNetwork final : public SlotSource<Source> {
     for (const auto& sender : senders_) {
       const Peer& peer = sender->peer();
       const std::uint32_t version = answer.headers.flow.version;
-      const auto host = std::to_integer<std::uint8_t>(packet[version == 4 ? 19 : 39]);  // the destination's last byte
+      const auto host = std::to_integer<std::uint8_t>(packet[version == 4 ? 19 : 39]);  // last byte of the destination
       if (peer.version == version && peer.host == host && peer.port == answer.headers.flow.local_port)
         sender->take(answer, SteadyClock::now());
     }
@@ -91,7 +91,7 @@ class MemoryNetwork final : public SlotSource<Source> {
     const std::size_t headers = std::min<std::size_t>(expected_.header_bytes, bytes.size());
     const std::size_t here = in_place_ ? std::min(expected_.place.size(), bytes.size() - headers) : 0;
     std::memcpy(slot, bytes.data(), headers);
-    std::memset(slot + headers, 0x5A, here);  // what was there before
+    std::memset(slot + headers, 0x5A, here);  // stale bytes
     if (here != 0) std::memcpy(expected_.place.data(), bytes.data() + headers, here);
     std::memcpy(slot + headers + here, bytes.data() + headers + here, bytes.size() - headers - here);
     expected_.place = expected_.place.subspan(here);

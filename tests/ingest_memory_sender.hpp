@@ -8,11 +8,11 @@
 #include "headrace/base/detail/clock.hpp"
 #include "tests/ingest_peer.hpp"
 
-/// A sender of TCP in memory: for tests of what receives.
+/// An in-memory TCP sender, for tests of receivers.
 namespace headrace::ingest::testing {
 
-/// One sender of `data`: window, retransmission of everything that is not acknowledged, FIN. What comes back is given
-/// to take(). It knows no selective acknowledgement, so that much comes twice.
+/// A sender of `data` with a window, retransmission of everything unacknowledged, and FIN. take() takes the replies. It
+/// knows no selective acknowledgement, so many bytes arrive twice.
 class MemorySender {
  public:
   struct Options {
@@ -20,9 +20,9 @@ class MemorySender {
     std::uint32_t initial = 1000;
     std::uint32_t segment_bytes = 1460;
     bool finish = true;                                        ///< Sends FIN at the end.
-    std::optional<std::uint64_t> reset_at = {};                ///< Sends RST there.
-    std::uint64_t in_flight_max = 256 << 10;                   ///< Not acknowledged.
-    Duration retransmit_after = std::chrono::milliseconds(5);  ///< Without progress; see is_due().
+    std::optional<std::uint64_t> reset_at = {};                ///< Sends RST at this offset.
+    std::uint64_t in_flight_max = 256 << 10;                   ///< Limit of unacknowledged bytes.
+    Duration retransmit_after = std::chrono::milliseconds(5);  ///< Time without progress; see is_due().
   };
 
   MemorySender(Bytes data, Options options) : data_(std::move(data)), options_(options) {}
@@ -30,7 +30,7 @@ class MemorySender {
   /// The next packet to send; empty while there is none.
   [[nodiscard]] Bytes next(Time now) {
     if (reset_owed_at_) return packet(kRst, {}, *std::exchange(reset_owed_at_, {}), 0);
-    if (over_) return was_reset_ ? Bytes{} : last_acknowledgement();  // of a FIN that comes again
+    if (over_) return was_reset_ ? Bytes{} : last_acknowledgement();  // of a retransmitted FIN
     if (!established_) return is_due(now) ? packet(kSyn, syn_options(1460, 7, true), 0, 0) : Bytes{};
     const std::uint64_t end = data_.size() + (options_.finish ? 1 : 0);
     if (acknowledged_ == end && !options_.reset_at) {
@@ -41,7 +41,7 @@ class MemorySender {
       over_ = was_reset_ = true;
       return packet(kRst | kAck, {}, acknowledged_, 0);
     }
-    if (is_due(now)) next_ = acknowledged_;  // all of it again; a closed window is probed thereby
+    if (is_due(now)) next_ = acknowledged_;  // retransmits everything, which also probes a closed window
     const std::uint64_t edge = std::min(acknowledged_ + options_.in_flight_max, std::max(edge_, next_));
     if (next_ >= data_.size()) {
       if (!options_.finish || next_ > data_.size()) return last_acknowledgement();
@@ -60,7 +60,7 @@ class MemorySender {
 
   void take(const Answer& answer, Time now) {
     if (answer.is(kRst) || answer.is(kRst | kAck)) {
-      // Behind both FINs it ends TIME-WAIT, which no program sees (RFC 9293, section 3.10.7.4).
+      // After both FINs an RST ends TIME-WAIT, which no program sees (RFC 9293, section 3.10.7.4).
       was_reset_ = !has_closed();
       over_ = true;
       return;
@@ -99,26 +99,26 @@ class MemorySender {
     edge_ = std::max(edge_, acknowledged_ + (std::uint64_t{window_} << scale_));
   }
 
-  /// Sends that as well, behind the rest: where options.finish is off.
+  /// Sends these bytes after the rest; for use with options.finish off.
   void say(const Bytes& more) { data_.insert(data_.end(), more.begin(), more.end()); }
-  /// Nothing comes any more.
+  /// Marks the end of the stream.
   void finish() { options_.finish = true; }
 
   [[nodiscard]] bool over() const { return over_; }
-  /// What has been answered, in order.
+  /// Bytes received from the peer, in order.
   [[nodiscard]] const Bytes& heard() const { return heard_; }
-  /// The receiver has said that this was all.
+  /// The peer has sent its FIN.
   [[nodiscard]] bool peer_finished() const { return peer_finished_; }
   [[nodiscard]] bool was_reset() const { return was_reset_; }
   [[nodiscard]] std::uint64_t acknowledged() const { return acknowledged_; }
-  /// Answers that said that the window is closed.
+  /// Answers that announced a closed window.
   [[nodiscard]] std::uint64_t closed() const { return closed_; }
   [[nodiscard]] const Peer& peer() const { return options_.peer; }
 
  private:
   static constexpr int kRetriesCounted = 5;
 
-  /// Both FINs have come, and ours is acknowledged.
+  /// Both FINs have arrived, and ours is acknowledged.
   [[nodiscard]] bool has_closed() const {
     return options_.finish && peer_finished_ && acknowledged_ == data_.size() + 1;
   }
@@ -127,14 +127,14 @@ class MemorySender {
     const bool fin = (answer.headers.flags & kFin) != 0;
     if (answer.payload.empty() && !fin) return;
     owes_ = true;
-    if (answer.sequence() != local_) return;  // again, or behind something that was lost
+    if (answer.sequence() != local_) return;  // a duplicate, or beyond a lost segment
     heard_.insert(heard_.end(), answer.payload.begin(), answer.payload.end());
     local_ += static_cast<std::uint32_t>(answer.payload.size()) + (fin ? 1 : 0);
     peer_finished_ = peer_finished_ || fin;
   }
 
-  /// Whether it is time to send again. Each time without progress doubles the wait (RFC 6298, section 5.5): else many
-  /// senders on a slow machine would do nothing but send again.
+  /// Whether a retransmission is due. Each one without progress doubles the wait (RFC 6298, section 5.5); otherwise
+  /// many senders on a slow machine would do nothing but retransmit.
   [[nodiscard]] bool is_due(Time now) {
     if (moved_at_ != Time{} && now - moved_at_ < options_.retransmit_after * (1 << retries_)) return false;
     probes_ = moved_at_ != Time{};
@@ -164,7 +164,7 @@ class MemorySender {
   Bytes heard_;
   Options options_;
   Time moved_at_{};
-  std::uint64_t acknowledged_ = 0;  ///< FIN is one more.
+  std::uint64_t acknowledged_ = 0;  ///< Includes the FIN.
   std::uint64_t next_ = 0;
   std::uint64_t edge_ = 0;
   std::uint64_t closed_ = 0;

@@ -12,7 +12,7 @@
 #include "ingest/tcp/sequencer.hpp"
 #include "tests/ingest_steps.hpp"
 
-/// A peer of the sequencer for its tests: writes packets, runs steps, and reads what is answered.
+/// A peer for the sequencer's tests: it builds packets, runs steps and parses answers.
 namespace headrace::ingest::testing {
 
 using Bytes = std::vector<std::byte>;
@@ -32,10 +32,10 @@ struct Segment {
   std::uint8_t flags = 0;
   std::uint16_t window = 65535;
   Bytes payload = {};
-  Bytes options = {};  ///< Padded with zeros.
+  Bytes options = {};  ///< Zero-padded.
 };
 
-/// The peer's address and port, and where it sends to.
+/// Address and port of the peer, and its destination.
 struct Peer {
   std::uint32_t version = 4;
   std::uint8_t host = 1;  ///< The last byte of its address.
@@ -68,7 +68,7 @@ inline Bytes syn_options(std::uint16_t mss, std::optional<std::uint32_t> scale, 
   return bytes;
 }
 
-/// The one's complement sum in the way of the RFC's own text, byte by byte.
+/// The one's complement sum, computed byte by byte as the RFC's text describes it.
 inline std::uint16_t plain_checksum(const Bytes& bytes) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -136,7 +136,7 @@ inline Bytes udp_packet(const Peer& peer, const Bytes& payload) {
   return ip_packet(peer, 17, udp + payload, 6);
 }
 
-/// What an answer says.
+/// Parsed contents of an answer.
 struct Answer {
   Headers headers;
   Bytes payload;
@@ -146,7 +146,7 @@ struct Answer {
   [[nodiscard]] std::uint32_t acknowledgement() const { return headers.acknowledgement; }
 };
 
-/// Reads an answer; its checksums must be right.
+/// Parses an answer and checks its checksums.
 inline Answer read_answer(const Reply& reply, Layer layer = Layer::ip) {
   Answer answer;
   const Packet packet{.length = reply.length};
@@ -165,7 +165,7 @@ inline Answer read_answer(const Reply& reply, Layer layer = Layer::ip) {
   return answer;
 }
 
-/// A sequencer with its memory, a ring that never overwrites, and the bytes of every stream as its pieces say.
+/// A sequencer with its memory, a ring that never overwrites, and the bytes of every stream as its pieces place them.
 class Receiver {
  public:
   explicit Receiver(const TcpConfig& config, std::uint32_t connections_max = 8)
@@ -177,7 +177,7 @@ class Receiver {
     ring_.reserve(1 << 20);
   }
 
-  /// Puts the packet into the ring and lets it arrive. The answers and events are those of this call.
+  /// Puts the packet into the ring and passes it to the sequencer. The answers and events are those of this call.
   void arrive(const Bytes& bytes, Packet packet = {}) {
     packet.ring_offset = ring_.size();
     packet.length = static_cast<std::uint32_t>(bytes.size());
@@ -185,16 +185,16 @@ class Receiver {
     run({.kind = Step::Kind::packet, .packet = packet});
   }
   void tick() { run({.kind = Step::Kind::tick}); }
-  /// Sets the limit of the stream that was opened last, or of another.
+  /// Sets the limit of a stream, by default of the one opened last.
   void set_limit(std::uint64_t limit, std::optional<std::uint32_t> of = {}) {
     const std::uint32_t stream = of.value_or(last_stream);
     run({.kind = Step::Kind::limit, .connection = connections[stream], .stream = stream, .value = limit});
   }
-  /// `more`: places that are made when they are needed.
+  /// `more`: places that can be made on demand.
   void set_streams_limit(std::uint32_t limit, std::uint32_t more = 0) {
     run({.kind = Step::Kind::streams_limit, .stream = more, .value = limit});
   }
-  /// Whether the bytes were taken.
+  /// Whether send() took the bytes.
   bool send(const Bytes& bytes, std::optional<std::uint32_t> of = {}) {
     const std::uint32_t stream = of.value_or(last_stream);
     const Packet packet{.ring_offset = ring_.size(), .length = static_cast<std::uint32_t>(bytes.size())};
@@ -242,7 +242,7 @@ class Receiver {
 
   std::uint64_t now = 1'000'000 * kSecond;
   std::uint32_t last_stream = 0;
-  std::map<std::uint32_t, std::uint32_t> connections;  ///< By stream.
+  std::map<std::uint32_t, std::uint32_t> connections;  ///< Connections by stream.
   std::vector<Answer> answers;
   std::vector<Event> events;
   std::vector<Piece> pieces;
@@ -274,7 +274,7 @@ class Receiver {
   std::vector<Event> events_;
 };
 
-/// How the peer of a Client opens.
+/// How a Client opens its connection.
 struct Opening {
   std::uint32_t initial = 1000;  ///< Its initial sequence number.
   std::optional<std::uint32_t> scale = 7;
@@ -282,7 +282,7 @@ struct Opening {
   std::optional<std::uint32_t> timestamp = {};
 };
 
-/// The sending end of one connection: knows the numbers.
+/// The sending end of one connection; it keeps the sequence numbers.
 class Client {
  public:
   explicit Client(Receiver& receiver, const Peer& peer = {}, const Opening& opening = {})
@@ -294,7 +294,7 @@ class Client {
     receiver_.arrive(tcp_packet(peer_, {.sequence = opening_.initial, .flags = kSyn, .options = options}));
     if (receiver_.answers.size() == 1) take(receiver_.answers[0]);
   }
-  /// SYN, and the acknowledgement of SYN+ACK.
+  /// Sends SYN, and acknowledges SYN+ACK.
   void open() {
     send_syn();
     ASSERT_EQ(receiver_.answers.size(), 1U);
@@ -304,7 +304,7 @@ class Client {
     ASSERT_EQ(receiver_.events[0].kind, StreamEvent::opened);
     stream = receiver_.last_stream;
   }
-  /// Bytes of the stream from `offset` on; with the flags.
+  /// Sends bytes of the stream from `offset` on, with these flags.
   void send(std::int64_t offset, const Bytes& payload, std::uint8_t flags = kAck, Packet packet = {}) {
     receiver_.arrive(tcp_packet(peer_, segment(offset, payload, flags)), packet);
   }
@@ -316,7 +316,7 @@ class Client {
   [[nodiscard]] std::uint32_t sequence(std::int64_t offset) const {
     return opening_.initial + 1 + static_cast<std::uint32_t>(offset);
   }
-  /// What an answer acknowledges, as an offset of the stream (of one below 2^31).
+  /// Stream offset (below 2^31) of a sequence number that an answer acknowledges.
   [[nodiscard]] std::int64_t offset(std::uint32_t of) const { return serial_distance(of, sequence(0)); }
   void take(const Answer& answer) {
     acknowledgement = answer.sequence() + (answer.is(kSyn | kAck) ? 1 : 0);
@@ -335,7 +335,7 @@ class Client {
   Opening opening_;
 };
 
-/// Bytes that differ from place to place.
+/// Bytes that depend on their offset.
 inline Bytes pattern(std::uint64_t offset, std::size_t count) {
   Bytes bytes(count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -8,18 +8,18 @@
 
 namespace headrace::ingest::testing {
 
-/// What a network may do to segments, in percent.
+/// Network impairments, in percent.
 struct Weather {
   std::uint32_t lost = 0;
   std::uint32_t doubled = 0;
   std::uint32_t overtaken = 0;
   std::uint32_t corrupted = 0;
-  std::uint32_t stray = 0;  ///< Segments that no right sender would send: beyond the window, old, with odd flags.
-  std::uint32_t said = 0;   ///< Steps in which the receiver says something, which may be lost as well.
+  std::uint32_t stray = 0;  ///< Segments that no correct sender would send: beyond the window, old, or with odd flags.
+  std::uint32_t said = 0;   ///< Steps in which the receiver sends bytes, which may get lost as well.
 };
 
-/// A sender that sends arbitrary parts of a stream in arbitrary order until all is acknowledged, and holds everything
-/// the receiver says and does against a plain map of the bytes that its pieces gave out.
+/// A sender that sends arbitrary parts of a stream in arbitrary order until everything is acknowledged. It checks what
+/// the receiver sends and does against a plain map of the bytes that its pieces gave out.
 class ArbitrarySender {
  public:
   ArbitrarySender(Receiver& receiver, std::uint32_t seed, const Weather& weather, std::size_t bytes,
@@ -32,14 +32,14 @@ class ArbitrarySender {
         data_(pattern(seed * 1'000'003ULL, bytes)),
         accepted_(bytes) {}
 
-  /// Sends all, and fails the test where something is wrong, or where it takes too long.
+  /// Sends everything; fails the test on an error or if it takes too long.
   void run() {
     open();
     if (::testing::Test::HasFatalFailure()) return;
     const std::size_t steps_max = 1000 + 40 * data_.size() / 100;
     std::size_t steps = 0;
     while (!finished_ && steps < steps_max) {
-      // In the second half the weather is fair and what is missing comes first: then it must end.
+      // In the second half the network is fair and missing bytes go first, so the conversation must end.
       fair_ = steps > steps_max / 2;
       step();
       if (::testing::Test::HasFatalFailure()) return;
@@ -94,7 +94,7 @@ class ArbitrarySender {
     }
     const std::uint64_t size = data_.size();
     std::uint64_t begin = fair_ || below(4) == 0 ? acknowledged_ : below64(size + 1);
-    if (!fair_ && below(4) == 0) begin = std::min(size, highest_);  // new bytes, as a sender has them mostly
+    if (!fair_ && below(4) == 0) begin = std::min(size, highest_);  // new bytes, as a sender mostly sends
     const std::uint64_t end = std::min(size, begin + below(1500));
     highest_ = std::max(highest_, end);
     const bool all = end == size;
@@ -104,7 +104,7 @@ class ArbitrarySender {
         client_.peer(), client_.segment(static_cast<std::int64_t>(begin), payload, all ? kAck | kFin : kAck)));
   }
 
-  /// What is not of the stream: it may be answered, but nothing of it may be accepted.
+  /// A segment outside the stream: the receiver may answer it, but must not accept any of it.
   [[nodiscard]] Segment stray() {
     const auto far = static_cast<std::int64_t>(limit_ + (1U << 24) + below(1 << 20));
     const Bytes junk(1 + below(100), std::byte{0xBB});
@@ -143,7 +143,7 @@ class ArbitrarySender {
     check();
   }
 
-  /// What the receiver says must be what it was given; some of it is lost.
+  /// The receiver may send only what it was given; the network loses some of it.
   void hear(const Answer& answer) {
     const auto at = static_cast<std::size_t>(answer.sequence() - first_said_);
     const bool fin = (answer.headers.flags & kFin) != 0;
@@ -159,10 +159,10 @@ class ArbitrarySender {
   }
   [[nodiscard]] bool all_heard() const { return fin_seen_ && heard_ == said_.size() + 1; }
 
-  /// The sender acknowledges until nothing is left to be said, and the connection is over.
+  /// The sender acknowledges until the receiver has nothing left to send and the connection is over.
   void hear_the_rest() {
     for (int i = 0; i < 200 && receiver_.view().shared->unused.count < receiver_.view().shared->connection_count; ++i) {
-      fair_ = receiver_.connection().retransmits >= 3;  // who loses all of six is given up, and rightly
+      fair_ = receiver_.connection().retransmits >= 3;  // the receiver rightly gives up if all six are lost
       receiver_.now = std::max(receiver_.now, std::min(receiver_.next_deadline(), receiver_.now + kSecond));
       receiver_.tick();
       check();
@@ -174,7 +174,7 @@ class ArbitrarySender {
     ASSERT_TRUE(all_heard()) << heard_ << " of " << said_.size();
   }
 
-  /// Holds pieces, answers and events of the last call against what is known.
+  /// Checks pieces, answers and events of the last call against the known state.
   void check() {
     for (const Piece& piece : receiver_.pieces) {
       ASSERT_EQ(piece.stream, stream_);
@@ -234,7 +234,7 @@ class ArbitrarySender {
   std::vector<bool> accepted_;
   std::vector<Bytes> in_flight_;
   Bytes said_;
-  std::size_t heard_ = 0;  ///< By the sender, in order; with FIN.
+  std::size_t heard_ = 0;  ///< By the sender, in order, including FIN.
   std::uint32_t first_said_ = 0;
   bool fin_seen_ = false;
   std::uint64_t prefix_ = 0;  ///< Bytes accepted without a gap.

@@ -7,20 +7,20 @@
 
 namespace headrace::ingest::testing {
 
-/// One call of a sequencer, so that calls can be made again elsewhere.
+/// One call of a sequencer, recorded so that it can be repeated elsewhere.
 struct Step {
   enum class Kind : std::uint32_t { packet, tick, limit, close, abort, send, streams_limit } kind = Kind::packet;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
   std::uint64_t now = 0;
   std::uint64_t value = 0;
-  std::uint32_t pieces_max = 512;  ///< The room for what comes of it.
+  std::uint32_t pieces_max = 512;  ///< Capacity for pieces.
   std::uint32_t replies_max = 64;
   Packet packet = {};
 };
 
-/// Makes the call; what is sent are the bytes of the packet. Every step is a sequencer of its own: what it does not
-/// keep in its state is lost between them. False where send() is.
+/// Makes the call; a packet's bytes are what is sent. Each step makes its own sequencer, so anything outside its state
+/// is lost between steps. False if send() returns false.
 HEADRACE_HD inline bool run_step(const TcpView& view, const std::byte* ring, Output& output, const Step& step) {
   TcpSequencer sequencer(view, ring, output, step.now);
   bool taken = true;

@@ -23,14 +23,14 @@ struct TakenPacket {
 };
 
 inline constexpr Duration kShort = std::chrono::milliseconds(20);
-/// Long enough for any machine: what takes it has failed.
+/// Long enough for any machine; an operation that takes longer has failed.
 inline constexpr std::chrono::seconds kGuard{120};
 
 [[nodiscard]] inline Ring cpu_ring(std::size_t slot_bytes = 2048, std::size_t slot_count = 64) {
   return {Device::parse("cpu"), MemoryKind::pinned, slot_bytes, slot_count};
 }
 
-/// One burst, whose slots it gives back.
+/// Takes one burst and gives its slots back.
 [[nodiscard]] inline Result<std::size_t> take(Source& source, Ring& ring, std::vector<TakenPacket>& to,
                                               Duration timeout = kShort, std::size_t burst = 16) {
   std::vector<Packet> packets(burst);
@@ -44,7 +44,7 @@ inline constexpr std::chrono::seconds kGuard{120};
   return got;
 }
 
-/// Bursts until `enough` or the source's end; fails after the guard's time.
+/// Takes bursts until `enough` holds or the source ends; fails after the guard time.
 inline void take_until(Source& source, Ring& ring, std::vector<TakenPacket>& to,
                        const std::function<bool(const std::vector<TakenPacket>&)>& enough, std::size_t burst = 16) {
   const auto give_up = std::chrono::steady_clock::now() + kGuard;
@@ -61,7 +61,7 @@ inline void take_until(Source& source, Ring& ring, std::vector<TakenPacket>& to,
   return all;
 }
 
-/// The checksum to store, of bytes and what belongs to them besides, as a sum of 16-bit numbers.
+/// The checksum of `bytes` and a pseudo-header, given as a sum of 16-bit numbers, in the form to store.
 [[nodiscard]] inline std::uint16_t internet_checksum(std::span<const std::byte> bytes, std::uint64_t besides = 0) {
   while (besides >> 16 != 0) besides = (besides & 0xFFFF) + (besides >> 16);
   const ChecksumSum sum = checksum_add(0, static_cast<std::uint32_t>(besides));

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// Whether a sanitizer's runtime is part of the test program. It has signal handlers of its own, and it does not
-/// survive the fork of a process that has threads.
+/// Whether a sanitizer's runtime is part of the test program. The runtime has its own signal handlers and does not
+/// survive a fork of a process that has threads.
 namespace headrace::testing {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,8 +18,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// How often a test with random input goes round: `all` times, and a third of that under a sanitizer, where a round
-/// takes ten to thirty times as long and looks for faults that most rounds share.
+/// Number of rounds of a test with random input: `all`, or a third of that under a sanitizer, where a round takes ten
+/// to thirty times as long and looks for faults that most rounds share.
 [[nodiscard]] constexpr std::uint32_t rounds(std::uint32_t all) noexcept { return kSanitized ? (all + 2) / 3 : all; }
 
 }  // namespace headrace::testing

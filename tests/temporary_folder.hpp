@@ -8,7 +8,7 @@
 
 namespace headrace::testing {
 
-/// A folder that no other test has, not even the same one run beside it; gone at the end.
+/// A unique folder, even if the same test runs twice at once; the destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

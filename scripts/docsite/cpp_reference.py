@@ -1,4 +1,4 @@
-"""The C++ reference: a page for each public header, from Doxygen's XML. Doxygen's warnings are errors."""
+"""Makes the C++ reference, a page for each public header, from Doxygen's XML. Doxygen's warnings are errors."""
 
 import posixpath
 import re
@@ -43,10 +43,10 @@ class Symbol:
 
 
 def run_doxygen(root: Path, folder: Path) -> list[Element]:
-    """What Doxygen says of every class, namespace and file.
+    """Doxygen's output for every class, namespace and file.
 
     Raises:
-        RuntimeError: where Doxygen warns of a comment.
+        RuntimeError: when Doxygen warns about a comment.
     """
     setup = (root / "scripts/docsite/Doxyfile").read_text(encoding="utf-8") + f"\nOUTPUT_DIRECTORY = {folder}\n"
     done = subprocess.run(["doxygen", "-"], cwd=root, input=setup, capture_output=True, text=True, check=True)
@@ -75,7 +75,7 @@ def _members(element: Element) -> Iterator[Symbol]:
 
 
 def read_symbols(compounds: list[Element]) -> dict[str, list[Symbol]]:
-    """The public symbols of each header, in the order in which they are declared."""
+    """The public symbols of each header, in the order of declaration."""
     headers: dict[str, dict[str, Symbol]] = defaultdict(dict)
     spaces = {_name(one, "compoundname") + "::" for one in compounds if one.attrib["kind"] == "namespace"}
     for compound in compounds:
@@ -107,7 +107,7 @@ def _is_macro_of_file(symbol: Symbol) -> bool:
 
 
 def _anchored(symbols: list[Symbol]) -> list[Symbol]:
-    """Gives each symbol of a page, and each member, an anchor of its own."""
+    """Gives each symbol of a page, and each member, a unique anchor."""
     used: dict[str, int] = {}
     flat: list[Symbol] = []
     for symbol in symbols:
@@ -121,7 +121,7 @@ def _anchored(symbols: list[Symbol]) -> list[Symbol]:
 
 
 def page_of(header: str) -> str:
-    """Where the page of a header is."""
+    """The page of a header."""
     return f"{FOLDER}/{header.removeprefix('headrace/').replace('.', '-')}.md"
 
 
@@ -224,7 +224,7 @@ _DECLARATIONS: dict[str, Callable[[Symbol], str]] = {
 
 
 def declaration(symbol: Symbol) -> str:
-    """A symbol as it is declared."""
+    """The declaration of a symbol."""
     return _DECLARATIONS.get(symbol.kind, _class)(symbol)
 
 
@@ -237,7 +237,7 @@ class Reference:
         public = {path.relative_to(root / "include").as_posix() for path in (root / "include").rglob("*.*pp")}
         public |= {path.relative_to(root / "include").as_posix() for path in (root / "include").rglob("*.cuh")}
         for header in public:
-            self.headers.setdefault(header, [])  # whose content is all in namespaces for the library's own use
+            self.headers.setdefault(header, [])  # its content is only in namespaces for the library's own use
         self._places: dict[str, tuple[str, str]] = {}
         for header, symbols in self.headers.items():
             for symbol in _anchored(symbols):
@@ -266,7 +266,7 @@ class Reference:
         return "\n\n".join(found for one in texts if one is not None and (found := markdown(one, link)))
 
     def _rows(self, title: str, symbols: list[tuple[str, Element, str]], page: str) -> list[str]:
-        """A table of fields or of an enumeration's values; the third of each is its anchor."""
+        """A table of fields or of an enumeration's values; the third item of each is its anchor."""
         lines = [f"| {title} | |", "|---|---|"]
         for code, element, anchor in symbols:
             escaped = code.replace("|", "\\|")

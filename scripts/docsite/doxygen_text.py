@@ -1,11 +1,11 @@
-"""Doxygen's XML of a comment as Markdown."""
+"""Converts Doxygen's XML of a comment to Markdown."""
 
 import re
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 Link = Callable[[str], str | None]
-"""The address of what has that reference, as the page sees it, or None where it has no page."""
+"""The address of the target of a reference, relative to the page, or None if it has no page."""
 
 _MARKS = str.maketrans({"<": "&lt;", ">": "&gt;", "*": "\\*", "_": "\\_", "[": "\\[", "]": "\\]"})
 _PLAIN = {"emphasis": "*", "bold": "**"}
@@ -14,7 +14,7 @@ _KINDS = {"return": "Returns", "see": "See", "note": "Note", "warning": "Warning
 
 
 def code_text(element: Element) -> str:
-    """The text of an element as it stands, with the spaces that Doxygen writes as elements."""
+    """The verbatim text of an element, with the spaces that Doxygen writes as elements."""
     parts = [element.text or ""]
     for child in element:
         parts.append(" " if child.tag == "sp" else code_text(child))
@@ -42,7 +42,7 @@ def _inline(element: Element, link: Link) -> str:
 
 
 def _block(element: Element, link: Link) -> str | None:
-    """An element that stands by itself, or None where it is none."""
+    """A block element, or None for other elements."""
     if element.tag in {"programlisting", "verbatim", "preformatted"}:
         lines = [code_text(line) for line in element] if element.tag == "programlisting" else [code_text(element)]
         body = "\n".join(lines).strip("\n")

@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-# How C++, Python and shell read a variable, with its name as a literal or as a constant's value.
+# The forms in which C++, Python and shell read a variable, with its name as a literal or as a constant's value.
 _READS = (
     re.compile(r'(?:getenv|environ\.get|getenv_or|variable)\(\s*"(HEADRACE_\w+)"'),
     re.compile(r'environ\[\s*"(HEADRACE_\w+)"'),
@@ -22,7 +22,7 @@ _SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh", ".py", ".sh", ".toml", ""}
 
 
 def read_by_sources(root: Path) -> dict[str, str]:
-    """The variables that are read, each with a file that does."""
+    """The variables that are read, each with a file that reads it."""
     found: dict[str, str] = {}
     files = [path for folder in _FOLDERS for path in sorted((root / folder).rglob("*")) if path.suffix in _SUFFIXES]
     for path in [*files, root / "pyproject.toml"]:
@@ -35,7 +35,7 @@ def read_by_sources(root: Path) -> dict[str, str]:
 
 
 def problems(root: Path) -> list[str]:
-    """What is wrong with the page: variables it lacks, and variables that nothing reads."""
+    """Problems of the page: missing variables, and variables that nothing reads."""
     named = set(_NAMED.findall((root / "docs/environment.md").read_text(encoding="utf-8")))
     read = read_by_sources(root)
     return [
@@ -45,7 +45,7 @@ def problems(root: Path) -> list[str]:
 
 
 def check(root: Path) -> None:
-    """Raises RuntimeError where the page and the sources differ."""
+    """Raises RuntimeError if the page and the sources differ."""
     found = problems(root)
     if found:
         raise RuntimeError("\n".join(found))

@@ -1,4 +1,4 @@
-"""What MkDocs calls: it adds the pages that are made, and makes links and tables written for a code host work here."""
+"""Hooks for MkDocs: they add generated pages, and adapt links and tables written for a code host."""
 
 import posixpath
 import re
@@ -18,7 +18,7 @@ import environment  # noqa: E402
 import python_reference  # noqa: E402
 import undocumented  # noqa: E402
 
-# Pages of the repository outside docs/, and where they are in the site.
+# Pages of the repository outside docs/, and their places in the site.
 PROJECT = {
     "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -40,7 +40,7 @@ _sources: dict[str, str] = {}  # files that pages link to, which become pages, b
 
 
 def _fill(navigation: Any, parts: dict[str, list[Any]]) -> Any:  # noqa: ANN401 - as YAML has it
-    """The navigation, with the pages that are made where mkdocs.yml names them."""
+    """The navigation, with generated pages inserted where mkdocs.yml names them."""
     if isinstance(navigation, str):
         return parts.get(navigation, navigation)
     if isinstance(navigation, dict):
@@ -61,7 +61,7 @@ def _decisions() -> tuple[str, list[Any]]:
 
 
 def _mentioned() -> set[str]:
-    """Files of the repository that pages link to and that are no pages themselves."""
+    """Files of the repository that pages link to and that are not pages themselves."""
     found = set()
     for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in PROJECT)]:
         place = path.relative_to(ROOT).as_posix()
@@ -73,7 +73,7 @@ def _mentioned() -> set[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Makes the pages, and completes the navigation."""
+    """Generates the pages, and completes the navigation."""
     environment.check(ROOT)
     _sources.clear()
     made: dict[str, str] = {}
@@ -110,7 +110,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made, and those of the repository outside docs/."""
+    """Adds the generated pages, and those of the repository outside docs/."""
     for place, text in config.extra.pop("made").items():
         files.append(File.generated(config, place, content=text))
     for name, place in PROJECT.items():
@@ -119,7 +119,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _repository_place(source: str) -> str:
-    """Where a page of the site lies in the repository."""
+    """The place in the repository of a page of the site."""
     for name, place in PROJECT.items():
         if place == source:
             return name
@@ -127,7 +127,7 @@ def _repository_place(source: str) -> str:
 
 
 def _relinked(text: str, source: str) -> str:
-    """The text with links to files outside docs/ led to their pages; links to what is no page become text."""
+    """Redirects links to files outside docs/ to their pages; links to files without a page become text."""
     place = _repository_place(source)
 
     def relink(match: re.Match[str]) -> str:
@@ -147,8 +147,8 @@ def _relinked(text: str, source: str) -> str:
         elif target.startswith("docs/"):
             led = target.removeprefix("docs/")
         else:
-            return match[0]  # MkDocs says that it leads nowhere
-        if led == source:  # a page of the site that stands for the folder it links to
+            return match[0]  # MkDocs reports it as broken
+        if led == source:  # a page of the site that represents the folder it links to
             return words
         return f"{mark}[{words}]({posixpath.relpath(led, posixpath.dirname(source) or '.')}{hash_mark}{anchor})"
 
@@ -156,7 +156,7 @@ def _relinked(text: str, source: str) -> str:
 
 
 def _for_this_dialect(text: str) -> str:
-    """Differences of Python-Markdown: a list needs an empty line before it; bars in code of tables are not escaped."""
+    """Adapts to Python-Markdown: a list needs an empty line before it; bars in code of tables are not escaped."""
     lines = [
         _CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
         for line in text.split("\n")
@@ -165,10 +165,10 @@ def _for_this_dialect(text: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - MkDocs's
-    """A page's text as the site needs it; code blocks stay as they are."""
+    """A page's text adapted for the site; code blocks stay unchanged."""
     source = page.file.src_uri
     if source.startswith(("decisions/", "results/")) or source == PROJECT["CHANGELOG.md"]:
-        page.meta["search"] = {"boost": 0.5}  # who searches for a name looks for its reference
+        page.meta["search"] = {"boost": 0.5}  # a search for a name should find its reference first
     made = source.startswith(("reference/", "source/")) or source == "decisions/index.md"
     text = []
     at = 0

@@ -1,4 +1,4 @@
-"""The Python reference: a page for each module. mkdocstrings writes them from the sources and the stub."""
+"""Makes the Python reference, a page for each module. mkdocstrings writes them from the sources and the stub."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import griffe
 FOLDER = "reference/python"
 PACKAGE = "headrace"
 
-# The modules that users import from. Every name of the root has its home in one of them.
+# The modules that users import from. Every name of the root is defined in one of them.
 _MODULES = {
     "serve": "Serving queries",
     "operators": "Operators, indexes, sparse matrices",
@@ -35,7 +35,7 @@ def _exports(module: griffe.Module) -> list[str]:
 
 
 def undocumented(member: griffe.Object | griffe.Alias) -> Iterator[str]:
-    """A class and its public methods, or a function, as far as they have no docstring."""
+    """A class with its public methods, or a function: yields those without a docstring."""
     one = member.final_target if isinstance(member, griffe.Alias) else member
     if one.kind not in {griffe.Kind.CLASS, griffe.Kind.FUNCTION}:
         return
@@ -57,7 +57,7 @@ def _introduction(module: griffe.Module) -> tuple[str, str]:
 
 
 def _homes(package: griffe.Module, exports: dict[str, list[str]]) -> dict[str, str]:
-    """The module in which each name of the root has its home.
+    """The module that defines each name of the root.
 
     Raises:
         RuntimeError: for a name that is in none of them, or in several.
@@ -79,8 +79,8 @@ def pages(root: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
     """The pages by their places, and their part of the navigation.
 
     Raises:
-        RuntimeError: where a module has no __all__, a name of the root is not in one module, or a class, function or
-            method has no docstring.
+        RuntimeError: when a module has no __all__, a name of the root is not in exactly one module, or a class,
+            function or method has no docstring.
     """
     package = griffe.load(PACKAGE, search_paths=[str(root / "python")])
     assert isinstance(package, griffe.Module)

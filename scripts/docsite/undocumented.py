@@ -1,10 +1,10 @@
-"""Finds public C++ symbols without a comment, in what Doxygen says of the public headers.
+"""Finds public C++ symbols without a comment in Doxygen's output for the public headers.
 
 Usage: python scripts/docsite/undocumented.py
 
 Every class, concept, function, enumeration and its values, alias, variable and macro needs a comment. A function needs
-none where the language or another comment states its contract: destructors, copies and moves, comparisons, what a class
-defaults or deletes, and overrides of functions that the base documents. Headers in detail/ are not public.
+none if the language or another comment states its contract: destructors, copies and moves, comparisons, defaulted or
+deleted functions, and overrides of functions that the base documents. Headers in detail/ are not public.
 """
 
 import re
@@ -64,14 +64,14 @@ def problems(headers: dict[str, list[Symbol]]) -> list[str]:
 
 
 def check(headers: dict[str, list[Symbol]]) -> None:
-    """Raises RuntimeError where a public symbol has no comment."""
+    """Raises RuntimeError if a public symbol has no comment."""
     found = problems(headers)
     if found:
         raise RuntimeError("\n".join(found))
 
 
 def main() -> int:
-    """Checks the headers of the repository that this script is in."""
+    """Checks the headers of the repository of this script."""
     with tempfile.TemporaryDirectory() as folder:
         found = problems(read_symbols(run_doxygen(Path(__file__).parents[2], Path(folder))))
     print("\n".join(found) or "every public symbol has a comment")

@@ -21,12 +21,12 @@ namespace headrace::testing {
 namespace {
 
 constexpr std::int64_t kOff = -1;
-/// Beyond so many allocations of a scenario not every one fails: those of loops are alike.
+/// After this many allocations of a scenario, only some of them fail: those of loops are alike.
 constexpr std::int64_t kEach = 400;
 constexpr std::int64_t kRunsBeyond = 150;
 constexpr unsigned kSecondsMost = 60;
 
-std::atomic<std::int64_t> left{kOff};  ///< Calls that still succeed.
+std::atomic<std::int64_t> left{kOff};  ///< Number of calls that still succeed.
 std::atomic<bool> stays{false};
 std::atomic<bool> has_happened{false};
 std::atomic<std::int64_t> live{0};
@@ -38,8 +38,8 @@ bool lasting_now = false;
 
 thread_local int spared = 0;
 
-/// Kernels of a CPU device take their block's memory in the thread that runs them, where nobody could be told of a
-/// failure: that ends the process, as running out of stack does.
+/// Kernels of a CPU device allocate their block's memory in the thread that runs them, where a failure cannot be
+/// reported: it ends the process, like a stack overflow.
 bool runs_kernels() noexcept {
   char name[16] = "";
   if (pthread_getname_np(pthread_self(), name, sizeof(name)) != 0) return false;
@@ -97,7 +97,7 @@ void watch() noexcept {
   });
 }
 
-/// Runs it once; how many blocks it has left behind.
+/// Runs the scenario once; returns the number of leaked blocks.
 std::int64_t left_behind(const std::string& name, const std::function<void()>& scenario, std::int64_t after,
                          bool lasting) {
   const std::int64_t before = live_blocks();
@@ -105,7 +105,7 @@ std::int64_t left_behind(const std::string& name, const std::function<void()>& s
   bool failed = false;
   bool threw = false;
   std::string odd;
-  std::array<char, 300> what{};  // no string: it would count as left behind
+  std::array<char, 300> what{};  // not a string, which would count as a leak
   {
     const FailingNew failing(after, lasting);
     try {
@@ -154,14 +154,14 @@ void now_at(const char* scenario, std::int64_t after, bool lasting) noexcept {
 
 void fail_each_allocation(const std::string& name, const std::function<void()>& scenario) {
   now_at(name.c_str(), kOff, false);
-  scenario();  // what is made once and stays is there from here on
+  scenario();  // one-time allocations are made here
   const std::int64_t before = calls_of_new();
   scenario();
   const std::int64_t total = calls_of_new() - before;
   ASSERT_GT(total, 0);
   const std::int64_t stride = std::max<std::int64_t>((total - kEach) / kRunsBeyond, 1);
   for (std::int64_t after = 0; after < total; after += after < kEach ? 1 : stride) {
-    // What stays behind twice is no cache that has grown once.
+    // A leak that occurs twice is not a cache that grew once.
     if (left_behind(name, scenario, after, false) > 0) {
       EXPECT_LE(left_behind(name, scenario, after, false), 0) << name << ": a leak, with allocation " << after;
     }
@@ -169,7 +169,7 @@ void fail_each_allocation(const std::string& name, const std::function<void()>& 
     if (::testing::Test::HasFailure()) break;
   }
   ::alarm(0);
-  scenario();  // and it still works
+  scenario();  // it must still work
 }
 
 }  // namespace headrace::testing

@@ -7,12 +7,11 @@
 #include <functional>
 #include <string>
 
-/// This program's operator new fails where a test says so, in whatever thread but those that run kernels: memory runs
-/// out at every point once.
+/// This program's operator new fails on request, in any thread except those that run kernels: memory runs out once at
+/// every point.
 namespace headrace::testing {
 
-/// From construction to destruction, the call of operator new that comes after `after` others fails; with `lasting`,
-/// and all that follow it.
+/// While it exists, the call of operator new after `after` others fails; with `lasting`, so do all later ones.
 class FailingNew {
  public:
   FailingNew(std::int64_t after, bool lasting) noexcept;
@@ -23,7 +22,7 @@ class FailingNew {
   [[nodiscard]] bool happened() const noexcept;
 };
 
-/// While it lives, this thread's allocations do not fail: for what a test itself does in the middle of a scenario.
+/// While it exists, this thread's allocations do not fail: for what the test itself does within a scenario.
 class Spared {
  public:
   Spared() noexcept;
@@ -32,16 +31,16 @@ class Spared {
   ~Spared();
 };
 
-/// Blocks that operator new has given out and that have not come back.
+/// Blocks that operator new has returned and that have not been freed.
 [[nodiscard]] std::int64_t live_blocks() noexcept;
-/// Calls of operator new so far.
+/// Number of calls of operator new so far.
 [[nodiscard]] std::int64_t calls_of_new() noexcept;
 
-/// What ends the program meanwhile (a call of std::terminate, a signal, no end within a minute) says where it was.
+/// If the program dies meanwhile (a call of std::terminate, a signal, no end within a minute), it says where it was.
 void now_at(const char* scenario, std::int64_t after, bool lasting) noexcept;
 
-/// Runs `scenario` with each of its allocations failing in turn. It has to throw std::bad_alloc or a Headrace
-/// exception, or to end as if nothing had failed, which it checks itself; and to give back all that it has taken.
+/// Runs `scenario` with each of its allocations failing in turn. It must throw std::bad_alloc or a Headrace exception,
+/// or succeed as if nothing had failed, which it checks itself; and it must free everything it allocated.
 void fail_each_allocation(const std::string& name, const std::function<void()>& scenario);
 
 }  // namespace headrace::testing

@@ -25,7 +25,7 @@ std::vector<Query> queries() {
           {.values = {column(0), column(1)}, .order = {{.value = 1, .descending = true}}, .limit = 10}};
 }
 
-/// oneTBB ends the program where a thread of its own has no memory: one thread makes chunks here.
+/// oneTBB ends the program if one of its threads has no memory, so a single thread makes chunks here.
 constexpr FetchOptions kOneThread{.threads = 1};
 
 TEST(AllocationFailuresOfTables, AreExceptions) {

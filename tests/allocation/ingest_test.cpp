@@ -17,7 +17,7 @@ using ingest::ReceiverOptions;
 
 Device device() { return Device::parse("cpu:46"); }
 
-/// Takes all that comes until the stream has ended; how many bytes.
+/// Takes everything until the stream has ended; returns the number of bytes.
 std::uint64_t receive_all(Receiver& receiver) {
   std::uint64_t bytes = 0;
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -29,7 +29,7 @@ std::uint64_t receive_all(Receiver& receiver) {
     }
     if (delivery->kind == Delivery::Kind::frame) bytes += delivery->frame->frame().bytes;
     if (delivery->kind != Delivery::Kind::ended) continue;
-    // A stream that cannot go on is told of by its end.
+    // A stream that cannot continue reports that by its end.
     if (delivery->end != ingest::StreamEnd::finished) throw Exception(Errc::out_of_memory, "the stream has broken off");
     break;
   }
@@ -53,7 +53,7 @@ TEST(AllocationFailuresOfReceivers, OfDatagramsAreExceptions) {
   });
 }
 
-/// The network of a test, which needs memory of its own.
+/// The network of a test, whose own allocations do not fail.
 class SparedNetwork final : public ingest::Source {
  public:
   explicit SparedNetwork(Ring& ring) : network_(ring) {}

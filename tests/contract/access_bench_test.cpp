@@ -3,7 +3,7 @@
 #include "headrace/base/detail/bytes.hpp"
 #include "tests/contract/devices.hpp"
 
-/// The access kernels and their checks, held against plain loops of the host over the same draws.
+/// The access kernels and their checks, compared with plain host loops over the same draws.
 namespace headrace::testing {
 namespace {
 
@@ -17,7 +17,7 @@ class AccessBenchTest : public DeviceTest {
  protected:
   AccessBenchTest() : bench_(device()), data_(device(), MemoryKind::mapped, kTouchedPages * kPageBytes) {}
 
-  /// The words, for the host.
+  /// The words, readable by the host.
   [[nodiscard]] std::uint32_t* words() const { return data_.as<std::uint32_t>(); }
   void fill() { bench_.fill(data_.data(), kTouchedPages); }
   void time(const AccessWork& work, std::uint32_t run) {
@@ -32,7 +32,7 @@ class AccessBenchTest : public DeviceTest {
 };
 HEADRACE_ON_EVERY_DEVICE(AccessBenchTest);
 
-/// How often the host says that each 128 bytes are touched, for patterns that do not draw.
+/// How often the host expects each 128 bytes to be touched, for patterns that do not draw.
 std::vector<std::uint32_t> sweeps(AccessPattern pattern) {
   std::vector<std::uint32_t> times(kTouchedPages * kPageBytes / 128, 1);
   if (pattern != AccessPattern::hot_tenth) return times;
@@ -123,7 +123,7 @@ TEST_P(AccessBenchTest, OneCorruptWordIsFound) {
   for (const AccessPattern pattern : kPatterns) {
     SCOPED_TRACE(to_string(pattern));
     fill();
-    words()[pattern == AccessPattern::zipf_rows ? 77 : kWord] ^= 0x100;  // the first row is surely drawn
+    words()[pattern == AccessPattern::zipf_rows ? 77 : kWord] ^= 0x100;  // the first row is certainly drawn
     const AccessWork read{.pattern = pattern};
     time(read, 1);
     EXPECT_NE(bench_.sum(), bench_.expected_sum(read, kTouchedPages));

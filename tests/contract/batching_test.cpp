@@ -4,7 +4,7 @@
 #include "tests/contract/exchange.hpp"
 #include "tests/contract/query_gate.hpp"
 
-/// Batches: when they close, and that each query in one is answered on its own merits.
+/// Batches: when they close, and that each of their queries is answered separately.
 namespace headrace::testing {
 namespace {
 
@@ -22,7 +22,7 @@ constexpr MemoryKind kHostMemories[] = {MemoryKind::pinned, MemoryKind::mapped};
 class Batching : public DeviceTest {};
 HEADRACE_ON_EVERY_DEVICE(Batching);
 
-/// `run(plan)` for every schedule and way of gathering.
+/// Calls `run(plan)` for every schedule and way of gathering.
 template <class Run>
 void for_each_plan(Run run) {
   for (const Schedule schedule : kCallingSchedules) {
@@ -47,7 +47,7 @@ TEST_P(Batching, AFullBatchClosesAtOnce) {
     ASSERT_OK(a.submit(query_of(op, 1)));
     ASSERT_OK(a.submit(query_of(op, 2)));
     ASSERT_OK(b.submit(query_of(op, 3)));
-    EXPECT_FALSE(*b.wait(0, milliseconds(5)));  // three are held
+    EXPECT_FALSE(*b.wait(0, milliseconds(5)));  // three queries are held
     ASSERT_OK(b.submit(query_of(op, 4)));
     EXPECT_TRUE(*a.wait(1));
     EXPECT_TRUE(*b.wait(1));
@@ -58,7 +58,7 @@ TEST_P(Batching, AFullBatchClosesAtOnce) {
 TEST_P(Batching, AgeClosesABatchThatIsNotFull) {
   const Operator op = operators::light();
   for_each_plan([&](Plan plan) {
-    plan.batch_age = milliseconds(200);  // the second query comes sooner, on a busy machine too
+    plan.batch_age = milliseconds(200);  // the second query comes sooner, even on a busy machine
     Engine engine(device(), op, plan);
     Client client = engine.connect();
     const Time began = SteadyClock::now();
@@ -131,7 +131,7 @@ TEST_P(Batching, ALoneQueryIsNotHeldWithoutAnAge) {
   });
 }
 
-// The device is held at the first batch: the queries of the second are taken up together, across clients.
+// The device is held at the first batch, so the queries of the second, from several clients, are taken together.
 TEST(BatchingOnCpu, ADeadlineThatPassesDuringTheWorkFailsOnlyItsQuery) {
   for (const Schedule schedule : kCallingSchedules) {
     SCOPED_TRACE(to_string(schedule));
@@ -142,7 +142,7 @@ TEST(BatchingOnCpu, ADeadlineThatPassesDuringTheWorkFailsOnlyItsQuery) {
     plan.batch_age = hours(1);
     Engine engine(Device::parse("cpu"), op, plan);
     Client client = engine.connect();
-    const Time deadline = SteadyClock::now() + seconds(1);  // longer than a busy machine takes to get there
+    const Time deadline = SteadyClock::now() + seconds(1);  // longer than a busy machine needs to get there
     ASSERT_OK(client.submit(query_of(op, 1), {.tag = 1}));
     ASSERT_OK(client.submit(query_of(op, 2), {.tag = 2, .deadline = deadline}));
     ASSERT_OK(client.submit(query_of(op, 3), {.tag = 3, .deadline = deadline + hours(1)}));

@@ -60,7 +60,7 @@ TEST_P(BufferTest, StreamOrderedMemoryOutlivesTheWorkThatUsesIt) {
     Buffer middle(stream, MemoryKind::stream_ordered, bytes.size());
     ASSERT_OK(stream.copy(middle.data(), source.data(), bytes.size()));
     ASSERT_OK(stream.copy(back.data(), middle.data(), bytes.size()));
-  }  // goes back in stream order, behind the copies
+  }  // freed in stream order, after the copies
   gate.open();
   ASSERT_OK(stream.wait());
   EXPECT_TRUE(content(back) == bytes);

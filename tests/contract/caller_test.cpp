@@ -7,7 +7,7 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// Schedule::caller: queries are answered in the calls of their client, and nowhere else.
+/// Schedule::caller: queries are answered only within calls of their client.
 namespace headrace::testing {
 namespace {
 
@@ -68,7 +68,7 @@ TEST_P(Caller, WaitAnswersUpToTheTicket) {
   Engine engine(device(), op_, plan(64, 4));
   Client client = engine.connect();
   for (std::uint64_t i = 0; i < 10; ++i) ASSERT_OK(client.submit(query_of(op_, i), {.tag = i}));
-  EXPECT_FALSE(*client.wait(9, Duration::zero()));  // one batch, and its limit has passed
+  EXPECT_FALSE(*client.wait(9, Duration::zero()));  // it forms one batch, whose limit has passed
   EXPECT_EQ(engine.statistics().answered, 4U);
   EXPECT_TRUE(*client.wait(5));
   EXPECT_EQ(engine.statistics().answered, 8U);

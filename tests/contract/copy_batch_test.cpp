@@ -13,7 +13,7 @@ namespace {
 
 class CopyBatchTest : public DeviceTest {
  protected:
-  /// What `buffer`, in device memory, holds once the stream is done.
+  /// Content of `buffer`, in device memory, once the stream is done.
   [[nodiscard]] static std::vector<std::byte> fetch(StreamRef stream, const Buffer& buffer) {
     Buffer back(stream.device(), MemoryKind::pinned, buffer.bytes());
     EXPECT_OK(stream.copy(back.data(), buffer.data(), buffer.bytes()));
@@ -23,7 +23,7 @@ class CopyBatchTest : public DeviceTest {
 };
 HEADRACE_ON_EVERY_DEVICE(CopyBatchTest);
 
-/// Pieces of random lengths that tile the destination, in random order, each with a source of its own.
+/// Pieces of random lengths that tile the destination, in random order, each with its own source.
 std::vector<Piece> random_pieces(std::size_t total, std::size_t longest, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Piece> pieces;
@@ -37,7 +37,7 @@ std::vector<Piece> random_pieces(std::size_t total, std::size_t longest, std::ui
 }
 
 TEST_P(CopyBatchTest, CopiesThatContinueEachOtherMayEndInSeveralBuffers) {
-  constexpr std::size_t kBytes = 64 * kKiB;  // CUDA puts buffers of that size side by side
+  constexpr std::size_t kBytes = 64 * kKiB;  // CUDA places buffers of this size side by side
   constexpr std::size_t kBuffers = 64;
   std::vector<Buffer> targets;
   for (std::size_t i = 0; i < kBuffers; ++i) targets.emplace_back(device(), MemoryKind::device, kBytes);
@@ -201,11 +201,11 @@ TEST_P(CopyBatchTest, AMarkIsRecordedBeforeTheNextSubmissionAlone) {
   EXPECT_GE(*mark.since(before), Duration::zero());
   const Duration first = *after.since(mark);
   EXPECT_GE(first, Duration::zero());
-  // The second submission has none.
+  // The second submission has no mark.
   ASSERT_OK(batch.add(target.data(), source.data(), source.bytes()));
   ASSERT_OK(batch.wait());
   EXPECT_EQ(*after.since(mark), first);
-  // One of nothing has one all the same.
+  // Even an empty submission has one.
   batch.mark_next(mark);
   ASSERT_OK(batch.flush());
   ASSERT_OK(stream.wait());
@@ -215,8 +215,8 @@ TEST_P(CopyBatchTest, AMarkIsRecordedBeforeTheNextSubmissionAlone) {
 TEST_P(CopyBatchTest, StagingWaitsForTheHalfThatIsInUse) {
   constexpr std::size_t kHalf = 1024;
   constexpr std::size_t kHalves = 7;
-  // On a CPU device nothing runs on this stream until somebody waits: had add() not waited for a half that it takes
-  // again, that half would be overwritten before it has been read.
+  // On a CPU device nothing runs on this stream until it is waited for: if add() did not wait before it reuses a half,
+  // it would overwrite that half before it has been read.
   Stream stream(device(), {.run_in_waiter = true});
   Buffer target(device(), MemoryKind::device, kHalves * kHalf);
   CopyBatch batch(stream, {.staging_bytes = 2 * kHalf});

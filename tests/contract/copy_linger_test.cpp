@@ -10,7 +10,7 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/faulty_device.hpp"
 
-/// Short batches that a kernel takes which stays after the last one.
+/// Short batches taken by a kernel that stays after the last one.
 namespace headrace::testing {
 namespace {
 
@@ -38,7 +38,7 @@ TEST_P(CopyLingerTest, BatchesThatFollowEachOtherArrive) {
 }
 
 TEST_P(CopyLingerTest, MoreBatchesThanTheirWordsCanNumber) {
-  // Sources and targets alternate, so that a list which was taken for another shows.
+  // Sources and targets alternate, so that mixed-up lists are noticed.
   constexpr std::size_t kBytes = 64;
   const Stream stream(device());
   const Buffer source(device(), MemoryKind::pinned, 2 * kBytes);
@@ -89,7 +89,7 @@ TEST_P(CopyLingerTest, ABatchThatComesAfterItHasLeftStartsAnother) {
 }
 
 TEST_P(CopyLingerTest, OneThatLeavesWhileABatchComesLosesNothing) {
-  // Some blocks see the batch and others have left.
+  // Some blocks see the batch after others have left.
   for (const auto linger : {microseconds(1), microseconds(10), microseconds(40)}) {
     const Stream stream(device());
     Sender sender(stream, 52);
@@ -117,14 +117,14 @@ TEST_P(CopyLingerTest, OtherBatchesGoTheOtherWay) {
   sender.add(batch, 40, 6000);
   ASSERT_OK(batch.flush());
   expect_launched("submitted before");
-  // Copies come after what the stream was given before.
+  // Copies run after earlier work of the stream.
   ASSERT_OK(stream.call([](void*) { std::this_thread::sleep_for(milliseconds(20)); }, nullptr));
   sender.add(batch, 10, 100);
   expect_launched("the stream has other work");
 }
 
 TEST_P(CopyLingerTest, LongCopiesAreCutIntoParts) {
-  constexpr std::size_t kMost = 256 * kKiB;  // as many parts as there is room for
+  constexpr std::size_t kMost = 256 * kKiB;  // as many parts as fit
   const Stream stream(device());
   const auto bytes = random_bytes(kMost, 55);
   const Buffer source = pinned(device(), bytes);
@@ -184,7 +184,7 @@ TEST(CpuCopyLingerTest, AKernelThatCannotStartIsAnErrorAndTheBatchMayBeWaitedFor
     {
       const detail::AllocationFailure failure(0);
       const Status waited = batch.wait();
-      // Once the first kernel is there, it may have the batch before it leaves.
+      // Once the first kernel has begun, it may complete the batch before it leaves.
       EXPECT_EQ(failure.happened(), !waited.ok()) << round;
       EXPECT_TRUE(waited.ok() || failed_with(waited, Errc::out_of_memory)) << round;
       if (failure.happened()) ++failures;

@@ -13,14 +13,14 @@
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/piece.hpp"
 
-/// Every route moves the same bytes, on every device: the copy engine is the reference that the others are held to.
+/// Every route moves the same bytes on every device; the copy engine is the reference.
 namespace headrace::testing {
 namespace {
 
 constexpr CopyRoute kRoutes[] = {CopyRoute::automatic, CopyRoute::engine, CopyRoute::batch_call, CopyRoute::merged,
                                  CopyRoute::gather};
 
-/// A target of `extent` bytes that starts as 0xEE everywhere, and what it must hold in the end.
+/// A target of `extent` bytes, initially 0xEE everywhere, and its expected final content.
 struct Target {
   Target(Stream& stream, std::size_t extent)
       : memory(stream.device(), MemoryKind::device, extent),
@@ -31,7 +31,7 @@ struct Target {
   void expect(const Piece& piece, const std::byte* source) {
     std::memcpy(expected.data() + piece.to, source + piece.from, piece.bytes);
   }
-  /// Everything is there, and nothing else has been touched.
+  /// Everything has arrived, and nothing else was touched.
   [[nodiscard]] bool arrived(Stream& stream) {
     EXPECT_OK(stream.copy(result.data(), memory.data(), result.bytes()));
     EXPECT_OK(stream.wait());
@@ -46,7 +46,7 @@ class CopyRoutesTest : public DeviceTest {
  protected:
   [[nodiscard]] static bool supported(CopyRoute route) { return !on_cpu() || route != CopyRoute::batch_call; }
 
-  /// Sends the pieces by `route` and compares every byte, gaps included.
+  /// Sends the pieces by `route` and compares every byte, including gaps.
   void expect_copied(const std::vector<Piece>& pieces, CopyRoute route, CopySource kind,
                      const CopyBatchOptions& options, const std::byte* source, std::size_t extent) {
     Stream stream(device());
@@ -65,7 +65,7 @@ class CopyRoutesTest : public DeviceTest {
 };
 HEADRACE_ON_EVERY_DEVICE(CopyRoutesTest);
 
-/// One piece a case, far enough apart that stray bytes show: every alignment of both sides for these lengths.
+/// One piece per case, far enough apart to reveal stray bytes: every alignment of both sides for these lengths.
 std::vector<Piece> every_alignment(const std::vector<std::size_t>& lengths, std::size_t step) {
   std::vector<Piece> pieces;
   std::size_t at = 64;
@@ -102,7 +102,7 @@ TEST_P(CopyRoutesTest, EveryAlignmentAndLength) {
 }
 
 TEST_P(CopyRoutesTest, RowsOfOneLengthAtEveryAlignment) {
-  // Enough of one length for the compact lists of the gather kernel, at all 256 pairs of alignments.
+  // Enough copies of one length for the compact lists of the gather kernel, at all 256 pairs of alignments.
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{200}, std::size_t{1024}, std::size_t{5000}}) {
     auto pieces = every_alignment({bytes, bytes, bytes}, 1);
@@ -116,7 +116,7 @@ TEST_P(CopyRoutesTest, RowsOfOneLengthAtEveryAlignment) {
 }
 
 TEST_P(CopyRoutesTest, AlignedRowsBetweenOthers) {
-  // Rows, then copies of many lengths, one too long for a kernel, and rows again.
+  // Rows, then copies of many lengths, one of them too long for a kernel, then rows again.
   std::vector<Piece> pieces;
   std::size_t at = 0;
   const auto put = [&](std::size_t bytes) {
@@ -145,7 +145,7 @@ TEST_P(CopyRoutesTest, FromTheDeviceToTheHost) {
   for (const CopyRoute route : {CopyRoute::automatic, CopyRoute::engine, CopyRoute::gather}) {
     std::memset(back.data(), 0, back.bytes());
     CopyBatch batch(stream, {.route = route});
-    for (std::size_t at = 0; at < bytes.size(); at += 1000) {  // each apart from the one before
+    for (std::size_t at = 0; at < bytes.size(); at += 1000) {  // each separate from the previous one
       const std::size_t part = (at * 7) % bytes.size() / 1000 * 1000;
       ASSERT_OK(batch.add(back.data() + part, source.data() + part, 1000));
     }
@@ -179,7 +179,7 @@ TEST_P(CopyRoutesTest, WhatARouteCannotDoIsRefused) {
 }
 
 TEST_P(CopyRoutesTest, PageableSourcesAreStaged) {
-  // A long one over many slots and threads, one that fits in a slot exactly, and short ones.
+  // A long copy over many slots and threads, one that exactly fits a slot, and short ones.
   constexpr std::size_t kSlot = 32 * kKiB;
   constexpr std::size_t kLong = kMiB + 300'011;
   std::vector<Piece> pieces{{100, 7, kLong}, {kLong + 200, kLong + 100, kSlot}};
@@ -195,7 +195,7 @@ TEST_P(CopyRoutesTest, PageableSourcesAreStaged) {
     expect(CopySource::pageable, threads, HostStores::cached);
     expect(CopySource::pageable, threads, HostStores::streaming);
   }
-  expect(CopySource::stable, 3, HostStores::cached);  // found out
+  expect(CopySource::stable, 3, HostStores::cached);  // detected automatically
 }
 
 TEST_P(CopyRoutesTest, AStagedSourceMayChangeOnceTheFlushReturns) {
@@ -217,7 +217,7 @@ TEST_P(CopyRoutesTest, AStagedSourceMayChangeOnceTheFlushReturns) {
 }
 
 TEST_P(CopyRoutesTest, StagedBatchesOfEverySizeFollowEachOther) {
-  // Slots are used again by batches of one and of many threads, of one copy and of many, from wherever the last ended.
+  // Slots are reused by batches of one and of many threads, of one copy and of many, from wherever the last one ended.
   constexpr std::size_t kExtent = 4 * kMiB;
   const auto source = random_bytes(kExtent, 43);
   Stream stream(device());
@@ -373,7 +373,7 @@ TEST_P(CopyRoutesTest, BytesCountAtOnce) {
   EXPECT_EQ(batch.statistics().bytes, 10U);
   ASSERT_OK(batch.add(target.data() + 50, source.data() + 200, 20));
   EXPECT_EQ(batch.statistics().bytes, 30U);
-  ASSERT_OK(batch.add(target.data() + 70, source.data() + 220, 5));  // goes with the one before
+  ASSERT_OK(batch.add(target.data() + 70, source.data() + 220, 5));  // merged with the previous one
   EXPECT_EQ(batch.statistics().bytes, 35U);
   EXPECT_EQ(batch.statistics().merged, 1U);
   EXPECT_EQ(batch.statistics().submissions, 0U);
@@ -401,9 +401,9 @@ TEST_P(CopyRoutesTest, WrongStagingIsRefused) {
   EXPECT_THROW(CopyBatch(stream, {.staging = {.slot_bytes = 4095}}), UsageError);
 }
 
-/// A device that starts to fail after so many calls to a stream or event, from whichever thread.
+/// A device that starts to fail after a number of calls to streams and events, from any thread.
 TEST(CopyRoutesFaults, AFailedCopyEndsTheStagingAndIsReported) {
-  constexpr std::size_t kBytes = 16 * kMiB;  // less than what is flushed at once; more than 50 calls, however it goes
+  constexpr std::size_t kBytes = 16 * kMiB;  // less than the flush threshold; more than 50 calls in any case
   const auto source = random_bytes(kBytes, 40);
   for (const std::uint32_t threads : {1U, 4U}) {
     for (const int healthy : {0, 1, 2, 3, 7, 20, 50}) {
@@ -425,7 +425,7 @@ TEST(CopyRoutesFaults, AFailedCopyEndsTheStagingAndIsReported) {
 TEST(CopyRoutesCalls, SlotsThatFollowEachOtherTravelAsOne) {
   constexpr std::size_t kBytes = 4 * kMiB;
   const auto source = random_bytes(kBytes, 46);
-  FaultyDevice counted;  // counts the copies that its streams are given
+  FaultyDevice counted;  // counts the copies given to its streams
   Stream stream(counted.device());
   const Buffer target(counted.device(), MemoryKind::device, kBytes);
   CopyBatch batch(stream, {.staging = {.threads = 1, .slot_bytes = 64 * kKiB}});
@@ -445,7 +445,7 @@ TEST(CopyRoutesFaults, AStagedBatchThatFailedMayBeFlushedAgain) {
       std::vector<std::byte> target(kBytes);
       Stream stream(cpu);
       CopyBatch batch(stream, {.staging = {.threads = threads, .slot_bytes = 64 * kKiB}});
-      // Two stretches, so that there are lists of copies to allocate.
+      // Two stretches, so that lists of copies must be allocated.
       ASSERT_OK(batch.add(target.data(), source.data(), kMiB + 100, CopySource::pageable));
       ASSERT_OK(batch.add(&target[kMiB + 200], &source[kMiB + 200], kBytes - kMiB - 200, CopySource::pageable));
       {
@@ -474,7 +474,7 @@ TEST(CopyRoutesFaults, EveryRouteReportsTheFault) {
 }
 
 TEST(CopyRoutesFaults, StagingWithoutMemoryFailsCleanlyOrGoesOn) {
-  // Each allocation fails in turn. Slots for more threads may be missing; what is copied is then copied by fewer.
+  // Each allocation fails in turn. If slots for more threads are missing, fewer threads copy.
   const Device device = Device::parse("cpu:47");
   constexpr std::size_t kBytes = kMiB + 2000;
   const auto source = random_bytes(kBytes, 41);

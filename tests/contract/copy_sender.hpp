@@ -10,7 +10,7 @@
 
 namespace headrace::testing {
 
-/// Gives a CopyBatch copies at random places and of random lengths, over sources that are new each time.
+/// Gives a CopyBatch copies of random places and lengths, with new sources each time.
 class Sender {
  public:
   Sender(StreamRef stream, std::uint64_t seed)
@@ -30,7 +30,7 @@ class Sender {
       const std::uint64_t word = random_();
       std::memcpy(source_.data() + i, &word, sizeof(word));
     }
-    // Each in a place of its own, so that they do not overlap, with room around it.
+    // Each has its own room, so that copies do not overlap.
     const std::size_t room = kExtent / count;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t bytes = 1 + random_() % std::min(longest, room - 16);
@@ -41,7 +41,7 @@ class Sender {
     }
   }
 
-  /// Every byte of the target is what it should be.
+  /// Whether every byte of the target is as expected.
   [[nodiscard]] bool arrived() {
     EXPECT_OK(stream_.copy(back_.data(), target_.data(), kExtent));
     EXPECT_OK(stream_.wait());

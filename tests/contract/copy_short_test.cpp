@@ -8,7 +8,7 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/faulty_device.hpp"
 
-/// Batches of a few copies that are waited for at once.
+/// Batches of a few copies, with a wait right after each.
 namespace headrace::testing {
 namespace {
 
@@ -34,7 +34,7 @@ TEST_P(CopyShortTest, BatchesThatFollowEachOtherArrive) {
 }
 
 TEST_P(CopyShortTest, WhatComesBackIsThereWhenTheWaitEnds) {
-  // The host reads the targets right after it: nothing else orders them.
+  // The host reads the targets right after the wait: nothing else orders the accesses.
   const auto bytes = random_bytes(64 * kKiB, 51);
   const Buffer host = pinned(device(), bytes);
   const Stream stream(device());
@@ -91,7 +91,7 @@ TEST_P(CopyShortTest, ShortOnesAfterRowsAndLongOnes) {
     std::fill(expected.begin(), expected.end(), std::byte{0});
     ASSERT_OK(stream.fill(target.data(), 0, target.bytes()));
     std::size_t at = 0;
-    // Less than what is submitted early, so that all of it is one submission.
+    // Less than the stream submits early, so that everything goes into one submission.
     for (int i = 0; i < 7; ++i, at += 128) add(at, 100);
     for (int i = 0; i < 700; ++i, at += 512) add(at, 500);
     for (int i = 0; i < 5; ++i, at += 128) add(at, 90);
@@ -106,7 +106,7 @@ TEST_P(CopyShortTest, ShortOnesAfterRowsAndLongOnes) {
 }
 
 TEST_P(CopyShortTest, SeveralAtOnce) {
-  // Two streams, each of two batches.
+  // Two streams with two batches each.
   const Stream streams[] = {Stream(device()), Stream(device())};
   std::vector<std::jthread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {

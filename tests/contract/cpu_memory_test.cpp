@@ -12,11 +12,11 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
-/// The budget of a CPU device, and what happens when its memory is refused.
+/// The budget of a CPU device, and its behaviour when an allocation fails.
 namespace headrace::testing {
 namespace {
 
-/// Sets HEADRACE_CPU_MEMORY while it lives. A device reads it when it is first used.
+/// Sets HEADRACE_CPU_MEMORY during its lifetime. A device reads the variable at its first use.
 class CpuMemorySetting {
  public:
   explicit CpuMemorySetting(const char* value) { setenv("HEADRACE_CPU_MEMORY", value, 1); }
@@ -66,9 +66,9 @@ TEST(CpuMemoryTest, PoolClassesHoldWhatWasAskedFor) {
   for (std::size_t bytes = 1; bytes < 300000; bytes += 1 + bytes / 7) {
     const std::size_t before = device.memory().free_bytes;
     const Buffer buffer(device, MemoryKind::pool, bytes);
-    std::memset(buffer.data(), 1, bytes);  // the address sanitizer sees one that is too small
+    std::memset(buffer.data(), 1, bytes);  // the address sanitizer detects a block that is too small
     const std::size_t used = before - device.memory().free_bytes;
-    if (used == 0) continue;  // a block from before
+    if (used == 0) continue;  // an earlier block
     EXPECT_GE(used, bytes);
     EXPECT_LE(used, std::max<std::size_t>(256, bytes + bytes / 4 + 1));
   }
@@ -91,8 +91,8 @@ TEST(CpuMemoryTest, BadSettingNamesTheVariable) {
   }
 }
 
-/// Runs `body`, which gives the first error it meets, with its allocations failed one after the other, until it makes
-/// fewer allocations than that. Every failure must be out_of_memory, and leave things as if it had not been tried.
+/// Runs `body`, which returns the first error it meets, and fails its allocations one after the other until it makes
+/// fewer than that. Every failure must be out_of_memory and leave the state as it was before the call.
 void fail_each_allocation(const std::function<Status()>& body) {
   int failed = 0;
   for (std::int64_t n = 0;; ++n) {
@@ -112,7 +112,7 @@ void fail_each_allocation(const std::function<Status()>& body) {
       EXPECT_OK(*result);
       break;
     }
-    // A worker thread more or less is no error: there may be others.
+    // A missing worker thread is no error: other workers may exist.
     if (!result->ok()) {
       EXPECT_TRUE(failed_with(*result, Errc::out_of_memory)) << "allocation " << n;
     }
@@ -167,7 +167,7 @@ TEST(CpuAllocationFailureTest, LongQueues) {
     std::size_t enqueued = 0;
     Status status;
     for (; enqueued < 3000 && status.ok(); ++enqueued) status = stream.fill(&to[enqueued], 3, 1);
-    const Status waited = stream.wait();  // what was taken on is done
+    const Status waited = stream.wait();  // accepted tasks are done
     EXPECT_OK(waited);
     for (std::size_t i = 0; i + 1 < enqueued; ++i) EXPECT_EQ(std::exchange(to[i], std::byte{0}), std::byte{3});
     return status;

@@ -8,7 +8,7 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
-/// What only a CPU device promises of its streams: which thread runs what, and who goes first.
+/// Promises that only a CPU device makes for its streams: which thread runs which task, and in what order.
 namespace headrace::testing {
 namespace {
 
@@ -31,7 +31,7 @@ struct Letter {
   }
 };
 
-/// Threads of this process with that name.
+/// Number of threads of this process with that name.
 int threads_named(const std::string& name) {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -103,7 +103,7 @@ TEST(CpuStreamTest, RunInWaiterStartsWhenSomebodyWaitsAndRunsThere) {
   Note by_wait;
   Note by_ready;
   Note by_event;
-  Note after;  // which runs as the stream ends
+  Note after;  // which runs while the stream ends
   Stream lazy(device, {.run_in_waiter = true});
   Stream other(device);
   ASSERT_OK(lazy.call(&Note::write, &by_wait));

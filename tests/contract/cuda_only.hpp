@@ -9,7 +9,7 @@
 
 namespace headrace::testing {
 
-/// Every CUDA device present; none where there is no GPU, and then the tests over them do not exist.
+/// All CUDA devices present. Without a GPU the list is empty, and the tests over it do not exist.
 inline std::vector<Device> cuda_devices() {
   auto devices = Device::list();
   std::erase_if(devices, [](Device device) { return device.kind() != DeviceKind::cuda; });

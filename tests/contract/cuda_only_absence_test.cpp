@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-// These run on any machine, in every build with CUDA: where there is no GPU they are the proof that the library loads.
+// These tests run on any machine, in every build with CUDA. Without a GPU they prove that the library loads.
 
 TEST(CudaAbsence, IsExplainedExactlyWhereThereIsNoDevice) {
   EXPECT_EQ(Device::cuda_absence().empty(), !testing::cuda_devices().empty());

@@ -11,9 +11,9 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kGap = 64;  ///< At least this much lies untouched between two targets.
+constexpr std::size_t kGap = 64;  ///< At least this many bytes stay untouched between two targets.
 
-/// Copies of the sizes given, from odd to odd offsets, with gaps between them on both sides.
+/// Copies of the given sizes, from odd to odd offsets, with gaps between them on both sides.
 struct Plan {
   struct Piece {
     std::size_t to;
@@ -51,8 +51,8 @@ struct Shape {
   std::size_t bytes_max;
 };
 
-/// Short lists (passed inline), long ones (several recycled lists), pieces of less than a vector up to the copy
-/// engine's.
+/// Short lists (passed inline), long ones (several recycled lists), and pieces from less than a vector up to those for
+/// the copy engine.
 constexpr Shape kShapes[] = {{2, 1, 3},         {100, 1, 300},   {127, 54, 1500},     {129, 1, 64},
                              {600, 8000, 8000}, {20000, 1, 200}, {3, 200000, 300000}, {60000, 64, 64}};
 
@@ -78,7 +78,7 @@ class CudaCopiesOn : public ::testing::TestWithParam<Device> {
 
     auto copies = plan.copies(target.data(), source.data());
     ASSERT_TRUE(stream.copy_many(copies));
-    std::fill(copies.begin(), copies.end(), Copy{});  // the list has been read
+    std::fill(copies.begin(), copies.end(), Copy{});  // the stream has read the list
     ASSERT_TRUE(stream.copy(result.data(), target.data(), plan.extent));
     ASSERT_TRUE(stream.wait());
 
@@ -105,7 +105,7 @@ TEST_P(CudaCopiesOn, DeviceToPageable) { expect_copied({500, 1, 9000}, MemoryKin
 TEST_P(CudaCopiesOn, ManagedToDevice) { expect_copied({500, 1, 9000}, MemoryKind::managed, MemoryKind::device); }
 
 TEST_P(CudaCopiesOn, KernelsReachEveryKindButPageable) {
-  // A wrong answer here would still copy right, only slowly: nothing else would notice.
+  // A wrong answer here would still give a right copy, only a slow one: no other test would notice.
   const Stream stream(GetParam());
   for (const auto kind : {MemoryKind::pageable, MemoryKind::pinned, MemoryKind::mapped, MemoryKind::managed,
                           MemoryKind::device, MemoryKind::stream_ordered, MemoryKind::pool}) {
@@ -123,7 +123,7 @@ TEST_P(CudaCopiesOn, KernelsReachEveryKindButPageable) {
 }
 
 TEST_P(CudaCopiesOn, ListsInFlightAreNotOverwritten) {
-  // Far more pieces than the lists hold, without a wait between the calls.
+  // Far more pieces than the lists hold, with no wait between the calls.
   const Plan plan(30000, 100, 100);
   const Stream stream(GetParam());
   const Buffer source(GetParam(), MemoryKind::pinned, plan.extent);

@@ -32,7 +32,7 @@ TEST_P(CudaMemoryOn, ManagedMemoryBeyondWhatIsFreeIsRefusedBeforeCudaSeesIt) {
 }
 
 TEST_P(CudaMemoryOn, ManagedMemoryIsRefusedWhenItsSumGoesBeyondWhatIsFree) {
-  // The card is filled up first, so that the managed memory of this test stays small.
+  // The card is filled first, so that this test needs little managed memory.
   constexpr std::size_t kLeft = 2 * kGiB;
   const std::size_t free_before = GetParam().memory().free_bytes;
   Buffer filler;

@@ -18,10 +18,10 @@
 #include "headrace/device/device.hpp"
 #include "headrace/device/stream.hpp"
 
-/// What the contract tests share: one test body, run on every device that is present.
+/// Shared by the contract tests: one test body runs on every device present.
 namespace headrace::testing {
 
-/// A test of what every device promises; device() is the one to test.
+/// A test of what every device promises; device() is the device under test.
 class DeviceTest : public ::testing::TestWithParam<std::string> {
  public:
   [[nodiscard]] static Device device() { return Device::parse(GetParam()); }
@@ -34,7 +34,7 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
   return names;
 }
 
-/// "cuda_0": test names may hold no colon.
+/// "cuda_0": test names must not contain a colon.
 [[nodiscard]] inline std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) c = c == ':' ? '_' : c;
@@ -45,7 +45,7 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
 #define HEADRACE_ON_EVERY_DEVICE(suite) \
   INSTANTIATE_TEST_SUITE_P(Devices, suite, ::testing::ValuesIn(device_names()), test_name)
 
-/// Passes when a Status or Result is success, and prints its code otherwise.
+/// Passes if a Status or Result is a success, and prints its code otherwise.
 template <class R>
 [[nodiscard]] ::testing::AssertionResult succeeded(const R& result) {
   if (result.ok()) return ::testing::AssertionSuccess();
@@ -55,7 +55,7 @@ template <class R>
 #define EXPECT_OK(expression) EXPECT_TRUE(::headrace::testing::succeeded(expression))
 #define ASSERT_OK(expression) ASSERT_TRUE(::headrace::testing::succeeded(expression))
 
-/// True when the result is this error, whatever its native code.
+/// True if the result is this error, whatever its native code.
 template <class R>
 [[nodiscard]] bool failed_with(const R& result, Errc code) {
   return !result.ok() && result.error().code == code;
@@ -68,7 +68,7 @@ template <class R>
   return bytes;
 }
 
-/// Host memory that a device copies to and from asynchronously, filled with `bytes`.
+/// Host memory filled with `bytes`, for asynchronous copies to and from a device.
 [[nodiscard]] inline Buffer pinned(Device device, const std::vector<std::byte>& bytes) {
   Buffer buffer(device, MemoryKind::pinned, bytes.size());
   if (!bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
@@ -79,7 +79,7 @@ template <class R>
   return {buffer.host().begin(), buffer.host().end()};
 }
 
-/// Polls until `condition()` holds; false after 30 s, which no working device comes near.
+/// Polls until `condition()` holds; false after 30 s, far longer than any working device needs.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -90,8 +90,8 @@ template <class Condition>
   return true;
 }
 
-/// Holds a stream at a host function until it is opened. Opens at destruction, so that a failing test ends: declare it
-/// after the stream. The host function shares the state, because it may return after the gate is gone.
+/// Holds a stream at a host function until it is opened. Its destructor opens it, so that a failing test ends: declare
+/// it after the stream. The host function shares the state, because it may return after the gate is gone.
 class Gate {
  public:
   Gate() = default;
@@ -107,7 +107,7 @@ class Gate {
   void open() {
     if (!state_->opened.exchange(true)) state_->open.count_down();
   }
-  /// Waits until the stream has got to the gate.
+  /// Waits until the stream has reached the gate.
   void wait_entered() const { state_->entered.wait(); }
 
  private:

@@ -38,7 +38,7 @@ Plan dispatched(std::uint32_t slots) {
   return plan;
 }
 
-/// The same without answer_inline and with it, for operators that have it.
+/// The plan without and with answer_inline, for operators that support it.
 std::array<Plan, 2> both(std::uint32_t slots) {
   std::array<Plan, 2> plans{dispatched(slots), dispatched(slots)};
   plans[1].answer_inline = true;
@@ -122,7 +122,7 @@ TEST_P(Dispatched, QueriesThatComeAloneAreAnsweredInOrOutOfTheQueue) {
       while (SteadyClock::now() < quiet) std::this_thread::yield();
       ASSERT_TRUE(client.ask(query, answer));
       ASSERT_EQ(answer, answer_of(op, query)) << "query " << number;
-      if (number % 50 == 49) {  // and a burst between them
+      if (number % 50 == 49) {  // with a burst between them
         ASSERT_NO_FATAL_FAILURE(exchange(client, op, number, 20));
       }
     }
@@ -220,7 +220,7 @@ TEST_P(Dispatched, RefusesWhatCannotWork) {
   plan.clients_max = 257;
   EXPECT_THROW(Engine(device(), op, plan), UsageError);
   plan = dispatched(8);
-  plan.blocks = 1U << 22;  // more parts in half a queue than 32 bits count
+  plan.blocks = 1U << 22;  // more parts in half a queue than 32 bits can count
   EXPECT_THROW(Engine(device(), op, plan), UsageError);
 }
 
@@ -261,7 +261,7 @@ TEST_P(Dispatched, EnginesThatShareADeviceAnswerAtTheSameTime) {
   }
   EXPECT_EQ(first.statistics().answered, 400U);
   EXPECT_EQ(second.statistics().answered, 100U);
-  if (device().properties().host_cores) return;  // which has threads for everybody
+  if (device().properties().host_cores) return;  // it has threads for every block
   for (const double share : {0.5, 1.0}) {
     Plan more = half;
     more.share = share;
@@ -310,7 +310,7 @@ TEST_P(Dispatched, PoolsHaveMultiprocessorsOfTheirOwn) {
     const auto expect = [&](double one, double other) {
       const std::set<std::uint32_t> ones = multiprocessors_of(first, 20'000);
       const std::set<std::uint32_t> others = multiprocessors_of(second, 20'000);
-      if (device().properties().host_cores) return;  // which have one number
+      if (device().properties().host_cores) return;  // all with one number
       EXPECT_EQ(ones.size(), static_cast<std::size_t>(all * one));
       EXPECT_EQ(others.size(), static_cast<std::size_t>(all * other));
       for (const std::uint32_t which : ones) EXPECT_FALSE(others.contains(which)) << which;
@@ -338,14 +338,14 @@ TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {
     std::atomic<std::uint32_t> asking{2};
     std::vector<std::jthread> askers;
     for (std::uint64_t c = 0; c < 2; ++c) {
-      // One has as many in flight as there may be, the other one at a time.
+      // One client has the maximum in flight, the other one query at a time.
       askers.emplace_back([&, c, client = engine.connect()]() mutable {
         exchange(client, op, kQueries * c, kQueries, c == 0 ? SIZE_MAX : 1);
         --asking;
       });
     }
     std::uint32_t changes = 0;
-    // Not without end: what was lost would never count as hung.
+    // Bounded, because lost queries would never count as hung.
     for (; asking > 0 && changes < 300; ++changes) {
       const double share = kShares[changes % kShares.size()];
       engine.set_share(share);
@@ -377,7 +377,7 @@ TEST_P(Dispatched, QueriesThatNoPoolHasAnsweredWaitForTheNext) {
   std::uint64_t asked = 0;
   submit(headrace::testing::Moodiness::hold, asked++);
   while (!hold.entered()) std::this_thread::yield();
-  std::jthread changing([&] { engine.set_share(0.25); });  // waits for the block that holds
+  std::jthread changing([&] { engine.set_share(0.25); });  // waits for the held block
   while (asked < 40) submit(headrace::testing::Moodiness::answer, asked++);
   std::this_thread::sleep_for(milliseconds(20));
   hold.release();

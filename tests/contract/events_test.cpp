@@ -71,7 +71,7 @@ TEST_P(EventTest, WaitingIsForTheRecordAtTheTimeOfTheCall) {
   ASSERT_OK(gate.enqueue(held));
   ASSERT_OK(held.record(event));
   ASSERT_OK(waiter.wait_for(event));
-  ASSERT_OK(free.record(event));  // again, on a stream that has nothing to do
+  ASSERT_OK(free.record(event));  // again, on an idle stream
   ASSERT_OK(event.wait());
   EXPECT_TRUE(*event.ready());
   EXPECT_FALSE(*waiter.ready()) << "it waits for the first record";
@@ -154,7 +154,7 @@ TEST_P(EventTest, TimesTheWorkBetween) {
   ASSERT_OK(stream.wait());
   const auto elapsed = end.since(start);
   ASSERT_OK(elapsed);
-  EXPECT_GE(*elapsed, 2900us);  // a device clock may tick in steps of a microsecond or so
+  EXPECT_GE(*elapsed, 2900us);  // a device clock may have a resolution of a microsecond or so
   EXPECT_LE(*elapsed, SteadyClock::now() - before + 1ms);
   const auto backwards = start.since(end);
   ASSERT_OK(backwards);

@@ -11,14 +11,14 @@
 #include "headrace/serve/detail/rungs.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// The plans under which an operator's answers are compared with those that the host gives.
+/// The plans under which an operator's answers are compared with the host's.
 namespace headrace::testing {
 
-/// The plan of every rung, and beside it what changes how an operator is called: batches and inline answers.
+/// The plan of every rung, plus variations of how an operator is called: batches and inline answers.
 [[nodiscard]] inline std::vector<serve::Plan> every_plan() {
   std::vector<serve::Plan> all;
   for (const serve::Rung& rung : serve::rungs()) {
-    if (rung.plan.schedule == serve::Schedule::none) continue;  // it calls no operator
+    if (rung.plan.schedule == serve::Schedule::none) continue;  // it does not call operators
     all.push_back(rung.plan);
     if (rung.plan.schedule == serve::Schedule::dispatched) all.emplace_back(rung.plan).answer_inline ^= true;
     if (!rung.many_batches) continue;
@@ -35,7 +35,7 @@ namespace headrace::testing {
   return plan.name + (plan.answer_inline ? ", inline" : "") + ", batches of " + std::to_string(plan.batch_max);
 }
 
-/// Expects `count` answers under each plan to be those of the host, bit for bit.
+/// Expects `count` answers under each plan to equal the host's, bit for bit.
 inline void exchange_under_every_plan(Device device, const serve::Operator& op, std::size_t count) {
   for (const serve::Plan& plan : every_plan()) {
     SCOPED_TRACE(says_of(plan));

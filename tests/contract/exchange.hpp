@@ -13,7 +13,7 @@
 #include "headrace/serve/engine.hpp"
 #include "tests/contract/devices.hpp"
 
-/// What the tests of schedules share: queries, the answers that the host gives to them, and clients that check.
+/// Shared by the tests of schedules: queries, the host's answers, and clients that check.
 namespace headrace::testing {
 
 [[nodiscard]] inline std::vector<std::byte> query_of(const serve::Operator& op, std::uint64_t number) {
@@ -28,8 +28,8 @@ namespace headrace::testing {
   return answer;
 }
 
-/// Sends `count` different queries through a client, a burst of up to `burst` in flight at a time, and expects each
-/// answer once, right and in order.
+/// Sends `count` different queries through a client, with bursts of up to `burst` in flight, and expects each answer
+/// once, right and in order.
 inline void exchange(serve::Client& client, const serve::Operator& op, std::uint64_t first, std::size_t count,
                      std::size_t burst = SIZE_MAX) {
   const serve::LoadedState host = op.load(Device::parse("cpu"));

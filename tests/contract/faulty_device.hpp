@@ -10,21 +10,21 @@
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/device/detail/resident_kernel.hpp"
 
-/// A device that can be made to fail as CUDA devices do: from then on every call is answered with the same fault.
+/// A device that can be made to fail like a CUDA device: from then on every call returns the same fault.
 namespace headrace::testing {
 
 inline constexpr Error kFault{Errc::device_fault, 700};
 
-/// What the parts of a faulty device share.
+/// State shared by the parts of a faulty device.
 struct FaultSwitch {
   mutable std::atomic<bool> thrown{false};
-  /// Calls until the switch is thrown; below 0: it is thrown by hand.
+  /// Calls until the fault; below 0, the test triggers it.
   mutable std::atomic<int> calls_left{-1};
-  /// Copies and fills that its streams were given, those of lists one by one.
+  /// Copies and fills given to its streams, with those of lists counted one by one.
   mutable std::atomic<std::size_t> copies{0};
-  /// Resident kernels that are launched meanwhile do not begin.
+  /// Resident kernels launched while this is set do not begin.
   mutable std::atomic<bool> held{false};
-  /// Resident kernels that are launched meanwhile do not leave, as far as their stream and its events say.
+  /// Resident kernels launched while this is set appear not to leave, according to their stream and its events.
   mutable std::atomic<bool> kept{false};
 
   /// `result`, or the fault.
@@ -41,7 +41,7 @@ class FaultyEvent final : public headrace::detail::EventBackend {
   FaultyEvent(const FaultSwitch& fault, std::unique_ptr<headrace::detail::EventBackend> inner)
       : fault_(fault), inner_(std::move(inner)) {}
   [[nodiscard]] EventBackend& inner() const { return *inner_; }
-  /// A CUDA device that has failed runs nothing any more; here the threads of a kernel do, and what they use must stay.
+  /// A failed CUDA device runs nothing any more; here the threads of a kernel still run, and their memory must stay.
   Result<bool> ready() noexcept override {
     const Result<bool> ready = inner_->ready();
     const Result<bool> told = fault_.or_fault(ready);
@@ -132,11 +132,11 @@ class FaultyGraph final : public headrace::detail::GraphBackend {
   std::unique_ptr<GraphBackend> inner_;
 };
 
-/// A CPU device with a switch. Must outlive everything made on it.
+/// A CPU device with a fault switch. It must outlive everything made on it.
 class FaultyDevice final : public headrace::detail::DeviceBackend {
  public:
   FaultyDevice() : inner_(Device::parse("cpu").backend()) {}
-  /// Waits for kernels that a busy machine kept from leaving in time: what was abandoned with them is of this device.
+  /// Waits for kernels that a busy machine kept from leaving in time: abandoned objects belong to this device.
   ~FaultyDevice() override {
     release();
     const Time until = SteadyClock::now() + std::chrono::seconds(30);
@@ -147,19 +147,19 @@ class FaultyDevice final : public headrace::detail::DeviceBackend {
   FaultyDevice(const FaultyDevice&) = delete;
   FaultyDevice& operator=(const FaultyDevice&) = delete;
   void fail() noexcept { fault_.thrown.store(true); }
-  /// What spans of it are made of from now on.
+  /// Memory for its spans from now on.
   void use_pages(headrace::detail::PageMemory& pages) noexcept { pages_ = &pages; }
   /// From now on the process may not lock memory.
   void forbid_registration() noexcept { may_register_ = false; }
-  /// From now on it reaches no other device.
+  /// From now on it cannot access other devices.
   void forbid_peers() noexcept { reaches_peers_ = false; }
-  /// Fails after so many more calls to it, its streams and events.
+  /// Fails after this many more calls to it, its streams and events.
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
-  /// From now on resident kernels that are launched do not begin, until they are released.
+  /// From now on launched resident kernels do not begin until they are released.
   void hold() noexcept { fault_.held.store(true); }
-  /// From now on resident kernels that are launched do not leave, until they are released.
+  /// From now on launched resident kernels do not leave until they are released.
   void keep() noexcept { fault_.kept.store(true); }
-  /// Copies and fills since this was last asked.
+  /// Copies and fills since the last call.
   [[nodiscard]] std::size_t taken_copies() noexcept { return fault_.copies.exchange(0); }
   void release() noexcept {
     for (std::atomic<bool>* const state : {&fault_.held, &fault_.kept}) {

@@ -9,8 +9,8 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/sanitizers.hpp"
 
-/// Maxwell's equations in a domain that is larger than the memory of its device: fields and traces are those of a run
-/// in that memory, to the last bit.
+/// Maxwell's equations in a domain larger than its device's memory: fields and traces equal those of a run within that
+/// memory, to the last bit.
 namespace headrace::testing {
 namespace {
 
@@ -25,7 +25,7 @@ HEADRACE_ON_EVERY_DEVICE(FdtdSlabsTest);
 struct SweptScene {
   Extent extent;
   int layers = 0;
-  int points = 2;  ///< Sources, and as many receivers, at rows all along the domain.
+  int points = 2;  ///< Number of sources, and of receivers, in rows all along the domain.
   bool uniform = false;
   bool per_component = false;
   bool dispersive = false;
@@ -119,7 +119,7 @@ Result result_of(const SweptScene& scene, const grid::SimulationOptions& simulat
 const std::vector<double> kShares = kSanitized ? std::vector{0.7, 0.3} : std::vector{1.0, 0.7, 0.5, 0.3};
 const std::vector<int> kVisitSteps = kSanitized ? std::vector{0, 4} : std::vector{0, 1, 4, 6, 13};
 
-/// Slabs in budgets from nearly what all of the domain takes down to what holds none.
+/// Slabs with budgets from nearly the whole domain down to none.
 template <class V>
 void expect_as_in_core(const SweptScene& scene) {
   const Result wanted = result_of<V>(scene, {});
@@ -163,7 +163,7 @@ TEST_P(FdtdSlabsTest, PlaneWithLayers) {
   expect_as_in_core<double>({.extent = {70, 180}, .layers = 3, .uniform = true});
 }
 
-/// More points than passes leave patches for: phases do it all.
+/// More points than passes leave patches for, so phases do everything.
 TEST_P(FdtdSlabsTest, PlaneWithManyPoints) {
   expect_as_in_core<float>({.extent = {40, 200}, .layers = 4, .points = 40});
 }
@@ -197,7 +197,7 @@ TEST_P(FdtdSlabsTest, OptionsThatCannotBeAreRefusedAsInDeviceMemory) {
   }
 }
 
-/// A run that began in the memory of a device goes on in slabs, and the other way round.
+/// A run that began in device memory continues in slabs, and vice versa.
 TEST_P(FdtdSlabsTest, ResumedInSlabs) {
   const SweptScene scene{.extent = {60, 240}, .layers = 4, .points = 3};
   const auto make = [&](std::size_t budget) {

@@ -11,7 +11,7 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/naive_fdtd.hpp"
 
-// Fdtd against plain loops, to the last bit: however it is cut, pushed and recomputed, on every device.
+// Fdtd compared with plain loops to the last bit, for every cut, push and redundancy, on every device.
 namespace headrace::testing {
 namespace {
 
@@ -35,14 +35,14 @@ struct Point {
   return {permittivity, conductivity, 1 + draw()};
 }
 
-/// Large pieces: a slanted border, a magnetic block that conducts, and metal.
+/// Large pieces: a slanted border, a conducting magnetic block, and metal.
 [[nodiscard]] std::array<double, 3> pieces_at(const Offsets& at) {
   if (at[0] >= 50 && at[0] < 66 && at[1] >= 3) return {2.5, 1e-3, 4};
   if (at[0] >= 30 && at[0] < 34 && at[2] < 4) return {1, 1e10, 1};
   return at[0] + 3 * at[1] + 2 * at[2] < 40 ? std::array{1.0, 0.0, 1.0} : std::array{6.0, 0.01, 1.0};
 }
 
-/// Permittivity and conductivity of ez, and the permeabilities of hx and of hy, which differ.
+/// Permittivity and conductivity of ez, and the permeabilities of hx and hy, which differ.
 [[nodiscard]] std::array<double, 4> component_at(const Offsets& at) {
   const auto x = static_cast<double>(at[0]);
   const auto y = static_cast<double>(at[1]);
@@ -52,7 +52,7 @@ struct Point {
   return {4, 0, 1, 2};
 }
 
-/// A domain with materials, sources of either kind (two of them in one cell), and receivers.
+/// A domain with materials, sources of both kinds (two of them in one cell), and receivers.
 struct Scene {
   int dimensions;
   Extent extent;
@@ -62,7 +62,7 @@ struct Scene {
   std::uint64_t steps;
   bool averaging = true;
   std::array<double, 3> (*material)(const Offsets&) = material_at;
-  std::array<double, 4> (*component)(const Offsets&) = nullptr;  // in place of material
+  std::array<double, 4> (*component)(const Offsets&) = nullptr;  // instead of material
 };
 
 const Scene kPlane{
@@ -79,12 +79,12 @@ const Scene kSpace{3,
                    {{"ex", {3, 5, 4}}, {"ey", {7, 6, 5}}, {"hz", {13, 11, 12}}, {"hx", {7, 7, 7}}},
                    14};
 
-/// Rows of several runs of one combination each, as long as vectors and longer.
+/// Rows with several runs of one combination each, as long as vectors and longer.
 const Scene kPieces{
     3,  {83, 9, 8}, 2,        {{"ez", {20, 4, 4}}, {"hy", {40, 5, 3}}}, {{"ex", {33, 3, 4}}, {"hz", {60, 6, 5}}},
     24, true,       pieces_at};
 
-/// How it is run.
+/// How the domain is run.
 struct Way {
   std::array<std::size_t, 3> cut;
   int redundant = 1;
@@ -194,7 +194,7 @@ void expect_right(const Scene& scene, const Way& way, Device device) {
                                     << " bytes");
   Fdtd fdtd = make_fdtd(scene, way, sizeof(V) == sizeof(float) ? Precision::fp32 : Precision::fp64, device);
   Expected<V> wanted = expected<V>(scene, fdtd.time_step());
-  fdtd.step(scene.steps / 3);  // in pieces, which need be no whole cycles
+  fdtd.step(scene.steps / 3);  // in pieces that need not be whole cycles
   fdtd.step(scene.steps - scene.steps / 3);
   EXPECT_EQ(fdtd.steps_done(), scene.steps);
   expect_equal(fdtd, scene, wanted);
@@ -229,7 +229,7 @@ TEST_P(FdtdTest, SpaceIsTheSameHoweverItIsCut) {
 
 TEST_P(FdtdTest, PiecesOfMaterialsAreThoseOfPlainLoops) {
   expect_right<float>(kPieces, {{1, 1, 1}}, device());
-  expect_right<float>(kPieces, {{2, 1, 1}}, device());  // whose second part begins within a run
+  expect_right<float>(kPieces, {{2, 1, 1}}, device());  // the second part begins within a run
   expect_right<double>(kPieces, {{3, 1, 2}, 2}, device());
   expect_right<double>(kPieces, {{1, 2, 2}}, device());
 }
@@ -309,7 +309,7 @@ TEST_P(FdtdTest, PointsAddedBetweenSteps) {
   const std::size_t late = fdtd.add_receiver("ez", {12, 11, 0});
   fdtd.add_source("ez", {12, 11, 0}, std::vector<double>{0, 0, 0, 0, 0, 0, 1000});
   fdtd.step(3);
-  const auto early = fdtd.trace(3);  // of the same cell
+  const auto early = fdtd.trace(3);  // in the same cell
   const auto trace = fdtd.trace(late);
   ASSERT_EQ(trace.size(), 8U);
   for (std::size_t step = 0; step < 8; ++step) {

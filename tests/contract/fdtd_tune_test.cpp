@@ -10,7 +10,7 @@
 #include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 
-// What of an Fdtd is chosen by measurement: which choices are tried, and that what is forced stays.
+// Choices of an Fdtd by measurement: which are tried, and that forced ones stay.
 namespace headrace::testing {
 namespace {
 

@@ -10,13 +10,13 @@
 #include "headrace/fetch/fetch.hpp"
 #include "tests/fetch_tables.hpp"
 
-/// Chunks that lie in pageable memory: all threads of a fetch share one way to the device.
+/// Chunks in pageable memory: all threads of a fetch share one way to the device.
 namespace headrace::testing {
 namespace {
 
 using namespace fetch;
 
-/// A source over another, which makes what it reads: that takes room on the CPU level.
+/// A source over another one that makes what it reads, which takes room on the CPU level.
 class Made final : public Source {
  public:
   explicit Made(std::shared_ptr<Source> inner)
@@ -98,7 +98,7 @@ TEST_P(StagedFetch, ChunksLieOneBehindTheOtherWithZerosBetween) {
 }
 
 TEST_P(StagedFetch, ThreadsThatWaitForRoomAreNotForgotten) {
-  // Room for a few chunks: whoever takes the last of it must not end before its copies have.
+  // Room for a few chunks: the thread that takes the last of it must not end before its copies.
   const auto source = std::make_shared<Made>(table_of({.rows = 4096, .fragments = kFragments}));
   for (int round = 0; round < 20; ++round) {
     Fetch fetch(levels(192 * kKiB, 64 * kKiB), source, all_columns(8, kMiB));

@@ -28,7 +28,7 @@ constexpr std::uint32_t kName = 4;
 
 Expression column(std::uint32_t number) { return Expression::column(number); }
 
-/// A row of a result as its bytes, so that results can be compared whatever the order of their rows.
+/// A result row as bytes, so that results can be compared regardless of row order.
 std::string row_of(const std::vector<ResultColumn>& columns, std::int64_t row) {
   std::string bytes;
   for (const ResultColumn& one : columns) {
@@ -66,14 +66,14 @@ class Tables : public DeviceTest {
   static Levels levels(std::size_t device_bytes = 64 * kMiB) {
     return Levels(device(), {.cpu_bytes = 64 * kMiB, .device_bytes = device_bytes, .slab_bytes = 16 * kKiB});
   }
-  /// The string at a row of a result.
+  /// The string in a row of a result.
   static std::string text(const Table& table, const ResultColumn& from, std::int64_t row = 0) {
     const auto index = static_cast<std::size_t>(value<std::int32_t>(from, row));
     return std::string(table.source()->dictionary(kName)->entry(index));
   }
 };
 
-/// Every kind of aggregate, whose numbers are exact.
+/// Every kind of aggregate with exact numbers.
 std::vector<AggregateCall> every_aggregate() {
   return {{.function = Aggregate::count_rows},
           {.function = Aggregate::count, .value = column(kPrice)},
@@ -100,7 +100,7 @@ TEST_P(Tables, WindowsGiveWhatTheWholeTableGives) {
       {.filter = some, .values = {column(kNumber), column(kName), column(kFlag), column(kPrice), column(kReal)}},
       {.values = {column(kFlag), column(kReal)}, .limit = 7000}};
   Table whole(levels(), source);
-  // Two windows of a few fragments; one fragment alone, with no room beside it.
+  // Two windows of a few fragments; or a single fragment that fills the budget.
   for (const std::size_t budget : {256 * kKiB, 112 * kKiB}) {
     const Levels small = levels(budget);
     Table streamed(small, source, {.threads = 2});
@@ -140,7 +140,7 @@ TEST_P(Tables, OrderedRowsOfWindowsAreInOneOrder) {
   constexpr std::int64_t kRows = 2000;
   constexpr std::int64_t kFragments = 6;
   const auto source = table_of({.rows = kRows, .fragments = kFragments});
-  // The second fragment comes first, whose strings are reversed: indices are in the order that the strings are not.
+  // The second fragment comes first, and its strings are reversed: indices are not in the order of the strings.
   Fetch(levels(), source, {.columns = {kName}, .fragments = {1}}).wait();
   const auto dictionary = source->dictionary(kName);
   ASSERT_EQ(dictionary->size(), 5U);
@@ -209,8 +209,8 @@ TEST_P(Tables, TheFirstRowsComeFromTheFirstFragments) {
 }
 
 TEST_P(Tables, StringsCompareByTheirBytesWhateverTheirIndices) {
-  // Every second fragment has its strings in another order, and the first begins with neither the least nor the
-  // greatest.
+  // Every second fragment has its strings in another order, and the first begins with neither the smallest nor the
+  // largest.
   const auto source = table_of({.rows = 1000, .fragments = 4, .first = 3});
   Table table(levels(), source);
   const auto count = [&](Operation operation, const char* text, bool mirrored = false) {
@@ -280,7 +280,7 @@ TEST_P(Tables, AFragmentThatDoesNotFitTheDeviceIsAnError) {
 }
 
 TEST_P(Tables, RoomThatAnotherFetchTakesIsDoneWithout) {
-  // The columns fit the budget, but not beside what somebody else holds.
+  // The columns fit the budget, but not together with what others hold.
   const auto source = table_of({.rows = 2048, .fragments = 8});
   const Levels shared = levels(160 * kKiB);
   Fetch held(shared, source, {.columns = {kReal}, .fragments = {0, 1, 2, 3}});

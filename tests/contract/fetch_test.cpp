@@ -27,7 +27,7 @@ constexpr std::array<std::uint32_t, kTableColumns> kAll{0, 1, 2, 3, 4};
 
 FetchRequest all_columns() { return {.columns = {kAll.begin(), kAll.end()}, .options = {.threads = 4}}; }
 
-/// A source over another, whose reads can be held, counted and made to fail.
+/// A source over another one, whose reads can be held, counted and made to fail.
 class Watched final : public Source {
  public:
   explicit Watched(std::shared_ptr<Source> inner)
@@ -47,7 +47,7 @@ class Watched final : public Source {
   std::shared_ptr<Source> inner_;
 };
 
-/// A source over another, which makes what it reads: columns of a fragment may be read together.
+/// A source over another one that makes what it reads: columns of a fragment may be read together.
 class Together final : public Source {
  public:
   explicit Together(std::shared_ptr<Source> inner)
@@ -87,7 +87,7 @@ class Fetching : public DeviceTest {
     return Levels(device(), options);
   }
 
-  /// A chunk of a device, where the host can look at it.
+  /// A chunk of a device, copied to host memory.
   struct OnHost {
     ColumnView view;
     std::vector<std::byte> values = {};
@@ -189,7 +189,7 @@ TEST_P(Fetching, ColumnsOfAFragmentAreReadTogether) {
   }
 }
 
-/// One call a thread would leave others without work, and who waits for each copy reads each chunk.
+/// One call per thread would leave others without work, and a thread that waits for each copy reads each chunk.
 TEST_P(Fetching, ColumnsAreReadApartWhereThereAreFewFragments) {
   FetchRequest request = all_columns();
   const auto few = std::make_shared<Together>(table_of({.fragments = 2}));
@@ -306,8 +306,8 @@ TEST_P(Fetching, ABarrierHoldsBackTheKernelsStream) {
 }
 
 TEST_P(Fetching, StaysWithinItsBudgets) {
-  // The CPU level has room for a few chunks, the device for three quarters of the table: slabs in which small chunks
-  // stay have no room for large ones.
+  // The CPU level has room for a few chunks, the device for three quarters of the table: slabs that hold small chunks
+  // have no room for large ones.
   const Levels shared = levels({.cpu_bytes = 256 * kKiB, .device_bytes = 6 * kMiB, .slab_bytes = 64 * kKiB});
   const auto source = table_of({.rows = 8192, .fragments = 48});
   FetchRequest request = all_columns();
@@ -335,7 +335,7 @@ TEST_P(Fetching, NothingIsLeftAfterTheEnd) {
     Fetch fetch(shared, source, all_columns());
     fetch.wait();
   }
-  source->close();  // dictionaries stay for as long as it is open
+  source->close();  // dictionaries stay while it is open
   shared.forget(source->id());
   for (const Level level : {Level::disk, Level::cpu, Level::device}) {
     EXPECT_EQ(shared.statistics(level).used_bytes, 0U);
@@ -433,7 +433,7 @@ TEST_P(Fetching, AFailureStopsTheFetchAndLeavesTheCachesWhole) {
   const auto source = std::make_shared<Watched>(table_of({.fragments = 64}));
   source->before = [](Chunk chunk) {
     if (chunk == Chunk{.fragment = 5, .column = 3}) throw DataError("this page is corrupt");
-    // The thread that failed needs time to stop the others, however busy the machine is.
+    // The failing thread needs time to stop the others, however busy the machine is.
     if (chunk.fragment > 5) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
   {
@@ -513,7 +513,7 @@ TEST_P(Fetching, CountsWhatCameThroughEachLevel) {
   const FetchProgress progress = fetch.progress();
   EXPECT_EQ(progress.chunks, 4U);
   EXPECT_EQ(progress.chunks_done, 4U);
-  EXPECT_EQ(progress.levels[0].bytes, 0U);  // nothing lies in a file
+  EXPECT_EQ(progress.levels[0].bytes, 0U);  // nothing is stored in a file
   EXPECT_EQ(progress.levels[1].bytes, 4U * 1024 * 8);
   EXPECT_EQ(progress.levels[2].bytes, 4U * 1024 * 8);
   EXPECT_GT(progress.levels[2].busy, Duration{});
@@ -535,7 +535,7 @@ TEST_P(Fetching, ItsTimelineHasEveryStepOfEveryChunk) {
     EXPECT_EQ(timeline.dropped, 0);
     ASSERT_EQ(timeline.spans.size(), 6 * kTableColumns * 2);  // nothing comes from a file
     EXPECT_TRUE(std::ranges::is_sorted(timeline.spans, {}, &StepSpan::begin));
-    // The device's clock is set by the host's once, and runs apart from it by as long as that took.
+    // The device's clock is set from the host's once, and differs from it by the time that took.
     constexpr Duration apart = std::chrono::seconds(10);
     for (std::uint32_t fragment = 0; fragment < 6; ++fragment) {
       for (const std::uint32_t column : kAll) {
@@ -614,7 +614,7 @@ TEST(FetchingFaults, AFaultOfTheDeviceFailsTheFetchAndAbandonsItsChunks) {
       Fetch fetch(shared, table_of({.rows = 100, .fragments = 8}), all_columns());
       fetch.wait();
     } catch (const Exception&) {
-      // Where it happened to come to an end before the fault, that is as well.
+      // It may also have ended before the fault.
     }
     EXPECT_EQ(shared.statistics(Level::cpu).pinned, 0U);
     EXPECT_EQ(shared.statistics(Level::device).pinned, 0U);

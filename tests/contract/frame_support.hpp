@@ -8,17 +8,17 @@
 #include "devices.hpp"
 #include "headrace/ingest/builder.hpp"
 
-/// What the tests of builders and frames share.
+/// Shared by the tests of builders and frames.
 namespace headrace::testing {
 
-/// Packets in a ring, and the stream that their payloads make.
+/// Packets in a ring, and the stream of their payloads.
 struct Traffic {
   Buffer ring;
   std::vector<std::byte> stream;
   std::vector<ingest::Piece> pieces;  ///< In the order of the stream.
 };
 
-/// `lengths` are of payloads, each in a slot of `stride` bytes from byte `header` on.
+/// `lengths` are of payloads, each in a slot of `stride` bytes, starting at byte `header`.
 [[nodiscard]] inline Traffic make_traffic(Device device, MemoryKind kind, const std::vector<std::uint32_t>& lengths,
                                           std::size_t stride, std::size_t header) {
   const std::vector<std::byte> bytes = random_bytes((lengths.size() * stride + 15) / 16 * 16, lengths.size());
@@ -52,7 +52,7 @@ struct Traffic {
   return bytes;
 }
 
-/// The bytes of all frames that are READY, each released.
+/// The bytes of all READY frames, each of which is released.
 [[nodiscard]] inline std::vector<std::byte> drained(ingest::FrameRing& frames) {
   std::vector<std::byte> all;
   EXPECT_OK(frames.drain([&](const ingest::Frame& frame) {

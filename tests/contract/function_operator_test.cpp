@@ -14,7 +14,8 @@
 #include "headrace/serve/engine.hpp"
 #include "tests/contract/every_plan.hpp"
 
-/// Operators that are a C function: each schedule of a CPU device calls it, and none delivers what it could not answer.
+/// Operators that are a C function: each schedule of a CPU device calls it, and none delivers a query that it could not
+/// answer.
 namespace headrace::testing {
 namespace {
 
@@ -28,7 +29,7 @@ using serve::Schedule;
 
 constexpr std::size_t kQueryBytes = 24;
 constexpr std::size_t kAnswerBytes = 40;
-/// The function gives up on a query whose first word is the state's.
+/// The function fails on a query whose first word equals the state's.
 constexpr std::uint64_t kRefused = 1 << 20;
 
 std::int32_t mix(const void* state, const void* query, void* answer, std::uint32_t /*block*/,
@@ -81,7 +82,7 @@ TEST(FunctionOperator, WhatItCannotAnswerIsNeverDelivered) {
     }
     EXPECT_EQ(engine.statistics().failed, 1U);
   }
-  // The operator itself is as it was: another engine serves it.
+  // The operator itself is unaffected: another engine serves it.
   Engine engine(Device::parse("cpu:0"), op, Plan{});
   Client client = engine.connect();
   exchange(client, op, 0, 20);

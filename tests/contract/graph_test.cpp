@@ -26,7 +26,7 @@ struct AddArguments {
   }
 };
 
-/// Copy in, add, copy out, over memory of its own.
+/// Copy in, add, copy out, over the chain's own memory.
 struct Chain {
   explicit Chain(Device device)
       : in(device, MemoryKind::pinned, kBytes),

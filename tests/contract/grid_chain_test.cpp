@@ -9,7 +9,7 @@
 #include "headrace/grid/stencils/jacobi.hpp"
 #include "tests/contract/grid_support.hpp"
 
-/// Passes that a CUDA device chains task by task, in domains that are large enough for it, leave what phases do.
+/// Passes that a CUDA device chains task by task, in domains large enough for it, give the results of phases.
 namespace headrace::testing {
 namespace {
 
@@ -22,14 +22,14 @@ using Options = grid::SimulationOptions;
 
 class GridChainTest : public GridTest {
  protected:
-  /// So many tasks that each team has some; on a CPU device, where nothing is chained, a small one.
+  /// Enough tasks that each team has some; on a CPU device, where nothing is chained, a small domain.
   [[nodiscard]] static Extent large() {
     return on_cpu() ? Extent{150, 61} : Extent{4096, 48 * std::int64_t{device().properties().multiprocessor_count}};
   }
 };
 HEADRACE_ON_EVERY_DEVICE(GridChainTest);
 
-/// Whether the passes of a whole cycle are chained, on a part that is all of a domain.
+/// Whether the passes of a whole cycle are chained, for a part that is the whole domain.
 [[nodiscard]] bool chained(const Extent& extent, const grid::StencilProgram& program, int redundant, bool watched) {
   const auto cut = Decomposition::slabs(extent, 1, 0);
   const grid::Flow flow = grid::flow_of(program, redundant);
@@ -44,7 +44,7 @@ struct Found {
   std::vector<std::vector<float>> fields;
 };
 
-/// Calls between which something else goes to the device.
+/// Does calls between which other work goes to the device.
 [[nodiscard]] Found jacobi_after(const Extent& extent, const Options& options) {
   Simulation simulation(Decomposition::slabs(extent, 1, 0), GridTest::devices(1), grid::jacobi<float>(2), options);
   const auto values = scattered<float>(extent, 4).values;

@@ -11,7 +11,8 @@
 #include "tests/contract/grid_stencils.hpp"
 #include "tests/contract/grid_support.hpp"
 
-/// Norms of what steps change, over many groups of steps: each is enqueued before the one before it is read back.
+/// Norms of the changes of steps over many groups of steps: each group is enqueued before the previous one is read
+/// back.
 namespace headrace::testing {
 namespace {
 
@@ -77,7 +78,7 @@ void expect_same(const std::vector<Norms>& found, const std::vector<Norms>& want
   }
 }
 
-/// As Simulation::step_with_changes() says, from whole fields.
+/// The norms of Simulation::step_with_changes(), computed from whole fields.
 template <class T>
 [[nodiscard]] std::vector<Norms> by_hand(Simulation& simulation, std::uint64_t count) {
   std::vector<Norms> found;
@@ -134,7 +135,7 @@ TEST_P(GridChangesTest, ManyGroupsAreThoseOfOneStepAtATime) {
   expect_as_by_hand<float>(leaning(0.17F));
 }
 
-/// They grow 12-fold in 64 steps, and so by far more than 64-fold in all.
+/// They grow 12-fold in 64 steps, and far more than 64-fold in total.
 TEST_P(GridChangesTest, UnitsFollowChangesThatGrow) {
   expect_as_by_hand<double>(growing(Growing<double>{.factor = 1.04, .other = 0, .from = kNever, .past = kNever}));
 }
@@ -146,7 +147,7 @@ TEST_P(GridChangesTest, AJumpThatUnitsHaveRoomForCounts) {
   }
 }
 
-/// A field of a simulation on CPU devices, where it lies.
+/// A field of a simulation on CPU devices, in place.
 [[nodiscard]] std::vector<float> in_place(const Simulation& simulation) {
   HostField<float> field(kExtent);
   for (std::size_t part = 0; part < simulation.devices().size(); ++part) {
@@ -159,7 +160,7 @@ TEST_P(GridChangesTest, AJumpThatUnitsHaveRoomForCounts) {
   return field.values;
 }
 
-/// After an error the steps that were enqueued have been done, and the simulation goes on.
+/// After an error the enqueued steps have been done, and the simulation can continue.
 void expect_growth_is_an_error(const Growing<float>& stencil, std::uint64_t steps_until, std::uint64_t steps_known) {
   constexpr std::uint64_t kSteps = 5 * kGroup;
   for (const Way& way : ways()) {
@@ -179,7 +180,7 @@ void expect_growth_is_an_error(const Growing<float>& stencil, std::uint64_t step
 }
 
 TEST_P(GridChangesTest, GrowthBeyondTheBoundInAGroupThatWasEnqueuedEarly) {
-  // 26-fold in the first group, and then past 64-fold.
+  // 26-fold in the first group, and then beyond 64-fold.
   expect_growth_is_an_error({.factor = 1.1F, .other = 0, .from = kNever, .past = kNever}, 1 + 3 * kGroup, 1 + kGroup);
   // At once.
   expect_growth_is_an_error({.factor = 1.01F, .other = 200, .from = kGroup + 9, .past = kGroup + 10}, 1 + 3 * kGroup,
@@ -190,7 +191,7 @@ TEST_P(GridChangesTest, GrowthBeyondTheBoundWhileTheNextGroupIsEnqueued) {
   expect_growth_is_an_error({.factor = 1.01F, .other = 200, .from = 9, .past = 10}, 1 + 2 * kGroup, 9);
 }
 
-/// Where changes are 0, or not finite, at the end of a group, no units follow from them.
+/// If changes are 0, or not finite, at the end of a group, they determine no units.
 TEST_P(GridChangesTest, ChangesThatSetNoUnits) {
   constexpr std::uint64_t kSteps = 4 * kGroup + 5;
   constexpr float kSize = 1e-9F;
@@ -222,7 +223,7 @@ TEST_P(GridChangesTest, ChangesThatSetNoUnits) {
   }
 }
 
-/// Every call that is made of a device, over several groups.
+/// Fails each call to a device in turn, over several groups.
 TEST(GridChangesFaultTest, ADeviceThatFailsInAnyCallEndsTheRun) {
   const auto cut = Decomposition::slabs({12, 30}, 1, 1);
   for (int calls = 0;; ++calls) {

@@ -6,7 +6,7 @@
 #include "tests/contract/grid_stencils.hpp"
 #include "tests/contract/grid_support.hpp"
 
-/// What cannot be is refused with a reason, and a device that fails ends the run for all, without a hang.
+/// Invalid arguments are refused with a reason, and a failing device ends the run for all, without a hang.
 namespace headrace::testing {
 namespace {
 
@@ -62,7 +62,7 @@ TEST_P(GridFailureTest, ArraysAndFieldsThatAreNotThere) {
   EXPECT_THROW(static_cast<void>(simulation.view(0, 2)), UsageError);
   EXPECT_THROW(static_cast<void>(simulation.norms(2)), UsageError);
   EXPECT_THROW(static_cast<void>(simulation.norms_of_difference(0, -1)), UsageError);
-  simulation.step(1);  // none of which it has taken amiss
+  simulation.step(1);  // none of these has affected it
 }
 
 TEST_P(GridFailureTest, RestrictionsThatCannotBe) {
@@ -90,7 +90,7 @@ TEST(GridFaultTest, MemoryThatIsNotThereIsSaid) {
                DeviceError);
 }
 
-/// Three parts on devices of which the middle one can be made to fail.
+/// Three parts on devices, the middle one of which can be made to fail.
 struct FaultyGrid {
   FaultyDevice low;
   FaultyDevice middle;

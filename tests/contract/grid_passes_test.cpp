@@ -10,7 +10,7 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/sanitizers.hpp"
 
-/// Phases done together, several steps in a pass over memory, give what a launch for each phase gives.
+/// Phases fused into passes of several steps over memory give the results of a launch per phase.
 namespace headrace::testing {
 namespace {
 
@@ -29,7 +29,7 @@ HEADRACE_ON_EVERY_DEVICE(GridPassesTest);
 
 using Options = grid::SimulationOptions;
 
-/// All fields after calls of several lengths, between which `between` may change something.
+/// All fields after calls of several lengths; `between` may change something between them.
 template <class T, class Between>
 std::vector<std::vector<T>> fields_after(const Decomposition& cut, const grid::StencilProgram& program,
                                          const Options& options, const Between& between) {
@@ -99,8 +99,8 @@ TEST_P(GridPassesTest, FieldsThatChangePlaces) {
   expect_as_phases<float>(Decomposition::slabs({19, 30}, 2, 1), rotating(), kNothing);
 }
 
-/// Passes of one step while another phase has cells, then none, then of many, then of one again, which leaves fields
-/// in other memory each time.
+/// Passes of one step while another phase has cells, then without, then of many steps, then of one again, which leaves
+/// fields in different memory each time.
 TEST_P(GridPassesTest, AnotherPhaseNowAndThen) {
   const auto between = [](Simulation& simulation) {
     const std::uint64_t done = simulation.steps_done();
@@ -159,7 +159,7 @@ TEST_P(GridPassesTest, MaxwellsEquations) {
   }
 }
 
-/// What layers and points add is done by phases about them, and the rest in passes.
+/// Phases around layers and points add their parts, and passes do the rest.
 TEST_P(GridPassesTest, MaxwellsEquationsWithLayers) {
   for (const bool with_source : {false, true}) {
     const auto wanted = maxwell<float>({.passes = Passes::never}, 1, with_source, 3);
@@ -175,7 +175,7 @@ TEST_P(GridPassesTest, MaxwellsEquationsWithLayers) {
   }
 }
 
-/// Norms of the change of each step, of Jacobi from a scattered source.
+/// Norms of the change of each step of Jacobi from a scattered source.
 std::vector<Norms> changes(const Decomposition& cut, const Options& options, std::uint64_t count) {
   Simulation simulation(cut, GridTest::devices(cut.parts().size()), grid::jacobi<float>(2), options);
   simulation.set<float>(grid::kJacobiSource, scattered<float>(cut.extent(), 4).values);
@@ -257,7 +257,7 @@ TEST_P(GridPassesTest, APassMovesEachFieldOnce) {
   }
 }
 
-/// How passes are laid out, worked out by hand.
+/// The layout of passes, worked out by hand.
 TEST(GridSweepTest, LagsWindowsAndPlaces) {
   using Two = grid::Sweep<Leaning<float>, 2>;
   static_assert(Two::ops()[0].lag == 2 && Two::ops()[1].lag == 4, "two rows above are read");

@@ -10,7 +10,7 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/contract/thread_ranks.hpp"
 
-/// Ranks that were given different things: all are told, and none goes on with wrong fields.
+/// Ranks with different inputs: all are told, and none continues with wrong fields.
 namespace headrace::testing {
 namespace {
 
@@ -37,7 +37,7 @@ constexpr std::int64_t kAlong = 24;
   return options;
 }
 
-/// Rank 1 of two has its options changed: both refuse, and say which differs.
+/// Rank 1 of two has different options: both refuse, and say which differs.
 void expect_options_refused(const std::function<void(FdtdOptions&)>& change, const std::string& says) {
   on_ranks(2, [&](const std::shared_ptr<Ranks>& ranks) {
     FdtdOptions options = fdtd_options(ranks);
@@ -58,7 +58,7 @@ TEST_P(GridRanksAlikeTest, OtherSettingsAreRefusedOnAll) {
                          "materials per component: 1, not 0");
 }
 
-/// As many parts along each axis, of other sizes: their messages would be longer than the memory for them.
+/// The same number of parts along each axis, with other sizes: their messages would overrun their memory.
 TEST_P(GridRanksAlikeTest, OtherWeightsAreRefusedOnAll) {
   on_ranks(2, [](const std::shared_ptr<Ranks>& ranks) {
     const std::vector<double> weights = ranks->rank() == 1 ? std::vector<double>{1, 3} : std::vector<double>{3, 1};
@@ -81,7 +81,7 @@ TEST_P(GridRanksAlikeTest, OtherStencilsAreRefusedOnAll) {
   });
 }
 
-/// Rank 1 of two is given something else: both refuse to step, and step once rank 1 has what rank 0 has.
+/// Rank 1 of two has something different: both refuse to step, and step once rank 1 has what rank 0 has.
 void expect_step_refused(const std::function<void(Fdtd&, bool)>& give, const std::function<void(Fdtd&)>& mend) {
   on_ranks(2, [&](const std::shared_ptr<Ranks>& ranks) {
     Fdtd fdtd(fdtd_options(ranks));
@@ -113,7 +113,7 @@ TEST_P(GridRanksAlikeTest, OtherSourcesReceiversAndMaterialsAreRefusedOnAll) {
       add_receiver);
   expect_step_refused([](Fdtd& fdtd, bool other) { set_permittivity(fdtd, other ? 2 : 3); },
                       [](Fdtd& fdtd) { set_permittivity(fdtd, 3); });
-  // As many receivers in the same cells, whose traces would be exchanged for each other's.
+  // As many receivers in the same cells, whose traces would be confused.
   expect_step_refused(
       [](Fdtd& fdtd, bool other) {
         fdtd.add_receiver("ez", other ? grid::Offsets{9, 9, 0} : grid::Offsets{9, 20, 0});

@@ -13,7 +13,7 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/contract/thread_ranks.hpp"
 
-/// A domain over several ranks: threads here, each with simulations of its own.
+/// A domain over several ranks, which are threads here with their own simulations.
 namespace headrace::testing {
 namespace {
 
@@ -29,10 +29,10 @@ using ::testing::ThrowsMessage;
 class GridRanksTest : public GridTest {};
 HEADRACE_ON_EVERY_DEVICE(GridRanksTest);
 
-/// Returns once all have called it.
+/// Returns once all ranks have called it.
 void meet(Ranks& ranks) { ASSERT_TRUE(grid::gather_on_all(ranks, {})); }
 
-/// Runs Skewed over ranks of which each has so many parts, and holds what rank 0 gets against one device.
+/// Runs Skewed on ranks with this many parts each, and compares rank 0's result with one device.
 void expect_equal_on_ranks(const Decomposition& cut, const std::vector<std::size_t>& parts, int redundant) {
   constexpr std::uint64_t kSteps = 11;
   const HostField<float> start = scattered<float>(cut.extent(), 5);
@@ -111,7 +111,7 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
   });
 }
 
-/// All fields after calls of several lengths, and the norms of what some steps changed.
+/// All fields after calls of several lengths, and the norms of the changes of some steps.
 [[nodiscard]] std::pair<std::vector<std::vector<float>>, std::vector<grid::Norms>> in_passes(Simulation& simulation) {
   constexpr int kFields = 2;
   for (int field = 0; field < kFields; ++field) {
@@ -126,13 +126,13 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
   return {fields, simulation.step_with_changes(75)};
 }
 
-/// Passes do the steps from one exchange of messages to the next.
+/// Passes do the steps between two exchanges of messages.
 void expect_passes_equal_on_ranks(const Decomposition& cut, const std::vector<std::size_t>& parts, int redundant) {
   const auto whole = Decomposition::slabs(cut.extent(), 1, 0);
   Simulation alone(whole, GridTest::devices(1), grid::jacobi<float>(2), {.passes = grid::Passes::never});
   const auto right = in_passes(alone);
   on_ranks(static_cast<int>(parts.size()), [&](const std::shared_ptr<Ranks>& ranks) {
-    // One rank without passes: it then sends as often as the others all the same.
+    // One rank has no passes, but sends as often as the others.
     for (const bool all : {true, false}) {
       const bool with = all || ranks->rank() != 1;
       const std::size_t own = parts[static_cast<std::size_t>(ranks->rank())];
@@ -294,7 +294,7 @@ TEST_P(GridRanksTest, ARankThatMakesFewerCallsAndLeavesIsNamed) {
   on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
     Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), devices(1), skewed<float>(0.1F), {.ranks = ranks});
     if (ranks->rank() == 1) return simulation.step(3);
-    // One rank may be told of it by the other while it is still in the steps that all make.
+    // A rank may be told by the other while it is still in the steps that all make.
     const auto steps = [&] {
       simulation.step(3);
       simulation.step(5);
@@ -312,14 +312,14 @@ TEST_P(GridRanksTest, AnExceptionOfARankEndsTheOthers) {
       simulation.step(5);
     };
     if (ranks->rank() == 1) return steps();
-    // The others may be told of it while they are still in the steps that all make.
+    // The others may be told while they are still in the steps that all make.
     EXPECT_THAT(steps, ThrowsMessage<SystemError>(HasSubstr("rank 1: a file is missing")));
   };
   EXPECT_THAT([&] { on_ranks(3, run); }, ThrowsMessage<std::runtime_error>(HasSubstr("a file is missing")));
 }
 
-/// Three ranks run() a Simulation that make() gives, on which the device of rank 1 fails after so many calls: that rank
-/// names device and part, and the others name the rank.
+/// Three ranks run() a Simulation made by make(), and the device of rank 1 fails after some calls: that rank names
+/// device and part, and the others name the rank.
 template <class Make, class Run>
 void expect_failure_named(int calls, Make make, Run run) {
   FaultyDevice faulty;

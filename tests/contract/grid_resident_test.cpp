@@ -14,7 +14,7 @@
 #include "tests/contract/grid_stencils.hpp"
 #include "tests/contract/grid_support.hpp"
 
-/// One kernel for many steps gives what a launch for each phase gives, and leaves when it has to.
+/// One kernel for many steps gives the results of a launch per phase, and leaves when it must.
 namespace headrace::testing {
 namespace {
 
@@ -29,7 +29,7 @@ using ::testing::ThrowsMessage;
 
 class GridResidentTest : public GridTest {
  public:
-  /// Resident kernels have a CUDA device each.
+  /// Each resident kernel needs its own CUDA device.
   [[nodiscard]] static bool has_devices(std::size_t parts) {
     std::set<std::string> names;
     for (const Device& device : devices(parts)) names.insert(device.name());
@@ -38,7 +38,7 @@ class GridResidentTest : public GridTest {
 };
 HEADRACE_ON_EVERY_DEVICE(GridResidentTest);
 
-/// Calls of several lengths: short last cycles, none, one.
+/// Calls of several lengths: with short last cycles, without steps, and with one.
 template <class T>
 std::vector<T> skewed_by(Mode mode, const Decomposition& cut, int redundant, const std::vector<T>& start) {
   Simulation simulation(cut, GridTest::devices(cut.parts().size()), skewed<T>(T(0.17)),
@@ -70,7 +70,7 @@ TEST_P(GridResidentTest, SlabsAlongEveryAxis) {
     expect_as_in_streams<double>(Decomposition::slabs({17, 19, 23}, 3, axis), 2);
   }
   expect_as_in_streams<float>(Decomposition::slabs({67}, 4, 0), 3);
-  expect_as_in_streams<float>(Decomposition::slabs({6, 5, 8}, 4, 2), 2);  // all of a part is border
+  expect_as_in_streams<float>(Decomposition::slabs({6, 5, 8}, 4, 2), 2);  // the whole part is border
 }
 
 TEST_P(GridResidentTest, BlocksExchangeCornersToo) {
@@ -92,7 +92,7 @@ TEST_P(GridResidentTest, ManyCyclesKeepTheirOrder) {
   EXPECT_EQ(found[0], found[1]);
 }
 
-/// Several phases, of which two are restricted, to more boxes than one launch takes, and to others on the way.
+/// Several phases, two of them restricted: to more boxes than one launch takes, and to others later on.
 template <class T>
 std::vector<std::vector<T>> driven_by(Mode mode, const Decomposition& cut, int redundant) {
   constexpr std::size_t kSteps = 9;
@@ -182,7 +182,7 @@ TEST_P(GridResidentTest, MaxwellsEquations) {
   EXPECT_EQ(found[0], found[1]);
 }
 
-/// A kernel of three blocks whose neighbour never says anything.
+/// A kernel of three blocks whose neighbour never answers.
 class LoneKernel {
  public:
   LoneKernel(Device device, Duration limit)
@@ -244,7 +244,7 @@ TEST_P(GridResidentTest, AKernelThatWaitsForTooLongLeavesByItself) {
   EXPECT_EQ(kernel.words().gave_up, 1U);
 }
 
-/// Three parts, of which one gets no kernel started: its neighbours, and theirs, give up, and say whom they missed.
+/// Three parts, one of whose kernels is not started: its neighbours, and theirs, give up, and name the silent part.
 TEST(GridResidentCpuTest, APartThatDoesNotAnswerIsNamed) {
   for (const std::size_t silent : {0U, 1U, 2U}) {
     std::array<FaultyDevice, 3> devices;
@@ -256,7 +256,7 @@ TEST(GridResidentCpuTest, APartThatDoesNotAnswerIsNamed) {
         fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not started", silent);
     EXPECT_THAT([&] { simulation.step(20); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     EXPECT_THAT([&] { simulation.step(1); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
-    devices[silent].release();  // what it still has to do leaves at once
+    devices[silent].release();  // its remaining work leaves at once
   }
 }
 
@@ -275,7 +275,7 @@ TEST(GridResidentCpuTest, AKernelThatNeverBeginsIsNamed) {
   busy.release();
 }
 
-/// Three parts, of which the middle one fails in one of its calls: the kernels of the others wait for it until they are
+/// Three parts, the middle one of which fails in one of its calls: the kernels of the others wait for it until they are
 /// told to leave.
 TEST(GridResidentCpuTest, ADeviceThatFailsEndsTheKernelsOfAll) {
   for (int calls = 0; calls < 12; ++calls) {

@@ -16,7 +16,7 @@ using grid::Simulation;
 class GridSimulationTest : public GridTest {};
 HEADRACE_ON_EVERY_DEVICE(GridSimulationTest);
 
-/// What Skewed comes to, in plain loops.
+/// The result of Skewed, computed by plain loops.
 template <class T>
 std::vector<T> skewed_by_hand(HostField<T> now, T share, std::uint64_t steps) {
   HostField<T> next(now.extent);
@@ -95,7 +95,7 @@ TEST_P(GridSimulationTest, ManyCyclesKeepTheirOrder) {
   }
 }
 
-/// Driven, with what it needs: a trace on the device of each part.
+/// Driven with its resources: a trace on the device of each part.
 template <class T>
 struct DrivenRun {
   static constexpr std::uint64_t kSteps = 9;

@@ -12,7 +12,7 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/sanitizers.hpp"
 
-/// A domain that is larger than the memory of its device gives what it gives in that memory.
+/// A domain larger than its device's memory gives the results of a run within that memory.
 namespace headrace::testing {
 namespace {
 
@@ -33,10 +33,10 @@ using Between = std::function<void(Simulation&)>;
 template <class T>
 struct Found {
   std::vector<std::vector<T>> fields;
-  std::int64_t slabs = 0;  ///< The most of any call.
+  std::int64_t slabs = 0;  ///< The maximum over all calls.
 };
 
-/// All fields after calls of several lengths, between which `between` may change something.
+/// All fields after calls of several lengths; `between` may change something between them.
 template <class T>
 Found<T> run(const Extent& extent, const grid::StencilProgram& program, const Options& options,
              const Between& between) {
@@ -60,7 +60,7 @@ Found<T> run(const Extent& extent, const grid::StencilProgram& program, const Op
 const std::vector<double> kBudgets = kSanitized ? std::vector{0.6, 0.2} : std::vector{0.95, 0.6, 0.35, 0.2};
 const std::vector<int> kStepsPerVisit = kSanitized ? std::vector{0, 3} : std::vector{0, 1, 2, 3, 5, 8, 32};
 
-/// Slabs of every thickness that a budget allows, from a few thick ones to those of a row.
+/// Slabs of every thickness that a budget allows, from a few thick ones to single rows.
 template <class T>
 void expect_as_in_core(const Extent& extent, const grid::StencilProgram& program, const Between& between = {}) {
   const auto wanted = run<T>(extent, program, {.passes = Passes::never}, between);
@@ -101,11 +101,11 @@ TEST_P(GridSlabsTest, OnePhaseThatReadsFurtherOnOneSide) {
 TEST_P(GridSlabsTest, StencilsThatAreDoneInPasses) {
   expect_as_in_core<float>({57, 211}, leaning(0.17F));
   expect_as_in_core<double>({5, 180}, leaning(0.17));
-  expect_as_in_core<float>({21, 9, 70}, leaning(0.17F));  // whose slabs are planes, across which nothing is read
+  expect_as_in_core<float>({21, 9, 70}, leaning(0.17F));  // its slabs are planes, across which nothing is read
   expect_as_in_core<float>({140, 130}, rotating());
 }
 
-/// Passes leave patches around the cells of another phase, which come and go.
+/// Passes leave patches around the cells of another phase, which appear and disappear.
 TEST_P(GridSlabsTest, PassesWithPatches) {
   const auto between = [](Simulation& simulation) {
     const std::uint64_t done = simulation.steps_done();
@@ -131,7 +131,7 @@ TEST_P(GridSlabsTest, ShippedStencils) {
   expect_as_in_core<float>({33, 120}, grid::jacobi<float>(2));
 }
 
-/// A stencil that writes to memory of its own does so once for each step.
+/// A stencil that writes to its own memory does so once per step.
 TEST_P(GridSlabsTest, TracesOfTheirOwn) {
   const Extent extent{10, 9, 100};
   const auto traced = [&](const Options& options) {

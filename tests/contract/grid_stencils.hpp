@@ -9,7 +9,7 @@
 /// Stencils that reach further on one side than on the other, read across corners, and have several phases.
 namespace headrace::testing {
 
-/// Reads at other distances along every axis and across corners; knows where it is and when.
+/// Reads at different distances along every axis and across corners; knows its place and time.
 template <class T>
 struct Skewed {
   static constexpr const char* kName = "skewed";
@@ -34,8 +34,8 @@ struct Skewed {
   }
 };
 
-/// Two fields that drive each other in place, a field that stays, and two phases that are restricted to boxes: one
-/// adds, the other notes what a cell has.
+/// Two fields that drive each other in place, a constant field, and two phases restricted to boxes: one adds, the other
+/// records a cell's value.
 template <class T>
 struct Driven {
   static constexpr const char* kName = "driven";
@@ -82,7 +82,7 @@ struct Driven {
   }
 };
 
-/// As Skewed in a plane, and done in passes.
+/// Like Skewed in a plane, done in passes.
 template <class T>
 struct Leaning {
   static constexpr const char* kName = "leaning";
@@ -109,7 +109,7 @@ struct Leaning {
   }
 };
 
-/// Three fields in place of which two drive each other, each reaching to its own side, in passes; between passes of one
+/// Three fields in place, two of which drive each other and reach to opposite sides, in passes; between passes of one
 /// step a restricted phase adds to one of them.
 template <class T>
 struct Coupled {
@@ -146,7 +146,7 @@ struct Coupled {
   }
 };
 
-/// Three fields that change places: they come round only after three steps.
+/// Three fields that rotate: they return to their places after three steps.
 struct Rotating {
   static constexpr const char* kName = "rotating";
   using Value = float;
@@ -166,7 +166,7 @@ struct Rotating {
   }
 };
 
-/// What a step changes grows by a factor a step, and by another one in some steps.
+/// The change of a step grows by a constant factor, and by another one in some steps.
 template <class T>
 struct Growing {
   static constexpr const char* kName = "growing";
@@ -203,7 +203,7 @@ template <class T>
 [[nodiscard]] grid::StencilProgram rotating();
 template <class T>
 [[nodiscard]] grid::StencilProgram growing(const Growing<T>& stencil);
-/// One a part.
+/// One per part.
 template <class T>
 [[nodiscard]] grid::StencilProgram driven(const std::vector<Driven<T>>& parts);
 

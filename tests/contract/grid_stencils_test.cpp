@@ -18,7 +18,7 @@ using grid::Simulation;
 class GridStencilsTest : public GridTest {};
 HEADRACE_ON_EVERY_DEVICE(GridStencilsTest);
 
-/// The lowest sine mode: 0 just beyond the domain on every side. An eigenvector of what heat and jacobi do.
+/// The lowest sine mode: 0 just outside of the domain on every side. An eigenvector of heat and jacobi.
 template <class T>
 HostField<T> sine_mode(const Extent& extent) {
   HostField<T> mode(extent);
@@ -34,7 +34,7 @@ HostField<T> sine_mode(const Extent& extent) {
   return mode;
 }
 
-/// 2 * dimensions * mode less its neighbours, over the mode.
+/// 2 * dimensions * mode minus its neighbours, divided by the mode.
 double eigenvalue(const Extent& extent) {
   const grid::Offsets cells = extent.cells_along();
   double sum = 0;

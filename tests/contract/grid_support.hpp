@@ -10,7 +10,7 @@ namespace headrace::testing {
 
 class GridTest : public DeviceTest {
  public:
-  /// A device for each of `count` parts: CPU devices are as many as one likes, CUDA devices are used again.
+  /// A device for each of `count` parts: any number of CPU devices, while CUDA devices are reused.
   [[nodiscard]] static std::vector<Device> devices(std::size_t count) {
     std::vector<Device> present;
     for (const Device other : Device::list()) {
@@ -40,7 +40,7 @@ struct HostField {
   }
 };
 
-/// Values in (-1, 1) with no pattern to them.
+/// Values in (-1, 1) without a pattern.
 template <class T>
 [[nodiscard]] HostField<T> scattered(const grid::Extent& extent, std::uint64_t seed) {
   HostField<T> field(extent);

@@ -6,7 +6,7 @@
 #include "tests/contract/grid_support.hpp"
 #include "tests/contract/thread_ranks.hpp"
 
-/// When parts did what: what must come before what, and that noting it changes nothing.
+/// When parts did what: the required order, and that recording changes nothing.
 namespace headrace::testing {
 namespace {
 
@@ -34,7 +34,7 @@ using Cycles = std::map<std::pair<std::size_t, std::size_t>, Cycle>;
   return found;
 }
 
-/// What holds on any device, however long each takes.
+/// Holds on any device, however long each step takes.
 void expect_ordered(const Cycles& cycles) {
   for (const auto& [key, cycle] : cycles) {
     for (const auto& [work, span] : cycle) EXPECT_LE(span.begin, span.end) << grid::to_string(work);
@@ -57,7 +57,7 @@ TEST_P(GridTimelineTest, CyclesAreNotedInTheirOrder) {
     EXPECT_TRUE(simulation.timeline().empty());
     simulation.record_timeline(4);
     simulation.step(7);  // three whole cycles and a short one
-    simulation.step(2);  // and one that is not noted
+    simulation.step(2);  // and one that is not recorded
     const Cycles cycles = by_cycle(simulation.timeline());
     ASSERT_EQ(cycles.size(), 3U * 4U);
     for (const auto& [key, cycle] : cycles) {

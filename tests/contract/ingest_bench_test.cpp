@@ -15,7 +15,7 @@
 #include "ingest/bench/socket_bench.hpp"
 #include "ingest/stream_bytes.hpp"
 
-/// The benchmarks of ingest: that they count and compare, not how fast anything is.
+/// The benchmarks of ingest count and compare correctly, whatever their speed.
 namespace headrace::testing {
 namespace {
 
@@ -103,7 +103,7 @@ TEST_P(IngestBench, LatencyWithControlByTheDevice) {
   EXPECT_TRUE(found.verified);
 }
 
-// Windows are offered in units of 16 KiB: a sender that filled one would send what is not accepted.
+// Windows are offered in units of 16 KiB: a sender that filled one would send bytes that are not accepted.
 TEST_P(IngestBench, FramesOfLessThanAUnitOfTheWindow) {
   LatencyCase of = small_case(RingAccess::automatic, 2);
   of.control = Control::resident;

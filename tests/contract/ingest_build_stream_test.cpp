@@ -2,7 +2,7 @@
 
 #include "frame_support.hpp"
 
-/// How bursts of a builder are known to be copied.
+/// How the builder learns that its bursts have been copied.
 namespace headrace::testing {
 
 using ingest::Builder;
@@ -11,7 +11,7 @@ using ingest::FrameRing;
 
 class IngestBuildStream : public DeviceTest {
  protected:
-  /// More than it takes until the stream is asked.
+  /// More looks than it takes until the stream is asked.
   static constexpr int kManyLooks = 5000;
 };
 HEADRACE_ON_EVERY_DEVICE(IngestBuildStream);

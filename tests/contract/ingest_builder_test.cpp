@@ -15,7 +15,7 @@ using ingest::RingAccess;
 
 class IngestBuilder : public DeviceTest {
  protected:
-  /// Builds the whole stream in frames that all fit, and compares.
+  /// Builds the whole stream in frames that all fit, and compares it.
   static void expect_whole(Traffic& traffic, const BuilderOptions& options, std::size_t frame_bytes) {
     const std::size_t total = traffic.stream.size();
     FrameRing frames(device(),
@@ -31,7 +31,7 @@ class IngestBuilder : public DeviceTest {
     EXPECT_EQ(builder.counters().bytes, total);
   }
 
-  /// Every way that this device has.
+  /// Every way that this device supports.
   static std::vector<CopyWay> ways() {
     std::vector<CopyWay> ways;
     const Buffer ring(device(), MemoryKind::device, 64);
@@ -112,14 +112,14 @@ TEST_P(IngestBuilder, RunsEndWherePayloadsDiffer) {
   auto traffic = make_traffic(device(), MemoryKind::device, lengths, 768, 54);
   expect_whole(traffic, {}, 400'000);
   expect_whole(traffic, {.list_parts = 600}, 1'000'003);
-  // Distances differ, and the order turns round.
+  // Distances differ, and the order is reversed.
   std::reverse(traffic.pieces.begin() + 1000, traffic.pieces.begin() + 1500);
   traffic.pieces.insert(traffic.pieces.begin() + 700, traffic.pieces.back());
   traffic.pieces.pop_back();
   expect_whole(traffic, {}, 400'000);
 }
 
-// As where packets without a payload lie between others: the stream goes on, and the ring does not.
+// As if packets without payload lay between others: the stream continues, but the ring does not.
 TEST_P(IngestBuilder, RunsEndWhereSlotsAreLeftOut) {
   auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(1500, 700), 768, 54);
   std::vector<Piece> pieces;
@@ -163,7 +163,7 @@ TEST_P(IngestBuilder, SubmitsAtOnceWhileFewBurstsAreUnderWay) {
     FrameRing frames(device(), {.frame_bytes = 800, .frame_count = 2});
     Builder builder(device(), traffic.ring, {.list_count = 3, .prompt_count = prompt_count});
     builder.attach(0, frames);
-    // None of them is known to be done before copied() says so.
+    // None of them counts as done before copied() says so.
     for (std::size_t i = 0; i < 3; ++i) ASSERT_OK(builder.place({&traffic.pieces[i], 1}, i + 1));
     EXPECT_EQ(builder.counters().submissions, prompt_count);
     ASSERT_OK(builder.wait());
@@ -188,7 +188,7 @@ TEST_P(IngestBuilder, FillsFramesRoundTheRingAsTheyAreReleased) {
   std::vector<std::byte> all;
   std::size_t next = 0;
   while (next < traffic.pieces.size()) {
-    // As a sequencer does: what has no space is not accepted, and comes again.
+    // As in a sequencer: a packet without space is not accepted, and comes again.
     const Piece& piece = traffic.pieces[next];
     if (piece.stream_offset + piece.length <= frames.reserved_end()) {
       ASSERT_OK(builder.place({&piece, 1}, ++next));
@@ -256,7 +256,7 @@ TEST_P(IngestBuilder, WaitsForMoreWhileBurstsEnoughAreUnderWay) {
     while (*builder.copied() < submitted) std::this_thread::yield();
     ASSERT_OK(builder.try_flush());
     EXPECT_EQ(builder.counters().submissions, submitted + 1);
-    ASSERT_OK(place(4));  // the frame lacks nothing but its copies
+    ASSERT_OK(place(4));  // the frame lacks only its copies
     EXPECT_EQ(builder.counters().submissions, submitted + 2);
     ASSERT_OK(builder.wait());
     EXPECT_EQ(*builder.copied(), 5U);

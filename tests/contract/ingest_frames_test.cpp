@@ -11,7 +11,7 @@ using ingest::Piece;
 
 namespace {
 
-/// What a conversion of the whole stream at once gives.
+/// The result of converting the whole stream at once.
 std::vector<std::byte> converted(Conversion conversion, const std::vector<std::byte>& stream) {
   const std::size_t item = item_bytes(conversion);
   std::vector<std::byte> all;
@@ -135,7 +135,7 @@ TEST_P(IngestFrames, CompleteOutOfOrderAndAreHandedOverInOrder) {
   ASSERT_TRUE(first.has_value() && second.has_value());
   EXPECT_EQ(second->number, 1U);
   ASSERT_OK(frames.release(1));
-  EXPECT_EQ(frames.reserved_end(), 150U);  // the older one is still with the consumer
+  EXPECT_EQ(frames.reserved_end(), 150U);  // the consumer still has the older one
   ASSERT_OK(frames.release(0));
   EXPECT_EQ(frames.reserved_end(), 250U);
 }
@@ -153,7 +153,7 @@ TEST_P(IngestFrames, CloseWithTheirGapsMarked) {
   EXPECT_TRUE(
       failed_with(builder.close(0, 0, {.bytes = 100, .packet_bytes = 39, .presence = wrong}), Errc::invalid_argument));
   ASSERT_OK(builder.close(0, 0, {.bytes = 100, .packet_bytes = 40, .presence = presence}));
-  ASSERT_OK(builder.close(0, 1, {.bytes = 100, .packet_bytes = 40}));  // of which nothing came
+  ASSERT_OK(builder.close(0, 1, {.bytes = 100, .packet_bytes = 40}));  // nothing of it arrived
   ASSERT_OK(builder.wait());
   const auto frame = *frames.try_take();
   ASSERT_TRUE(frame.has_value());

@@ -10,7 +10,7 @@
 /// Sequencers that run on a device.
 namespace headrace::ingest::testing {
 
-/// What one step brought: how far each array of the output was filled after it.
+/// The result of one step: how far each array of the output was filled.
 struct Filled {
   std::uint32_t pieces;
   std::uint32_t replies;

@@ -14,13 +14,13 @@ using ingest::LengthPrefix;
 using ingest::MessageReader;
 using ingest::Piece;
 
-/// A stream that lies in a ring, to be given to frames as they become free.
+/// A stream in a ring, which is given to frames as they become free.
 class IngestMessages : public DeviceTest {
  protected:
   static constexpr std::size_t kFrameBytes = 1000;
   static constexpr std::uint32_t kFrames = 3;
 
-  /// Bodies of these lengths, each after its length in 4 bytes, big-endian.
+  /// Bodies of these lengths, each preceded by its length in 4 bytes, big-endian.
   static Bytes messages_of(const std::vector<std::uint32_t>& lengths) {
     const Bytes body = stream_of(1, std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}));
     Bytes all;
@@ -44,7 +44,7 @@ class IngestMessages : public DeviceTest {
     bytes_ = stream.size();
   }
 
-  /// The next frame; null where there is none, or no space for it.
+  /// The next frame; null if there is none, or no space for it.
   std::shared_ptr<HeldFrame> next_frame() {
     lease_.reset();
     const std::uint64_t end = std::min(frames_->reserved_end(), bytes_);
@@ -84,7 +84,7 @@ class IngestMessages : public DeviceTest {
 HEADRACE_ON_EVERY_DEVICE(IngestMessages);
 
 TEST_P(IngestMessages, AreFoundWhereverFramesAreCut) {
-  // Headers and bodies across ends, empty ones, and one that takes as much as may be.
+  // Headers and bodies across frame ends, empty ones, and one of the maximum size.
   const std::vector<std::uint32_t> lengths{10, 0, 980, 1, 0, 995, 1500, 3, 0, 0, 2 * kFrameBytes - 4, 7, 500, 2, 1};
   send(messages_of(lengths));
   MessageReader reader({}, *frames_);
@@ -108,7 +108,7 @@ TEST_P(IngestMessages, AreFoundWhereverFramesAreCut) {
   EXPECT_EQ(begin, bytes_) << "all frames came: none was kept too long";
 }
 
-// A message is given as soon as the parts of its frames hold it, and a frame brings nothing twice.
+// A message is given as soon as the parts of its frames contain it, and a frame delivers nothing twice.
 TEST_P(IngestMessages, AreFoundInPartsOfFrames) {
   const std::vector<std::uint32_t> lengths{10, 0, 980, 1, 0, 995, 1500, 3, 0, 0, 2 * kFrameBytes - 4, 7, 500, 2, 1};
   for (const std::size_t step : {1U, 7U, 333U, 1000U}) {
@@ -127,7 +127,7 @@ TEST_P(IngestMessages, AreFoundInPartsOfFrames) {
     while (auto frame = next_frame()) {
       const ingest::Frame whole = frame->frame();
       for (std::size_t end = step; end < whole.bytes; end += step) {
-        ingest::Frame part = whole;  // what has come since, or with step 7 all that has come of the frame
+        ingest::Frame part = whole;  // the bytes since the last part, or with step 7 all bytes of the frame so far
         const std::size_t begin = step == 7 ? 0 : end - step;
         part.stream_offset += begin;
         part.data += begin;

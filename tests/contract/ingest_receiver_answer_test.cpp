@@ -6,7 +6,7 @@
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 
-/// Protocols over a receiver: parts of frames that are not full, and what is said on connections.
+/// Protocols on a receiver: parts of frames that are not full, and answers on connections.
 namespace headrace::testing {
 
 using ingest::ReceiverOptions;
@@ -17,10 +17,10 @@ using ingest::testing::MemorySender;
 
 namespace {
 
-/// A peer that keeps its connection open, and has something to say first.
+/// A peer that keeps its connection open, and speaks first.
 constexpr MemorySender::Options kTalks{.finish = false};
 
-/// What `delivery` is a part of frames with, if it is.
+/// The frame that `delivery` is a part of, if it is one.
 struct Part {
   std::uint64_t offset = 0;
   Bytes bytes;
@@ -35,7 +35,7 @@ std::optional<Part> part_of(const Delivery& delivery) {
 
 class IngestReceiverAnswers : public DeviceTest {
  protected:
-  /// Steps until `enough`, and keeps the parts that come.
+  /// Steps until `enough`, and keeps the parts that arrive.
   template <class Enough>
   void converse(Receiver& receiver, const Enough& enough) {
     const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
@@ -82,7 +82,7 @@ TEST_P(IngestReceiverAnswers, ARequestIsSeenBeforeItsFrameIsFullAndAnswered) {
   converse(receiver, [&] { return parts_.size() == 2; });
   EXPECT_EQ(parts_[1].offset, 100U);
   EXPECT_EQ(parts_[1].bytes, Bytes(second, data.end()));
-  receiver.peek(0, 150);  // of which nothing comes
+  receiver.peek(0, 150);  // nothing of it arrives
   peer.finish();
   converse(receiver, [&] { return received_.ends.size() == 1; });
   EXPECT_EQ(parts_.size(), 2U);
@@ -108,7 +108,7 @@ TEST_P(IngestReceiverAnswers, APartWaitsForAsMuchAsIsAskedFor) {
   EXPECT_EQ(parts_[0].bytes, Bytes(data.begin() + 50, data.end()));
 }
 
-// Whoever always asks for what follows sees every byte as a part or as a frame, and all frames come whole.
+// A consumer that always asks for what follows sees every byte as a part or in a frame, and all frames are complete.
 TEST_P(IngestReceiverAnswers, PartsAndFramesTogetherHaveEveryByte) {
   const Bytes data = stream_of(3, 5 * kSmallFrameBytes + 777);
   network_.add(data, {.in_flight_max = 9000});
@@ -149,7 +149,7 @@ TEST_P(IngestReceiverAnswers, APartKeepsItsBuffer) {
   ASSERT_EQ(held->kind, Delivery::Kind::part);
   peer.say(Bytes(data.begin() + 500, data.end()));
   peer.finish();
-  // All frames are given back as they come, but the first cannot be filled anew.
+  // All frames are returned at once, but the first cannot be refilled.
   converse(receiver, [&] { return received_.frames == kSmallFrames && peer.closed() > 0; });
   EXPECT_EQ(peer.acknowledged(), kSmallFrames * kSmallFrameBytes);
   EXPECT_EQ(content(device(), held->frame->frame()), Bytes(data.begin(), data.begin() + 500));
@@ -199,7 +199,7 @@ TEST_P(IngestReceiverAnswers, MoreThanMayWaitIsRefusedAsAWhole) {
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmall);
   converse(receiver, [&] { return received_.opened.size() == 1; });
   const Bytes most(Receiver::kAnswerBytesMax);
-  ASSERT_TRUE(receiver.send(77, most).ok());  // of no stream: dropped at the next step
+  ASSERT_TRUE(receiver.send(77, most).ok());  // for a stream that does not exist: dropped at the next step
   const Status refused = receiver.send(0, std::span(most).first(1));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::full);

@@ -12,8 +12,8 @@
 #include "tests/ingest_memory_network.hpp"
 #include "tests/sanitizers.hpp"
 
-/// Short connections one after the other, more at once than there are places, and a consumer that is slow: whatever a
-/// sender was told has arrived is delivered. HEADRACE_INGEST_CONNECTIONS says how many there are.
+/// Short connections one after the other, more at once than there are places, and a slow consumer: everything that a
+/// sender was told has arrived is delivered. HEADRACE_INGEST_CONNECTIONS sets their number.
 namespace headrace::testing {
 
 using ingest::Packet;
@@ -36,9 +36,9 @@ constexpr std::uint32_t kFewFrames = 2;
 
 /// What one sender was told.
 struct Told {
-  std::uint64_t acknowledged = 0;  ///< FIN is one more.
+  std::uint64_t acknowledged = 0;  ///< A FIN counts as one more.
   bool was_reset = false;
-  bool resets = false;  ///< It ends by a reset of its own.
+  bool resets = false;  ///< It ends with its own reset.
 };
 
 [[nodiscard]] std::size_t size_of(std::uint32_t connection) {
@@ -51,7 +51,7 @@ struct Told {
   }
 }
 
-/// Senders that connect, send, and leave, so many at a time.
+/// Senders that connect, send and leave, a fixed number at a time.
 class Churn final : public ingest::SlotSource<ingest::Source> {
  public:
   Churn(Ring& ring, std::uint32_t total, std::uint32_t at_once)
@@ -77,7 +77,7 @@ class Churn final : public ingest::SlotSource<ingest::Source> {
       if (bytes.empty()) {
         ++idle;
         if (one.sender->over() && one.over_at == Time{}) one.over_at = now;
-        // It stays for a moment, in which its reset or its last acknowledgement may be asked for again.
+        // It stays for a moment, in which its reset or its last acknowledgement may be requested again.
         if (one.sender->over() && now - one.over_at > kLinger && !replace(one)) idle = 0;
         continue;
       }
@@ -135,7 +135,7 @@ class Churn final : public ingest::SlotSource<ingest::Source> {
     of.acknowledged = one.sender->acknowledged();
     of.was_reset = one.sender->was_reset();
   }
-  /// False where there is none to come.
+  /// False if there is none left.
   bool replace(One& one) {
     if (next_ < total_) {
       one = begin();
@@ -152,7 +152,7 @@ class Churn final : public ingest::SlotSource<ingest::Source> {
   std::size_t turn_ = 0;
 };
 
-/// What the consumer got of each connection.
+/// What the consumer received of each connection.
 struct Delivered {
   std::uint64_t bytes = 0;
   bool right = true;
@@ -171,11 +171,11 @@ class IngestReceiverChurn : public ControlTest {
     const ingest::ReceiverOptions options =
         with_control({.frames = {.frame_bytes = kTinyFrameBytes, .frame_count = kFewFrames}, .burst_packets = 64});
     TcpReception tcp{.connections = places};
-    tcp.config.idle_max = 10 * ingest::TcpConfig::kSecond;  // of those whose reset was not the very number
+    tcp.config.idle_max = 10 * ingest::TcpConfig::kSecond;  // for those whose reset did not have the exact number
     Receiver receiver(churn, ring, device(), tcp, options);
     std::mt19937 random(places);
     Time moved = SteadyClock::now();
-    std::size_t away = 0;  // steps for which the consumer does something else
+    std::size_t away = 0;  // steps during which the consumer is busy elsewhere
     while (!churn.over() || receiver.counters().open_streams != 0 || receiver.counters().deliveries_waiting != 0) {
       ASSERT_LT(SteadyClock::now() - moved, ingest::testing::kGuard)
           << receiver.counters().open_streams << " open, " << receiver.counters().tcp.connections_waiting << " wait";

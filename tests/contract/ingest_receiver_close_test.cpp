@@ -5,7 +5,7 @@
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 
-/// Peers that connect and close without a byte.
+/// Peers that connect and close without sending a byte.
 namespace headrace::testing {
 
 using ingest::ReceiverOptions;
@@ -26,7 +26,7 @@ Peer peer_number(std::uint32_t number) { return {.port = static_cast<std::uint16
 
 class IngestReceiverClose : public ControlTest {
  protected:
-  /// So many that send FIN once, with a consumer that takes nothing until all of them have connected.
+  /// This many peers send FIN once; the consumer takes nothing until all of them have connected.
   void connect(Receiver& receiver, std::uint32_t count) {
     const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
     for (std::uint32_t i = 0; i < count; ++i) {

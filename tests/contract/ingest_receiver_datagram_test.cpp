@@ -18,7 +18,7 @@ constexpr std::uint32_t kPayload = 1000;
 constexpr std::uint32_t kFramePackets = 50;
 constexpr ReceiverOptions kThreeFrames{.frames = {.frame_count = 3}, .burst_packets = 32};
 
-/// Frames that wait for nothing but their place in the window: what a test loses does not depend on time.
+/// Frames that wait only for their place in the window, so that losses in a test do not depend on time.
 DatagramReception patient() {
   DatagramReception datagrams;
   datagrams.config = {.number_width = kNumberBytes,
@@ -39,7 +39,7 @@ std::unique_ptr<ingest::Source> synthetic(Ring& ring, std::uint64_t packets) {
 class IngestDatagrams : public DeviceTest {
  protected:
   struct Lossy {
-    std::uint64_t end = 0;              ///< Datagrams up to the last that came.
+    std::uint64_t end = 0;              ///< Number of datagrams up to the last received one.
     std::uint64_t missing_in_last = 0;  ///< Frame.
   };
   Lossy receive_with_losses(std::uint64_t packets, std::uint32_t frame_count);
@@ -82,14 +82,14 @@ TEST_P(IngestDatagrams, WithoutSpaceAreDroppedAndCounted) {
   const auto source = synthetic(ring_, 0);
   Receiver receiver(*source, ring_, device(), patient(), kThreeFrames);
   for (int i = 0; i < 100; ++i) receiver.step({});
-  receiver.stop();  // what still waited in the ring had no space
+  receiver.stop();  // there was no space for what still waited in the ring
   const auto counters = receiver.counters();
   EXPECT_EQ(counters.datagrams.accepted, 3U * kFramePackets);
   EXPECT_EQ(counters.datagrams.accepted + counters.datagrams.no_space, counters.datagrams.packets);
   EXPECT_GT(counters.datagrams.no_space, 0U);
 }
 
-/// Over a bad network: what frames say is missing is what did not come, up to the last datagram that did.
+/// On a bad network, frames report exactly the missing datagrams, up to the last received one.
 IngestDatagrams::Lossy IngestDatagrams::receive_with_losses(std::uint64_t packets, std::uint32_t frame_count) {
   Ring ring(device(), MemoryKind::mapped, 2048, 64);
   Ring between(device(), MemoryKind::pinned, 2048, 64);
@@ -142,7 +142,7 @@ IngestDatagrams::Lossy IngestDatagrams::receive_with_losses(std::uint64_t packet
 }
 
 TEST_P(IngestDatagrams, WhatIsMissingIsMarked) {
-  receive_with_losses(40 * kFramePackets, 3);  // some for want of space
+  receive_with_losses(40 * kFramePackets, 3);  // some for lack of space
   EXPECT_EQ(receive_with_losses(40 * kFramePackets, 40).end, 40 * kFramePackets);
 }
 
@@ -189,7 +189,7 @@ TEST_P(IngestDatagrams, AFrameIsClosedByTime) {
   const auto source = synthetic(ring_, kFramePackets + 10);
   DatagramReception datagrams = patient();
   datagrams.config.timeout = ingest::TcpConfig::kMs;
-  // A source that goes on, but brings nothing more.
+  // A source that continues but delivers nothing more.
   struct Quiet final : ingest::Source {
     explicit Quiet(ingest::Source& from) : inner(from) {}
     ingest::Source& inner;
@@ -209,7 +209,7 @@ TEST_P(IngestDatagrams, AFrameIsClosedByTime) {
   EXPECT_EQ(receiver.counters().datagrams.timeouts, 1U);
   EXPECT_EQ(receiver.counters().frames.missing_bytes, 0U);
   EXPECT_EQ(receiver.counters().datagrams.missing, 0U);
-  EXPECT_TRUE(received_.bytes[0] == stream_of(5, (kFramePackets + 10) * kPayload));  // cut behind the last datagram
+  EXPECT_TRUE(received_.bytes[0] == stream_of(5, (kFramePackets + 10) * kPayload));  // cut after the last datagram
 }
 
 TEST_P(IngestDatagrams, AReceiverThatIsHeldUpClosesNoFrameWhosePacketsWait) {
@@ -268,12 +268,12 @@ TEST_P(IngestDatagrams, WhatLiesBehindShortPayloadsIsZero) {
   EXPECT_GT(short_ones, 0U);
   EXPECT_EQ(receiver.counters().datagrams.short_payloads, short_ones);
   EXPECT_EQ(receiver.counters().frames.missing_bytes, 0U);
-  EXPECT_EQ(stream_bytes, (kPackets - 1) * kPayload + last);  // behind the last byte
+  EXPECT_EQ(stream_bytes, (kPackets - 1) * kPayload + last);  // after the last byte
 }
 
 namespace {
 
-/// Plays packets of UDP that a test writes, in the layer of payloads, each from a sender.
+/// Plays UDP packets written by a test, in the payload layer, each from a sender.
 class Script final : public ingest::Source {
  public:
   struct Datagram {
@@ -284,7 +284,7 @@ class Script final : public ingest::Source {
   };
   Script(Ring& ring, std::vector<Datagram> all) : ring_(ring), all_(std::move(all)) {}
 
-  /// What the datagram of a sender carries.
+  /// Content of a sender's datagram.
   static Bytes content_of(const Datagram& one) {
     Bytes bytes(one.bytes);
     ingest::StreamBytes(one.sender).fill(one.number * kPayload, bytes);
@@ -321,7 +321,7 @@ class Script final : public ingest::Source {
   [[nodiscard]] Status send(std::span<const std::byte>) noexcept override { return Errc::not_supported; }
   [[nodiscard]] ingest::SourceCounters counters() const noexcept override { return {}; }
 
-  bool fails = false;  ///< Its end is damage.
+  bool fails = false;  ///< Ends with damage.
 
  private:
   Ring& ring_;
@@ -334,7 +334,7 @@ void add_run(std::vector<Script::Datagram>& all, std::uint64_t begin, std::uint6
   for (std::uint64_t number = begin; number < end; ++number) all.push_back({.number = number, .sender = sender});
 }
 
-/// What a stream holds that has these datagrams, and zeros elsewhere, from `first` on.
+/// Content of a stream with these datagrams, and zeros elsewhere, starting at `first`.
 Bytes placed(const std::vector<Script::Datagram>& all, std::uint64_t first = 0) {
   Bytes bytes;
   for (const Script::Datagram& one : all) {
@@ -424,7 +424,7 @@ TEST_P(IngestDatagrams, SendersAreBoundedAndASilentOneGivesWay) {
       all.push_back({.number = number, .sender = sender, .at_ns = 1'000'000 * number});
     }
   }
-  for (std::uint64_t number = 0; number < 50; ++number) {  // a second later, 1 is silent
+  for (std::uint64_t number = 0; number < 50; ++number) {  // a second later, 1 has been silent
     for (const std::uint16_t sender : kTwo) {
       all.push_back({.number = 50 + number, .sender = sender, .at_ns = 1'060'000'000 + number});
     }
@@ -441,7 +441,7 @@ TEST_P(IngestDatagrams, SendersAreBoundedAndASilentOneGivesWay) {
   EXPECT_EQ(received_.bytes[0].size(), 50U * kPayload);
   EXPECT_EQ(received_.bytes[1].size(), 100U * kPayload);
   EXPECT_EQ(received_.opened[2].remote_port, 3U);
-  EXPECT_EQ(received_.bytes[2].size(), 50U * kPayload);  // of what came before there was a place, nothing
+  EXPECT_EQ(received_.bytes[2].size(), 50U * kPayload);  // nothing from before there was a place
   EXPECT_EQ(receiver.counters().refused[static_cast<std::size_t>(ingest::ParseResult::too_many)], 50U);
 }
 

@@ -1,4 +1,4 @@
-// Captures of TCP connections become frames.
+// TCP connections of captures become frames.
 
 #include <algorithm>
 #include <fstream>
@@ -35,7 +35,7 @@ constexpr std::uint32_t kRawIp = 101;
 constexpr std::uint32_t kClient = 0xFFFFF000;  ///< Initial sequence numbers: these wrap.
 constexpr std::uint32_t kServer = 77;
 
-/// The packet of the other end: sums do not notice.
+/// The packet with both ends exchanged, which checksums do not notice.
 Bytes turned(Bytes packet) {
   const bool four = std::to_integer<unsigned>(packet[0]) >> 4 == 4;
   const std::ptrdiff_t from = four ? 12 : 8;
@@ -54,7 +54,7 @@ class Talk {
 
   [[nodiscard]] bool over() const { return step_ > 0 && next_[0] > data_[0].size() && next_[1] > data_[1].size(); }
   [[nodiscard]] const Bytes& data(std::size_t side) const { return data_[side]; }
-  /// The next packet: SYNs, then segments of both sides in turns, each with FIN at the end.
+  /// The next packet: SYNs, then segments of both sides in turn, with FIN at the end of each.
   [[nodiscard]] Bytes next() {
     if (step_++ == 0) return make(0, kSyn, {});
     if (step_ == 2) return make(1, kSyn | kAck, {});
@@ -116,7 +116,7 @@ class IngestFollow : public DeviceTest {
     file.close();
     return ingest::make_follow_source(ring_, ingest::open_capture(between_, path), between_, options);
   }
-  /// Every stream is what its side of a talk has sent.
+  /// Every stream equals what its side of the talk has sent.
   void expect_talks(const std::vector<Talk>& talks) {
     std::map<std::pair<std::uint32_t, std::uint16_t>, const Talk*> by_port;
     std::size_t streams = 0;
@@ -193,7 +193,7 @@ TEST_P(IngestFollow, AConsumerThatHoldsFramesIsWaitedFor) {
   Receiver receiver(*source, ring_, device(), FollowReception{.streams = 2},
                     ReceiverOptions{.frames = {.frame_bytes = 5000, .frame_count = 2}});
   receiver.start();
-  std::vector<Delivery> kept;  // all frames of one stream: no more of it can come
+  std::vector<Delivery> kept;  // all frames of one stream: nothing more of it can arrive
   while (kept.size() < 2) {
     auto delivery = receiver.next(ingest::testing::kGuard);
     ASSERT_TRUE(delivery);

@@ -1,7 +1,7 @@
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 
-/// Payloads that the source writes to where they belong, and those that turn out to be others.
+/// Payloads that the source writes directly to their places, and those that turn out to be different.
 namespace headrace::testing {
 
 using ingest::ReceiverOptions;
@@ -54,7 +54,7 @@ TEST_P(IngestInPlace, ConvertedFramesAreNotWrittenByTheSource) {
   EXPECT_EQ(network_.placed_bytes(), 0U);
 }
 
-// Whatever comes instead of what was expected: other connections, other order, twice, beginnings and ends.
+// Anything other than what was expected: other connections, other order, repetitions, beginnings and ends.
 TEST_P(IngestInPlace, WhatIsNotExpectedGoesTheUsualWay) {
   std::uint64_t placed = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
@@ -70,7 +70,7 @@ TEST_P(IngestInPlace, WhatIsNotExpectedGoesTheUsualWay) {
     }
     Received received;
     ReceiverOptions options = kSmall;
-    options.burst_packets = 1 + seed % 11;  // short bursts are often of one sender alone
+    options.burst_packets = 1 + seed % 11;  // short bursts often have a single sender
     Receiver receiver(network, ring_, device(), TcpReception{.connections = senders}, options);
     step_until(receiver, received, [&] { return received.ends.size() == senders; });
     for (const auto& [stream, flow] : received.opened) {
@@ -85,7 +85,7 @@ TEST_P(IngestInPlace, WhatIsNotExpectedGoesTheUsualWay) {
   }
 }
 
-// A reset, and another connection with the same ports and numbers in its place.
+// A reset, followed by another connection with the same ports and numbers.
 TEST_P(IngestInPlace, AResetInTheMiddle) {
   network_.write_in_place(0, 3);
   const Bytes data = stream_of(5, 200'000);

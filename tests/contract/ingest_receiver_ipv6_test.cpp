@@ -2,7 +2,7 @@
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 
-/// Connections of IPv6 and of IPv4 beside each other, from senders in memory.
+/// Connections over IPv6 and IPv4 at the same time, from senders in memory.
 namespace headrace::testing {
 
 using ingest::ReceiverOptions;
@@ -13,7 +13,7 @@ using ingest::testing::MemorySender;
 
 class IngestReceiverIpv6 : public ControlTest {
  protected:
-  /// Two senders of each version, of which one each has the same address bytes and port.
+  /// Two senders per version; one of each has the same address bytes and port.
   static std::vector<Bytes> add_senders(MemoryNetwork& network) {
     std::vector<Bytes> sent;
     for (std::uint32_t i = 0; i < 4; ++i) {

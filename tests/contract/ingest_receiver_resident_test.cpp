@@ -4,7 +4,7 @@
 #include "receiver_support.hpp"
 #include "tests/ingest_memory_network.hpp"
 
-/// What is true of receivers with resident control alone.
+/// Properties that only receivers with resident control have.
 namespace headrace::testing {
 
 using ingest::DatagramReception;
@@ -25,7 +25,7 @@ constexpr ReceiverOptions kResident{.frames = {.frame_bytes = kFrameBytes, .fram
 class IngestReceiverResident : public DeviceTest {};
 HEADRACE_ON_EVERY_DEVICE(IngestReceiverResident);
 
-// Frames that a consumer holds are not filled anew, whatever comes.
+// Frames held by a consumer are not refilled, whatever arrives.
 TEST_P(IngestReceiverResident, AFrameStaysAsItIsUntilItIsReleased) {
   Ring ring(device(), MemoryKind::mapped, 2048, 64);
   MemoryNetwork network(ring);
@@ -78,7 +78,7 @@ class Flood final : public ingest::SlotSource<ingest::Source> {
 
 }  // namespace
 
-// The thread that steps goes away while the kernel has more replies than their ring holds.
+// The stepping thread goes away while the kernel has more replies than their ring holds.
 TEST_P(IngestReceiverResident, AKernelThatLeavesEndsTheReceiverWithAClearError) {
   Ring ring(device(), MemoryKind::mapped, 128, 16'384);
   Flood flood(ring);

@@ -87,7 +87,7 @@ TEST_P(IngestReceiver, ABadNetworkChangesNothing) {
     EXPECT_GT(faulty->faults().corrupted, 0U);
     EXPECT_GT(faulty->faults().reordered, 0U);
     const auto tcp = settled_counters(receiver).tcp;
-    EXPECT_GT(resident() ? tcp.duplicate_bytes : tcp.duplicates, 0U);  // it takes runs of packets as one
+    EXPECT_GT(resident() ? tcp.duplicate_bytes : tcp.duplicates, 0U);  // it merges runs of packets
     if (loss >= 0.01) {
       EXPECT_GT(faulty->faults().lost, 0U);
     }
@@ -99,7 +99,7 @@ TEST_P(IngestReceiver, AConsumerThatStopsClosesTheWindowAndLosesNothing) {
   const MemorySender& sender = network_.add(data, {});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, small_frames());
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
-  // Resident control offers nothing until there are frames.
+  // Resident control offers no window until there are frames.
   while (sender.closed() < 3 || (resident() && sender.acknowledged() < kSmallFrames * kSmallFrameBytes)) {
     ASSERT_LT(std::chrono::steady_clock::now(), give_up);
     receiver.step(kStep);
@@ -124,7 +124,7 @@ TEST_P(IngestReceiver, ManyConnectionsAtOnceAndThenOthersInTheirFrames) {
       data.push_back(stream_of(number, 50'000 + 1'000 * number));
       senders.push_back(&network_.add(data.back(), {.peer = peer_number(number)}));
     }
-    // A connection that waits for its sender's last word has its place: others would push each other out.
+    // Connections that wait for their sender's last word keep their places; otherwise they would push each other out.
     step_until(receiver, received_, [&] {
       return received_.ends.size() == senders.size() &&
              std::all_of(senders.begin(), senders.end(), [](const MemorySender* one) { return one->over(); });
@@ -169,7 +169,7 @@ TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesWaitsForIt) {
   network_.add(data, {.peer = peer_number(0)});
   Receiver receiver(network_, ring_, device(), TcpReception{.connections = 3}, small_frames());
   step_until(receiver, received_, [&] { return received_.opened.size() == 1; });
-  network_.add(data, {.peer = peer_number(1)});  // for which there are frames already
+  network_.add(data, {.peer = peer_number(1)});  // frames are already allocated for it
   const MemorySender& third = network_.add(data, {.peer = peer_number(2)});
   {
     const detail::AllocationFailure failure(0);
@@ -186,7 +186,7 @@ TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesWaitsForIt) {
   EXPECT_FALSE(third.was_reset());
 }
 
-// As with a listening socket that nobody accepts from: what there is no place for waits, with nothing acknowledged.
+// Like a listening socket without accept(): connections without a place wait, with nothing acknowledged.
 TEST_P(IngestReceiver, AnAbsentConsumerSlowsSendersDownAndLosesNothing) {
   constexpr std::uint32_t kConnections = 4;
   constexpr std::uint32_t kSenders = 30;
@@ -221,7 +221,7 @@ TEST_P(IngestReceiver, AnAbsentConsumerSlowsSendersDownAndLosesNothing) {
   }
 }
 
-// As many streams as there is memory for their frames; the others wait for it.
+// As many streams as there is memory for frames; the others wait for it.
 TEST_P(IngestReceiver, MemoryOfAllStreamsIsBounded) {
   if (resident()) GTEST_SKIP() << "all frames have been made before";
   ReceiverOptions options = small_frames();
@@ -244,7 +244,7 @@ TEST_P(IngestReceiver, MemoryOfAllStreamsIsBounded) {
   }
 }
 
-// Whoever connects and says nothing takes no place, and gets no stream.
+// A connection that sends nothing takes no place, and gets no stream.
 TEST_P(IngestReceiver, SilentConnectionsTakeNoPlace) {
   constexpr std::uint32_t kSilent = 40;
   for (std::uint32_t i = 0; i < kSilent; ++i) network_.add({}, {.peer = peer_number(i), .finish = false});
@@ -287,7 +287,7 @@ TEST_P(IngestReceiver, StopsWithEverythingUnderWayAndFramesStay) {
   }
 }
 
-// The property tells the longest stop: 100 ms are promised on a machine that has processors to spare.
+// The recorded property is the longest stop: 100 ms are promised on a machine with spare processors.
 TEST_P(IngestReceiver, StopsAtAnyMoment) {
   std::chrono::nanoseconds longest{};
   for (int steps = 0; steps < 1000; steps = 3 * steps + 1) {
@@ -383,7 +383,7 @@ TEST_P(IngestReceiver, SeveralConsumersShareTheFrames) {
 
 namespace {
 
-/// Breaks when it is told to.
+/// Breaks on command.
 class BrokenSource final : public ingest::SlotSource<Source> {
  public:
   BrokenSource(Ring& ring, Source& inner) : SlotSource(ring, "a broken source"), inner_(inner) {}

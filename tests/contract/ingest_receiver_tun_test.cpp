@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint16_t kPort = 9000;
 constexpr std::uint64_t kSeed = 11;
 
-/// Sends so much of StreamBytes(kSeed) by the kernel's TCP, and says that this was all.
+/// Sends this many bytes of StreamBytes(kSeed) through the kernel's TCP, and closes.
 void send_stream(const ingest::IpAddress& address, std::uint64_t bytes) {
   const ingest::SocketAddress to = ingest::parse_address(to_string(address), kPort);
   const FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -43,7 +43,7 @@ void send_stream(const ingest::IpAddress& address, std::uint64_t bytes) {
   }
 }
 
-/// Compares with what was sent, so that nothing is kept.
+/// Compares with what was sent, without keeping it.
 class Comparison {
  public:
   void take(Receiver& receiver) {
@@ -79,7 +79,7 @@ class Comparison {
 
 class IngestReceiverTun : public ControlTest {
  protected:
-  /// Runs a test where TUN devices can be made; skips it elsewhere.
+  /// Runs a test if TUN devices can be made, and otherwise skips it.
   static void with_tun(const TunOptions& options, std::size_t slots,
                        const std::function<void(std::unique_ptr<ingest::TunSource>, Ring&)>& body) {
     std::string lack;

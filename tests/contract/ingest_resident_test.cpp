@@ -12,7 +12,7 @@ using headrace::testing::test_name;
 class IngestResident : public DeviceTest {};
 HEADRACE_ON_EVERY_DEVICE(IngestResident);
 
-/// A connection that nobody has seen before, with bytes of its own.
+/// A new connection with its own bytes.
 Sender sender(std::uint16_t number, std::size_t bytes, bool timestamps = false) {
   const Peer peer{.version = number % 2 == 0 ? 4U : 6U, .port = static_cast<std::uint16_t>(40000 + number)};
   return {peer, pattern(number * 1'000'003ULL, bytes), 0U - 5000U * number - 1, timestamps};
@@ -57,7 +57,7 @@ TEST_P(IngestResident, StreamsSurviveABadNetwork) {
   EXPECT_EQ(counters.bytes, 400'000U);
 }
 
-// All of it is there before anything is read, so that runs of packets are taken as one.
+// Everything is there before anything is read, so that runs of packets are merged.
 TEST_P(IngestResident, ABurstIsAcknowledgedTogether) {
   ResidentOptions options = Reception::options();
   options.packets = 1024;
@@ -83,7 +83,7 @@ TEST_P(IngestResident, ABurstIsAcknowledgedTogether) {
     reception.ring().publish(*position + 1);
   }
   std::size_t taken = 0;
-  ASSERT_TRUE(headrace::testing::eventually([&] {  // space for it has been told by then
+  ASSERT_TRUE(headrace::testing::eventually([&] {  // by then it has been told of the space
     EXPECT_OK(reception.control->poll());
     return reception.wire().answers.empty();
   }));
@@ -115,7 +115,7 @@ TEST_P(IngestResident, AConsumerThatStopsClosesTheWindow) {
   EXPECT_GT(reception.control->counters().tcp.window_updates, 0U);
 }
 
-// What came before the end is there, and what is missing is counted.
+// What arrived before the end is delivered, and missing bytes are counted.
 TEST_P(IngestResident, AResetStreamEndsAsItIs) {
   Reception reception(device(), Reception::options(), {.frame_count = 4});
   reception.senders.push_back(sender(0, 5000));
@@ -208,7 +208,7 @@ TEST_P(IngestResident, PlacesAreUsedAgain) {
   }
 }
 
-// The property tells the longest stop: 100 ms are promised on a machine that has processors to spare.
+// The recorded property is the longest stop: 100 ms are promised on a machine with spare processors.
 TEST_P(IngestResident, StopsWithEverythingUnderWay) {
   std::chrono::nanoseconds longest{};
   for (int turns = 1; turns < 400; turns *= 3) {
@@ -231,7 +231,7 @@ TEST_P(IngestResident, StopsWithEverythingUnderWay) {
   RecordProperty("longest_stop_us", std::to_string(longest.count() / 1000));
 }
 
-// Nobody takes replies and events until nothing goes on any more; then all of it does.
+// Nobody takes replies and events until everything has stopped; then everything resumes.
 TEST_P(IngestResident, GoesOnAfterEveryRingWasFull) {
   Reception reception(device(), Reception::options(), {.slots = 1024});
   ResidentControl& control = *reception.control;
@@ -241,7 +241,7 @@ TEST_P(IngestResident, GoesOnAfterEveryRingWasFull) {
   std::size_t refused = 0;
   std::size_t made = 0;
   Packet packet;
-  // Each of a connection of its own that does not last: two replies and, with the RST, two events.
+  // Each belongs to a separate short connection: two replies and, with the RST, two events.
   const auto next = [&] {
     const auto position = reception.ring().try_reserve();
     if (!position) return false;

@@ -25,7 +25,7 @@ class IngestTest : public DeviceTest {
     if (count > 0) std::memcpy(static_cast<void*>(values.data()), buffer.data(), count * sizeof(T));
     return values;
   }
-  /// State that the device works on lies in its own memory.
+  /// State that the device works on is in its own memory.
   [[nodiscard]] static Buffer on_device(const std::vector<std::uint64_t>& memory) {
     Stream stream(device());
     const Buffer host = shared_with_device(memory);
@@ -35,7 +35,7 @@ class IngestTest : public DeviceTest {
     return buffer;
   }
 
-  /// Takes the steps of `receiver` once more, on the device, and holds all that comes of it against what came then.
+  /// Repeats the steps of `receiver` on the device, and compares all results.
   static void repeat(const Receiver& receiver, const TcpConfig& config, std::uint32_t connections) {
     constexpr std::uint32_t kRoom = 512;
     std::vector<std::uint64_t> memory(tcp_state_bytes(connections, config) / 8);
@@ -87,7 +87,7 @@ class IngestTest : public DeviceTest {
 };
 HEADRACE_ON_EVERY_DEVICE(IngestTest);
 
-// Arbitrary segments: what the device makes of them is what the host makes of them, which is held against a plain map.
+// Arbitrary segments: the device gives the same results as the host, which is compared with a plain map.
 TEST_P(IngestTest, TcpAnswersAsOnTheHost) {
   for (std::uint32_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
@@ -133,7 +133,7 @@ TEST_P(IngestTest, ManyConnectionsOpenAndEndAsOnTheHost) {
   repeat(receiver, config, 32);
 }
 
-// Bytes that are no packets at all, or nearly.
+// Bytes that are not packets, or almost.
 TEST_P(IngestTest, GarbageIsCountedAsOnTheHost) {
   std::mt19937 random(9);
   Receiver receiver(test_config());

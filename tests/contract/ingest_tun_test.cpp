@@ -40,7 +40,7 @@ constexpr std::uint8_t kIcmp = 1;
 constexpr std::uint8_t kTcp = 6;
 constexpr unsigned kSyn = 2;
 
-/// Runs a test where TUN devices can be made, in a namespace; skips it elsewhere.
+/// Runs a test in a namespace if TUN devices can be made, and otherwise skips it.
 void with_tun(const std::function<void()>& body) {
   std::string lack;
   const std::string no_namespace = in_namespace([&] {
@@ -138,7 +138,7 @@ TEST(TunSource, AConnectionBeginsWithASyn) {
   });
 }
 
-/// What a receiver says to a SYN: a window, and nothing else.
+/// A receiver's answer to a SYN: just a window.
 Bytes syn_ack(const TunSource& source, const Bytes& syn) {
   Bytes tcp(24);
   store_be16(tcp.data(), static_cast<std::uint16_t>(load_big(syn, 22, 2)));
@@ -229,7 +229,7 @@ TEST(TunSource, TheDeviceGoesWithTheSource) {
                   Throws<SystemError>(Property(&std::exception::what, HasSubstr("once is already in use"))));
     }
     EXPECT_EQ(::if_nametoindex("once"), 0U);
-    // Set-up that fails half way leaves nothing either.
+    // A failed set-up leaves nothing behind either.
     command("ip addr add 10.9.0.1/24 dev lo");
     EXPECT_THROW((void)open_tun(ring, {.address = "10.9.0.2", .name = "once"}), UsageError);
     EXPECT_EQ(::if_nametoindex("once"), 0U);
@@ -275,7 +275,7 @@ TEST(TunSource, AConnectionOfIpv6BeginsWithASyn) {
   });
 }
 
-// A burst of clients that connect at once is longer than the queues that the kernel gives such devices.
+// A burst of clients that connect at once exceeds the kernel's default queues for such devices.
 TEST(TunSource, ThousandsWhoConnectAtOnceAreAllHeard) {
   with_tun([] {
     constexpr std::size_t kClients = 2500;

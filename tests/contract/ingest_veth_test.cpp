@@ -41,7 +41,7 @@ constexpr std::size_t kHeaders = kEthernetBytes + kIpv4Bytes + kUdpBytes;
 
 auto says(const char* words) { return Property(&std::exception::what, HasSubstr(words)); }
 
-/// Runs a test between two ends of a veth pair; skips it where there can be none.
+/// Runs a test between two ends of a veth pair, or skips it if there can be none.
 void with_veth(const std::function<void()>& body, const std::string& mtu = "1500") {
   const std::string lack = in_namespace([&] {
     make_veth(mtu);
@@ -50,7 +50,7 @@ void with_veth(const std::function<void()>& body, const std::string& mtu = "1500
   if (!lack.empty()) GTEST_SKIP() << lack;
 }
 
-/// A kernel's UDP socket on the left, whose datagrams come out on the right.
+/// A kernel UDP socket on the left, whose datagrams arrive on the right.
 class Left {
  public:
   explicit Left(std::uint16_t port, int cut_every = 0) : to_(parse_address("10.77.0.2", port)) {
@@ -93,7 +93,7 @@ auto datagrams(std::uint16_t port, std::size_t count) {
   return [=](const std::vector<TakenPacket>& all) { return udp_to(all, port).size() >= count; };
 }
 
-/// Every datagram that Left::send(number, bytes) sent, once, as it was.
+/// Every datagram sent by Left::send(number, bytes), once and unchanged.
 void expect_numbers(const std::vector<TakenPacket>& all, std::uint32_t count, std::size_t bytes) {
   std::map<std::uint64_t, int> seen;
   for (const TakenPacket& one : all) {
@@ -109,8 +109,8 @@ void expect_numbers(const std::vector<TakenPacket>& all, std::uint32_t count, st
   for (const auto& [number, times] : seen) EXPECT_EQ(times, 1) << number;
 }
 
-/// A packet socket's block is closed when its time is up, however little is in it: who does not look while a slow
-/// machine sends runs out of blocks.
+/// A packet socket closes a block when its time is up, however little it holds: a receiver that does not look while a
+/// slow machine sends runs out of blocks.
 void take_what_is_there(Source& source, Ring& ring, std::vector<TakenPacket>& to) {
   const auto got = testing::take(source, ring, to, Duration{});
   ASSERT_TRUE(got.ok()) << got.error().native;
@@ -248,7 +248,7 @@ TEST(PacketSocketSource, SaysWhatIsWrong) {
   });
 }
 
-/// Runs a test with AF_XDP; skips it where it is not built, or not to be had.
+/// Runs a test with AF_XDP, or skips it if it is not built or not available.
 void with_xdp(const std::function<void()>& body, const std::string& mtu = "1500") {
   if (!kBuiltWithXdp) {
     Ring ring = cpu_ring();
@@ -280,7 +280,7 @@ TEST_P(XdpSourceAt, GivesFramesOfEveryQueue) {
     const auto source = open_xdp(ring, {.interface = "right", .hook = GetParam()});
     EXPECT_EQ(source->layer(), Layer::ethernet);
     std::vector<Left> senders;
-    for (int i = 0; i < 16; ++i) senders.emplace_back(std::uint16_t{9000});  // flows, over queues
+    for (int i = 0; i < 16; ++i) senders.emplace_back(std::uint16_t{9000});  // flows, spread over queues
     for (std::uint32_t i = 0; i < 480; ++i) senders[i % 16].send(i, 1000);
     std::vector<TakenPacket> taken;
     take_until(*source, ring, taken, datagrams(9000, 480));

@@ -7,7 +7,7 @@
 #include "headrace/device/detail/mailbox.hpp"
 #include "headrace/device/kernel.hpp"
 
-/// The kernels of the contract tests, with the types of their arguments in order.
+/// The kernels of the contract tests, with their argument types in order.
 namespace headrace::testing {
 
 /// (uint32_t* words, uint32_t count, uint32_t by): adds `by` to every word.
@@ -26,7 +26,7 @@ eight_arguments_kernel();
 /// (uint32_t* seen, uint32_t stride): for item i, adds i + 1 to seen[i * stride] and writes the number of items behind.
 [[nodiscard]] TypedKernel<std::uint32_t*, std::uint32_t> items_kernel();
 
-/// What every thread of group_kernel() reports.
+/// Report of each thread of group_kernel().
 struct GroupReport {
   std::uint32_t rank;
   std::uint32_t size;

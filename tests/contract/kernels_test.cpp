@@ -65,7 +65,7 @@ TEST_P(KernelTest, ArgumentsAreConvertedToTheTypesOfTheKernel) {
   ASSERT_OK(stream.wait());
   EXPECT_EQ(std::vector<std::uint32_t>(words, words + 4), (std::vector<std::uint32_t>{10, 10, 7, 7}));
 
-  // Literals are ints and doubles, whatever the width of the parameter.
+  // Literals are ints and doubles, whatever the parameter's width.
   Buffer out(device(), MemoryKind::mapped, 7 * sizeof(std::uint64_t));
   const Wide wide{};
   ASSERT_OK(launch(stream, eight_arguments_kernel(), {}, out.as<std::uint64_t>(), 200, 60000, 3, 4, 5, 6.0F, wide));
@@ -100,7 +100,7 @@ TEST_P(KernelTest, AnotherNumberOfAddressesIsRefused) {
   ASSERT_OK(stream.wait());
 }
 
-// Which conversions do not compile. launch() asks for the same.
+// Conversions that must not compile. launch() has the same requirement.
 using detail::keeps_value;
 using detail::kTakes;
 static_assert(kTakes<std::uint64_t, int> && kTakes<const void*, int*> && kTakes<float, double> && kTakes<double, int>);
@@ -112,7 +112,7 @@ template <class SomeKernel>
 inline constexpr bool kLaunches = requires(Stream stream, SomeKernel kernel) { launch(stream, kernel, {}, 1); };
 static_assert(kLaunches<TypedKernel<int>> && !kLaunches<Kernel>, "a kernel of unknown arguments needs their addresses");
 
-// The rules of occupancy() and the device's own answer, where it has one, say the same.
+// The rules of occupancy() agree with the device's own answer, if it has one.
 TEST_P(KernelTest, ResourcesGiveTheBlocksThatAreResident) {
   const KernelResources resources = device().kernel_resources(add_kernel());
   if (device().kind() == DeviceKind::cpu) {
@@ -144,7 +144,7 @@ TEST_P(KernelTest, EveryItemRunsOnce) {
   }
 }
 
-/// Compares what every thread saw with a serial reference, whatever number of threads the device ran.
+/// Compares every thread's report with a serial reference, whatever the number of threads the device ran.
 void expect_reports(const std::vector<std::uint64_t>& values, const GroupReport* reports) {
   const std::uint32_t size = reports[0].size;
   const std::uint32_t blocks = reports[0].block_count;

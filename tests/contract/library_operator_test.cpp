@@ -17,8 +17,8 @@
 #include "tests/contract/every_plan.hpp"
 #include "tests/temporary_folder.hpp"
 
-/// Operators in shared objects: every schedule runs their kernels, and a file that is not one of this Headrace's is
-/// named.
+/// Operators in shared objects: every schedule runs their kernels, and the error for a file not made for this Headrace
+/// names it.
 namespace headrace::testing {
 namespace {
 
@@ -31,7 +31,7 @@ const fs::path kFolder = HEADRACE_TEST_LIBRARIES;
 
 fs::path built(const std::string& name) { return kFolder / ("libheadrace_test_" + name + ".so"); }
 
-/// What libheadrace_test_altered.so says while this is there.
+/// What libheadrace_test_altered.so returns while this exists.
 class Altered {
  public:
   explicit Altered(const char* how) { ::setenv("ALTERED_LIBRARY", how, 1); }
@@ -55,7 +55,7 @@ Refused refused(const fs::path& path) {
   return {"it was loaded", Errc::system};
 }
 
-/// Loads a copy, which no other test has loaded. What is said begins with the name of the file.
+/// Loads a copy that no other test has loaded. The error begins with the file's name.
 template <class Thrown>
 Refused refused_altered(const char* how) {
   const Altered altered(how);
@@ -164,7 +164,7 @@ TEST(LibraryOperator, WhatItsFunctionsThrowIsTheEnginesError) {
             "operator same: its state() failed: it threw something other than a std::exception");
   const auto sample = [&] { static_cast<void>(query_of(op, 1)); };
   EXPECT_THAT(says("sample throws", sample), MatchesRegex("operator same: its sample\\(\\) failed: x+"));
-  // Nothing of this stays.
+  // Nothing of this remains.
   serve::Engine engine(Device::parse("cpu:0"), op, serve::Plan{});
   serve::Client client = engine.connect();
   exchange(client, op, 0, 20);

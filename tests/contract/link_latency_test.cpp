@@ -30,7 +30,7 @@ TEST_P(LinkLatencyTest, AChaseEndsWhereItShould) {
                                                             .peer = peer(),
                                                             .bytes = 64 * 1024,
                                                             .first_cache = first_cache,
-                                                            .steps = 3001,  // no whole number of rounds
+                                                            .steps = 3001,  // not a whole number of rounds
                                                             .samples = 3});
       EXPECT_TRUE(result.verified) << to_string(memory);
       EXPECT_GT(result.nanoseconds, 0);

@@ -22,7 +22,7 @@ const measure::LinkOptions kSmall{.sizes = {1024, 65536}, .samples = 2, .bytes_p
 
 class LinksTest : public DeviceTest {
  public:
-  /// Another device of the same kind, where there is one.
+  /// Another device of the same kind, if there is one.
   [[nodiscard]] static std::optional<Device> peer() {
     if (on_cpu()) return Device::parse("cpu:7");
     for (const Device one : Device::list()) {
@@ -57,7 +57,7 @@ TEST_P(LinksTest, EveryRouteMovesItsBytesOrSaysWhyNot) {
     }
     if (curve.points.empty()) {
       EXPECT_NE(curve.note, "");
-      EXPECT_FALSE(on_cpu()) << curve.note;  // a CPU device has all of them
+      EXPECT_FALSE(on_cpu()) << curve.note;  // a CPU device supports all of them
       continue;
     }
     ASSERT_EQ(curve.points.size(), 2U);
@@ -181,7 +181,7 @@ TEST_P(LinksTest, AGateThatNobodyOpensEndsAndSaysSo) {
 TEST_P(LinksTest, AnExpiredGateIsGivenUp) {
   auto options = kSmall;
   options.gate_bound = 1ns;
-  // Every gate kernel sees its bound pass: the figures come from the host's clock, and say so.
+  // Every gate kernel sees its bound expire: the figures come from the host's clock, and say so.
   const auto curve = measure::measure_link({.device = device(), .peer = {}}, options);
   ASSERT_EQ(curve.points.size(), 2U);
   EXPECT_TRUE(curve.gated || !curve.note.empty());

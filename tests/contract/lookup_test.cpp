@@ -44,7 +44,7 @@ std::vector<float> fractions(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-/// Whole numbers so small that every sum is exact in float32, whatever its order.
+/// Whole numbers small enough that every sum is exact in float32, in any order.
 std::vector<float> whole_numbers(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(count);
@@ -52,7 +52,7 @@ std::vector<float> whole_numbers(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-/// Counts under which popular rows lie all over the table.
+/// Counts with popular rows all over the table.
 std::vector<std::uint64_t> scattered_counts(std::size_t rows) {
   std::vector<std::uint64_t> counts(rows);
   for (std::size_t row = 0; row < rows; ++row) counts[row] = row * 7919 % 1009;
@@ -60,7 +60,7 @@ std::vector<std::uint64_t> scattered_counts(std::size_t rows) {
 }
 
 std::vector<std::uint32_t> query_for(const std::vector<std::uint32_t>& rows, std::uint32_t most) {
-  std::vector<std::uint32_t> query(std::size_t{1} + most, 0xFFFFFFFFU);  // what the count leaves out is no row
+  std::vector<std::uint32_t> query(std::size_t{1} + most, 0xFFFFFFFFU);  // rows beyond the count are invalid
   query[0] = static_cast<std::uint32_t>(rows.size());
   std::ranges::copy(rows.begin(), rows.begin() + std::min<std::ptrdiff_t>(std::ssize(rows), most), query.begin() + 1);
   return query;

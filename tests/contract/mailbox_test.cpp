@@ -20,7 +20,7 @@ HEADRACE_ON_EVERY_DEVICE(MailboxTest);
 constexpr std::uint32_t kWords = 64;
 constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
 
-/// An echo kernel that is resident while this lives. The stream goes after the stop.
+/// An echo kernel that is resident while this exists. The stream is destroyed after the stop.
 class Echo {
  public:
   Echo(Device device, std::uint32_t boxes) : stream_(device), boxes_(device, boxes, kBytes, kBytes) {
@@ -144,11 +144,11 @@ TEST_P(MailboxTest, MoreBlocksThanFitAreRefused) {
   EXPECT_TRUE(*stream.ready());
 }
 
-/// What a stream and a graph have used for long lists of copies, ready to go.
+/// Resources that a stream and a graph have used for long lists of copies, ready to be freed.
 struct UsedLists {
   explicit UsedLists(Device device)
       : from(device, MemoryKind::pinned, kExtent), to(device, MemoryKind::device, kExtent), stream(device) {
-    std::vector<Copy> odd;  // of many lengths, and more than are passed along with a kernel
+    std::vector<Copy> odd;  // of many lengths, and more than are passed as kernel arguments
     std::vector<Copy> rows;
     for (std::size_t i = 0; i < kCount; ++i) odd.push_back({to.data() + 64 * i, from.data() + 64 * i, 1 + i % 60});
     for (std::size_t i = 0; i < kCount; ++i) rows.push_back({to.data() + 64 * i, from.data() + 64 * i, 32});
@@ -177,7 +177,7 @@ TEST_P(MailboxTest, StreamsAndGraphsWithListsOfCopiesEndBesideIt) {
   ASSERT_OK(echo.started());
   auto ended = std::async(std::launch::async, [&] { lists.end(); });
   if (ended.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
-    echo.boxes().stop();  // so that what waits for the kernel goes on
+    echo.boxes().stop();  // so that work that waits for the kernel can continue
     ADD_FAILURE() << "the end of a stream or graph waits for a kernel that stays";
   }
   ended.get();

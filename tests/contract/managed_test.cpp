@@ -44,7 +44,7 @@ TEST_P(ManagedMemoryTest, HostAndDeviceSeeOneAnothersBytesUnderEveryHint) {
 
 TEST_P(ManagedMemoryTest, PagesSmallerThanThoseOfASpanArePlaced) {
   constexpr std::size_t kPage = 64 * kKiB;
-  constexpr std::size_t kManagedBytes = 33 * kPage + 100;  // a last page that is not whole
+  constexpr std::size_t kManagedBytes = 33 * kPage + 100;  // the last page is incomplete
   const Stream stream(device());
   ManagedMemory memory(device(), kManagedBytes);
   for (std::size_t i = 0; i < kManagedBytes; ++i) memory.data()[i] = static_cast<std::byte>(i * 7);
@@ -58,7 +58,7 @@ TEST_P(ManagedMemoryTest, PagesSmallerThanThoseOfASpanArePlaced) {
                      std::uint32_t{0x01010101}));
     EXPECT_OK(stream.wait());
   }
-  const auto byte_after = [](std::size_t i) {  // words are added to, so that bytes carry
+  const auto byte_after = [](std::size_t i) {  // the kernel adds to words, so bytes carry
     std::uint32_t word = 0;
     for (std::size_t b = 0; b < 4; ++b) word |= static_cast<std::uint32_t>((i / 4 * 4 + b) * 7 & 0xFF) << (8 * b);
     return static_cast<std::byte>((word + 3 * 0x01010101U) >> (8 * (i % 4)));

@@ -27,7 +27,7 @@ using serve::Engine;
 using serve::Operator;
 using serve::Plan;
 
-/// Layers whose weights and biases `make` gives.
+/// Layers with weights and biases from `make`.
 template <class Make>
 std::vector<MlpLayer> layers_of(const std::vector<std::uint32_t>& sizes, Make make) {
   std::vector<MlpLayer> layers;
@@ -47,7 +47,7 @@ std::vector<MlpLayer> random_layers(const std::vector<std::uint32_t>& sizes) {
   return layers_of(sizes, [&] { return std::uniform_real_distribution<float>(-0.2F, 0.2F)(random); });
 }
 
-/// Whole numbers so small that every sum is exact in float32, whatever its order.
+/// Whole numbers small enough that every sum is exact in float32, in any order.
 std::vector<MlpLayer> whole_layers(const std::vector<std::uint32_t>& sizes) {
   std::mt19937 random(8);
   return layers_of(sizes, [&] { return static_cast<float>(static_cast<int>(random() % 3) - 1); });

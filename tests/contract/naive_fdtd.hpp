@@ -17,7 +17,7 @@ namespace headrace::testing {
 using grid::Extent;
 using grid::Offsets;
 
-/// Values of a domain with a layer of zeros about it.
+/// Values of a domain with a border of zeros.
 template <class V>
 class NaiveField {
  public:
@@ -160,8 +160,8 @@ class NaiveFdtd {
   /// The coefficients of the components along an axis.
   [[nodiscard]] Field& factor(const std::string& name, std::size_t along) { return field(name + "_" + letter(along)); }
 
-  /// What a component of E along an axis takes of the four cells about its edge, and one of H of the two cells that
-  /// share its face; in two dimensions H takes that of its cell. Beyond a wall cells are like those at it.
+  /// What a component of E along an axis takes of the four cells around its edge, and one of H of the two cells that
+  /// share its face; in two dimensions H takes that of its cell. Cells beyond a wall equal those at the wall.
   template <class Material>
   [[nodiscard]] std::array<double, 3> mean_material(Material of, const Offsets& at, std::size_t along) const {
     const auto before = [&](std::array<std::size_t, 3> by) {
@@ -180,14 +180,14 @@ class NaiveFdtd {
     const auto own = before({}), a = before(one), b = before(other), c = before(both);
     std::array<double, 3> mean = own;
     for (std::size_t i = 0; i < 2; ++i) {
-      // In two dimensions rows are paired, in three what lies across the edge.
+      // In two dimensions rows are paired, in three the cells across the edge.
       mean[i] = dimensions_ == 2 ? ((c[i] + b[i]) + (a[i] + own[i])) / 4 : ((own[i] + c[i]) + (a[i] + b[i])) / 4;
     }
     if (dimensions_ == 3 && before(across)[2] != own[2]) mean[2] = 2 / (1 / before(across)[2] + 1 / own[2]);
     return mean;
   }
 
-  /// What a layer is graded for: as fast as its cells are in the root mean square, without those of good conductors.
+  /// The speed that a layer is graded for: the root mean square of its cells, without good conductors.
   template <class Material>
   [[nodiscard]] double index_between(Material of, std::size_t axis, std::int64_t begin, std::int64_t end) const {
     double squared_speeds = 0;

@@ -15,8 +15,8 @@
 
 namespace headrace::testing {
 
-/// Runs `body` on a thread that has a network namespace of its own: interfaces that it makes, addresses and programs go
-/// when it ends, however it ends. Gives why it could not, or an empty string. What the thread starts is in it as well.
+/// Runs `body` in a thread with its own network namespace: interfaces, addresses and programs disappear with it,
+/// however it ends. Returns why that failed, or an empty string. Threads that it starts are in the namespace too.
 [[nodiscard]] inline std::string in_namespace(const std::function<void()>& body) {
   std::string lack;
   std::thread([&] {
@@ -35,12 +35,12 @@ namespace headrace::testing {
   return lack;
 }
 
-/// Runs `body` on a thread without any rights; false where there are none to be taken.
+/// Runs `body` in a thread without any rights; false if rights cannot be dropped.
 [[nodiscard]] inline bool without_rights(const std::function<void()>& body) {
   if (::geteuid() != 0) return false;
   bool taken = false;
   std::thread([&] {
-    // By the system call: the library's setresuid() changes every thread.
+    // By the system call, because the library's setresuid() changes every thread.
     taken = ::syscall(SYS_setresuid, 65534, 65534, 65534) == 0;
     if (taken) body();
   }).join();
@@ -50,8 +50,8 @@ namespace headrace::testing {
 /// Runs a command in the namespace of the calling thread.
 inline void command(const std::string& line) { ASSERT_EQ(std::system(line.c_str()), 0) << line; }
 
-/// Two interfaces "left" and "right", each the other's wire: up, without IPv6, with 4 queues, and with an address on
-/// the left and a neighbour 10.77.0.2 there who is on the right, but whom the kernel does not know to be itself.
+/// Creates interfaces "left" and "right", joined by a wire: up, without IPv6, with 4 queues, and with an address on the
+/// left and a neighbour 10.77.0.2 there, which is on the right but unknown to the kernel as its own.
 inline void make_veth(const std::string& mtu = "1500") {
   command("ip link add left numtxqueues 4 numrxqueues 4 type veth peer name right numtxqueues 4 numrxqueues 4");
   for (const char* side : {"left", "right"}) {

@@ -27,7 +27,7 @@ OversubscriptionOptions small(std::vector<double> factors) {
   return options;
 }
 
-/// The bytes of budget that a cell may have on the device, whatever is touched there.
+/// Checks that a cell stays within its budget of bytes on the device.
 void expect_sound(const OversubscriptionResult& result) {
   const OversubscriptionCell& cell = result.cell;
   SCOPED_TRACE(::testing::Message() << to_string(cell.pattern) << ", " << to_string(cell.operation) << ", "
@@ -150,7 +150,7 @@ TEST_P(OversubscriptionTest, StopsWhenAsked) {
 TEST(OversubscriptionMemoryTest, WhatDoesNotFitSaysSo) {
   const Device device = Device::parse("cpu:60");
   const std::size_t free_bytes = device.memory().free_bytes;
-  OversubscriptionOptions options = small({1024.0});  // twice of what is free
+  OversubscriptionOptions options = small({1024.0});  // twice the free memory
   options.patterns = {AccessPattern::grid_stride};
   options.strategies = {Strategy::prefetched, Strategy::interleaved};
   options.budget_bytes = std::max(kPageBytes, free_bytes / 512 / kPageBytes * kPageBytes);

@@ -16,7 +16,7 @@ HEADRACE_ON_EVERY_DEVICE(PageHeatTest);
 constexpr std::size_t kPages = 8;
 constexpr LaunchShape kShape{.blocks = 4, .threads = 64};
 
-/// Data of kPages pages on the device, each with its number plus 1 in its first word.
+/// Data of kPages pages on the device; the first word of each is its number plus 1.
 Buffer numbered(const Stream& stream) {
   Buffer data(stream.device(), MemoryKind::device, kPages * kPageBytes);
   EXPECT_OK(launch(stream, number_pages_kernel(), kShape, data.data(), std::uint32_t{kPages}));
@@ -78,7 +78,7 @@ TEST_P(PageHeatTest, StartsAtZeroGathersAndClears) {
   EXPECT_EQ(heat.read(stream), (std::vector<std::uint64_t>{2, 0, 0, 0, 0, 0, 0, 1}));
 }
 
-// The last byte of a page still counts for it.
+// The last byte of a page still counts for that page.
 TEST_P(PageHeatTest, PagesEndWhereTheNextBegins) {
   std::vector<std::uint32_t> counts(2);
   const auto* base = reinterpret_cast<const std::byte*>(kPageBytes);  // never read

@@ -13,7 +13,7 @@ namespace {
 
 class PairSorterTest : public DeviceTest {
  protected:
-  /// The values of sorted pairs: value i is i before.
+  /// The values of sorted pairs; value i was at i before.
   std::vector<std::uint32_t> sorted(const std::vector<std::uint64_t>& keys, std::uint32_t key_bits) {
     const Stream stream(device());
     PairSorter sorter(stream, keys.size());

@@ -81,7 +81,7 @@ TEST_P(PeersTest, WhatCannotBeRegisteredIsRefused) {
 
 TEST_P(PeersTest, HealthSaysWhatItKnowsOrWhyNot) {
   const auto health = read_health(device());
-  // The driver's version is NVML's to say, too: a container may have been given a GPU without NVML.
+  // NVML also gives the driver's version: a container may have a GPU without NVML.
   EXPECT_EQ(health.absence.empty(), !device().properties().driver.empty());
   EXPECT_TRUE(!on_cpu() || !health.absence.empty());
   const auto counters = read_link_counters(device());

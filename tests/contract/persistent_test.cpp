@@ -209,7 +209,7 @@ TEST_P(Persistent, StopsWithin100MillisecondsIdleAndBusy) {
   for (const Doorbell doorbell : doorbells()) {
     for (const bool busy : {false, true}) {
       Duration best = Duration::max();
-      for (int attempt = 0; attempt < 5 && best > milliseconds(100); ++attempt) {  // on a busy machine
+      for (int attempt = 0; attempt < 5 && best > milliseconds(100); ++attempt) {  // the machine may be busy
         Engine engine(device(), op, plan(doorbell, 1, 3));
         Client client = engine.connect();
         ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 10));

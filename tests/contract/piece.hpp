@@ -4,7 +4,7 @@
 
 namespace headrace::testing {
 
-/// A copy of a test: `bytes` from the offset `from` of a source to the offset `to` of a target.
+/// A copy: `bytes` from offset `from` of a source to offset `to` of a target.
 struct Piece {
   std::size_t to;
   std::size_t from;

@@ -33,7 +33,7 @@ class QueryGate {
   std::atomic<bool> entered_{false};
 };
 
-/// Answers with its query once the gate is open.
+/// Answers a query with itself once the gate is open.
 struct Gated {
   static constexpr const char* kName = "gated";
   using Query = std::uint64_t;

@@ -71,7 +71,7 @@ TEST_P(AdvisedSpanTest, IsPlacedAsAdvised) {
   EXPECT_THROW(Span::advised(device(), nothing), UsageError);
 }
 
-// Pages on the host at first are the ones used, so that all of them must come up; their contents come along.
+// The pages used are on the host at first, so all of them must move up with their contents.
 TEST_P(AdvisedSpanTest, TheHottestPagesComeUp) {
   const Stream stream(device());
   const Buffer list(device(), MemoryKind::mapped, 4000 * sizeof(std::uint32_t));
@@ -99,7 +99,7 @@ TEST_P(AdvisedSpanTest, ASampleThatFailsIsToldOf) {
   const Stream stream(device());
   const auto fails = [](StreamRef, Span&, PageCounter) -> Status { return Errc::not_supported; };
   EXPECT_THROW(static_cast<void>(sampled_span(stream, profile(), fails)), DeviceError);
-  // Work that it had enqueued by then is done before the memory goes.
+  // Work that it had enqueued is done before the memory is freed.
   const auto fails_late = [](StreamRef on, Span& data, PageCounter) -> Status {
     static_cast<void>(number(on, data));
     return Errc::not_supported;

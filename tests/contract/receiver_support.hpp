@@ -10,7 +10,7 @@
 #include "ingest/stream_bytes.hpp"
 #include "tests/ingest_support.hpp"
 
-/// What the tests of receivers share.
+/// Shared by the tests of receivers.
 namespace headrace::testing {
 
 using Bytes = std::vector<std::byte>;
@@ -31,7 +31,7 @@ inline constexpr ingest::ReceiverOptions kSmall{
 
 using ingest::Control;
 
-/// A test of what receivers promise, whoever has control.
+/// A test of what receivers promise with either control.
 class ControlTest : public ::testing::TestWithParam<std::tuple<std::string, Control>> {
  public:
   [[nodiscard]] static Device device() { return Device::parse(std::get<0>(GetParam())); }
@@ -55,7 +55,7 @@ class ControlTest : public ::testing::TestWithParam<std::tuple<std::string, Cont
       ::testing::Combine(::testing::ValuesIn(device_names()), ::testing::Values(Control::host, Control::resident)), \
       control_test_name)
 
-/// What has come of each stream.
+/// What has been received of each stream.
 struct Received {
   std::map<std::uint32_t, Bytes> bytes;
   std::map<std::uint32_t, Delivery> ends;
@@ -66,7 +66,7 @@ struct Received {
     switch (delivery.kind) {
       case Delivery::Kind::opened: opened[delivery.stream] = delivery.flow; return;
       case Delivery::Kind::ended: ends[delivery.stream] = delivery; return;
-      case Delivery::Kind::part: return;  // its frame comes
+      case Delivery::Kind::part: return;  // its frame will follow
       case Delivery::Kind::frame: break;
     }
     const ingest::Frame& frame = delivery.frame->frame();
@@ -78,7 +78,7 @@ struct Received {
   }
 };
 
-/// Steps until `enough`, taking everything that comes.
+/// Steps until `enough`, and takes everything that arrives.
 template <class Enough>
 void step_until(Receiver& receiver, Received& received, const Enough& enough) {
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
@@ -89,7 +89,7 @@ void step_until(Receiver& receiver, Received& received, const Enough& enough) {
   }
 }
 
-/// Takes what a started receiver delivers, until `enough` or its end.
+/// Takes a started receiver's deliveries until `enough` or its end.
 template <class Enough>
 void take_until(Receiver& receiver, Received& received, const Enough& enough) {
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
@@ -99,7 +99,7 @@ void take_until(Receiver& receiver, Received& received, const Enough& enough) {
   }
 }
 
-/// Counters that know of every packet that has come so far: resident control tells them late.
+/// Counters that include every packet received so far: resident control reports them late.
 [[nodiscard]] inline ingest::ReceiverCounters settled_counters(Receiver& receiver) {
   const std::uint64_t came = receiver.counters().source.packets;
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;

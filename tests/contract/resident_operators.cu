@@ -69,7 +69,7 @@ struct Where {
 
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& /*state*/, const Query* /*query*/, Answer* answer) {
-    const std::uint64_t until = group.clock_ns() + kBusyNs;  // so that other blocks take the queries behind
+    const std::uint64_t until = group.clock_ns() + kBusyNs;  // so that other blocks take the queries after it
     while (group.clock_ns() < until) group.relax();
     if (group.rank() == 0) *answer = group.multiprocessor();
   }

@@ -9,8 +9,8 @@
 #include "headrace/serve/operator.hpp"
 #include "tests/contract/devices.hpp"
 
-/// Operators that tests need, on every device: one that answers, hangs or faults as its query says, one whose answers
-/// are no whole words.
+/// Operators for tests on every device: one that answers, hangs or faults as its query says, and one whose answers are
+/// not whole words.
 namespace headrace::testing {
 
 enum class Moodiness : std::uint64_t { answer, hold, fault };
@@ -25,7 +25,7 @@ struct MoodyQuery {
   return std::as_bytes(std::span(&query, 1));
 }
 
-/// 64 numbers, each written by a thread of its own where there are so many.
+/// 64 numbers, each written by a separate thread if there are enough.
 struct MoodyAnswer {
   static constexpr std::uint32_t kWords = 64;
   std::uint64_t words[kWords];
@@ -34,7 +34,7 @@ struct MoodyAnswer {
   }
 };
 
-/// The words by which a held query and the test know of each other. Opens at destruction, so that a failing test ends.
+/// The words that connect a held query and the test. Its destructor releases the query, so that a failing test ends.
 class Hold {
  public:
   explicit Hold(Device device) : words_(std::make_shared<Buffer>(device, MemoryKind::mapped, 2 * kStride)) {
@@ -49,12 +49,12 @@ class Hold {
     return std::atomic_ref(*words_->as<std::uint32_t>()).load(std::memory_order_acquire) != 0;
   }
 
-  /// Words of the kernel's.
+  /// Words of the kernel.
   [[nodiscard]] std::uint32_t* entered_word() const { return words_->as<std::uint32_t>(); }
   [[nodiscard]] std::uint32_t* released() const {
     return words_->as<std::uint32_t>() + kStride / sizeof(std::uint32_t);
   }
-  /// A hung kernel may outlive the test: what it reads is the operator's as well.
+  /// A hung kernel may outlive the test, so the operator shares ownership of the memory that it reads.
   [[nodiscard]] std::shared_ptr<const Buffer> memory() const { return words_; }
 
  private:
@@ -65,7 +65,7 @@ class Hold {
 /// Mood hold: every block waits for the release, then answers. Mood fault: the device faults.
 [[nodiscard]] serve::Operator moody_operator(const Hold& hold, std::uint32_t blocks);
 
-/// Answers a number with 13 bytes of its own, the last of them behind the last whole word.
+/// Answers a number with 13 bytes of its own, the last of which follows the last whole word.
 [[nodiscard]] serve::Operator uneven_operator(std::uint32_t blocks);
 
 /// Answers every query with the multiprocessor that answers it, after 20 us.

@@ -11,10 +11,10 @@
 #include "tests/contract/devices.hpp"
 #include "tests/ingest_peer.hpp"
 
-/// Scripted senders at the other end of a ResidentControl.
+/// Scripted senders for a ResidentControl.
 namespace headrace::ingest::testing {
 
-/// A network of one process: packets that were put on the wire arrive, and answers are kept.
+/// A network in one process: packets put on the wire arrive, and answers are kept.
 class Wire : public Source {
  public:
   explicit Wire(Ring& ring) : ring_(ring) {}
@@ -50,13 +50,13 @@ class Wire : public Source {
   Ring& ring_;
 };
 
-/// Sends all of its data over a bad network: what is not acknowledged for a while is sent again.
+/// Sends all of its data over a bad network, and retransmits what is not acknowledged for a while.
 class Sender {
  public:
   Sender(const Peer& peer, Bytes bytes, std::uint32_t initial, bool timestamps)
       : data(std::move(bytes)), peer_(peer), initial_(initial), timestamps_(timestamps) {}
 
-  /// Puts on the wire what may be sent. `again`: what was not acknowledged has been lost.
+  /// Sends what the window allows. `again`: unacknowledged data has been lost.
   void send(Wire& wire, bool again) {
     if (again) ++elapsed_;
     if (finished() || reset) return;
@@ -100,7 +100,7 @@ class Sender {
   [[nodiscard]] bool opened() const { return opened_; }
   [[nodiscard]] bool finished() const { return finish_acknowledged_; }
   [[nodiscard]] std::uint16_t port() const { return peer_.port; }
-  /// A segment of the stream, or what a test makes of it.
+  /// A segment of the stream, or as modified by a test.
   [[nodiscard]] Segment at(std::uint64_t offset, std::uint8_t flags, Bytes payload) const {
     Segment made{.sequence = initial_ + 1 + static_cast<std::uint32_t>(offset),
                  .acknowledgement = their_next_,
@@ -151,10 +151,10 @@ class Reception {
     std::size_t slots = 512;
     std::size_t frame_bytes = 4096;
     std::uint32_t frame_count = 3;
-    std::size_t streams = 4;  ///< The most streams that are there, in all.
+    std::size_t streams = 4;  ///< Maximum number of streams.
     Faults faults{};
   };
-  /// A stream as its consumer has it.
+  /// A stream as its consumer sees it.
   struct Received {
     FrameRing* frames = nullptr;
     Bytes bytes;
@@ -192,7 +192,7 @@ class Reception {
     control.emplace(device, ring_.buffer(), Layer::ip, options);
   }
 
-  /// One turn of everything; `consume` frames, or leave them.
+  /// One round of everything; `consume` says whether frames are taken.
   void turn(bool consume = true) {
     const bool again = std::chrono::steady_clock::now() - progress_ > patience;
     if (again) moved();
@@ -213,7 +213,7 @@ class Reception {
     if (consume) take_frames();
     if (*came == 0) std::this_thread::yield();
   }
-  /// Turns until `done()`, for a minute at most.
+  /// Runs rounds until `done()`, for at most a minute.
   template <class Done>
   [[nodiscard]] bool turn_until(Done done, bool consume = true) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -248,7 +248,7 @@ class Reception {
       }
     }
   }
-  /// So that streams can open, as many as there may be at once.
+  /// So that the maximum number of streams can open.
   void give_frames() {
     for (; attach && attached_ < frames_.size() && attached_ - ended_ < connections_; ++attached_) {
       ASSERT_EQ(control->attach(*frames_[attached_]), attached_);
@@ -281,7 +281,7 @@ class Reception {
   std::map<std::uint32_t, Received> received;
   std::vector<Event> opened;
   bool attach = true;
-  Duration patience = std::chrono::milliseconds(20);  ///< Without progress; then senders send again.
+  Duration patience = std::chrono::milliseconds(20);  ///< Time without progress after which senders retransmit.
 
  private:
   void moved() { progress_ = std::chrono::steady_clock::now(); }

@@ -22,7 +22,7 @@ using serve::Engine;
 using serve::Plan;
 using std::chrono::seconds;
 
-/// Longer than a busy machine keeps a kernel that works from being seen at work.
+/// Longer than a busy machine delays the heartbeat of a working kernel.
 constexpr Duration kHangAfter = seconds(1);
 
 [[nodiscard]] Plan persistent_plan(Doorbell doorbell, std::uint32_t boxes) {
@@ -64,14 +64,14 @@ class ResidentSafety : public DeviceTest {
     if (device().properties().concurrent_managed_access) return {Doorbell::words, Doorbell::barrier};
     return {Doorbell::words};
   }
-  /// Every way of keeping a kernel resident.
+  /// All plans that keep a kernel resident.
   [[nodiscard]] static std::vector<Plan> resident_plans(std::uint32_t boxes, std::uint32_t blocks) {
     std::vector<Plan> plans{dispatched_plan()};
     if (blocks == 1) plans.emplace_back(dispatched_plan()).answer_inline = true;
     for (const Doorbell doorbell : doorbells()) plans.push_back(persistent_plan(doorbell, boxes));
     return plans;
   }
-  /// One query asked of an engine that works.
+  /// One query asked of a working engine.
   static void expect_answer(Engine& engine, std::uint64_t number) {
     Client client = engine.connect();
     MoodyAnswer answer{};
@@ -114,13 +114,13 @@ TEST_P(ResidentSafety, AHungOperatorIsReportedAndANewEngineServes) {
   }
 }
 
-/// Whether a query behind one that is held waits for it, although a worker is free.
+/// Whether a query after a held one waits for it, although a worker is free.
 [[nodiscard]] bool waits_for_held(Device device, const Plan& plan) {
   Hold hold(device);
   Engine engine(device, moody_operator(hold, 1), plan);
   Client held = engine.connect();
   Client other = engine.connect();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which block 0 finds nothing
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // during which block 0 finds nothing
   EXPECT_OK(held.submit(bytes_of(ask_for(Moodiness::hold))));
   EXPECT_TRUE(eventually([&] { return hold.entered(); }));
   EXPECT_OK(other.submit(bytes_of(ask_for(Moodiness::answer))));
@@ -192,7 +192,7 @@ TEST_P(ResidentSafety, AQueryThatTakesItsTimeIsNoHang) {
   client.poll([](const Completion& done) { EXPECT_OK(done.status); });
 }
 
-/// What an engine says of a fault that a query brought about: to stderr, for a parent that reads it.
+/// Writes an engine's report of a fault caused by a query to stderr, for the parent process.
 void report_fault(Device device) {
   const Hold hold(device);
   const serve::Operator op = moody_operator(hold, 1);
@@ -216,7 +216,7 @@ void report_fault(Device device) {
   }
 }
 
-// In a child process, because CUDA never forgets a fault.
+// In a child process, because a CUDA fault is permanent for the process.
 TEST_P(ResidentSafety, AFaultOfACudaDeviceIsToldAndHangsNobody) {
   if (on_cpu()) GTEST_SKIP() << "a CPU device's fault is tested below, in this process";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -251,7 +251,7 @@ TEST_P(ResidentSafety, AFaultOfACpuDeviceFailsItsEngineAlone) {
   }
 }
 
-/// A kernel of a CPU device of which a test says how it is.
+/// A kernel of a CPU device whose state the test controls.
 class Told final : public serve::detail::Resident {
  public:
   [[nodiscard]] Status look(Time now) noexcept override {
@@ -272,7 +272,7 @@ class Told final : public serve::detail::Resident {
   return std::make_shared<serve::detail::EngineState>(Device::parse("cpu"), operators::light(), plan);
 }
 
-/// Gives the engine a watchdog, and the kernel that it looks at.
+/// Gives the engine a watchdog for this kernel.
 Told& watch(serve::detail::EngineState& engine) {
   auto told = std::make_unique<Told>();
   Told& kept = *told;

@@ -15,20 +15,20 @@
 #include "tests/contract/resident_reception.hpp"
 #include "tests/contract/stay_kernel.hpp"
 
-/// Everything that keeps a kernel resident, behind one interface.
+/// All users of resident kernels, behind one interface.
 namespace headrace::testing {
 
-/// A user of ResidentKernel whose kernel, if it has one all the time, has been started by its constructor.
+/// A user of ResidentKernel. If its kernel is permanent, the constructor has started it.
 class ResidentUser {
  public:
   virtual ~ResidentUser() = default;
-  /// Lets the kernel do something, and waits for that.
+  /// Gives the kernel work, and waits for it.
   [[nodiscard]] virtual Status work() = 0;
-  /// Gives the kernel something to do, and waits for nothing.
+  /// Gives the kernel work without waiting.
   virtual void begin_work() {}
-  /// What the user says of its kernel.
+  /// The user's report on its kernel.
   [[nodiscard]] virtual Status look() = 0;
-  /// Tells the kernel to leave, where that can be done without destroying the user.
+  /// Tells the kernel to leave, if that is possible without destroying the user.
   virtual void stop() {}
 };
 
@@ -88,7 +88,7 @@ class MailboxUser final : public ResidentUser {
   ResidentKernel kernel_;
 };
 
-/// An engine; the schedule is the pool's.
+/// An engine whose schedule is the pool's.
 template <serve::Schedule ItsSchedule>
 class EngineUser final : public ResidentUser {
  public:
@@ -125,7 +125,7 @@ class EngineUser final : public ResidentUser {
   std::vector<std::byte> answer_;
 };
 
-/// Control of a receiver on the device.
+/// Receiver control on the device.
 class IngestUser final : public ResidentUser {
  public:
   explicit IngestUser(Device device) : reception_(device, options(), {}) {}
@@ -161,7 +161,7 @@ class IngestUser final : public ResidentUser {
   ingest::testing::Reception reception_;
 };
 
-/// A grid, whose kernel is there for the steps of one call.
+/// A grid, whose kernel exists for the steps of one call.
 class GridUser final : public ResidentUser {
  public:
   explicit GridUser(Device device)
@@ -181,7 +181,7 @@ class GridUser final : public ResidentUser {
   grid::Simulation simulation_;
 };
 
-/// Copies by a kernel that lingers.
+/// Copies by a lingering kernel.
 class LingerUser final : public ResidentUser {
  public:
   explicit LingerUser(Device device)
@@ -213,7 +213,7 @@ class GateUser final : public ResidentUser {
     gate_->next();
     const Status closed = gate_->close(stream_);
     gate_->open();
-    const Status waited = stream_.wait();  // whatever has failed, as all that use gates do
+    const Status waited = stream_.wait();  // whatever has failed, as in all users of gates
     return closed ? waited : closed;
   }
   void begin_work() override {
@@ -230,7 +230,7 @@ class GateUser final : public ResidentUser {
 struct ResidentUserKind {
   const char* name;
   std::unique_ptr<ResidentUser> (*make)(Device device);
-  bool stays;  ///< Whether its constructor starts a kernel, so that it fails where that does not start.
+  bool stays;  ///< Whether its constructor starts a kernel, and therefore fails if that does not start.
 };
 
 template <class User>

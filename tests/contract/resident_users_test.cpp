@@ -6,15 +6,15 @@
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/resident_users.hpp"
 
-/// One contract for everything that keeps a kernel resident: it stops in time whatever the kernel or a peer is at, says
-/// when the device fails, and no destructor waits for a kernel that does not leave.
+/// One contract for all users of resident kernels: they stop in time whatever the kernel or a peer does, report a
+/// failed device, and no destructor waits for a kernel that does not leave.
 namespace headrace::testing {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// No destructor waits for longer, even on a machine that has too much to do.
+/// No destructor waits longer, even on an overloaded machine.
 constexpr Duration kBound = ResidentKernel::kPatience + seconds(10);
 
 using UserOnDevice = std::tuple<std::string, ResidentUserKind>;
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, ResidentUsers,
                                             ::testing::ValuesIn(resident_user_kinds())),
                          name_of);
 
-/// How long the end of a user takes, at best of a few attempts: the machine may have too much to do.
+/// How long a user takes to end, the best of a few attempts, because the machine may be overloaded.
 template <class Prepare>
 [[nodiscard]] Duration end_of(const Prepare& prepare) {
   Duration best = Duration::max();
@@ -77,7 +77,7 @@ TEST_P(ResidentUsers, StoppingTwiceIsStoppingOnce) {
   user->stop();
 }
 
-/// A device that fails all calls, as CUDA's do once a kernel has faulted.
+/// A device that fails all calls, like CUDA devices after a kernel has faulted.
 TEST_P(ResidentUsers, SayThatTheDeviceHasFailedAndEnd) {
   if (!on_cpu()) GTEST_SKIP() << "a CUDA device's fault is for a child process, below";
   FaultyDevice faulty;
@@ -91,7 +91,7 @@ TEST_P(ResidentUsers, SayThatTheDeviceHasFailedAndEnd) {
   EXPECT_TRUE(all_gone());
 }
 
-/// To stderr, for a parent that reads it: what a user says of a fault that another kernel brought about.
+/// Writes a user's report of a fault caused by another kernel to stderr, for the parent process.
 void report_fault_to(const ResidentUserKind& kind, Device device) {
   auto user = kind.make(device);
   const bool worked = user->work().ok();
@@ -116,7 +116,7 @@ TEST_P(ResidentUsers, SayThatACudaDeviceHasFaultedAndEnd) {
       ::testing::ExitedWithCode(0), "worked 1, told 1, ended 1");
 }
 
-/// Fails each call to the device in turn: whatever has been made and started by then ends.
+/// Fails each call to the device in turn: everything made and started before must end.
 TEST_P(ResidentUsers, EndWhenTheirConstructionFails) {
   if (!on_cpu()) GTEST_SKIP() << "fails calls of a CPU device";
   int failures = 0;
@@ -137,7 +137,7 @@ TEST_P(ResidentUsers, EndWhenTheirConstructionFails) {
   EXPECT_GT(failures, 0);
 }
 
-/// Kernels that do not begin, as where another resident kernel holds the device.
+/// Kernels that do not begin, as when another resident kernel holds the device.
 TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotStart) {
   if (!on_cpu()) GTEST_SKIP() << "holds kernels of a CPU device";
   FaultyDevice busy;
@@ -146,7 +146,7 @@ TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotStart) {
   const Time began = SteadyClock::now();
   try {
     const auto user = kind().make(busy.device());
-    // What waits for no start shows when it is used.
+    // A kernel whose start is not awaited fails when it is used.
     if (kind().name == std::string("dispatched")) {
       EXPECT_TRUE(eventually([&] { return failed_with(user->look(), Errc::hung); }));
     } else {
@@ -161,7 +161,7 @@ TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotStart) {
   EXPECT_TRUE(all_gone());
 }
 
-/// The same on a CUDA device that another resident kernel fills. What is made before needs no room then.
+/// The same on a CUDA device that another resident kernel fills. Objects made before need no room then.
 TEST_P(ResidentUsers, EndBesideAKernelThatHoldsTheDevice) {
   if (on_cpu()) GTEST_SKIP() << "a CPU device has room for all";
   if (kind().stays || kind().name == std::string("gate")) GTEST_SKIP() << "is made beside it: below";
@@ -293,7 +293,7 @@ TEST_P(ResidentKernelTest, ControlWhoseKernelDoesNotStartIsAnErrorAndEnds) {
   EXPECT_TRUE(eventually([] { return ResidentKernel::abandoned_count() == 0; }));
 }
 
-/// A gate's kernel that cannot begin, for its stream is held.
+/// A gate's kernel that cannot begin, because its stream is held.
 TEST_P(ResidentKernelTest, AGateWhoseKernelDoesNotStartIsLeft) {
   Stream stream(device());
   Gate held;

@@ -25,7 +25,8 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-/// What every device must answer: a corpus with terms of all densities, queries, and brute force's answers.
+/// Examples that every device must answer alike: a corpus with terms of all densities, queries, and the answers of
+/// brute force.
 struct Examples {
   static constexpr std::uint32_t kDocuments = 6000;
   static constexpr std::uint32_t kWords = 18;
@@ -60,7 +61,7 @@ class RetrievalOnDevice : public ::testing::TestWithParam<std::string> {
   Device device_ = Device::parse(GetParam());
 };
 
-/// Answers the queries in one launch, an item each.
+/// Answers the queries in one launch, one work item for each query.
 std::vector<RetrievalAnswer> run(Device device, const serve::Operator& op, const serve::LoadedState& state,
                                  const std::vector<RetrievalQuery>& queries) {
   const Stream stream(device);
@@ -124,7 +125,7 @@ TEST_P(RetrievalOnDevice, TheStateOutlivesTheOperatorAndTheIndex) {
 }
 
 TEST_P(RetrievalOnDevice, AnswersOverManyDocumentsAsOneThreadDoes) {
-  // Lists without a bitmap, bitmaps of many rounds, covers, rests of 0 to 5 terms.
+  // The index has lists without a bitmap, bitmaps of many rounds, covers, and rests of 0 to 5 terms.
   const auto index = std::make_shared<const Index>(synthetic_index({.documents = 300'000, .terms = 20'000}));
   const RetrievalSampler sampler(index);
   const test::Loaded loaded{*index};

@@ -116,7 +116,7 @@ TEST_P(RingTest, SeveralConsumersTakeEachSlotOnce) {
       }
     });
   }
-  // The producer is the releaser as well: it reuses slots in ring order, as they become done.
+  // The producer also releases: it reuses slots in ring order, as they become done.
   std::uint64_t released = 0;
   for (std::uint64_t i = 0; i < kCount;) {
     while (released < i && done[released % kSlots].exchange(false, std::memory_order_acq_rel)) ring.release(++released);

@@ -26,12 +26,12 @@ constexpr DataType kInt32{.id = Type::int32};
 constexpr DataType kInt64{.id = Type::int64};
 constexpr DataType kFloat64{.id = Type::float64};
 
-/// Columns on a device, with the memory that they lie in.
+/// Columns on a device, together with the memory that holds them.
 class DeviceTable {
  public:
   explicit DeviceTable(Device device) : stream_(device) {}
 
-  /// Adds a column of one fragment; values that are `missing` are so.
+  /// Adds a column of one fragment; the values that `missing` marks are missing.
   template <class T>
   void add(const char* name, const DataType& type, const std::vector<T>& values, T missing) {
     std::vector<std::uint8_t> validity((values.size() + 7) / 8, 0);
@@ -83,7 +83,7 @@ class ScanTest : public DeviceTest {};
 constexpr std::int32_t kNone = -1;
 constexpr std::size_t kRows = 100'000;
 
-/// Keys 0 to 16 and missing ones; values that the row's number gives.
+/// Keys 0 to 16 and missing keys; the values follow from the row's number.
 DeviceTable numbers(Device device) {
   DeviceTable table(device);
   std::vector<std::int32_t> keys(kRows);
@@ -165,7 +165,7 @@ TEST_P(ScanTest, RowsKeepTheirOrderAndLimit) {
   }
 }
 
-/// Row numbers in the order of a query's result, whose last value they are.
+/// Row numbers in the order of a query's result, which has them as its last value.
 std::vector<std::int64_t> rows_of(const ScanResult& result) {
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < result.columns.back().length; ++row) {
@@ -197,7 +197,7 @@ TEST_P(ScanTest, RowsAreOrderedOnTheDeviceMissingOnesLast) {
   table.add("number", kInt64, number, std::int64_t{-1});
   const std::vector<Expression> values{Expression::column(0), Expression::column(1), Expression::column(2),
                                        Expression::column(3)};
-  // What comes before among numbers, then NaN, then what is missing.
+  // Numbers come first, then NaN, then missing values.
   const auto place = [](double value, bool missing, bool descending) {
     const int last = missing ? 2 : std::isnan(value) ? 1 : 0;
     return std::pair(last, last != 0 ? 0.0 : (descending ? -value : value) + 0.0);
@@ -216,7 +216,7 @@ TEST_P(ScanTest, RowsAreOrderedOnTheDeviceMissingOnesLast) {
     EXPECT_EQ(rows_of(table.scan(query)), expected) << descending;
     query.limit = 0;
     EXPECT_EQ(table.scan(query).columns[0].length, 0);
-    // Integers that take all of 64 bits.
+    // Integers that need all 64 bits.
     std::vector<std::int64_t> by_wide = number;
     std::ranges::stable_sort(by_wide, [&](std::int64_t a, std::int64_t b) {
       const std::int64_t x = wide[static_cast<std::size_t>(a)];

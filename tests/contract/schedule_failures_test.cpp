@@ -3,7 +3,7 @@
 #include "headrace/operators/light.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// No memory, at start and on the way. CPU devices only: their allocations can be made to fail.
+/// Allocations that fail, at the start and later. CPU devices only: their allocations can be made to fail.
 namespace headrace::testing {
 namespace {
 
@@ -15,7 +15,7 @@ using serve::Operator;
 using serve::Plan;
 using serve::Schedule;
 
-// Every allocation of a start fails in turn: each is reported, none leaves anything behind.
+// Every allocation of a start fails in turn: the start reports each failure and leaves nothing behind.
 TEST(ScheduleFailures, AStartWithoutMemoryLeavesNothingBehind) {
   const Operator op = operators::light();
   const Device device = Device::parse("cpu");
@@ -31,7 +31,7 @@ TEST(ScheduleFailures, AStartWithoutMemoryLeavesNothingBehind) {
       for (bool happened = true; happened; ++failures) {
         AllocationFailure failure(failures);
         try {
-          // A start may succeed all the same: a device makes do with fewer of its own threads.
+          // The start may succeed all the same: a device makes do with fewer threads of its own.
           const Engine engine(device, op, plan);
         } catch (const DeviceError& error) {
           EXPECT_TRUE(error.code() == Errc::out_of_memory || error.code() == Errc::system) << error.what();
@@ -45,7 +45,7 @@ TEST(ScheduleFailures, AStartWithoutMemoryLeavesNothingBehind) {
   }
 }
 
-// A batch that gets no memory fails, every query of it once, and the next one is answered.
+// A batch that gets no memory fails, each of its queries comes back once, and the next batch is answered.
 TEST(ScheduleFailures, ABatchWithoutMemoryFailsAlone) {
   const Operator op = operators::light();
   for (const Schedule schedule : {Schedule::blocking, Schedule::pipelined, Schedule::async}) {

@@ -3,7 +3,7 @@
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/query_gate.hpp"
 
-/// A device that fails for good while queries are in flight: every one comes back with the fault, nobody hangs.
+/// A device fails for good while queries are in flight: every query comes back with the fault, and no client hangs.
 namespace headrace::testing {
 namespace {
 
@@ -32,7 +32,7 @@ TEST(ScheduleFaults, QueriesInFlightComeBackWithTheFaultAndLaterOnesAreRefusedWi
       gate.open();
       const auto back = outcomes(client);
       ASSERT_EQ(back.size(), 10U);
-      // A kernel that has told by its word that it has answered has answered, whatever the device says afterwards.
+      // A kernel that has signalled its answer through its word has answered, whatever the device reports later.
       const bool tells = memory == MemoryKind::mapped && schedule != Schedule::blocking;
       std::uint64_t answered = 0;
       for (const auto& [tag, status] : back) {
@@ -43,7 +43,7 @@ TEST(ScheduleFaults, QueriesInFlightComeBackWithTheFaultAndLaterOnesAreRefusedWi
         ASSERT_FALSE(status.ok()) << tag;
         EXPECT_EQ(status.error(), kFault) << tag;
       }
-      EXPECT_LE(answered, std::uint64_t{2} * plan.batch_max);  // those that were on the device
+      EXPECT_LE(answered, std::uint64_t{2} * plan.batch_max);  // those on the device
       EXPECT_EQ(client.submit(query_of(op, 1)).error(), kFault);
       ASSERT_TRUE(engine.fault());
       EXPECT_EQ(*engine.fault(), kFault);
@@ -53,7 +53,8 @@ TEST(ScheduleFaults, QueriesInFlightComeBackWithTheFaultAndLaterOnesAreRefusedWi
   }
 }
 
-// The fault comes at any moment, under load from several clients; each query is answered once, right or with it.
+// The fault strikes at any moment, under load from several clients. Each query comes back once, with the right answer
+// or with the fault.
 TEST(ScheduleFaults, UnderLoadNothingIsLost) {
   const Operator op = operators::light({.query_bytes = 64});
   for (const Schedule schedule : kCallingSchedules) {

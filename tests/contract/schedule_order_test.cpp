@@ -8,7 +8,7 @@
 #include "headrace/base/error.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// Schedules do not wait where they promise not to. CPU devices only: their kernels can be held.
+/// Schedules do not wait where they promise not to. CPU devices only: a test can hold their kernels.
 namespace headrace::testing {
 namespace {
 
@@ -18,7 +18,7 @@ using serve::Operator;
 using serve::Plan;
 using serve::Schedule;
 
-/// Query number n says which door it waits at.
+/// The query's number names the door at which its kernel waits.
 class Doors {
  public:
   static constexpr std::size_t kCount = 4;
@@ -36,7 +36,7 @@ class Doors {
   std::array<std::latch, kCount> entered_{std::latch(1), std::latch(1), std::latch(1), std::latch(1)};
 };
 
-/// Answers with its query once the door of that number is open.
+/// Answers a query with itself once the door of that number is open.
 struct Doored {
   static constexpr const char* kName = "doored";
   using Query = std::uint64_t;
@@ -60,7 +60,7 @@ Result<serve::Ticket> submit(Client& client, std::uint64_t door) {
   return client.submit(std::as_bytes(std::span(&door, 1)), {.tag = door});
 }
 
-/// The tests hold kernels, each on a worker thread of the device.
+/// The tests hold several kernels, each on a worker thread of the device.
 bool too_few_processors() { return std::thread::hardware_concurrency() < 2; }
 
 constexpr Schedule kOverlapping[] = {Schedule::pipelined, Schedule::async, Schedule::graph};
@@ -75,7 +75,7 @@ TEST(ScheduleOrder, TheNextQueryStartsWhileTheLastComputes) {
     ASSERT_OK(submit(client, 0));
     doors.wait_entered(0);
     ASSERT_OK(submit(client, 1));
-    doors.wait_entered(1);  // by the same engine thread, the first still in its kernel
+    doors.wait_entered(1);  // on the same engine thread, while the first is still in its kernel
     doors.open(0);
     doors.open(1);
     EXPECT_EQ(outcomes(client).size(), 2U);
@@ -93,7 +93,7 @@ TEST(ScheduleOrder, ASlowQueryKeepsBackNoneBehindIt) {
     ASSERT_OK(submit(client, 0));
     doors.wait_entered(0);
     for (std::uint64_t door = 1; door < Doors::kCount; ++door) ASSERT_OK(submit(client, door));
-    EXPECT_TRUE(*client.wait(3));  // through the one stream that is left
+    EXPECT_TRUE(*client.wait(3));  // through the only stream left
     EXPECT_FALSE(*client.wait(0, Duration::zero()));
     doors.open(0);
     EXPECT_EQ(outcomes(client).size(), Doors::kCount);
@@ -116,7 +116,8 @@ TEST(ScheduleOrder, QueriesThatComeWhileAllIsBusyGoTogether) {
     ASSERT_OK(submit(b, 3));
     for (const std::size_t door : {0, 1, 2}) doors.open(door);
     doors.wait_entered(3);
-    // One batch: query 2, of the same lane and before it, is done, and comes back only with the one at its door.
+    // Both queries are in one batch. Query 2, earlier on the same lane, is done, but it comes back only with the query
+    // at the door.
     EXPECT_FALSE(*b.wait(0, std::chrono::milliseconds(2)));
     doors.open(3);
     EXPECT_EQ(outcomes(a).size(), 2U);
@@ -148,7 +149,7 @@ TEST(ScheduleOrder, StoppingLetsWhatIsInFlightLand) {
   }
 }
 
-/// Answers with the name of the thread that it runs in.
+/// Answers with the name of the thread that runs the query.
 struct Named {
   static constexpr const char* kName = "named";
   using Query = std::uint64_t;
@@ -163,7 +164,7 @@ struct Named {
   }
 };
 
-/// How many of some queries a device's own threads answer.
+/// Number of queries that the device's own threads answer.
 std::size_t answered_by_device(Schedule schedule, std::uint32_t threads) {
   constexpr std::size_t kQueries = 50;
   const Device device = Device::parse("cpu");

@@ -5,7 +5,7 @@
 #include "headrace/operators/reference.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// What every schedule that makes calls to the device promises.
+/// Promises of every schedule that makes calls to the device.
 namespace headrace::testing {
 namespace {
 
@@ -28,7 +28,7 @@ bool refused(const Plan& plan) {
   return plan.schedule == Schedule::graph && plan.batch_max > 1 && plan.host_memory == MemoryKind::pageable;
 }
 
-/// Several clients at once, each with queries of its own.
+/// Several clients at once, each with its own queries.
 void exchange_from_clients(Engine& engine, const Operator& op, std::uint64_t clients, std::size_t each) {
   std::vector<std::jthread> threads;
   for (std::uint64_t c = 0; c < clients; ++c) {

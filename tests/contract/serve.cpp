@@ -121,7 +121,7 @@ TEST(ServeOnCpu, CancelledExpiredAndStoppedQueriesComeBackWithThatError) {
   Engine engine(Device::parse("cpu"), op, plan);
   Client client = engine.connect();
   ASSERT_TRUE(client.submit(query_of(op, 1)));
-  gate.wait_until_entered();  // the worker is at the first query; the others stay queued behind it
+  gate.wait_until_entered();  // the worker runs the first query; the others stay queued behind it
   const auto cancelled = client.submit(query_of(op, 2), {.tag = 2});
   ASSERT_TRUE(cancelled);
   ASSERT_TRUE(client.submit(query_of(op, 3), {.tag = 3, .deadline = SteadyClock::now()}));
@@ -167,7 +167,7 @@ TEST(ServeOnCpu, StopAnswersWhatIsQueuedAndRefusesWhatComes) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(client.submit(query_of(op, 1)));
   gate.wait_until_entered();
   std::jthread stopper([&] { engine.stop(); });
-  // stop() is seen when new queries are refused; the worker is still held by the gate.
+  // Once new queries are refused, stop() has taken effect; the gate still holds the worker.
   std::size_t later = 0;
   for (Result<Ticket> ticket = client.submit(query_of(op, 9)); ticket.ok() || ticket.error().code != Errc::stopped;
        ticket = client.submit(query_of(op, 9))) {
@@ -196,7 +196,7 @@ TEST_P(Serve, AClientOutlivesItsEngine) {
   EXPECT_EQ(client.submit(query_of(op, 1)).error().code, Errc::stopped);
 }
 
-// Clients that submit while the engine stops: every admitted query comes back, whichever side wins.
+// Clients submit while the engine stops. Every admitted query comes back, whichever side wins.
 TEST_P(Serve, NothingIsLostWhenStoppingRacesWithSubmitting) {
   const Operator op = operators::light({.query_bytes = 64});
   for (int round = 0; round < 20; ++round) {

@@ -7,8 +7,8 @@
 #include "tests/contract/exchange.hpp"
 #include "tests/contract/query_gate.hpp"
 
-/// Deadlines that pass while a query waits behind a long one, or is worked on: the client is told at once, each query
-/// comes back once, and its slot is used again only when nothing works on it any more.
+/// Deadlines that pass while a query waits behind a long one, or while it runs. The client is told at once, each query
+/// comes back once, and its slot is reused only when no work on it is left.
 namespace headrace::testing {
 namespace {
 
@@ -27,7 +27,7 @@ using std::chrono::seconds;
 constexpr Schedule kSchedules[] = {Schedule::blocking, Schedule::pipelined,  Schedule::async,
                                    Schedule::graph,    Schedule::persistent, Schedule::dispatched};
 
-/// One query is worked on at a time.
+/// A plan that runs one query at a time.
 Plan serial_plan(Schedule schedule, std::uint32_t slots) {
   Plan plan = plan_of(schedule);
   plan.slots = slots;
@@ -48,7 +48,8 @@ std::vector<Back> poll(Client& client, std::size_t most = 64) {
   return back;
 }
 
-/// Submits a query whose deadline passes while it is at the gate, and takes in that it is late.
+/// Submits a query whose deadline passes while the query is at the gate, and waits until the client has seen that it is
+/// late.
 void submit_until_late_at(QueryGate& gate, Engine& engine, Client& client) {
   for (Duration limit = milliseconds(50); !gate.entered(); limit *= 2) {
     const auto ticket = client.submit(query_of(engine.op(), 1), {.deadline = SteadyClock::now() + limit});
@@ -57,7 +58,7 @@ void submit_until_late_at(QueryGate& gate, Engine& engine, Client& client) {
     const auto back = poll(client);
     ASSERT_EQ(back.size(), 1U);
     EXPECT_TRUE(failed_with(back[0].status, Errc::deadline_exceeded));
-    // On a busy machine it may have passed before.
+    // On a busy machine the deadline may have passed before.
     while (!gate.entered() && !engine.drain(milliseconds(1))) {
     }
   }
@@ -81,7 +82,7 @@ TEST_P(Deadlines, AQueryBehindALongOneComesBackAtItsDeadline) {
   ASSERT_OK(client.submit(query_of(op, 2), {.tag = 2}));
   const auto late = client.submit(query_of(op, 3), {.tag = 3, .deadline = deadline});
   ASSERT_OK(late);
-  EXPECT_TRUE(*client.wait(*late));  // without a limit: the gate is closed
+  EXPECT_TRUE(*client.wait(*late));  // no time limit: the gate is closed
   EXPECT_GT(SteadyClock::now(), deadline);
   const auto back = poll(client);
   ASSERT_EQ(back.size(), 1U);
@@ -114,9 +115,9 @@ TEST_P(Deadlines, AQueryThatIsWorkedOnComesBackAtItsDeadline) {
     Client client = engine.connect();
     ASSERT_NO_FATAL_FAILURE(submit_until_late_at(gate, engine, client));
     EXPECT_EQ(client.in_flight(), 0U);
-    EXPECT_FALSE(engine.drain(milliseconds(5)));  // the device is still at it
+    EXPECT_FALSE(engine.drain(milliseconds(5)));  // the device still runs it
     gate.open();
-  }  // the lane is given back once the device is done
+  }  // the engine returns the lane once the device is done
   EXPECT_TRUE(engine.drain(Duration::zero()));
   EXPECT_EQ(engine.statistics().expired, engine.statistics().submitted);
   Client next = engine.connect();
@@ -163,7 +164,7 @@ TEST_P(Deadlines, AskReturnsAtItsDeadlineBehindAnotherClient) {
   EXPECT_OK(outcomes(first).at(0));
 }
 
-/// What a callback submits is late as well: once for each late query, and no more.
+/// A query that a callback submits becomes late as well. The callback runs once for each late query.
 TEST_P(Deadlines, ACallbackMaySubmit) {
   QueryGate gate;
   const Operator op = gated_operator(gate);
@@ -184,7 +185,8 @@ TEST_P(Deadlines, ACallbackMaySubmit) {
   EXPECT_OK(outcomes(client).at(1));
 }
 
-/// Deadlines about as long as a query takes, some of which are met: each query comes back once, a right answer or late.
+/// Deadlines are about as long as a query takes, so some are met: each query comes back once, with the right answer or
+/// late.
 TEST_P(Deadlines, EveryQueryComesBackOnceUnderDeadlinesThatAreNearlyMet) {
   const Operator op = operators::light({.steps = 200});
   Engine engine = this->engine(op, 16);

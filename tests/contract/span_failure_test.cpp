@@ -3,14 +3,14 @@
 #include "device/cpu/testing.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// What a span leaves behind when it cannot be made or moved: nothing, and every page whole. Each step that needs
-/// memory is failed in turn.
+/// A span that cannot be made or moved leaves nothing behind, and every page stays whole. The tests fail each step that
+/// needs memory in turn.
 namespace headrace::testing {
 namespace {
 
 constexpr std::int64_t kStepsMax = 1000;
 
-/// Calls `body` with step 0 failed, then step 1, until it has no such step; `check` after each.
+/// Calls `body` with step 0 failing, then step 1, until it has no such step; calls `check` after each.
 void fail_each_step(const std::function<void()>& body, const std::function<void(bool threw)>& check) {
   for (std::int64_t step = 0;; ++step) {
     ASSERT_LT(step, kStepsMax) << "it never succeeds";
@@ -35,7 +35,7 @@ void fail_each_step(const std::function<void()>& body, const std::function<void(
   }
 }
 
-/// Compares a byte of every 256, because it is done often, and the thread sanitizer looks at each.
+/// Compares one byte in every 256, because the tests compare often and the thread sanitizer inspects each access.
 bool looks_like(const Span& span, const std::vector<std::byte>& bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += 256) {
     if (span.data()[at] != bytes[at]) return false;
@@ -69,13 +69,13 @@ TEST_F(CpuSpanFailure, HalfwayThroughBuildingReleasesWhatWasTaken) {
 TEST_F(CpuSpanFailure, HalfwayThroughAMoveLeavesEveryPageWhole) {
   const Held before = held_now();
   for (const std::size_t page_bytes : {kPageBytes, 2 * kPageBytes}) {
-    constexpr std::size_t kPages = 3;  // for three places: three batches, two of them under way at once
+    constexpr std::size_t kPages = 3;  // for three places: three batches, two of them in flight at once
     Stream stream(first_, {.run_in_waiter = true});
     Span span(first_, kPages * page_bytes, Placement::interleaved({{here_, 2}, {Place::host(), 1}}),
               {.page_bytes = page_bytes});
     const auto bytes = some_bytes(span.bytes(), 12);
     std::memcpy(span.data(), bytes.data(), bytes.size());
-    // Pages of all rights, so that what a move lifts for its copies is seen to come back.
+    // The pages have all kinds of rights, so the test sees that a move restores what it lifts for its copies.
     span.allow(first_, Right::none, PageRange{0, 3});
     span.allow_host(Right::none, PageRange{0, 2});
     span.allow(first_, Right::read, PageRange{1, 1});
@@ -123,7 +123,7 @@ TEST_F(CpuSpanFailure, RightsThatCannotBeSetAreAsBefore) {
   span.allow(first_, Right::read, PageRange{2, 2});
   span.allow(second_, Right::read, PageRange{3, 2});
   {
-    const detail::AllocationFailure failure(1);  // of two runs the second
+    const detail::AllocationFailure failure(1);  // the second of two runs
     EXPECT_THROW(span.allow(first_, Right::none, PageRange{1, 4}), DeviceError);
     EXPECT_TRUE(failure.happened());
   }

@@ -3,7 +3,7 @@
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// Pages of a span that change their places while it lives.
+/// Pages of a span that move while the span is in use.
 namespace headrace::testing {
 namespace {
 
@@ -83,7 +83,7 @@ TEST_P(SpanMoveTest, AnyPlacementFromAnyOther) {
 
 TEST_P(SpanMoveTest, ManyPagesInBatches) {
   Stream stream(device());
-  constexpr std::size_t kPages = 36;  // more than two batches, with a part of one left over
+  constexpr std::size_t kPages = 36;  // more than two batches, and part of another
   Span span(device(), kPages * kPageBytes, Placement::interleaved({{here(), 1}, {Place::host(), 1}}));
   const auto bytes = some_bytes(span.bytes(), 7);
   write(span, stream, bytes);
@@ -134,7 +134,7 @@ TEST_P(SpanMoveTest, KeepsRights) {
   const auto rights = [&](std::size_t page) { return std::pair(span.right(device(), page), span.host_right(page)); };
   std::vector<std::pair<Right, Right>> before;
   for (std::size_t page = 0; page < 6; ++page) before.push_back(rights(page));
-  span.move(stream, Placement::all(here()));  // also those that the device may not read
+  span.move(stream, Placement::all(here()));  // also the pages that the device may not read
   for (std::size_t page = 0; page < 6; ++page) {
     EXPECT_EQ(span.right(device(), page), before[page].first);
     if (!on_cpu()) {
@@ -144,7 +144,7 @@ TEST_P(SpanMoveTest, KeepsRights) {
   span.move(stream, {0, 6}, Place::host());
   for (std::size_t page = 0; page < 6; ++page) EXPECT_EQ(rights(page), before[page]) << page;
   span.allow(device(), Right::read);
-  span.allow_host(Right::read);  // between two places of the host it is the host that copies
+  span.allow_host(Right::read);  // between two places on the host, the host copies
   EXPECT_TRUE(read(span, stream) == bytes);
 }
 
@@ -163,7 +163,7 @@ TEST_P(SpanMoveTest, RefusesWhatCannotBe) {
 
 HEADRACE_ON_EVERY_DEVICE(SpanMoveTest);
 
-/// Sets HEADRACE_CPU_MEMORY while it lives. A device reads it when it is first used.
+/// Sets HEADRACE_CPU_MEMORY during its lifetime. A device reads the variable at its first use.
 Device cpu_with_pages(const char* name, std::size_t pages) {
   setenv("HEADRACE_CPU_MEMORY", std::to_string(pages * kPageBytes).c_str(), 1);
   const Device device = Device::parse(name);

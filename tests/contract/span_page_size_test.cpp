@@ -26,7 +26,7 @@ TEST_P(SpanPageSizeTest, PlacesRightsAndStatisticsCountPagesOfThatSize) {
   ASSERT_EQ(statistics.places.size(), 2U);
   EXPECT_EQ(statistics.places[0].page_count, 2U);
   EXPECT_EQ(statistics.places[0].bytes, 2 * kLarge);
-  write(span, stream, bytes);  // copies are cut at the borders of such pages
+  write(span, stream, bytes);  // copies are cut at the boundaries of such pages
   EXPECT_TRUE(read(span, stream) == bytes);
   span.allow(device(), Right::read, PageRange{1, 1});
   EXPECT_EQ(span.right(device(), 0), Right::read_write);
@@ -48,7 +48,7 @@ TEST_P(SpanPageSizeTest, TheyMoveThereAndBack) {
   const auto bytes = some_bytes(5 * kLarge, 31);
   Span span(device(), bytes.size(), Placement::all(Place::host()), {.page_bytes = kLarge});
   write(span, stream, bytes);
-  for (int round = 0; round < 2; ++round) {  // the second time with spare pages alone
+  for (int round = 0; round < 2; ++round) {  // the second round uses spare pages only
     span.move(stream, Placement::all(here()));
     EXPECT_TRUE(read(span, stream) == bytes);
     span.move(stream, {1, 3}, Place::host());

@@ -7,12 +7,12 @@
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// Spans where not everybody reaches everything, as on CUDA, made of CPU devices: what is refused, and which rights are
-/// set with how many calls.
+/// Spans where some devices cannot reach all memory, as on CUDA, built from CPU devices: which requests are refused,
+/// and how many calls set which rights.
 namespace headrace::testing {
 namespace {
 
-/// set_access() as it was called.
+/// Arguments of a call of set_access().
 struct Call {
   std::size_t page_count;
   std::string who;
@@ -23,16 +23,16 @@ struct Call {
   }
 };
 
-/// A CPU device's pages with rights for each who accesses them. All can be used all the same.
+/// A CPU device's pages with separate rights for each device. The pages stay usable whatever the rights say.
 class SeparatePages final : public detail::PageMemory {
  public:
   std::vector<Call> calls;
   std::size_t created = 0;
   std::size_t mapped = 0;
   std::size_t unmap_calls = 0;
-  bool unmaps_runs = false;                                    ///< Otherwise pages one at a time.
+  bool unmaps_runs = false;                                    ///< Otherwise one page at a time.
   std::set<std::string> absent;                                ///< Names of places.
-  std::set<std::pair<std::string, std::string>> out_of_reach;  ///< The device, and which place.
+  std::set<std::pair<std::string, std::string>> out_of_reach;  ///< The device and the place.
 
   std::string absence(Place place) override {
     return absent.contains(place.name()) ? "this machine has no such thing" : "";
@@ -100,13 +100,13 @@ TEST_F(SpanReach, RightsAreSetOnceForEachRunOfNeighbours) {
   EXPECT_EQ(taken_calls(), (std::vector<Call>{{1, "host", Right::read}}));
 }
 
-/// What a page costs is what is called for each of them; the rest is shared by a run.
+/// Each page of a moved run costs a mapping; the pages of a run share the few other calls.
 TEST_F(SpanReach, AMovedRunCostsAMappingAPageAndFewCallsOtherwise) {
   constexpr std::size_t kPages = 16;  // one batch
   pages_.unmaps_runs = true;
   Stream stream(device_);
   Span span(device_, kPages * kPageBytes, Placement::all(here_));
-  span.allow(device_, Right::none, PageRange{2, 9});  // what the copies have to lift
+  span.allow(device_, Right::none, PageRange{2, 9});  // the rights that the copies have to lift
   span.keep_spare_pages(kPages);
   span.move(stream, Placement::all(Place::host()));
   span.move(stream, Placement::all(here_));
@@ -204,8 +204,8 @@ TEST_F(SpanReach, WhoCopiesMayReadForAsLongAsThat) {
   Span span = two_and_two();
   static_cast<void>(taken_calls());
   span.move(stream, {0, 1}, Place::host());
-  EXPECT_EQ(taken_calls(), (std::vector<Call>{{1, "cpu:1", Right::read_write},  // the page that is filled
-                                              {1, "cpu:1", Right::read},        // the one that is read
+  EXPECT_EQ(taken_calls(), (std::vector<Call>{{1, "cpu:1", Right::read_write},  // the page that the copy fills
+                                              {1, "cpu:1", Right::read},        // the page that the copy reads
                                               {1, "host", Right::read_write},
                                               {1, "cpu:0", Right::read_write}}));
   EXPECT_EQ(span.right(other_, 0), Right::none);

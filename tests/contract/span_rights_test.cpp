@@ -3,7 +3,7 @@
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// Which device may do what with which page of a span.
+/// Rights of each device to each page of a span.
 namespace headrace::testing {
 namespace {
 
@@ -85,7 +85,7 @@ TEST_P(SpanRightsTest, BeyondReachAreRefused) {
   }
   expect_usage_error([&] { span.allow(Device::parse("cpu"), Right::read); }, "cannot reach");
   expect_usage_error([&] { span.allow_host(Right::read); }, "the host cannot reach page 1");
-  span.allow_host(Right::none);  // it is no right to have none
+  span.allow_host(Right::none);  // "none" is not a right
   EXPECT_EQ(span.host_right(0), Right::none);
   EXPECT_FALSE(span.host_readable());
   span.allow_host(Right::read, PageRange{0, 1});
@@ -119,7 +119,7 @@ TEST(CpuSpanRights, AreTheMostThatAnyoneHas) {
   EXPECT_EQ(permissions_at(span.data() + kPageBytes), "---s");
 }
 
-/// What a kernel that touches a page does to the process.
+/// Exit of a process whose kernel touches a page without the right to.
 void add_to(const Span& span, std::size_t page) {
   Stream stream(span.device(), {.run_in_waiter = true});
   auto* const words = reinterpret_cast<std::uint32_t*>(span.data() + page * kPageBytes);

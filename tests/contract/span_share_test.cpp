@@ -66,7 +66,7 @@ TEST_P(SpanShareTest, MovedBackToTheDeviceTheyCanBeShared) {
 }
 
 TEST_P(SpanShareTest, WhatAreNoPagesIsRefused) {
-  {  // A driver opens files of its own when it is first used.
+  {  // A driver opens its own files at its first use.
     const Span span(device(), kPageBytes, Placement::all(here()), {.shareable = true});
     const SharedPages shared = span.share();
     const Span again(shared);
@@ -99,7 +99,7 @@ union Control {
   std::array<char, CMSG_SPACE(sizeof(int) * kSharedPages)> bytes;
 };
 
-/// Sends the descriptors over a Unix socket, or (where `receive`) fills them in from it.
+/// Sends the descriptors over a Unix socket, or receives them from it if `receive` is set.
 bool pass_descriptors(int socket, std::array<int, kSharedPages>& descriptors, bool receive) {
   char byte = 'x';
   iovec one{&byte, 1};
@@ -123,8 +123,8 @@ bool pass_descriptors(int socket, std::array<int, kSharedPages>& descriptors, bo
   return sendmsg(socket, &message, 0) == 1;
 }
 
-/// The other process: maps the pages, checks the first byte of each and adds 1 to it. 0 when all was right. It runs no
-/// stream, because a forked process has none of its parent's threads.
+/// The other process maps the pages, checks the first byte of each and adds 1 to it. Returns 0 if all was right. It
+/// runs no stream, because a forked process has none of its parent's threads.
 int add_one_in_child(int socket, Device device) {
   std::array<int, kSharedPages> received{};
   if (!pass_descriptors(socket, received, true)) return 1;

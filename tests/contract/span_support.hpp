@@ -15,10 +15,10 @@
 #include "headrace/device/span.hpp"
 #include "tests/contract/devices.hpp"
 
-/// What the tests of spans share.
+/// Helpers shared by the tests of spans.
 namespace headrace::testing {
 
-/// Random bytes, drawn eight at a time: spans are large.
+/// Random bytes, drawn eight at a time because spans are large.
 [[nodiscard]] inline std::vector<std::byte> some_bytes(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bytes(align_up(count, sizeof(std::uint64_t)));
@@ -38,7 +38,7 @@ class SpanTest : public DeviceTest {
   }
 
   [[nodiscard]] static Place here() { return Place::on(device()); }
-  /// Another device that reaches the memory of device(), if there is one.
+  /// Another device that reaches the memory of device(), if the machine has one.
   [[nodiscard]] static std::optional<Device> peer() {
     if (on_cpu()) return Device::parse("cpu:" + std::to_string(device().ordinal() + 1));
     for (const Device other : Device::list()) {
@@ -51,14 +51,14 @@ class SpanTest : public DeviceTest {
     }
     return {};
   }
-  /// The places that pages can have in a test: the device, the host, and a peer if there is one.
+  /// Places that a test can give to pages: the device, the host, and a peer if there is one.
   [[nodiscard]] static std::vector<Place> some_places() {
     std::vector<Place> places{here(), Place::host()};
     if (const auto other = peer()) places.push_back(Place::on(*other));
     return places;
   }
 
-  /// Fills the span through the device and waits.
+  /// Fills the span through the device and waits until that is done.
   static void write(const Span& span, StreamRef stream, const std::vector<std::byte>& bytes) {
     const Buffer source = pinned(device(), bytes);
     ASSERT_OK(stream.copy(span.data(), source.data(), span.bytes()));
@@ -72,7 +72,7 @@ class SpanTest : public DeviceTest {
   }
 };
 
-/// `body` throws a UsageError that says `why`.
+/// Expects `body` to throw a UsageError that contains `why`.
 template <class Body>
 void expect_usage_error(Body body, const char* why) {
   try {
@@ -83,7 +83,7 @@ void expect_usage_error(Body body, const char* why) {
   }
 }
 
-/// What a process holds that a span must give back.
+/// Resources of the process that a span must give back.
 struct Held {
   std::size_t free_bytes = 0;
   std::size_t peer_free_bytes = 0;
@@ -100,7 +100,7 @@ struct Held {
   return count;
 }
 
-/// Mappings of pages of spans, and address space held for them. Others come and go with the process's own allocator.
+/// Mappings of span pages and address space reserved for them. Other mappings come and go with the process's allocator.
 [[nodiscard]] inline std::size_t page_mappings() {
   std::size_t count = 0;
   std::ifstream file("/proc/self/maps");
@@ -108,7 +108,7 @@ struct Held {
   return count;
 }
 
-/// The kind of mapping at an address, as /proc says it: "rw-s", "---s".
+/// Permissions of the mapping at an address as /proc shows them: "rw-s", "---s".
 [[nodiscard]] inline std::string permissions_at(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream file("/proc/self/maps");

@@ -5,7 +5,7 @@
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// What a span is on every device: one range over several places.
+/// Properties of a span on every device: one range over several places.
 namespace headrace::testing {
 namespace {
 
@@ -56,7 +56,7 @@ TEST_P(SpanContract, SaysWhatLiesWhere) {
 }
 
 TEST_P(SpanContract, TakesDeviceMemoryAndGivesItBack) {
-  {  // A driver keeps some of what its first pages have needed beside themselves, such as tables.
+  {  // A driver keeps some memory that its first pages needed, such as page tables.
     const Span first(device(), 8 * kPageBytes, Placement::budget(device(), 4 * kPageBytes));
   }
   const std::size_t before = device().memory().free_bytes;
@@ -154,7 +154,7 @@ TEST_P(SpanContract, DestructionWaitsForWork) {
     ASSERT_OK(span.used_by(stream));
     gate.wait_entered();
     opener = std::thread([&] { gate.open(); });
-  }  // a page that went early would end the copy with a fault
+  }  // a page freed too early would end the copy with a fault
   opener.join();
   ASSERT_OK(stream.wait());
   EXPECT_TRUE(content(back) == some_bytes(kPageBytes, 9));

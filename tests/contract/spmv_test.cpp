@@ -11,7 +11,7 @@ using operators::CsrMatrix;
 using operators::HostCsr;
 using operators::VectorReads;
 
-/// Values are small whole numbers, so that sums are exact in whatever order they are added.
+/// Values are small whole numbers, so their sums are exact in any order.
 template <class Value, class Column>
 struct Matrix {
   std::uint64_t rows = 0;
@@ -93,7 +93,7 @@ void expect_product(const std::vector<Device>& devices, const Matrix<Value, Colu
 
 class SpmvTest : public DeviceTest {
  public:
-  /// As many devices as there are, up to `count`; CPU devices are as many as one likes.
+  /// All devices up to `count`; a test can make any number of CPU devices.
   [[nodiscard]] static std::vector<Device> devices(std::size_t count) {
     std::vector<Device> found{device()};
     for (const Device other : Device::list()) {
@@ -183,9 +183,9 @@ TEST_P(SpmvTest, VectorsLieOverAllDevices) {
     rows += part.row_count;
     entries += part.entry_count;
     EXPECT_NEAR(static_cast<double>(part.row_count), static_cast<double>(size) / static_cast<double>(all.size()), 2);
-    // The page in the middle is one device's, and half of it is read by the other.
+    // The page in the middle belongs to one device, and the other one reads half of it.
     EXPECT_LE(part.remote_read_count, all.size() == 1 ? 0 : host.values.size() / 5);
-    // Blocks read neighbouring elements, so that four of them come in one sector.
+    // Blocks read neighbouring elements, four of which share a sector.
     EXPECT_LE(part.remote_bytes, part.remote_read_count * sizeof(double) * 11 / 10);
     EXPECT_EQ(part.copied_count, 0U);
   }
@@ -193,10 +193,9 @@ TEST_P(SpmvTest, VectorsLieOverAllDevices) {
   EXPECT_EQ(entries, host.values.size());
 }
 
-// Each step reads what all devices wrote in the step before, and more steps than fit in the queue are under way at
-// once.
+// Each step reads what all devices wrote in the step before. More steps are in flight at once than the queue holds.
 TEST_P(SpmvTest, StepsFollowEachOtherWithoutAWait) {
-  Matrix<double, std::int32_t> shift(20000, 20000);  // y[r] = x[(r + 7919) mod rows]: moves between the devices
+  Matrix<double, std::int32_t> shift(20000, 20000);  // y[r] = x[(r + 7919) mod rows] moves values between the devices
   for (std::uint64_t r = 0; r < shift.rows; ++r) {
     shift.indices.push_back(static_cast<std::int32_t>((r + 7919) % shift.rows));
     shift.values.push_back(1);

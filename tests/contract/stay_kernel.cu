@@ -8,13 +8,13 @@ namespace headrace::testing {
 
 namespace {
 
-/// A CPU device's fault: the block throws.
+/// Fault on a CPU device: the block throws.
 [[noreturn]] inline void fault(CpuGroup /*group*/, StayWords* /*words*/) {
   throw std::runtime_error("a fault that the test asked for");
 }
 
 #if defined(__CUDACC__)
-/// A CUDA device's: an address far beyond the words.
+/// Fault on a CUDA device: the block accesses an address far beyond the words.
 __device__ inline void fault(CudaGroup group, StayWords* words) {
   group.store(words[std::uint64_t{1} << 40].beat, std::uint64_t{1});
 }

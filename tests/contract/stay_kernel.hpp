@@ -8,24 +8,24 @@
 #include "headrace/device/detail/resident_kernel.hpp"
 #include "headrace/device/kernel.hpp"
 
-/// A kernel that stays until it is told to leave, and that a test can make hang, end unasked or fault.
+/// A kernel that stays until it is told to leave. A test can make it hang, exit without a stop, or fault.
 namespace headrace::testing {
 
 enum class Staying : std::uint32_t { well, hung, over, fault };
 
 /// In mapped memory; 0 before the launch.
 struct StayWords {
-  std::uint32_t stop;  ///< Written by the host, as is `mood`, a Staying: a kernel that hangs looks at no stop word.
+  std::uint32_t stop;  ///< The host writes this word and `mood` (a Staying). A hanging kernel does not poll it.
   std::uint32_t mood;
-  std::uint32_t running;  ///< 1 once all blocks are there.
+  std::uint32_t running;  ///< 1 once all blocks run.
   std::uint32_t hangs;    ///< 1 once a block hangs.
-  std::uint64_t beat;     ///< Grows while block 0 is well.
+  std::uint64_t beat;     ///< Advances while block 0 is healthy.
 };
 
-/// (StayWords* words, uint32_t* entered): `entered` lies on the device, and is 0.
+/// (StayWords* words, uint32_t* entered): `entered` is in device memory and starts at 0.
 [[nodiscard]] TypedKernel<StayWords*, std::uint32_t*> stay_kernel();
 
-/// The kernel above, on a device. It is well again when this is destroyed, so that a failing test ends, unless the test
+/// Runs the kernel above on a device. The destructor makes it well again, so that a failing test ends, unless the test
 /// says otherwise.
 class Stayer {
  public:

@@ -25,7 +25,7 @@ TEST_P(StreamTest, NewStreamIsReady) {
 }
 
 TEST_P(StreamTest, RunsInOrder) {
-  // More tasks than fit one chunk of a CPU device's queue.
+  // More tasks than one chunk of a CPU device's queue holds.
   constexpr int kCount = 5000;
   Stream stream(device());
   std::vector<int> list;
@@ -60,7 +60,7 @@ TEST_P(StreamTest, AnotherStreamProceedsWhileOneIsHeld) {
   const Buffer source = pinned(device(), bytes);
   Buffer middle(device(), MemoryKind::device, bytes.size());
   Buffer back(device(), MemoryKind::pinned, bytes.size());
-  Gate gate;  // after the allocations: CUDA's wait for all work, and so for the gate
+  Gate gate;  // after the allocations: on CUDA they wait for all work, and so for the gate
   ASSERT_OK(gate.enqueue(held));
   gate.wait_entered();
   ASSERT_OK(other.copy(middle.data(), source.data(), bytes.size()));
@@ -158,11 +158,11 @@ TEST_P(StreamTest, FillAndCopyMany) {
   ASSERT_OK(stream.fill(middle.data(), 0xAB, middle.bytes()));
   std::vector<Copy> copies;
   for (std::size_t i = 0; i < kPieces; i += 2) {
-    // Every other piece, at mirrored places, with some of no bytes.
+    // Every other piece goes to its mirrored place; some pieces are empty.
     copies.push_back({middle.data() + (kPieces - 1 - i) * 16, source.data() + i * 16, i % 3 == 0 ? 0U : 13U});
   }
   ASSERT_OK(stream.copy_many(copies));
-  copies.assign(copies.size(), Copy{nullptr, nullptr, 0});  // the list has been read
+  copies.assign(copies.size(), Copy{nullptr, nullptr, 0});  // the stream has read the list
   ASSERT_OK(stream.copy(back.data(), middle.data(), bytes.size()));
   ASSERT_OK(stream.wait());
   std::vector<std::byte> expected(bytes.size(), std::byte{0xAB});

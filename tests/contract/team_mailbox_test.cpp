@@ -4,14 +4,14 @@
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
-/// What both kinds of mailbox promise when several blocks answer a request.
+/// Promises of both kinds of mailbox when several blocks answer a request.
 namespace headrace::testing {
 namespace {
 
 constexpr std::uint32_t kWords = 200;
 constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
 
-/// A team echo kernel that is resident while this lives.
+/// A kernel of team echoes that stays resident during the lifetime of this object.
 template <class Mail>
 class TeamEcho {
  public:
@@ -58,9 +58,9 @@ class TeamEcho {
 
 class TeamMailbox : public DeviceTest {
  protected:
-  /// Barriers need managed memory that both sides use at once.
+  /// Barriers need managed memory that both sides can use at the same time.
   [[nodiscard]] static bool has_barriers() { return device().properties().concurrent_managed_access; }
-  /// Runs `body(echo)` with each kind of mailbox that the device has.
+  /// Runs `body(echo)` with each kind of mailbox that the device offers.
   template <class Body>
   void with_each_kind(std::uint32_t boxes, std::uint32_t blocks, Body body) {
     {
@@ -114,7 +114,7 @@ TEST_P(TeamMailbox, IsNotRunningBeforeItsLastBlock) {
 TEST_P(TeamMailbox, StopsWithin100Milliseconds) {
   for (const bool at_once : {false, true}) {
     Duration best = Duration::max();
-    for (int attempt = 0; attempt < 5 && best > std::chrono::milliseconds(100); ++attempt) {  // on a busy machine
+    for (int attempt = 0; attempt < 5 && best > std::chrono::milliseconds(100); ++attempt) {  // the machine may be busy
       Duration longest{};
       with_each_kind(2, 3, [&](auto& echo) {
         ASSERT_TRUE(eventually([&] { return echo.mail().running(); }));

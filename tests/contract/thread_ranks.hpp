@@ -17,13 +17,13 @@
 
 #include "headrace/grid/detail/ranks.hpp"
 
-/// Ranks that are threads of one process, so that what runs over several processes is tested without any.
+/// Ranks that are threads of one process, so that tests of multi-process code need no processes.
 namespace headrace::testing {
 
 class ThreadRanks final : public grid::Ranks {
  public:
   struct Post {
-    using Key = std::tuple<int, int, int>;  ///< From, to, tag.
+    using Key = std::tuple<int, int, int>;  ///< Sender, receiver, tag.
     std::mutex mutex;
     std::condition_variable changed;
     std::map<Key, std::deque<std::vector<std::byte>>> messages;
@@ -34,7 +34,7 @@ class ThreadRanks final : public grid::Ranks {
   ThreadRanks(std::shared_ptr<Post> post, int rank, int count) : post_(std::move(post)), rank_(rank), count_(count) {}
   ThreadRanks(const ThreadRanks&) = delete;
   ThreadRanks& operator=(const ThreadRanks&) = delete;
-  /// Leaves: what this rank has not sent by now never comes.
+  /// Leaves the group: messages that this rank has not sent by now never arrive.
   ~ThreadRanks() override {
     const std::lock_guard lock(post_->mutex);
     post_->left.insert(rank_);
@@ -86,7 +86,7 @@ class ThreadRanks final : public grid::Ranks {
   const int count_;
 };
 
-/// Runs `job(ranks)` in a thread of each of `count` ranks; rethrows what the first of them threw.
+/// Runs `job(ranks)` in one thread for each of `count` ranks and rethrows the first exception.
 inline void on_ranks(int count, const std::function<void(const std::shared_ptr<grid::Ranks>&)>& job) {
   const auto post = std::make_shared<ThreadRanks::Post>();
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(count));

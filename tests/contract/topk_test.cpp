@@ -37,7 +37,7 @@ TopkMatrix matrix_of(const std::vector<float>& values, std::uint32_t columns) {
   return {.data = values.data(), .row_count = values.size() / columns, .column_count = columns};
 }
 
-/// Whole numbers so small that every score is exact in float32, whatever the order of its sum. Many scores are equal.
+/// Whole numbers so small that every score is exact in float32, whatever the order of its sum. Many scores tie.
 std::vector<float> whole_numbers(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(count);

@@ -9,7 +9,7 @@
 #include "tests/contract/exchange.hpp"
 #include "tests/contract/query_gate.hpp"
 
-/// Clients that sleep in an event loop: what wakes them, under every schedule.
+/// Clients that sleep in an event loop, and the events that wake them, under every schedule.
 namespace headrace::testing {
 namespace {
 
@@ -78,7 +78,7 @@ TEST_P(Wakes, WhenAQueryHasComeBackAndNotBefore) {
   ASSERT_TRUE(readable(event, kLong));
   EXPECT_TRUE(*client.wait(0));
   EXPECT_TRUE(event.clear());
-  client.wake(event.get());  // it is back already
+  client.wake(event.get());  // the query is back already
   EXPECT_TRUE(event.clear());
   EXPECT_EQ(client.poll([](const Completion& done) { EXPECT_OK(done.status); }), 1U);
 }

@@ -16,10 +16,10 @@
 
 #include "base/file_descriptor.hpp"
 
-/// Clients of a server, which speak HTTP/1.1 over the loopback.
+/// Clients of a server that speak HTTP/1.1 over the loopback.
 namespace headrace::testing {
 
-/// What a server said to one request.
+/// A server's reply to one request.
 struct Said {
   int status = 0;
   std::string head = {};
@@ -48,7 +48,7 @@ class Caller {
   }
   void finish() const { ::shutdown(socket_.get(), SHUT_WR); }
 
-  /// The next reply; nothing where the server closes instead.
+  /// The next reply; empty if the server closes the connection instead.
   [[nodiscard]] std::optional<Said> listen() {
     std::size_t end = std::string::npos;
     while ((end = come_.find("\r\n\r\n")) == std::string::npos) {
@@ -65,7 +65,7 @@ class Caller {
     come_.erase(0, end + 4 + bytes);
     return said;
   }
-  /// Whether the server closes without another byte.
+  /// Whether the server closes the connection without sending another byte.
   [[nodiscard]] bool closed() { return come_.empty() && !more(); }
 
  private:
@@ -87,7 +87,7 @@ inline std::string request(std::string_view method, std::string_view path, std::
                      body.size(), body);
 }
 
-/// A request of `batch` queries, whose tensor and answers are binary.
+/// A request of `batch` queries with a binary tensor and binary answers.
 inline std::string infer(std::string_view name, std::string_view queries, std::size_t batch, std::string_view shape,
                          std::string_view type, std::string_view parameters = {}) {
   const std::string json = fmt::format(

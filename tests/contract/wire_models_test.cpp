@@ -16,7 +16,7 @@
 #include "tests/contract/query_gate.hpp"
 #include "tests/contract/wire_caller.hpp"
 
-/// Models of a server that are loaded, replaced and unloaded while it serves.
+/// Models that are loaded, replaced and unloaded while the server runs.
 namespace headrace::testing {
 namespace {
 
@@ -29,7 +29,7 @@ using wire::ServerConfig;
 
 constexpr std::string_view kLoad = "/v2/repository/models/number/load";
 
-/// Answers with the same number, whatever it is asked.
+/// Answers every query with the same number.
 struct Constant {
   static constexpr const char* kName = "number";
   using Query = std::uint64_t;
@@ -206,7 +206,7 @@ TEST_F(WireModels, WhatClientsAskForComesOneByOneAndEndsAsTheProgramSays) {
   ASSERT_TRUE(said.has_value());
   EXPECT_EQ(said->status, 500);
   EXPECT_LT(said->body.size(), 1100U);
-  server.end_model_request(*unload);  // once more does nothing
+  server.end_model_request(*unload);  // a second call does nothing
   EXPECT_EQ(asked_number(server), 2U);
 }
 
@@ -219,7 +219,7 @@ TEST_F(WireModels, StopsWhileClientsWaitForALoad) {
     ASSERT_TRUE(taken.has_value());
     server.stop();
     EXPECT_FALSE(server.next_model_request(std::chrono::minutes(1)).has_value());
-    server.end_model_request(*taken);  // of a client that has been cut
+    server.end_model_request(*taken);  // from a client whose connection was cut
     for (Caller& caller : callers) EXPECT_FALSE(caller.listen().has_value());
   }
 }

@@ -24,7 +24,7 @@
 #include "wire/rings/layout.hpp"
 #include "wire/rings/shared_memory.hpp"
 
-/// A server's clients through rings in shared memory, honest and hostile ones.
+/// Clients that reach a server through rings in shared memory, both honest and hostile.
 namespace headrace::testing {
 namespace {
 
@@ -35,9 +35,9 @@ using wire::Model;
 using wire::Server;
 using wire::ServerConfig;
 using wire::rings::Layout;
-using Asking = wire::Client;  // there is a namespace wire::client
+using Asking = wire::Client;  // a namespace wire::client exists
 
-/// Answers with the query and three times it.
+/// Answers with the query and three times its value.
 struct Triple {
   static constexpr const char* kName = "triple";
   struct Answer {
@@ -63,7 +63,7 @@ class WireRings : public ::testing::Test {
     if (!kBuiltWithWire) GTEST_SKIP() << "built without a server";
   }
 
-  /// A name that no other test of this machine has.
+  /// A name that no other test on this machine uses.
   [[nodiscard]] static std::string fresh_name() {
     static std::atomic<int> number{0};
     return "test-" + std::to_string(::getpid()) + "-" + std::to_string(number++);
@@ -86,7 +86,7 @@ class WireRings : public ::testing::Test {
   [[nodiscard]] static std::span<const std::byte> bytes_of(const T& value) {
     return std::as_bytes(std::span(&value, 1));
   }
-  /// Asks for `count` numbers, as many at once as there are slots, and expects the right answers.
+  /// Asks for `count` numbers, with as many in flight as there are slots, and expects the right answers.
   static void ask_many(Asking& client, std::uint64_t first, std::uint64_t count) {
     std::uint64_t sent = 0;
     std::uint64_t back = 0;
@@ -165,7 +165,7 @@ TEST_F(WireRings, AFullRingRefusesAndADeadlineIsKept) {
   }
   EXPECT_EQ(client.submit(bytes_of(query)).error().code, Errc::full);
   EXPECT_EQ(client.submit(std::span<const std::byte>()).error().code, Errc::invalid_argument);
-  EXPECT_TRUE(*client.wait(client.oldest() + 1));  // it waits no longer than the deadline
+  EXPECT_TRUE(*client.wait(client.oldest() + 1));  // wait() returns by the deadline
   EXPECT_GE(SteadyClock::now(), deadline);
   std::vector<std::uint64_t> late;
   await([&] {
@@ -185,7 +185,7 @@ TEST_F(WireRings, AFullRingRefusesAndADeadlineIsKept) {
 
 TEST_F(WireRings, ACancelledQueryIsNotAnswered) {
   QueryGate gate;
-  Server server(config(), {model_of(gated_operator(gate), 4, 1)});  // the engine takes one
+  Server server(config(), {model_of(gated_operator(gate), 4, 1)});  // the engine holds one query
   Asking client(url(), 4);
   ASSERT_TRUE(client.submit(bytes_of(std::uint64_t{1})).ok());
   gate.wait_until_entered();
@@ -261,7 +261,7 @@ TEST_F(WireRings, AReplacedModelAnswersWhatItHasBegunAndTellsItsClients) {
     client.poll([&](const Completion& done) { answered += done.status.ok() ? 1U : 0U; });
   }
   EXPECT_EQ(answered, 5U);
-  await([&] {  // what is published from now on comes back without an answer
+  await([&] {  // requests published from now on come back without an answer
     static_cast<void>(client.submit(bytes_of(std::uint64_t{9})));
     client.poll([](const Completion& done) { EXPECT_EQ(done.status.error().code, Errc::stopped); });
     return client.ended();
@@ -313,13 +313,13 @@ TEST_F(WireRings, AWaitingClientHearsAtOnceThatTheServerHasEnded) {
   ASSERT_TRUE(client.ended() || client.submit(bytes_of(std::uint64_t{9})).ok());
   const Time began = SteadyClock::now();
   while (client.in_flight() > 0) {
-    EXPECT_TRUE(*client.wait(client.oldest()));  // without a limit: the end of the server ends it
+    EXPECT_TRUE(*client.wait(client.oldest()));  // no time limit: the end of the server ends the wait
     client.poll([](const Completion& done) { EXPECT_EQ(done.status.error().code, Errc::stopped); });
   }
   EXPECT_LT(SteadyClock::now() - began, std::chrono::seconds(30));
 }
 
-/// A client that keeps to no rule: it maps its memory itself.
+/// A client that follows no rule; it maps its memory itself.
 class Hostile {
  public:
   Hostile(const std::string& name, std::uint32_t slots) : socket_(wire::rings::connect_to(name, 10)) {
@@ -350,7 +350,7 @@ TEST_F(WireRings, WhoScribblesIntoItsRingHarmsItselfAlone) {
       const Hostile hostile(name_, 16);
       const std::span<std::byte> memory = hostile.memory();
       for (int i = 0; i < 20'000 && !ends; ++i) {
-        // Single bytes, words of every size, and numbers that are nearly those that are expected.
+        // Writes single bytes, words of every size, and numbers close to the expected ones.
         const std::uint64_t value = random() % 3 == 0 ? random() : random() % 64;
         const std::size_t size = std::size_t{1} << random() % 4;
         const bool in_head = random() % 4 == 0;
@@ -413,7 +413,7 @@ TEST_F(WireRings, MessagesThatAreNoneEndTheirSenderAlone) {
     if (i % 3 == 1) message[random() % message.size()] = static_cast<char>(random());
     if (i % 3 == 2) message = std::string(random() % 70'000, static_cast<char>(random()));
     const FileDescriptor peer = wire::rings::connect_to(name_, 10);
-    static_cast<void>(wire::rings::send_message(peer, message, peer));  // and a descriptor that nobody asked for
+    static_cast<void>(wire::rings::send_message(peer, message, peer));  // and a descriptor that is not expected
     if (message.empty()) continue;
     static_cast<void>(wire::rings::receive_message(peer, true));
   }
@@ -429,7 +429,7 @@ TEST_F(WireRings, KilledClientsGiveEverythingBack) {
     ASSERT_EQ(::pipe(ready), 0);
     const ::pid_t child = ::fork();
     if (child == 0) {
-      // Nothing but what a forked child may do with what it makes itself.
+      // A forked child may use only what it makes itself.
       Asking client(url(), 64);
       std::uint64_t sent = 0;
       char one = 'r';

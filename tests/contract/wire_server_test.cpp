@@ -23,7 +23,7 @@ using wire::Model;
 using wire::Server;
 using wire::ServerConfig;
 
-/// So many arrays, one in the other.
+/// `depth` nested arrays.
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 class WireServer : public DeviceTest {
@@ -211,7 +211,7 @@ TEST_P(WireServerOnTheCpu, RefusesWhatWouldWaitTooLongAndLosesNothingElse) {
   const std::uint64_t before = server.statistics().memory_bytes;
   Caller waiting(server.http_port());
   waiting.send(ask("waits..1waits..2waits..3waits..4"));
-  while (server.statistics().memory_bytes == before) std::this_thread::yield();  // it waits now
+  while (server.statistics().memory_bytes == before) std::this_thread::yield();  // the request waits now
   Caller late(server.http_port());
   late.send(ask("too late", R"(,"timeout":1)"));
   const std::optional<Said> said_late = late.listen();
@@ -224,7 +224,7 @@ TEST_P(WireServerOnTheCpu, RefusesWhatWouldWaitTooLongAndLosesNothingElse) {
   EXPECT_EQ(said->status, 429) << said->body;
   EXPECT_NE(said->head.find("Retry-After: 1"), std::string::npos);
   {
-    Caller gone(server.http_port());  // leaves while its request waits or is refused
+    Caller gone(server.http_port());  // closes while its request waits or is refused
     gone.send(ask("nobody.."));
   }
   const auto turned_away = [&] {
@@ -258,7 +258,7 @@ TEST_P(WireServerOnTheCpu, RefusesNewConnectionsWhereEveryClientWaits) {
   Caller busy[] = {Caller(server.http_port()), Caller(server.http_port())};
   for (const Caller& caller : busy) caller.send(infer("gated", "question", 1, ",8", "UINT8"));
   gate.wait_until_entered();
-  // Both wait once each has the memory of a query and its answer, besides the request.
+  // Each request waits once it holds the memory of a query and its answer besides its own.
   const std::uint64_t least = 2 * (infer("gated", "question", 1, ",8", "UINT8").size() - 200 + 16);
   while (server.statistics().memory_bytes < least) std::this_thread::yield();
   Caller refused(server.http_port());
@@ -303,7 +303,7 @@ TEST_P(WireServerOnTheCpu, StopsWhileClientsAsk) {
     }
     server.stop();
     for (Caller& caller : callers) {
-      const std::optional<Said> said = caller.listen();  // a whole reply or none
+      const std::optional<Said> said = caller.listen();  // a whole reply or nothing
       if (said && said->status == 200) expect_light(op, said, static_cast<std::uint64_t>(&caller - callers.data()), 50);
     }
   }

@@ -17,11 +17,11 @@ namespace {
 
 using namespace headrace::fetch;
 
-constexpr std::size_t kChildren = 6;  ///< Room for so many, what is not used being null.
+constexpr std::size_t kChildren = 6;  ///< Capacity; unused entries are null.
 constexpr std::array kFormats{"b", "c", "s", "i", "l", "C", "I", "f", "g", "tdD", "tsu:", "d:10,2", "d:38,0,128"};
 constexpr std::array kEntryFormats{"u", "U", "z", "Z", "i"};
 
-/// Lies that a consumer can tell from the truth, as it cannot a length that its buffers have not.
+/// Lies that a consumer can detect. It cannot detect a length that exceeds the buffers.
 std::int64_t lie(FuzzedDataProvider& data) {
   constexpr std::array<std::int64_t, 7> lies{-1,
                                              -2,
@@ -33,7 +33,7 @@ std::int64_t lie(FuzzedDataProvider& data) {
   return data.PickValueInArray(lies);
 }
 
-/// Bytes of exactly the size that they claim, at any alignment.
+/// A buffer of exactly the claimed size, at any alignment.
 const void* bytes_of(FuzzedDataProvider& data, std::int64_t count, std::vector<std::unique_ptr<std::byte[]>>& owned) {
   const std::size_t skip = data.ConsumeIntegralInRange<std::size_t>(0, 9) == 9 ? 1 : 0;
   const auto size = static_cast<std::size_t>(count);
@@ -48,10 +48,10 @@ struct Node {
   ArrowArray array{};
   std::array<const void*, 3> buffers{};
   std::unique_ptr<ArrowArray*[]> children;
-  bool strings = false;  ///< How many bytes it has, its length tells.
+  bool strings = false;  ///< The length gives its size in bytes.
 };
 
-/// What a batch's private_data owns.
+/// Memory that a batch's private_data owns.
 struct Memory {
   std::vector<std::unique_ptr<std::byte[]>> bytes;
   std::vector<std::unique_ptr<Node>> nodes;
@@ -66,7 +66,7 @@ void release_batch(ArrowArray* array) {
   --batches_alive;
 }
 
-/// A dictionary of strings, whose offsets are any.
+/// A dictionary of strings with arbitrary offsets.
 ArrowArray* dictionary_of(FuzzedDataProvider& data, bool large, Memory& memory) {
   Node& node = memory.add();
   ArrowArray& array = node.array;
@@ -75,7 +75,7 @@ ArrowArray* dictionary_of(FuzzedDataProvider& data, bool large, Memory& memory) 
   const std::int64_t items = array.offset + array.length + 1;
   const std::size_t width = large ? 8 : 4;
   node.buffers[1] = bytes_of(data, items * static_cast<std::int64_t>(width), memory.bytes);
-  std::int64_t all = 0;  // as many bytes as the last offset says
+  std::int64_t all = 0;  // as many bytes as the last offset claims
   std::memcpy(&all, static_cast<const std::byte*>(node.buffers[1]) + static_cast<std::size_t>(items - 1) * width,
               width);
   if (!large) all = static_cast<std::int32_t>(all);
@@ -170,7 +170,7 @@ ArrowSource::Batch batch_of(FuzzedDataProvider& data, const std::vector<ColumnOf
     }
   }
   if (array.length != rows || array.offset != offset) {
-    // Lengths that agree are believed, and so nothing may agree with a lie that no buffer is long enough for.
+    // The consumer believes lengths that agree, so nothing may agree with a lie that no buffer is long enough for.
     for (std::size_t i = 0; i < columns.size(); ++i) honest[i].array->length = honest[i].length;
   }
   array.private_data = memory.release();
@@ -179,7 +179,7 @@ ArrowSource::Batch batch_of(FuzzedDataProvider& data, const std::vector<ColumnOf
   return {.array = OwnedArray(array), .file = data.ConsumeBool() ? "file" : "", .number = 1};
 }
 
-/// Reads a chunk both ways. What is given is what was promised.
+/// Reads a chunk both ways and checks that it gets what was promised.
 void use(ArrowSource& source, Chunk chunk) {
   if (!source.ranges(chunk).empty()) __builtin_trap();  // nothing is mapped
   const Column& column = source.columns()[chunk.column];
@@ -250,13 +250,14 @@ void import(FuzzedDataProvider& data) {
 
 }  // namespace
 
-/// A table given through the C data interface is either read as it is, or refused by a DataError or UsageError; and it
-/// is released. Buffers are as long as its lengths say: where they are not, nobody who is given it can tell.
+/// The importer either reads a table given through the C data interface as it is, or refuses it with a DataError or
+/// UsageError; in both cases the table is released. Buffers are as long as their lengths say, because a consumer cannot
+/// detect shorter ones.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   FuzzedDataProvider data(bytes, size);
   try {
     import(data);
-  } catch (const headrace::DataError&) {  // said so
+  } catch (const headrace::DataError&) {  // reported
   } catch (const headrace::UsageError&) {
   }
   if (batches_alive != 0) __builtin_trap();

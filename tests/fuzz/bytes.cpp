@@ -6,7 +6,7 @@
 
 #include "headrace/base/error.hpp"
 
-/// parse_bytes() either gives a size that format_bytes() can print, or says UsageError. Nothing else.
+/// parse_bytes() either returns a size that format_bytes() can print, or throws a UsageError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {

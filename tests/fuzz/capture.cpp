@@ -5,7 +5,7 @@
 #include "headrace/base/error.hpp"
 #include "ingest/sources/capture_reader.hpp"
 
-/// Any bytes are packets that lie within them, in order, up to the end or to what a DataError names. Nothing else.
+/// For any bytes, the packets lie within them and come in order, up to the end or to the place that a DataError names.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headrace::ingest;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);

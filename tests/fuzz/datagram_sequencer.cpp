@@ -17,8 +17,9 @@ void require(bool right) {
 
 }  // namespace
 
-/// Arbitrary numbers, lengths and times: every place is written once, frames are closed once and in order, and what
-/// they say is present was given out. Every datagram of the stream up to its end has come or is counted as missing.
+/// Arbitrary numbers, lengths and times. The sequencer writes every place once and closes frames once and in order;
+/// what a frame reports as present was given out. Every datagram up to the end of the stream has either arrived or is
+/// counted as missing.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 4) return 0;
   DatagramConfig config;

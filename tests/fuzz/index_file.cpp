@@ -15,7 +15,7 @@ namespace {
 
 using namespace headrace::operators;
 
-/// Uses every part of an index that was accepted.
+/// Uses every part of an accepted index.
 void use(const Index& index) {
   for (std::uint32_t term = 0; term < index.term_count(); ++term) {
     if (index.find(index.term(term)) != term) __builtin_trap();
@@ -33,7 +33,7 @@ void use(const Index& index) {
   if (answer.hits > index.document_count()) __builtin_trap();
 }
 
-/// The checksum of a packed file is that of what it unpacks to.
+/// The checksum of a packed file covers its unpacked content.
 void use_packed(std::span<const std::byte> bytes) {
   auto words = unpack_index(bytes, "fuzz");
   if (words.size() * sizeof(words[0]) > 50 * bytes.size()) __builtin_trap();
@@ -44,8 +44,8 @@ void use_packed(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-/// Any bytes are either an index that can be used, or a DataError. They are tried as they are and with their checksum
-/// put right, without which next to none would get past it.
+/// Any bytes are either a usable index or a DataError. The target tries them as they are and with a corrected checksum,
+/// because hardly any input would pass it otherwise.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::byte> bytes(size);
   if (size != 0) std::memcpy(bytes.data(), data, size);

@@ -29,7 +29,8 @@ void parse(const std::byte* bytes, std::uint32_t length) {
   }
 }
 
-/// Messages follow each other without a gap, whatever the bytes, and in parts as in one.
+/// Messages follow each other without a gap, whatever the bytes. Cutting in parts gives the same messages as in one
+/// piece.
 void cut(const std::byte* bytes, std::uint64_t length) {
   const LengthPrefix prefix{.offset = 1, .width = 2, .header_bytes = 4, .counts_header = true, .body_max = 1000};
   MessageFraming whole(prefix);
@@ -48,9 +49,9 @@ void cut(const std::byte* bytes, std::uint64_t length) {
 
 }  // namespace
 
-/// Any bytes are headers that lie within them, or are refused.
+/// For any bytes, the parser either finds headers that lie within them or refuses them.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::unique_ptr<std::byte[]> exact(new std::byte[size]);  // a read behind its end is seen
+  const std::unique_ptr<std::byte[]> exact(new std::byte[size]);  // a sanitizer sees a read past the end
   if (size != 0) std::memcpy(exact.get(), data, size);
   parse(exact.get(), static_cast<std::uint32_t>(size));
   cut(exact.get(), size);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace headrace::fetch;
 
-/// A file in memory, and its mapping.
+/// An in-memory file and its mapping.
 class File {
  public:
   explicit File(const std::vector<std::uint8_t>& content) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -27,7 +27,7 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   ~File() { ::close(descriptor_); }
-  /// A file that is shorter than its mapping raises SIGBUS where it is read, so it is only brought in.
+  /// Reading a file that is shorter than its mapping raises SIGBUS, so the target only populates it.
   void cut(std::size_t bytes) const {
     if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) __builtin_trap();
   }
@@ -38,7 +38,7 @@ class File {
   int descriptor_;
 };
 
-/// Whether the range could be brought in.
+/// Whether the range could be populated.
 bool populated(const FileRange& range) {
   try {
     range.file->populate(range.offset, range.bytes);
@@ -48,7 +48,7 @@ bool populated(const FileRange& range) {
   }
 }
 
-/// A column of int32 whose buffers start anywhere in the file, or outside of it: its ranges lie in the file.
+/// The buffers of an int32 column start anywhere in the file or outside of it; the ranges must lie in the file.
 void ranges_of_a_batch(FuzzedDataProvider& data, const File& file) {
   std::array<const void*, 2> buffers{};
   for (const void*& buffer : buffers) {
@@ -88,7 +88,7 @@ void ranges_of_a_batch(FuzzedDataProvider& data, const File& file) {
 
 }  // namespace
 
-/// Any range of a mapped file is either brought in, or a DataError; letting it go touches nothing beside it.
+/// Populating any range of a mapped file either succeeds or throws a DataError; releasing it touches nothing beside it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   FuzzedDataProvider data(bytes, size);
   std::vector<std::uint8_t> content(data.ConsumeIntegralInRange<std::size_t>(0, 5 * 4096));

@@ -14,7 +14,7 @@ using headrace::fetch::bounds_of;
 using headrace::fetch::ParquetStatistics;
 using headrace::fetch::Type;
 
-/// Bounds are in order, whatever a file says.
+/// Bounds are in order, whatever the file claims.
 void use(const ParquetStatistics& statistics, std::int64_t rows) {
   constexpr std::array types{Type::boolean, Type::int8, Type::uint32, Type::uint64, Type::timestamp, Type::decimal128};
   for (const Type type : types) {
@@ -36,13 +36,13 @@ void read(const std::vector<std::byte>& file) {
         use(chunk.statistics, group.rows);
       }
     }
-  } catch (const headrace::DataError&) {  // said so
+  } catch (const headrace::DataError&) {  // reported
   }
 }
 
 }  // namespace
 
-/// Any bytes are either row groups that lie in them, or a DataError: as a file, and as a file's footer.
+/// Any bytes, as a file and as a file's footer, are either row groups that lie within them or a DataError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::byte> file(size);
   if (size != 0) std::memcpy(file.data(), data, size);

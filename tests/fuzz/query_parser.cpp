@@ -14,7 +14,7 @@ namespace {
 
 using namespace headrace::operators;
 
-/// 300 documents: a term "a" to "f" is in the documents whose number it divides by 1, 2, 3, 50, 100, 200.
+/// 300 documents: the terms "a" to "f" are in the documents whose number is divisible by 1, 2, 3, 50, 100 and 200.
 struct World {
   std::vector<std::string> documents = make();
   BruteForce slow{documents};
@@ -42,7 +42,7 @@ struct World {
 
 }  // namespace
 
-/// Any text is either a query whose answer is that of brute force, or a UsageError. Nothing else.
+/// Any text is either a query with the same answer as brute force, or a UsageError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const World world;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

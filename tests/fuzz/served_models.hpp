@@ -9,7 +9,7 @@
 #include "headrace/serve/engine.hpp"
 #include "wire/served_model.hpp"
 
-/// The model that the fuzz targets of the server ask.
+/// The model that the server's fuzz targets use.
 namespace headrace::wire {
 
 inline constexpr std::uint32_t kQueryBytes = 64;

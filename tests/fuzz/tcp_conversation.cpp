@@ -23,17 +23,17 @@ constexpr std::uint16_t kHostilePort = 2000;
 constexpr std::size_t kInFlightMax = 32;
 constexpr std::uint64_t kIdle = 8 * kSecond;
 constexpr std::uint64_t kFirstByte = 4 * kSecond;
-/// An honest peer of which the network has delivered nothing for so long may rightly have been given up.
+/// The receiver may give up an honest peer from which the network has delivered nothing for this long.
 constexpr std::uint64_t kNeglected = 2 * kSecond;
 constexpr std::uint64_t kPlenty = 1 << 20;
 constexpr int kRoundsShort = 100;    ///< Rounds of 10 ms; the others last 100 ms.
-constexpr int kRoundsStalled = 800;  ///< Without progress of any honest peer.
+constexpr int kRoundsStalled = 800;  ///< Limit without progress of any honest peer.
 
 void require(bool right) {
   if (!right) __builtin_trap();
 }
 
-/// Bytes that choose what happens; zeros where there are no more.
+/// Bytes that choose what happens; zeros follow the last one.
 struct Input {
   const std::uint8_t* data;
   std::size_t left;
@@ -45,29 +45,29 @@ struct Input {
   std::uint32_t word() { return byte() << 8 | byte(); }
 };
 
-/// A sender of its own kernel, what the network holds of it, and what is known of its stream.
+/// A sender with its own kernel, its packets in the network, and the known state of its stream.
 struct Honest {
   Bytes data;
   std::unique_ptr<MemorySender> sender;
   std::deque<Bytes> in_flight;
   std::vector<bool> accepted;  ///< Bytes that pieces gave out.
-  std::uint64_t prefix = 0;    ///< Those of them without a gap.
-  std::uint64_t limit = 0;     ///< The space that the consumer has.
+  std::uint64_t prefix = 0;    ///< Bytes given out without a gap.
+  std::uint64_t limit = 0;     ///< Space of the consumer.
   std::uint64_t delivered_at = 0;
   std::uint32_t stream = 0;
   std::uint16_t port = 0;
   bool opened = false;
   bool finished = false;
-  bool excused = false;  ///< It may be given up: see kNeglected.
+  bool excused = false;  ///< The receiver may give it up; see kNeglected.
 };
 
-/// A peer that sends what it likes, and knows what was answered.
+/// A peer that sends anything and knows the answers.
 struct Hostile {
   std::uint32_t initial = 0;
   std::uint32_t acknowledgement = 0;
 };
 
-/// Honest and hostile peers, the network between, the receiver, and its consumer.
+/// Honest and hostile peers, the network between them and the receiver, and its consumer.
 class Conversation {
  public:
   explicit Conversation(Input& input) : input_(input), config_(make_config(input)), receiver_(config_, 4) {
@@ -172,7 +172,7 @@ class Conversation {
     look();
   }
 
-  /// A segment of a connection that is the attacker's own.
+  /// A segment of one of the attacker's own connections.
   void attack_alone(std::uint32_t i) {
     Hostile& peer = hostile_[i];
     const std::uint32_t choice = input_.byte();
@@ -197,9 +197,9 @@ class Conversation {
     look();
   }
 
-  /// A segment that pretends to be an honest peer's: whoever forges it knows both ends, and no number.
+  /// A segment that pretends to come from an honest peer: the attacker knows both ends, but no sequence number.
   void attack(Honest& peer) {
-    if (!peer.opened || peer.finished) return;  // once it is over, a SYN may begin another
+    if (!peer.opened || peer.finished) return;  // after its end, a SYN may begin another stream
     const std::uint32_t choice = input_.byte();
     const std::uint32_t far = 1U << 30 | input_.word() << 8;
     Segment segment{.sequence = far, .acknowledgement = far, .flags = static_cast<std::uint8_t>(choice)};
@@ -208,7 +208,7 @@ class Conversation {
     look();
   }
 
-  /// Holds what the last call did against what is known.
+  /// Checks the results of the last call against the known state.
   void look() {
     for (const Event& event : receiver_.events) {
       if (event.kind == StreamEvent::opened) note_opened(event);
@@ -237,7 +237,7 @@ class Conversation {
     const std::uint32_t port = event.flow.remote_port;
     if (port < kHonestPort || port >= kHonestPort + kHonest) return;
     Honest& peer = honest_[port - kHonestPort];
-    require(!peer.opened || peer.excused || peer.finished);  // once, unless it is over and an old SYN comes again
+    require(!peer.opened || peer.excused || peer.finished);  // once, unless it is over and an old SYN arrives again
     if (peer.opened) return;
     peer.opened = true;
     peer.stream = event.stream;
@@ -253,7 +253,7 @@ class Conversation {
       peer->finished = true;
       return;
     }
-    require(peer->excused);  // nothing that others do ends it
+    require(peer->excused);  // nothing that other peers do ends it
   }
 
   void note(const Piece& piece) {
@@ -280,7 +280,7 @@ class Conversation {
     if (port < kHonestPort || port >= kHonestPort + kHonest) return;
     Honest& peer = honest_[port - kHonestPort];
     if ((answer.headers.flags & kRst) != 0) {
-      if (!peer.excused && !peer.finished) return;  // out of its window: its kernel would not take it either
+      if (!peer.excused && !peer.finished) return;  // outside of its window: its kernel would refuse it as well
     } else if (lost_answers_ > 0) {
       --lost_answers_;
       return;
@@ -289,11 +289,11 @@ class Conversation {
     require(peer.excused || peer.sender->acknowledged() <= peer.prefix + (peer.finished ? 1 : 0));
   }
 
-  /// From now on the network loses nothing and the consumer takes all: every honest peer comes to its end.
+  /// From now on the network loses nothing and the consumer takes everything, so every honest peer finishes.
   void finish() {
     lost_answers_ = 0;
     const std::vector<std::uint32_t> open = open_;
-    for (const std::uint32_t stream : open) {  // nor does it keep an attacker's window closed: it may be silent then
+    for (const std::uint32_t stream : open) {  // nor does it keep an attacker's window closed
       if (owner(stream) != nullptr) continue;
       receiver_.set_limit(kPlenty, stream);
       look();
@@ -317,7 +317,7 @@ class Conversation {
     }
   }
 
-  /// The consumer has taken streams that have ended: their places are free.
+  /// The consumer has taken streams that have ended, which frees their places.
   void grant() {
     if (ended_ == 0) return;
     places_ += std::exchange(ended_, 0);
@@ -325,7 +325,7 @@ class Conversation {
     look();
   }
 
-  /// Grows with every byte that a peer knows to be acknowledged, and with every peer that comes to its end.
+  /// Grows with every byte that a peer knows to be acknowledged, and with every peer that finishes.
   [[nodiscard]] std::uint64_t progress() const {
     std::uint64_t sum = 0;
     for (const Honest& peer : honest_) {
@@ -347,7 +347,7 @@ class Conversation {
   Honest honest_[kHonest];
   Hostile hostile_[kHostile];
   std::vector<std::uint32_t> open_;
-  std::uint32_t ended_ = 0;   ///< Streams whose places are not free yet.
+  std::uint32_t ended_ = 0;   ///< Ended streams whose places are not free yet.
   std::uint32_t places_ = 0;  ///< Streams that may have been opened.
   std::uint64_t half_open_lost_ = 0;
   std::uint32_t lost_answers_ = 0;
@@ -356,13 +356,13 @@ class Conversation {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
-  GTEST_FLAG_SET(break_on_failure, true);  // what the helpers of tests expect counts as well
+  GTEST_FLAG_SET(break_on_failure, true);  // failed expectations in the test helpers also stop the target
   return 0;
 }
 
-/// Whole conversations: honest peers over a network that loses, doubles and delays, beside peers that send what they
-/// like and forge what they cannot see. Every byte of an honest peer is given out once and right, nothing is
-/// acknowledged before, and once the weather is fair every honest peer comes to its end.
+/// Whole conversations. Honest peers use a network that loses, duplicates and delays packets; hostile peers send
+/// anything and forge segments of connections that they cannot see. Every byte of an honest peer is given out once and
+/// unchanged, nothing is acknowledged before that, and every honest peer finishes once the network is fair.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input{data, std::min<std::size_t>(size, 2048)};
   Conversation(input).run();

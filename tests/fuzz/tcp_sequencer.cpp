@@ -22,7 +22,7 @@ void require(bool right) {
   if (!right) __builtin_trap();
 }
 
-/// Bytes that a step may name, the rest zeros.
+/// Bytes that choose a step's arguments; zeros follow the last one.
 struct Input {
   const std::uint8_t* data;
   std::size_t left;
@@ -36,7 +36,7 @@ struct Input {
   }
 };
 
-/// Which bytes of every stream were given out, and what space they had.
+/// Bytes of every stream that were given out, and the space that they had.
 struct Known {
   std::vector<std::vector<bool>> accepted{kStreams};
   std::uint64_t limits[kStreams] = {};
@@ -45,10 +45,10 @@ struct Known {
   std::uint32_t said[kStreams] = {};  ///< Bytes that send() took.
 };
 
-/// What the receiver says at an offset of any stream.
+/// The byte that the receiver sends at an offset of any stream.
 std::byte said_at(std::uint32_t offset) { return static_cast<std::byte>(offset * 0x9E3779B1U >> 24); }
 
-/// Every piece lies in its packet, in its space, and is new; every answer can be read.
+/// Every piece lies in its packet and in its space, and is new; every answer can be parsed.
 void check(const Output& output, const Packet& packet, std::uint64_t initial_limit, Known& known) {
   for (std::uint32_t i = 0; i < output.event_count; ++i) {
     const Event& event = output.events[i];
@@ -81,7 +81,7 @@ void check(const Output& output, const Packet& packet, std::uint64_t initial_lim
   }
 }
 
-/// What an answer carries was given to send(), and lies where it belongs.
+/// An answer carries bytes that send() took, at their right offset.
 void check_said(const Output& output, const TcpView& view, const Known& known) {
   for (std::uint32_t r = 0; r < output.reply_count; ++r) {
     Headers headers;
@@ -99,7 +99,7 @@ void check_said(const Output& output, const TcpView& view, const Known& known) {
   }
 }
 
-/// What every connection acknowledges was given out.
+/// Every connection acknowledges only bytes that were given out.
 void check(const TcpView& view, const Known& known) {
   for (std::uint32_t i = 0; i < kConnections; ++i) {
     const TcpConnection& connection = view.connections[i];
@@ -111,7 +111,7 @@ void check(const TcpView& view, const Known& known) {
   }
 }
 
-/// Packets, written so that they reach far: the input chooses flags, numbers near those that are expected, and options.
+/// Packets built to reach deep: the input chooses flags, options, and numbers near the expected ones.
 std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
   const std::uint64_t choice = input.number(1);
   std::vector<std::byte> bytes(20 + 20 + 12 + input.number(1) % 64);
@@ -142,9 +142,9 @@ std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
 
 }  // namespace
 
-/// Arbitrary packets, near right and plain garbage, between arbitrary calls and times: nothing outside a packet or its
-/// space is given out, nothing twice, and nothing is acknowledged that was not given out; answers carry
-/// what they were given and nothing else.
+/// Arbitrary packets, from nearly right to garbage, between arbitrary calls and times. No byte outside a packet or its
+/// space is given out, none is given out twice, and none is acknowledged before it is given out; answers carry only
+/// bytes that send() took.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input{data, std::min<std::size_t>(size, 4096)};
   TcpConfig config;

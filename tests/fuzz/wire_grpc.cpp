@@ -20,10 +20,10 @@ constexpr std::size_t kMemory = 4 << 20;
 constexpr std::size_t kSpare = 1 << 10;
 constexpr std::size_t kMessageMax = 1 << 16;
 
-/// What becomes of some bytes: the replies to the messages in them, up to the first that cannot be read.
+/// Serves some bytes: the replies to the messages in them, up to the first that cannot be parsed.
 std::string serve_bytes(const Models& served, grpc::Method method, std::string_view bytes, std::size_t piece) {
   Budget budget(kMemory);
-  SharedRegions regions(true, kMemory);  // none is registered before a message does
+  SharedRegions regions(true, kMemory);  // none is registered until a message does so
   std::string replies;
   {
     InferencePool pool(budget, kSpare);
@@ -68,14 +68,14 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
 
 }  // namespace
 
-/// Bytes of a call are messages or are refused, however they arrive in pieces. The first byte chooses the method.
+/// The bytes of a call are messages or are refused, in whatever pieces they arrive. The first byte chooses the method.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Models served = models();
   if (size == 0) return 0;
   constexpr int kMethods = 13;
   const auto method = static_cast<grpc::Method>(*data % kMethods);
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  // The statistics count the time that an engine has been idle, too, and differ from call to call.
+  // The statistics also count the engine's idle time, so they differ from call to call.
   if (method == grpc::Method::model_statistics) return 0;
   const std::string whole = serve_bytes(served, method, bytes, std::max<std::size_t>(bytes.size(), 1));
   if (serve_bytes(served, method, bytes, 1) != whole) __builtin_trap();

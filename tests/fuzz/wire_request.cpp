@@ -19,12 +19,12 @@ using namespace headrace::wire;
 constexpr std::size_t kMemory = 4 << 20;
 constexpr std::size_t kSpare = 1 << 10;
 
-/// What becomes of some bytes.
+/// Result of serving some bytes.
 struct Served {
-  std::string replies;  ///< The bodies of all, up to the first request that is none.
-  std::string refusal;  ///< Why that is none.
+  std::string replies;  ///< Bodies of all replies, up to the first invalid request.
+  std::string refusal;  ///< Why that request is invalid.
 
-  /// What is no request may be noticed later where it comes in pieces, and not before the bytes end.
+  /// If an invalid request arrives in pieces, the parser may notice later, but not before the bytes end.
   [[nodiscard]] bool same_as(const Served& other) const {
     return replies == other.replies && (refusal == other.refusal || refusal.empty() || other.refusal.empty());
   }
@@ -32,7 +32,7 @@ struct Served {
 
 Served serve_bytes(const Models& served, std::string_view bytes, std::size_t piece) {
   static const std::atomic<bool> draining{false};
-  SharedRegions regions(true, kMemory);  // none is registered before a request does
+  SharedRegions regions(true, kMemory);  // none is registered until a request does so
   Budget budget(kMemory);
   Served result;
   {
@@ -73,7 +73,7 @@ Served serve_bytes(const Models& served, std::string_view bytes, std::size_t pie
 
 }  // namespace
 
-/// Bytes of a connection are requests or are refused, however they arrive in pieces.
+/// The bytes of a connection are requests or are refused, in whatever pieces they arrive.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Models served = models();
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -4,7 +4,7 @@
 
 #include "headrace/operators/library.hpp"
 
-/// A shared object that says something wrong of its operator, as ALTERED_LIBRARY has it when it is asked.
+/// A shared object that describes its operator wrongly, as ALTERED_LIBRARY chooses when it is asked.
 namespace {
 
 using namespace headrace::operators;

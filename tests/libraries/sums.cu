@@ -2,7 +2,7 @@
 
 #include "headrace/operators/library.hpp"
 
-/// An operator in a shared object, with members of several types, and bytes between them that belong to none.
+/// An operator in a shared object. Its members have several types, with padding bytes between them.
 namespace {
 
 using headrace::operators::Field;
@@ -35,7 +35,7 @@ struct Sums {
 
   template <class Group>
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
-    // Its padding as well, which is compared like the rest.
+    // Also sets the padding, which is compared like the rest.
     for (std::uint32_t i = group.rank(); i < sizeof(Answer); i += group.size()) {
       reinterpret_cast<unsigned char*>(answer)[i] = 0;
     }

@@ -27,7 +27,7 @@ TEST_P(DispatchedStop, TakesATenthOfASecondAndLosesNothing) {
     plan.answer_inline = mode >= 2;
     SCOPED_TRACE(::testing::Message() << (busy ? "busy" : "idle") << (plan.answer_inline ? ", inline" : ""));
     Duration best = Duration::max();
-    for (int attempt = 0; attempt < 5 && best > milliseconds(100); ++attempt) {  // on a busy machine
+    for (int attempt = 0; attempt < 5 && best > milliseconds(100); ++attempt) {  // the machine may be busy
       Engine engine(device(), op, plan);
       Client client = engine.connect();
       ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 10));

@@ -33,7 +33,7 @@ TEST_P(Ladder, LoadVerifiesAndMeasures) {
   EXPECT_THROW(static_cast<void>(load(device(), operators::light(), {}, options)), UsageError);
 }
 
-// An operator whose device answers differ from the host's must be caught by every load.
+// Every load must catch an operator whose answers on the device differ from those on the host.
 TEST_P(Ladder, WrongAnswersAreCounted) {
   Operator op = operators::light();
   const Operator other = operators::light({.steps = 65});
@@ -55,7 +55,7 @@ TEST_P(Ladder, WrongAnswersAreCounted) {
 TEST_P(Ladder, FindsARateOrSaysWhyNot) {
   LadderOptions options;
   options.rungs = {1, 7};
-  options.bound = seconds(5);  // a busy machine keeps it
+  options.bound = seconds(5);  // a busy machine keeps this bound
   options.window = milliseconds(50);
   options.rank_tolerance = 0.02;
   options.threads_max = 1;
@@ -73,8 +73,8 @@ TEST_P(Ladder, FindsARateOrSaysWhyNot) {
   EXPECT_TRUE(result.rungs[0].load) << result.rungs[0].note;
 }
 
-// Where no candidate keeps the bound, each is searched downwards, but no further than a share of the best capacity: of
-// a bound that short a quarter is usable, and a sixteenth of that is the least rate.
+// If no candidate keeps the bound, the search tries lower rates for each, but no less than a share of the best
+// capacity: with so short a bound a quarter of it is usable, and a sixteenth of that is the lowest rate.
 TEST_P(Ladder, GivesUpAboveAShareOfTheBestCapacity) {
   LadderOptions options;
   options.rungs = {3};

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// A system of one server: each query takes `service`, one after the other, in the time of the machine's clock.
+/// A system of one server that works on one query at a time, for `service` each, by the machine's clock.
 class OneServer {
  public:
   explicit OneServer(Duration service, std::size_t capacity = 1 << 20) : service_(service), capacity_(capacity) {}
@@ -53,7 +53,7 @@ class OneServer {
   std::deque<Item> queue_;
 };
 
-/// A system that keeps the first query it is given for ever.
+/// A system that never answers its first query.
 struct Black {
   bool submit(Time) { return taken ? false : (taken = true); }
   template <class Done>
@@ -71,7 +71,7 @@ LoadOptions quick(double rate) {
   return options;
 }
 
-/// Windows long beside what a shared machine stops for: a figure is asked for.
+/// Windows much longer than the pauses of a shared machine, for tests that need a figure.
 LoadOptions steady(double rate) {
   LoadOptions options = quick(rate);
   options.window = milliseconds(200);
@@ -93,8 +93,8 @@ TEST(OpenLoop, AFastSystemKeepsUp) {
   EXPECT_GE(result.windows, 3);
 }
 
-// A server at twice its capacity falls behind by half of the time that has passed: the latency must show it, although
-// each query takes only 100 us once it is served. A generator that waits for answers would hide this.
+// A server at twice its capacity falls behind by half of the elapsed time. The latency must show this, although the
+// server needs only 100 us for each query. A generator that waits for answers would hide it.
 TEST(OpenLoop, OverloadShowsInTheLatency) {
   LoadOptions options = quick(20'000);
   options.windows_max = 4;
@@ -104,7 +104,7 @@ TEST(OpenLoop, OverloadShowsInTheLatency) {
   EXPECT_FALSE(sustains(result, milliseconds(100)));
 }
 
-/// A server that is fast, in a process that stands still once: for so long, when it is offered some query.
+/// A fast server in a process that stalls once, for a given time, when a given query is offered.
 class StandsStill : public OneServer {
  public:
   StandsStill(Duration stall, std::size_t at) : OneServer(microseconds(1)), stall_(stall), left_(at) {}
@@ -119,8 +119,7 @@ class StandsStill : public OneServer {
   std::size_t left_;
 };
 
-// A stall delays rate * stall of N arrivals at a constant rate, from all of it down to nothing: p99 is what
-// 1% of N exceed.
+// A stall delays rate * stall of N arrivals at a constant rate, by the whole stall down to nothing: 1% of N exceed p99.
 TEST(OpenLoop, AStallOfAnyLengthLosesNoArrivalAndNoLateness) {
   constexpr double kRate = 5'000;
   for (const Duration stall : {milliseconds(200), milliseconds(500), milliseconds(1000), milliseconds(3000)}) {
@@ -135,7 +134,7 @@ TEST(OpenLoop, AStallOfAnyLengthLosesNoArrivalAndNoLateness) {
     EXPECT_EQ(result.windows, 20);
     EXPECT_NEAR(result.incoming_per_second, kRate, 0.01 * kRate);
     EXPECT_EQ(result.latency.count, std::lround(result.incoming_per_second * 2));
-    // Before the stall a second has passed, so that what is left of the load is stalled at most.
+    // The stall begins after one second, so it delays at most the rest of the load.
     const double stalled = std::chrono::duration<double>(std::min<Duration>(stall, milliseconds(1000))).count();
     const double exceeding = 0.01 * 2 * kRate;
     const double p99 = std::chrono::duration<double>(stall).count() - std::min(exceeding / kRate, stalled);
@@ -209,7 +208,7 @@ TEST(OpenLoop, CountsWrongAndFailedAnswersButNotTheirLatency) {
   }
 }
 
-/// A server of which each query ends another way, and which learns that the load ends.
+/// A server that ends each query in a different way and learns that the load ends.
 class EndsDifferently : public OneServer {
  public:
   EndsDifferently() : OneServer(microseconds(1)) {}
@@ -249,7 +248,7 @@ TEST(OpenLoop, TellsApartHowQueriesEndThatGotNoAnswer) {
   EXPECT_EQ(targets[0].finished, 1);
 }
 
-/// A system that rests for as long as it may.
+/// A system that rests for as long as it is allowed to.
 struct Rests : OneServer {
   Rests() : OneServer(microseconds(1)) {}
   void rest(Time until) {
@@ -301,7 +300,7 @@ TEST(OpenLoop, RefusesOptionsThatMeanNothing) {
   refused([](LoadOptions& o) { o.arrivals = ArrivalKind::trace; });
 }
 
-// The rate is what was answered over the time it took, which is the duration asked for or more.
+// The rate is the number of answers divided by the time taken, which is at least the requested duration.
 TEST(ClosedLoop, RateIsAnswersOverTime) {
   constexpr Duration kDuration = milliseconds(100);
   std::vector<OneServer> targets{OneServer(microseconds(200))};
@@ -316,7 +315,7 @@ TEST(ClosedLoop, RateIsAnswersOverTime) {
   EXPECT_LE(rate, 5'000 * 1.05);  // one server of 200 us
 }
 
-/// What a system would show that sustains up to `capacity`.
+/// Results of a system that sustains at most `capacity`.
 LoadResult simulated(double rate, double capacity) {
   LoadResult result;
   result.measured_for = milliseconds(300);
@@ -328,7 +327,7 @@ LoadResult simulated(double rate, double capacity) {
 }
 
 TEST(Sustains, AllowsAChanceDifferenceOfWhatIsInFlight) {
-  LoadResult result = simulated(10'000, 10'000);  // 3,000 arrivals, of which 30 may be missing; 4 in flight on average
+  LoadResult result = simulated(10'000, 10'000);  // 3,000 arrivals, 30 of them may be missing; 4 in flight on average
   result.latency.mean = microseconds(400);
   result.measured_per_second = (3'000 - 30 - 8) / 0.3;
   EXPECT_TRUE(sustains(result, milliseconds(1)));
@@ -373,7 +372,7 @@ TEST(WhyDisturbed, NamesWhatOtherProgramsAndTheHypervisorTook) {
   EXPECT_EQ(why_disturbed(result), "the generator was 37 ms late at p99");
 }
 
-// A machine that stands still while one rate is tried makes it bad, whatever the system can do.
+// If the machine stalls while a rate is tried, the rate looks bad, whatever the system can do.
 TEST(Search, OneBadMomentDoesNotDecide) {
   for (const int first : {0, 3, 6, 9}) {
     int tries = 0;

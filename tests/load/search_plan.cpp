@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 class SearchPlan : public headrace::testing::DeviceTest {};
 
-/// Short, and with a bound that a busy machine keeps.
+/// A short search with a bound that a busy machine keeps.
 PlanSearchOptions quick() {
   PlanSearchOptions options;
   options.bound = seconds(5);

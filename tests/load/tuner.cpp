@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 class Tuner : public headrace::testing::DeviceTest {
  protected:
-  /// Few plans and short looks, and a bound that a busy machine keeps.
+  /// Few plans, short looks, and a bound that a busy machine keeps.
   [[nodiscard]] TunerOptions quick() const {
     TunerOptions options;
     options.bound = seconds(5);

@@ -1,4 +1,4 @@
-"""A browser without a window for tests of pages: Chromium, which is spoken to over a pipe (DevTools protocol)."""
+"""A headless browser for tests of pages: Chromium, controlled over a pipe (DevTools protocol)."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 
-_SECONDS = 120  # that a busy machine may take for anything here
+_SECONDS = 120  # time limit for each operation on a busy machine
 _LOOK_SECONDS = 0.1
 _IN, _OUT = 3, 4  # descriptors that --remote-debugging-pipe reads and writes
 _OPTIONS = (
@@ -24,7 +24,7 @@ _OPTIONS = (
 
 
 class Tab:
-    """A tab of the browser. What its page logs as errors, and what throws there, is in `errors`."""
+    """A tab of the browser. Errors that its page logs or throws are collected in `errors`."""
 
     def __init__(self, browser: "_Browser", session: str) -> None:
         self._browser = browser
@@ -33,29 +33,29 @@ class Tab:
             self.command(f"{domain}.enable")
 
     def command(self, method: str, **parameters: Any) -> Any:
-        """The result of a command of the protocol."""
+        """The result of a protocol command."""
         return self._browser.command(method, self._session, parameters)
 
     def open(self, url: str) -> None:
-        """Goes to a page, which may still load afterwards."""
+        """Opens a page, which may still be loading afterwards."""
         self.command("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:
-        """The value of an expression of JavaScript, or of the promise that it is."""
+        """The value of a JavaScript expression, or of the promise that it returns."""
         found = self.command("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     def text(self, selector: str) -> str:
-        """The text of the first element that the selector finds; empty where there is none."""
+        """The text of the first element that matches the selector; empty if there is none."""
         return str(self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def wait(self, selector: str, holds: Callable[[str], bool]) -> str:
-        """The text of an element once it is as it should be."""
+        """Waits until the text of an element satisfies the condition, and returns it."""
         return wait_for(lambda: self.text(selector), holds)
 
     def size(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Sets what the page takes for the screen."""
+        """Sets the screen size that the page sees."""
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
@@ -69,13 +69,13 @@ class Tab:
 
     def events(self, method: str) -> list[dict[str, Any]]:
         """The parameters of all events of a kind so far."""
-        self.run("0")  # what came before the answer to this has been read
+        self.run("0")  # by its answer, all earlier events have been read
         seen = self._browser.seen
         return [one["params"] for one in seen if one["method"] == method and one.get("sessionId") == self._session]
 
 
 def wait_for(look: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
-    """Looks until what is found is as it should be."""
+    """Calls `look` until its result satisfies the condition."""
     end = time.monotonic() + _SECONDS
     while not holds(found := look()):
         assert time.monotonic() < end, f"there is still {found!r}"
@@ -117,10 +117,10 @@ class _Browser:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Callable[[], Tab]]:
-    """Starts the browser; the function makes a tab.
+    """Starts the browser; the function opens a tab.
 
     Args:
-        folder: for what the browser writes.
+        folder: where the browser writes.
     """
     assert PROGRAM is not None
     (theirs_in, to), (back, theirs_out) = os.pipe(), os.pipe()

@@ -1,4 +1,4 @@
-"""Capture files that tests make."""
+"""Makes capture files for tests."""
 
 import struct
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 from headrace import ingest
 
 NUMBERED = 1464
-"""Payload behind the number of eight bytes."""
+"""Payload after the 8-byte number."""
 
 
 def capture(path: Path, numbers: list[int], *, link: int = 101, port: int = 9000, cut: int = 0) -> None:
-    """A pcap file of numbered datagrams of stream 3; the last `cut` bytes are not there."""
+    """Writes a pcap file of numbered datagrams of stream 3, without its last `cut` bytes."""
     payloads = [bytes(ingest.stream_bytes(3, number * NUMBERED, NUMBERED)) for number in numbers]
     made = [number.to_bytes(8, "big") + payload for number, payload in zip(numbers, payloads, strict=True)]
     write_datagrams(path, made, link=link, port=port, cut=cut)
 
 
 def write_datagrams(path: Path, datagrams: list[bytes], *, link: int = 101, port: int = 9000, cut: int = 0) -> None:
-    """A pcap file of datagrams from one sender; the last `cut` bytes are not there."""
+    """Writes a pcap file of datagrams from one sender, without its last `cut` bytes."""
     packets = bytearray(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link))
     for number, payload in enumerate(datagrams):
         udp = struct.pack(">HHHH", 5000, port, 8 + len(payload), 0) + payload

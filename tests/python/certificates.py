@@ -1,4 +1,4 @@
-"""Certificates that tests make with the `openssl` command."""
+"""Makes certificates for tests with the `openssl` command."""
 
 import shutil
 import ssl
@@ -27,8 +27,8 @@ class Authority:
     """Signs certificates, which are for localhost and 127.0.0.1.
 
     Args:
-        folder: where files go.
-        name: of the authority and its files.
+        folder: where files are written.
+        name: name of the authority and its files.
     """
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
@@ -40,7 +40,7 @@ class Authority:
         _openssl("req", "-x509", *_KEY, "-keyout", self._key, "-out", self.file, *subject)
 
     def issue(self, name: str, *, days: int = 30) -> Certificate:
-        """A new certificate; one of -1 days has ended."""
+        """A new certificate; one of -1 days has expired."""
         made = Certificate(self._folder / f"{self._name}-{name}.pem", self._folder / f"{self._name}-{name}.key")
         request, more = made.file.with_suffix(".csr"), made.file.with_suffix(".ext")
         more.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
@@ -50,11 +50,11 @@ class Authority:
         return made
 
     def context(self, own: Certificate | None = None, *, protocol: str | None = None) -> ssl.SSLContext:
-        """What a client trusts, and the certificate that it shows.
+        """A client context that trusts the authority, and shows a certificate.
 
         Args:
-            own: the client's.
-            protocol: that it offers by ALPN.
+            own: the client's certificate.
+            protocol: protocol offered by ALPN.
         """
         context = ssl.create_default_context(cafile=self.file)
         if own is not None:

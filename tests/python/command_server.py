@@ -1,7 +1,7 @@
-"""Runs the command line in children of a process that has loaded it, which spares each of them half a second.
+"""Runs the command line in children of a process that has loaded it, which saves half a second per command.
 
-A child differs from a command that is started anew in one thing: Python and the package are loaded already. Tests of
-that, of signals and of limits start the command itself.
+A child differs from a newly started command in one way: Python and the package are already loaded. Tests of loading,
+signals and limits start the command itself.
 """
 
 import json
@@ -17,11 +17,11 @@ from pathlib import Path
 
 _MESSAGE_MOST = 1 << 20
 _READ_EARLY = ("LD_", "PYTHON", "ASAN_", "TSAN_", "UBSAN_", "OMP_", "OPENBLAS_", "NUMBA_", "MALLOC_")
-"""How variables begin that a process reads before it runs the command."""
+"""Prefixes of variables that a process reads before it runs the command."""
 
 
 def _inherited(environment: Mapping[str, str]) -> object:
-    """What a process has from the one that starts it, besides what a message can say."""
+    """Inherited state of a process that a message cannot carry."""
     early = {name: value for name, value in environment.items() if name.startswith(_READ_EARLY)}
     mask = os.umask(0)
     os.umask(mask)
@@ -31,7 +31,7 @@ def _inherited(environment: Mapping[str, str]) -> object:
 
 
 class CommandServer:
-    """A process that has loaded the command line, and waits for words to run it with. One command at a time."""
+    """A process that has loaded the command line and runs commands on request, one at a time."""
 
     def __init__(self) -> None:
         self._inherited = _inherited(os.environ)
@@ -44,7 +44,7 @@ class CommandServer:
             )
 
     def runs(self, environment: Mapping[str, str]) -> bool:
-        """Whether a command with these variables is the same here as one that is started anew."""
+        """Whether a command with these variables behaves here like a newly started one."""
         return _inherited(environment) == self._inherited
 
     def run(
@@ -53,7 +53,7 @@ class CommandServer:
         """Runs `headrace WORDS` in the current folder, and waits.
 
         Raises:
-            subprocess.TimeoutExpired: where it took longer; it is killed.
+            subprocess.TimeoutExpired: when it takes longer; it is killed then.
         """
         with self._lock, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
             asked = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())}
@@ -81,7 +81,7 @@ class CommandServer:
 
 
 def _load() -> None:
-    """All that a verb may import."""
+    """Imports everything that a verb may import."""
     from importlib import import_module  # noqa: PLC0415 # in the server alone
 
     import pyarrow.parquet  # noqa: F401, PLC0415 # likewise
@@ -94,7 +94,7 @@ def _load() -> None:
 
 
 def _become(asked: dict[str, object], output: int, error: int) -> None:
-    """Makes this child what a command finds where it starts."""
+    """Gives this child the state of a newly started command."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(error, 2)
@@ -110,7 +110,7 @@ def _become(asked: dict[str, object], output: int, error: int) -> None:
 
 
 def _serve(asking: socket.socket) -> int:
-    """Forks a child for each message, whose status this returns in that child."""
+    """Forks a child for each message; in that child, returns its status."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(asking, _MESSAGE_MOST, 2)
         if not message:

@@ -1,4 +1,4 @@
-"""What several test files use."""
+"""Fixtures that several test files use."""
 
 import gc
 import os
@@ -15,11 +15,10 @@ import headrace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-# Tests fork after others have used gRPC, whose own handlers end a child whose parent has calls under way.
+# Tests fork after others have used gRPC, whose fork handlers would end a child whose parent has calls in flight.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# Programs inherit what is ignored. Tests that were started in the background, or by nohup, ignore signals that some
-# tests send.
+# Programs inherit ignored signals. Tests started in the background, or by nohup, ignore signals that some tests send.
 for _number, _usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGHUP, signal.SIG_DFL),
@@ -34,9 +33,9 @@ DOCUMENTS = ["an apple", "an apple pie", "a pie in the sky", "", "banana bread"]
 
 @pytest.fixture(scope="module", autouse=True)
 def _clients_of_gevent_end_here() -> Iterator[None]:
-    """Collects tritonclient's HTTP clients in this thread: each makes an event loop where it ends.
+    """Collects tritonclient's HTTP clients in this thread, because each creates an event loop when it is destroyed.
 
-    gevent crashes where such a loop ends with a thread of C++, as those that read files into a table are.
+    gevent crashes if such a loop is destroyed in a C++ thread, such as those that read files into a table.
     """
     yield
     if "gevent" in sys.modules:
@@ -45,7 +44,7 @@ def _clients_of_gevent_end_here() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def run() -> Iterator[Run]:
-    """Runs the command line as a process; keywords are its environment."""
+    """Runs the command line as a process; keyword arguments are its environment."""
     server = CommandServer()
     limit = 300
 

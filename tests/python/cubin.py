@@ -1,4 +1,4 @@
-"""Reads what a cubin says of its kernels, as the documentation of the CUDA Binary Utilities describes it."""
+"""Reads the description of kernels in a cubin, as documented for the CUDA Binary Utilities."""
 
 import struct
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ _SIZED = 4  # a form of attributes: 16 bits with their size follow
 
 @dataclass
 class Cubin:
-    """What is in it, by the name of a kernel or of a function that is called."""
+    """Its contents, by the name of a kernel or of a called function."""
 
     functions: set[str] = field(default_factory=set)
     stack_bytes: dict[str, int] = field(default_factory=dict)

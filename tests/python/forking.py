@@ -1,4 +1,4 @@
-"""Functions that tests run in a forked child of their process."""
+"""Runs functions in a forked child of the test process."""
 
 import os
 import pickle
@@ -11,9 +11,9 @@ SECONDS_MOST = 30
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """What `function` returns in a forked child, or the exception that it raises there, as one that is raised here.
+    """Returns the result of `function` in a forked child, or raises its exception here.
 
-    A child that gives no answer within half a minute is killed, and the test fails.
+    A child without an answer within half a minute is killed, and the test fails.
     """
     read, write = os.pipe()
     child = os.fork()

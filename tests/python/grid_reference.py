@@ -1,11 +1,11 @@
-"""Yee's scheme in a few lines of NumPy, with the interface of headrace.grid.Fdtd: slow, plain, and without CPML."""
+"""Yee's scheme in a few lines of NumPy, with the interface of headrace.grid.Fdtd: slow, simple, and without CPML."""
 
 import numpy as np
 
 EPSILON = 8.8541878128e-12
 MU = 4e-7 * np.pi
 
-# Each component: (its sign, the component that it is the curl of, the axis of the derivative), twice.
+# For each component, twice: the sign, the component that it is the curl of, the axis of the derivative.
 CURLS = {
     "hx": ((-1, "ez", 1), (+1, "ey", 2)),
     "hy": ((-1, "ex", 2), (+1, "ez", 0)),
@@ -17,7 +17,7 @@ CURLS = {
 
 
 def difference(values, axis, forward):
-    """To the next cell, or from the one before; 0 outside."""
+    """Difference to the next cell, or from the previous one; 0 outside."""
     edge = np.zeros_like(np.take(values, [0], axis))
     parts = [values, edge] if forward else [edge, values]
     return np.diff(np.concatenate(parts, axis), axis=axis)
@@ -30,7 +30,7 @@ def around(values, shape):
 
 
 def at_edge(values, shape, name):
-    """The mean of the four cells around the edge on which a component of E lies; at a wall, as if cells went on."""
+    """The mean of the four cells around the edge of a component of E; cells at a wall count twice."""
     mean = np.array(np.broadcast_to(values, shape), float)
     for axis in range(len(shape)):
         if axis != "xyz".index(name[1]):
@@ -39,7 +39,7 @@ def at_edge(values, shape, name):
 
 
 def at_face(values, shape, name):
-    """The harmonic mean of the two cells that share the face of a component of H; in a plane that of its cell."""
+    """The harmonic mean of the two cells that share the face of a component of H; in a plane, that of its cell."""
     values, axis = np.array(np.broadcast_to(values, shape), float), "xyz".index(name[1])
     if len(shape) == 2:
         return values
@@ -115,7 +115,7 @@ class NumpyFdtd:
             for name in (name for name in self.fields if name[0] == "e"):
                 curl = self.curl(name, forward=False)
                 self.fields[name] = self.keep[name] * self.fields[name] + self.move[name] * curl
-                # The walls conduct perfectly: what lies along them is 0.
+                # The walls conduct perfectly: tangential fields are 0.
                 for axis in range(len(self.shape)):
                     if axis != "xyz".index(name[1]):
                         self.fields[name][(slice(None),) * axis + (0,)] = 0

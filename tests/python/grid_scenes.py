@@ -1,4 +1,4 @@
-"""Scenes that the tests of the grid's solver change."""
+"""Scenes for the tests of the grid's solver, with changes."""
 
 from pathlib import Path
 

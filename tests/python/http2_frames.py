@@ -1,4 +1,4 @@
-"""HTTP/2 written by hand, as much as a test needs to say what no client would."""
+"""Hand-written HTTP/2, for messages that no client library would send."""
 
 import socket
 import struct
@@ -13,7 +13,7 @@ GRPC = {":method": "POST", ":scheme": "http", ":path": "/inference.GRPCInference
 
 @dataclass
 class Frame:
-    """One frame of a server."""
+    """One frame from a server."""
 
     kind: int
     flags: int
@@ -27,17 +27,17 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def fields(**headers: str) -> bytes:
-    """Headers without compression (RFC 7541, section 6.2.2); an underscore is a hyphen."""
+    """Uncompressed headers (RFC 7541, section 6.2.2); underscores become hyphens."""
     return block({name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def block(headers: dict[str, str]) -> bytes:
-    """Headers without compression."""
+    """A header block without compression."""
     return b"".join(b"\x00" + text(name) + text(value) for name, value in headers.items())
 
 
 def text(value: str) -> bytes:
-    """A text of a header, shorter than 127 bytes or of any length."""
+    """A header's text, shorter than 127 bytes or of any length."""
     raw = value.encode()
     if len(raw) < 127:
         return bytes([len(raw)]) + raw
@@ -49,7 +49,7 @@ def text(value: str) -> bytes:
 
 
 def call(stream: int, method: str = "ServerLive", message: bytes | None = b"", **headers: str) -> bytes:
-    """A whole call; without a message only its headers, after which more is to come."""
+    """A complete call; without a message only its headers, with more to follow."""
     path = f"/inference.GRPCInferenceService/{method}"
     head = block({**GRPC, ":path": path, "content-type": "application/grpc"}) + fields(**headers)
     opened = frame(HEADERS, END_HEADERS, stream, head)
@@ -59,7 +59,7 @@ def call(stream: int, method: str = "ServerLive", message: bytes | None = b"", *
 
 
 def frames(peer: socket.socket) -> Iterator[Frame]:
-    """What the server sends, until it ends the connection."""
+    """Frames from the server until it ends the connection."""
     rest = b""
     while True:
         while len(rest) < 9 or len(rest) < 9 + int.from_bytes(rest[:3], "big"):

@@ -1,4 +1,4 @@
-"""What tests of receivers share that take what this machine's kernel sends."""
+"""Shared by tests of receivers that receive what this machine's kernel sends."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from headrace import ingest
 
 GUARD_SECONDS = 240  # long enough for any machine
 BYTES = headrace.base.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
-"""The bytes that the tests of whole streams send."""
+"""Number of bytes that tests of complete streams send."""
 SMALL = ("--frame", "256KiB", "--to", "cpu", "--ring", "16MiB")
 
 
 @contextmanager
 def receiver(**options: Any) -> Iterator[ingest.Receiver]:
-    """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
+    """A TCP receiver on the CPU with small frames; skips the test without the necessary rights."""
     given = {"frame": "1MiB", "buffers": 4, "to": "cpu", "ring": "16MiB"} | options
     try:
         made = ingest.tcp(":9000", **given)
@@ -34,7 +34,7 @@ def receiver(**options: Any) -> Iterator[ingest.Receiver]:
 
 
 class Started:
-    """The verb as a process, which says where it listens."""
+    """The verb as a process, which prints the address it listens on."""
 
     def __init__(self, *arguments: object) -> None:
         command = [sys.executable, "-m", "headrace", "ingest", *map(str, arguments)]
@@ -68,7 +68,7 @@ def started(*arguments: object) -> Iterator[Started]:
 
 
 def without(*capabilities: str) -> list[str]:
-    """What runs a command that lacks some rights; skips the test where none can be given up."""
+    """The prefix that runs a command without some capabilities; skips the test if none can be dropped."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("not root, or no setpriv: rights cannot be given up")
     lacks = ",".join(f"-{capability}" for capability in capabilities)

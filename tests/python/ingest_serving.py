@@ -1,4 +1,4 @@
-"""What tests share that serve a protocol over a receiver's connections."""
+"""Shared by tests that serve a protocol on a receiver's connections."""
 
 import socket
 import threading
@@ -17,7 +17,7 @@ from headrace.ingest.taking import Taker
 def serve(
     source: ingest.Receiver, answering: ingest.Answering, taker: Taker, over: Callable[[], bool], **checks: Any
 ) -> None:
-    """Takes what comes until it is over."""
+    """Takes deliveries until `over` returns true."""
     give_up = time.monotonic() + GUARD_SECONDS
     while not over():
         assert time.monotonic() < give_up, source.counters()
@@ -31,7 +31,7 @@ def serve(
 
 
 class Serving:
-    """A protocol that is served on a thread of its own."""
+    """Serves a protocol in a separate thread."""
 
     def __init__(self, source: ingest.Receiver, answering: ingest.Answering) -> None:
         self.taker = Taker(sha256=True, body=answering.body)
@@ -55,7 +55,7 @@ class Serving:
 
 @contextmanager
 def serving(source: ingest.Receiver, answering: ingest.Answering) -> Iterator[Serving]:
-    """Serves while the test is within; raises what went wrong."""
+    """Serves while the context is active; raises its errors."""
     made = Serving(source, answering)
     try:
         yield made
@@ -64,7 +64,7 @@ def serving(source: ingest.Receiver, answering: ingest.Answering) -> Iterator[Se
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     give_up = time.monotonic() + GUARD_SECONDS
     while not holds():
         assert time.monotonic() < give_up
@@ -77,7 +77,7 @@ def connect(source: ingest.Receiver) -> socket.socket:
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
-    """So many bytes, or fewer where the other side ends before."""
+    """This many bytes, or fewer if the other side ends first."""
     found = b""
     while len(found) < count and (more := connection.recv(count - len(found))):
         found += more

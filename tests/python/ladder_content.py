@@ -1,4 +1,4 @@
-"""A results file of a whole ladder, made up: what tests of tables and reports show."""
+"""A fictitious results file of a complete ladder, for tests of tables and reports."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def load(rate: float, p99: float) -> dict[str, Any]:
 
 
 def entry(rung: tuple[Any, ...]) -> dict[str, Any]:
-    """A rung as profiles.rung_as_dict() has it."""
+    """A rung in the form of profiles.rung_as_dict()."""
     number, identity, rate, p99, schedule, threads, streams, batch, generators = rung
     many = generators > 1
     return {
@@ -65,7 +65,7 @@ def entry(rung: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def content() -> dict[str, Any]:
-    """The whole file, with both tables and batch sizes."""
+    """The complete file, with both tables and batch sizes."""
     profile = [entry(rung) for rung in RUNGS]
     rows = [
         {

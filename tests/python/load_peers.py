@@ -1,4 +1,4 @@
-"""Servers of the Open Inference Protocol whose answers a test decides, over HTTP and gRPC."""
+"""Servers of the Open Inference Protocol over HTTP and gRPC, whose answers a test controls."""
 
 import json
 import threading
@@ -34,11 +34,11 @@ class HttpPeer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the model is."""
+        """The model's URL."""
         return f"http://127.0.0.1:{self.server_address[1]}/fake"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A load that ends may close connections."""
+        """Ignores errors: a load that ends may close connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -67,14 +67,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, status: int, content: dict[str, Any]) -> None:
         text = json.dumps(content).encode()
         head = f"HTTP/1.1 {status} Reason\r\nContent-Length: {len(text)}\r\n\r\n".encode()
-        self.wfile.write(head + text)  # in one piece
+        self.wfile.write(head + text)  # sent in one piece
 
 
 @contextmanager
 def http_peer(
     answer: Callable[[int, dict[str, Any], bytes], int | None], inputs: list[dict[str, Any]] | None = None
 ) -> Iterator[HttpPeer]:
-    """The peer, which serves in threads."""
+    """The server, running in threads."""
     with HttpPeer(answer, inputs) as peer:
         thread = threading.Thread(target=peer.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -86,7 +86,7 @@ def http_peer(
 
 
 class GrpcPeer(service_pb2_grpc.GRPCInferenceServiceServicer):
-    """The same over gRPC, by the library of gRPC: `answer(i, request, context)` returns a status code."""
+    """The same over gRPC with the gRPC library: `answer(i, request, context)` returns a status code."""
 
     def __init__(self, answer: Callable[[int, Any, Any], grpc.StatusCode]) -> None:
         self.answer = answer
@@ -116,7 +116,7 @@ class GrpcPeer(service_pb2_grpc.GRPCInferenceServiceServicer):
 
 @contextmanager
 def grpc_peer(answer: Callable[[int, Any, Any], grpc.StatusCode]) -> Iterator[GrpcPeer]:
-    """The peer, which serves in threads."""
+    """The server, running in threads."""
     peer = GrpcPeer(answer)
     server = grpc.server(ThreadPoolExecutor(8))
     service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(peer, server)

@@ -1,7 +1,7 @@
-"""Inputs that are nearly right, made from right ones: for tests of what reads input that may be hostile.
+"""Makes almost valid inputs from valid ones, for tests of code that reads hostile input.
 
-Each test tries a fixed number of inputs, the same in every run. HEADRACE_FUZZ_SECONDS in the environment makes it go on
-with others for so long; scripts/fuzz.sh does that.
+Each test tries a fixed number of inputs, the same in every run. HEADRACE_FUZZ_SECONDS in the environment makes it
+continue with others for that time; scripts/fuzz.sh sets it.
 """
 
 import os
@@ -25,9 +25,9 @@ _TOKENS = (
 
 
 def cases(rounds: int, seed: int = 1) -> Iterator[tuple[int, random.Random]]:
-    """So many numbers with a generator for each, which depends on the number alone; more with HEADRACE_FUZZ_SECONDS.
+    """Yields numbers, each with a generator that depends only on it; more of them with HEADRACE_FUZZ_SECONDS.
 
-    The number is what a failing test is to be told, to run it again: `case(number, seed)`.
+    A failing test prints the number; `case(number, seed)` repeats it.
     """
     until = time.monotonic() + SECONDS
     number = 0
@@ -45,8 +45,8 @@ class Mutator:
     """Changes texts in a few places.
 
     Args:
-        texts: right ones.
-        tokens: what is put in beside numbers and punctuation.
+        texts: valid texts.
+        tokens: inserted besides numbers and punctuation.
     """
 
     def __init__(self, texts: Sequence[bytes], tokens: Sequence[str] = ()) -> None:
@@ -85,7 +85,7 @@ class Mutator:
 
     @staticmethod
     def _replace_number(text: bytearray, at: int, choose: random.Random) -> None:
-        """The first number behind a place."""
+        """Replaces the first number after a place."""
         begin = next((i for i in range(at, len(text)) if chr(text[i]).isdigit()), None)
         if begin is None:
             return
@@ -104,7 +104,7 @@ class Mutator:
 
 
 def pieces(data: bytes, choose: random.Random) -> list[bytes]:
-    """The same bytes in arbitrary pieces: often byte by byte, or all at once."""
+    """The same bytes in arbitrary pieces, often byte by byte or all at once."""
     longest = choose.choice((1, 3, 20, 500, len(data) + 1))
     found, at = [], 0
     while at < len(data):
@@ -116,7 +116,7 @@ def pieces(data: bytes, choose: random.Random) -> list[bytes]:
 
 @contextmanager
 def deadline(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError in the main thread where a call takes longer."""
+    """Raises TimeoutError in the main thread if the block takes longer."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"it took more than {seconds} s")

@@ -1,4 +1,4 @@
-"""Tests that make network devices: each in a network namespace of its own, so that none is in another's way."""
+"""Runs tests that create network devices in separate network namespaces, so that they do not interfere."""
 
 import ctypes
 import functools
@@ -14,7 +14,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 def _enter() -> str | None:
-    """Gives the calling thread, and what it starts, a network of its own; why it could not, if so."""
+    """Puts the calling thread, and what it starts, into a new network; returns the reason if that fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0:
         return f"no new network namespace: {os.strerror(ctypes.get_errno())}"
@@ -26,7 +26,7 @@ def _enter() -> str | None:
 
 
 def isolated(test: Callable[..., None]) -> Callable[..., None]:
-    """Runs a test in a network of its own, or skips it where none can be had."""
+    """Runs a test in a new network, or skips it if none can be created."""
 
     @functools.wraps(test)
     def run(*args: Any, **keywords: Any) -> None:
@@ -54,15 +54,16 @@ def isolated(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def devices() -> list[str]:
-    """The network devices of the calling thread's network."""
+    """The network devices in the calling thread's network."""
     listed = subprocess.run(["ip", "-o", "link"], check=True, capture_output=True, text=True).stdout
     return [line.split(":")[1].strip() for line in listed.splitlines()]
 
 
 def make_veth(mtu: int = 1500, queues: int = 4) -> None:
-    """Two interfaces "left" and "right" in the calling thread's network, each the other's wire.
+    """Creates interfaces "left" and "right" in the calling thread's network, joined by a wire.
 
-    What this machine sends to 10.77.0.2 leaves on the left and comes in on the right, where the kernel has no address.
+    Packets that this machine sends to 10.77.0.2 leave on the left and arrive on the right, where the kernel has no
+    address.
     """
     share = ["numtxqueues", str(queues), "numrxqueues", str(queues)]
     for command in (

@@ -31,7 +31,7 @@ def negate(group, query, answer):
 
 
 def operator_folder(at: Path) -> Path:
-    """double.py, negate.py, which imports from it, and files without operators."""
+    """Writes double.py, negate.py, which imports it, and files without operators."""
     made = at / "operators"
     made.mkdir()
     (made / "double.py").write_text(DOUBLE)

@@ -1,4 +1,4 @@
-"""Loads a program of the repository as a module, as Python does when it runs that program."""
+"""Loads a program of the repository as a module, in the same way as Python loads a script."""
 
 import importlib.util
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def load_program(path: str) -> ModuleType:
-    """The module of `path`, relative to the repository. Imports find what lies beside the program."""
+    """The module of `path`, relative to the repository. Imports find files beside the program."""
     file = ROOT / path
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
@@ -19,6 +19,6 @@ def load_program(path: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(file.parent)
-        patch.setitem(sys.modules, file.stem, module)  # dataclasses look their module up while it is made
+        patch.setitem(sys.modules, file.stem, module)  # dataclasses look up their module while it is being loaded
         spec.loader.exec_module(module)
     return module

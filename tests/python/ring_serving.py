@@ -1,4 +1,4 @@
-"""Servers behind rings in shared memory, in this process and in others, and what tests look at."""
+"""Servers behind rings in shared memory, in this process and in others, and helpers to inspect them."""
 
 import os
 import signal
@@ -21,12 +21,12 @@ _numbers = count()
 
 
 def fresh() -> str:
-    """A name that no other server of this machine has."""
+    """A name that no other server on this machine has."""
     return f"test-{os.getpid()}-{next(_numbers)}"
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits."""
+    """Waits until a condition holds."""
     end = time.monotonic() + SECONDS
     while not holds():
         assert time.monotonic() < end
@@ -35,7 +35,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 @contextmanager
 def behind_shm(*operators: headrace.Operator, **options: Any) -> Iterator[tuple[wire.Server, str]]:
-    """A server, and the URL of it without a model."""
+    """A server, and its URL without a model."""
     name = fresh()
     with serving(*operators, shm=name, **options) as (server, _):
         yield server, f"shm://{name}"
@@ -43,7 +43,7 @@ def behind_shm(*operators: headrace.Operator, **options: Any) -> Iterator[tuple[
 
 @contextmanager
 def running(text: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A program of Python."""
+    """Runs Python code as a process."""
     words = [sys.executable, "-c", text, *arguments]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -54,17 +54,17 @@ def running(text: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def descriptors() -> int:
-    """Open files of this process."""
+    """Number of open files of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def rings() -> int:
-    """Memory of rings that this process has mapped."""
+    """Ring memory that this process has mapped."""
     return Path("/proc/self/maps").read_text().count("headrace-ring")
 
 
 def halves_of(queries: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What halve() answers, by NumPy."""
+    """The answers of halve(), computed by NumPy."""
     answers = np.zeros(len(queries), [("y", "f8", (3,)), ("n", "i8"), ("large", "?")])
     answers["y"] = queries["x"].astype(np.float64) / 2
     answers["n"] = -queries["n"]
@@ -104,7 +104,7 @@ def other_server() -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 def stop(process: "subprocess.Popen[str]") -> None:
-    """Has a process stand still, and waits until each of its threads does."""
+    """Stops a process, and waits until each of its threads has stopped."""
     process.send_signal(signal.SIGSTOP)
     threads = Path(f"/proc/{process.pid}/task")
     until(lambda: all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in threads.glob("*/stat")))

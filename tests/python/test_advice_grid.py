@@ -1,4 +1,4 @@
-"""The judge of the adviser, on made-up cells of which the answer is known."""
+"""Tests the judge of the adviser on made-up cells with known answers."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from headrace import DataError, Device
 from headrace.span import AdviceConstants
 
 PROGRAM = ROOT / "bench" / "advice_grid.py"
-BUDGET = 128 << 20  # the budget; as a real one, but quickly modelled
+BUDGET = 128 << 20  # a realistic budget that is quick to model
 CPU = Device.parse("cpu")
 
 
@@ -70,7 +70,7 @@ def test_what_was_not_run_is_no_candidate(grid: ModuleType):
             cell("by-budget", 100e9, verified=False),
             cell("zero-copy", 50e9),
             cell("prefetched", 40e9),
-            cell("on-demand", 1e9, factor=1.0),  # alone: no choice
+            cell("on-demand", 1e9, factor=1.0),  # the only strategy, so there is no choice
         ],
     )
     assert len(found) == 1
@@ -132,7 +132,7 @@ def test_roofs_of_the_file_are_used(grid: ModuleType):
 
 
 def made_up(grid: ModuleType, change: dict[str, float]) -> dict:
-    """Cells of a machine that obeys the model exactly, with other constants."""
+    """Cells of a machine that follows the model exactly, with different constants."""
     constants = AdviceConstants()
     for name, value in change.items():
         setattr(constants, name, value)

@@ -210,7 +210,7 @@ def test_managed_memory_beyond_the_device_is_refused(run: Run):
 
 
 def broken_files() -> dict[str, bytes]:
-    """What is no list of counts, though its name ends as that of one does."""
+    """Files that are not lists of counts, despite their names."""
     array, archive, one = io.BytesIO(), io.BytesIO(), io.BytesIO()
     np.save(array, np.arange(20))
     np.savez(archive, np.arange(20))

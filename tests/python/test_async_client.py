@@ -1,4 +1,4 @@
-"""AsyncClient: queries of coroutines, their order, their errors, and what loops, tasks and threads do to them."""
+"""AsyncClient: queries of coroutines, their order, their errors, and the effects of loops, tasks and threads."""
 
 import asyncio
 import gc
@@ -24,11 +24,11 @@ PLANS = {
     "dispatched": Plan(schedule="dispatched", host_memory="mapped", slots=64),
     "persistent": Plan(schedule="persistent", host_memory="mapped"),
 }
-LIMIT = 20  # seconds after which something that should come is taken to be lost
+LIMIT = 20  # seconds after which something counts as lost
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """What the coroutine returns, in a loop of its own."""
+    """Runs the coroutine in a new loop, and returns its result."""
 
     async def limited() -> Any:
         return await asyncio.wait_for(work, LIMIT)
@@ -43,7 +43,7 @@ def operator() -> headrace.Operator:
 
 @pytest.fixture
 def slow() -> headrace.Operator:
-    """Tens of milliseconds a query."""
+    """An operator that takes tens of milliseconds per query."""
     return headrace.operators.reference(steps=100_000)
 
 
@@ -114,7 +114,7 @@ def test_answers_are_the_callers_own(operator: headrace.Operator):
         with Engine("cpu", operator) as engine:
             async with engine.connect_async() as client:
                 answers = await asyncio.gather(*[client.ask(query) for query in queries])
-                answers[0][:] = 0  # may be written
+                answers[0][:] = 0  # the array is writable
                 await client.ask_many(queries[::-1].copy())
         return answers
 
@@ -168,7 +168,7 @@ def test_the_line_has_an_end(slow: headrace.Operator):
                     with pytest.raises(headrace.Error, match="all 2 slots are taken and 3 calls wait") as refused:
                         call()
                     assert refused.value.code is Errc.full
-                asked[4].cancel()  # does not wait any more
+                asked[4].cancel()  # no longer waits
                 asked.append(client.ask(queries[6]))
                 answers = await asyncio.gather(*asked[:4], asked[5])
         assert np.array_equal(np.stack(answers), slow.answer_on_host(queries[[0, 1, 2, 3, 6]]))
@@ -190,7 +190,7 @@ def test_a_cancelled_query_gives_its_slot_back():
                 back = await asyncio.gather(*tasks, return_exceptions=True)
                 assert [type(one) for one in back] == [asyncio.CancelledError] * 3
                 assert np.array_equal(await client.ask(queries[3]), slow.answer_on_host(queries[3])[0])
-            assert engine.statistics().answered == 3  # the third never left the line
+            assert engine.statistics().answered == 3  # the third one never left the line
 
     run(work())
 
@@ -359,7 +359,7 @@ def test_closing_waits_for_what_was_asked(slow: headrace.Operator):
             await client.close()  # again
             with pytest.raises(UsageError, match="closed"):
                 client.ask(queries[0])
-            async with engine.connect_async():  # the lane is free
+            async with engine.connect_async():  # the lane is free again
                 pass
 
     run(work())
@@ -413,7 +413,7 @@ def test_a_client_in_a_circle_with_its_task_is_collected(slow: headrace.Operator
     with Engine("cpu", slow, Plan(clients_max=1)) as engine:
         loop = asyncio.new_event_loop()
         loop.run_until_complete(leaves(engine))
-        loop.set_exception_handler(lambda *_: None)  # of the task that is destroyed while it waits
+        loop.set_exception_handler(lambda *_: None)  # from the task that is destroyed while it waits
         loop.close()
         del loop
         gc.collect()

@@ -1,4 +1,4 @@
-"""bench/await_asks.py: every arrival is asked once, at its time, and answers are compared."""
+"""bench/await_asks.py: asks a query for each arrival once, at its time, and compares the answers."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What a user may get wrong: one line that names it, the right status, and nothing half-written."""
+"""Mistakes of users: one line that names the mistake, the right status, and no half-written file."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The check of headers finds one of each kind that is in the wrong place, and the repository has none."""
+"""The check of headers finds each kind of misplaced header, and the repository has none."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The check of imports finds a circle of any kind, and the package has none."""
+"""The check of imports finds circles of every kind, and the package has none."""
 
 import subprocess
 import sys

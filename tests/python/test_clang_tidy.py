@@ -1,6 +1,6 @@
-"""clang_tidy.py and compile_alone.py check a file again where anything that its findings depend on has changed.
+"""clang_tidy.py and compile_alone.py check a file again if anything that affects its findings has changed.
 
-Files that a build joins are checked together by the first and alone by the second.
+The first checks files that a build joins together, the second checks each alone.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-# Says in which lines "wrong" is.
+# A fake clang-tidy that reports the lines containing "wrong".
 TIDY = """#!/bin/sh
 [ "$1" != --version ] || { echo "version 1"; exit; }
 for file; do :; done
@@ -23,7 +23,7 @@ echo "$file" >> checked
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A repository with two files, of which one includes a header that includes another."""
+    """A repository with two files, one of which includes a header that includes another."""
     root = tmp_path / "repository"
     for folder in ("src", "include/a", "build"):
         (root / folder).mkdir(parents=True)
@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def commands(root: Path, flag: str) -> None:
-    """The commands of the build."""
+    """Writes the build's compile commands."""
     entries = [
         {"directory": str(root), "file": str(root / "src" / name), "command": f"g++ -I{root}/include {flag} -c {name}"}
         for name in ("one.cpp", "two.cpp")
@@ -48,7 +48,7 @@ def commands(root: Path, flag: str) -> None:
 
 
 def check(root: Path, environment: str = "libraries 1") -> tuple[int, list[str], str]:
-    """The script's exit status, the files that it had checked, and what it printed."""
+    """The script's exit status, the files it checked, and its output."""
     (root / "checked").unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, SCRIPTS / "clang_tidy.py", "./tidy", "build", environment, "src"],
@@ -126,7 +126,7 @@ def test_no_file_is_a_failure(tree: Path):
 
 @pytest.fixture
 def joined(tree: Path) -> Path:
-    """The same repository, whose build compiles both files as one."""
+    """The same repository with a build that compiles both files as one."""
     unit = tree / "build/Unity/unity_src_0_cxx.cxx"
     unit.parent.mkdir()
     unit.write_text(f'/* made */\n#include "{tree}/src/one.cpp"\n\n#include "{tree}/src/two.cpp"\n')
@@ -153,7 +153,7 @@ def test_findings_in_joined_files_name_the_files_that_were_written(joined: Path)
 
 
 def alone(root: Path) -> tuple[int, str]:
-    """The exit status of compile_alone.py and what it printed."""
+    """The exit status of compile_alone.py, and its output."""
     done = subprocess.run(
         [sys.executable, SCRIPTS / "compile_alone.py", "build", "libraries 1", "src"],
         cwd=root,

@@ -1,4 +1,4 @@
-"""The command line, as a process: what it prints where, and its exit status."""
+"""The command line as a process: where it prints what, and its exit status."""
 
 import json
 import os
@@ -42,11 +42,11 @@ def test_version():
     commit, cuda, processor = others
     assert re.fullmatch(r"commit ([0-9a-f]{7,}(-dirty)?|unknown: .*)", commit)
     assert cuda.startswith("CUDA none: ") or ", driver " in cuda
-    assert re.search(r", \d+ cores; built for [\w-]+$", processor)  # what -march was
+    assert re.search(r", \d+ cores; built for [\w-]+$", processor)  # the value of -march
 
 
 def test_the_commit_is_that_of_headrace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Not that of a repository in which an environment with Headrace lies."""
+    """It is not the commit of a repository that contains an environment with Headrace."""
     package = tmp_path / "environment" / "headrace"
     package.mkdir(parents=True)
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -155,7 +155,7 @@ def test_a_closed_pipe_is_no_traceback():
 
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
 def test_a_closed_standard_output_is_an_error_and_gets_no_file(closed: tuple[int, ...], tmp_path: Path):
-    """A file that is opened next has the number of a standard stream that is closed."""
+    """The next opened file gets the number of a closed standard stream."""
     corpus, index = tmp_path / "corpus.txt", tmp_path / "a.hridx"
     corpus.write_text("an apple\n")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Engines and clients: one query and many, arrays of every kind, and what does not fit."""
+"""Engines and clients: single and multiple queries, arrays of every kind, and invalid ones."""
 
 import threading
 
@@ -142,7 +142,7 @@ def test_many_queries_of_which_most_are_late(slots: int):
             assert Errc.of_status(status[-1]) == Errc.deadline_exceeded
             for index, entry in enumerate(status):
                 assert np.array_equal(answers[index], expected[index] if entry == 0 else np.zeros_like(answers[index]))
-        answers, status = client.ask_many(queries)  # slots that late ones have taken are waited for
+        answers, status = client.ask_many(queries)  # waits for slots taken by late queries
         assert not status.any()
         assert np.array_equal(answers, expected)
 
@@ -212,7 +212,7 @@ def test_two_threads_on_one_client_are_told():
         thread.start()
         entered.wait()
         told = False
-        # The other thread is in wait() until the query is back, which takes far longer than getting there.
+        # The other thread is in wait() until the query is back, which takes far longer than entering it.
         while thread.is_alive() and not told:
             try:
                 client.poll(0)

@@ -1,4 +1,4 @@
-"""The report of speed runs both copies of the package in turn, and says which of them could not do its work."""
+"""The report of speed runs both copies of the package in turn, and names the copy that failed."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[2] / "scripts/compare_speed.py"
-# Writes down which copy was called for what; `broken` fails at everything but what is prepared.
+# Records which copy was called with what; `broken` fails at everything except preparation.
 FAKE = """
 import os, sys
 with open(os.environ["LOG"], "a") as log:

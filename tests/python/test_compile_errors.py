@@ -1,4 +1,4 @@
-"""What does not compile against the headers, and that the compiler's first words say why."""
+"""Code that must not compile against the headers, and the compiler's first message, which must say why."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ Status go(StreamRef stream, float* floats, double* doubles) { return %s; }
 
 
 def errors(tmp_path: Path, source: str, *options: str) -> list[str]:
-    """The compiler's messages; empty when it takes the source."""
+    """The compiler's messages; empty if it accepts the source."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("there is no g++")

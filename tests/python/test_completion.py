@@ -1,4 +1,4 @@
-"""Shells complete commands and options, and the manual page is that of the command line."""
+"""Shells complete commands and options, and the manual page matches the command line."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = Path(sys.executable).parent  # where the command `headrace` is
+FOLDER = Path(sys.executable).parent  # folder of the command `headrace`
 
 
 def bash(home: Path, script: str, *options: str, **environment: str) -> str:
@@ -67,7 +67,7 @@ def test_the_script_for_the_current_shell_is_shown(tmp_path: Path):
 
 
 def test_zsh_completes(tmp_path: Path):
-    """With the function of zsh that would show the offers replaced by one that prints them."""
+    """Replaces the zsh function that displays completions by one that prints them."""
     (tmp_path / "headrace.zsh").write_text(
         in_shell("zsh", tmp_path, "-f", "-c", "headrace", _HEADRACE_COMPLETE="source_zsh"), encoding="utf-8"
     )
@@ -96,7 +96,7 @@ def test_fish_completes(tmp_path: Path):
     ],
 )
 def test_what_zsh_and_fish_are_told(tmp_path: Path, environment: dict[str, str], says: str):
-    """Also where these shells are not installed."""
+    """Works also where these shells are not installed."""
     told = bash(tmp_path, "headrace", _TYPER_COMPLETE_ARGS="headrace ladder --oper", **environment)
     assert says in told
     assert "--json" not in told
@@ -120,7 +120,7 @@ def test_the_manual_page_is_read_without_a_warning():
         check=True,
     )
     assert done.stderr == ""
-    text = " ".join(re.sub(r".\x08", "", done.stdout).split())  # bold is a letter over itself
+    text = " ".join(re.sub(r".\x08", "", done.stdout).split())  # bold is a letter printed over itself
     assert "headrace index build [OPTIONS]" in text
     assert "--operator" in text
     assert "grid fdtd examples/radar.toml" in text

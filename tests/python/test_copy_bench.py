@@ -1,4 +1,4 @@
-"""The benchmark of CopyBatch, small, on the CPU device, and what it stands on."""
+"""The benchmark of CopyBatch and its helpers, with small sizes on the CPU device."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Corpora in files, good and bad."""
+"""Corpora in files, valid and invalid."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The count that ends a test run: it must not call nothing, or a failure, a pass."""
+"""The count that ends a test run must not report an empty run, or a failure, as a pass."""
 
 import subprocess
 import sys

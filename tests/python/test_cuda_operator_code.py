@@ -1,4 +1,4 @@
-"""The code that operators in Python become for a GPU, on machines that need none: what is linked, kept and refused."""
+"""GPU code of operators in Python, on machines without a GPU: what is linked, cached and refused."""
 
 import shutil
 import subprocess
@@ -23,7 +23,7 @@ CAPABILITY = 90
 
 @pytest.fixture(scope="module", autouse=True)
 def kernels(tmp_path_factory: pytest.TempPathFactory):
-    """The LTO-IR of the kernels: from the library, else of nvcc."""
+    """The LTO-IR of the kernels: from the library, or else compiled by nvcc."""
     pytest.importorskip("numba_cuda")
     pytest.importorskip("cuda.bindings.nvjitlink")
     try:
@@ -42,7 +42,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def from_library(kernels, monkeypatch, tmp_path):
-    """As in a build with CUDA, with a cache of its own."""
+    """Behaves like a build with CUDA, with its own cache."""
     monkeypatch.setattr(compile_cuda, "function_kernels", lambda _capability: kernels)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "headrace" / "code"
@@ -95,7 +95,7 @@ def test_a_function_is_compiled_once_for_kernels_of_all_schedules(from_library, 
 
 
 def test_what_uses_the_stack_is_seen(kernels):
-    """That the test above can fail."""
+    """Shows that the previous test can fail."""
 
     cuda = pytest.importorskip("numba.cuda")
 

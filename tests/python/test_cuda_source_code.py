@@ -1,4 +1,4 @@
-"""The code that operators in C++ source become for a GPU: what is linked, kept and refused. It needs none."""
+"""GPU code of operators in C++ source, without a GPU: what is linked, cached and refused."""
 
 from pathlib import Path
 

@@ -28,7 +28,7 @@ def network(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of a check that give up no resident kernel, because the machine may be busy."""
+    """Plans of a check with a long hang limit, because the machine may be busy."""
     made = check_module._plans
 
     def plans(*, inline: bool) -> Iterator[tuple[headrace.Plan, str]]:

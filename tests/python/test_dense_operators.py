@@ -1,4 +1,4 @@
-"""mlp and topk beside NumPy: values, bounds of their errors, and what is refused."""
+"""mlp and topk compared with NumPy: values, bounds on errors, and refused arguments."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -52,7 +52,7 @@ def test_weights_are_rounded_as_numpy_rounds_to_float16() -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of a check that give up no resident kernel, because the machine may be busy."""
+    """Plans of a check with a long hang limit, because the machine may be busy."""
     made = check_module._plans
 
     def plans(*, inline: bool) -> Iterator[tuple[headrace.Plan, str]]:

@@ -1,4 +1,4 @@
-"""The runner of the pages' examples: it runs what is marked and all of tutorials, and fails when one fails."""
+"""The runner of the pages' examples runs marked blocks and complete tutorials, and fails when one of them fails."""
 
 import subprocess
 import sys

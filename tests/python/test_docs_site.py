@@ -1,4 +1,4 @@
-"""What the site is made of agrees with the sources: pages of commands, environment variables, C++ comments."""
+"""The content of the site matches the sources: pages of commands, environment variables, C++ comments."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from programs import ROOT, load_program
 
-NEW = "_".join(("HEADRACE", "NEW"))  # not written out, as the check would find it here
+NEW = "_".join(("HEADRACE", "NEW"))  # assembled here, because the check would find the full name in this file
 
 
 def test_pages_of_commands_are_current(tmp_path: Path):

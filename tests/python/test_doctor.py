@@ -1,4 +1,4 @@
-"""`headrace doctor`: its rules on made-up machines, and the verb on this one."""
+"""`headrace doctor`: its rules on made-up machines, and the verb on this machine."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from headrace.doctor import DeviceFacts, MachineFacts, PairFacts
 
 GIB = 1 << 30
 
-# An H100 as it should be.
+# A healthy H100.
 GPU = DeviceFacts(
     name="cuda:0",
     model="NVIDIA H100",

@@ -1,4 +1,4 @@
-"""`headrace each`: real processes, and what is said of how they ended."""
+"""`headrace each`: real processes, and reports on how they ended."""
 
 import json
 import os
@@ -36,7 +36,7 @@ SHELL = ("sh", "-c")
 
 
 def run_shell(script: str, inputs: list[str], logs: Path, slots: list[Slot] | None = None, **rules: object) -> Report:
-    """Runs a shell script over inputs, each as its $1."""
+    """Runs a shell script on inputs, each as its $1."""
     command = Command((*SHELL, script, "sh"))
     parts = [(text,) for text in inputs]
     return Runner(command, parts, slots or cpu_slots(2), logs, Rules(**rules)).run()  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def only(report: Report) -> Outcome:
     return report.outcomes[0]
 
 
-# What is run.
+# Commands.
 
 
 def test_marks_are_filled_in():
@@ -123,7 +123,7 @@ def test_what_cannot_be_shown_is_replaced():
     assert printable("a\x1b[2Jb\r\udcff") == "a\ufffd[2Jb\ufffd\ufffd"
 
 
-# On what it runs.
+# Slots.
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_each_process_sees_its_own_gpu(tmp_path: Path):
 
 
 def test_as_many_at_once_as_there_are_slots(tmp_path: Path):
-    # Each of three waits for the other two: with fewer slots, or one process after another, none would end.
+    # Each of three waits for the other two: with fewer slots, or one after another, none would end.
     script = f"cd {tmp_path}; : > here-$1; until [ -e here-a ] && [ -e here-b ] && [ -e here-c ]; do :; done"
     assert run_shell(script, ["a", "b", "c"], tmp_path, cpu_slots(3), timeout=300).count(Ending.ok) == 3
 
@@ -181,7 +181,7 @@ def test_a_slot_has_one_process_at_a_time(tmp_path: Path):
     assert run_shell(script, [str(n) for n in range(20)], tmp_path, cpu_slots(1)).count(Ending.ok) == 20
 
 
-# How it ends.
+# Outcomes.
 
 
 def test_failures_are_reported(tmp_path: Path):
@@ -339,10 +339,10 @@ def test_bad_usage(arguments: list[str], says: str, capfd: pytest.CaptureFixture
 def start_each(
     tmp_path: Path, script: str, *options: str, start_new_session: bool = False
 ) -> "tuple[subprocess.Popen[str], list[int]]":
-    """Starts the command line on two inputs; the numbers of the processes come once both have set themselves up."""
+    """Starts the command line on two inputs; yields the process numbers once both are ready."""
     fifo = tmp_path / "ready"
     os.mkfifo(fifo)
-    told = os.open(fifo, os.O_RDWR)  # open all the time: one that writes while nobody reads would die of SIGPIPE
+    told = os.open(fifo, os.O_RDWR)  # kept open: a writer without a reader would die of SIGPIPE
     arguments = [
         "--slots",
         "2",
@@ -369,7 +369,7 @@ def start_each(
 
 
 def numbers(fifo: int, count: int) -> list[int]:
-    """So many numbers, a line each, as they come."""
+    """This many numbers, one per line, as they arrive."""
     text = b""
     while text.count(b"\n") < count:
         text += os.read(fifo, 4096)
@@ -416,7 +416,7 @@ def test_the_second_ctrl_c_does_not_ask(tmp_path: Path):
     process, groups = start_each(tmp_path, script, "--grace", "60s")
     told = os.open(tmp_path / "ready", os.O_RDWR)
     process.send_signal(signal.SIGINT)
-    assert sorted(numbers(told, 2)) == sorted(groups)  # asked once each, so the first signal has been dealt with
+    assert sorted(numbers(told, 2)) == sorted(groups)  # each was asked once, so the first signal has been handled
     os.close(told)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=300)
@@ -425,7 +425,7 @@ def test_the_second_ctrl_c_does_not_ask(tmp_path: Path):
 
 
 def ended(groups: list[int]) -> bool:
-    """Whether nothing of the groups runs any more, after at most ten seconds."""
+    """Whether no process of the groups is running, after at most ten seconds."""
     until = time.monotonic() + 10
     while any(living_members(group) for group in groups):
         if time.monotonic() > until:
@@ -462,7 +462,7 @@ def test_a_guard_that_is_killed_is_replaced():
     second.wait()
 
 
-# Going on with an earlier run.
+# Resuming an earlier run.
 
 
 def test_logs_are_not_replaced_unless_asked(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
@@ -504,7 +504,7 @@ def test_resume_runs_what_has_not_succeeded(tmp_path: Path, capfd: pytest.Captur
     inputs = [":::", "a", "b", ":::", "1", "2"]
     assert each(*words, *inputs) == 1
     with (logs / "jobs.jsonl").open("a", encoding="utf-8") as log:
-        log.write('{"index": 2, "status": "ok", "inp')  # killed while it wrote
+        log.write('{"index": 2, "status": "ok", "inp')  # killed during a write
     (tmp_path / "fixed").touch()
     capfd.readouterr()
     assert each("--json", "--resume", *words, *inputs) == 0
@@ -512,7 +512,7 @@ def test_resume_runs_what_has_not_succeeded(tmp_path: Path, capfd: pytest.Captur
     summary = json.loads(capfd.readouterr().out)
     assert (summary["succeeded"], summary["resumed"]) == (4, 2)
     assert [result["parts"] for result in summary["results"]] == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
-    # Done, it runs nothing.
+    # Everything is done, so it runs nothing.
     assert each("--resume", *words, *inputs) == 0
     assert "4 succeeded (4 of them earlier)" in capfd.readouterr().out
     assert runs_of(tmp_path) == {"a-1": 1, "a-2": 1, "b-1": 2, "b-2": 2}

@@ -1,4 +1,4 @@
-"""The job log of headrace each on a disk that takes no more, and in a folder where something else has its name."""
+"""The job log of headrace each on a full disk, and in a folder where its name is taken."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from headrace.each import Command, Rules, Runner, cpu_slots
 from headrace.each.interrupts import Interrupts
 from headrace.each.runner import Outcome
 
-LIMIT = 1500  # bytes of a file: some lines, and a part of the next
+LIMIT = 1500  # bytes per file: some lines, and a part of the next
 
 
 def each(logs: Path, *words: str, limit: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -69,7 +69,7 @@ def test_a_fifo_with_the_name_of_an_output_fails_its_input_alone(tmp_path: Path)
 
 
 def test_an_error_while_two_have_ended_does_not_wait_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Their signals have been noticed before, so that nothing would end a wait for them."""
+    """Their signals have already been noticed, so nothing would end a wait for them."""
 
     def refuse(_outcome: Outcome) -> None:
         raise SystemError("the disk is full")
@@ -88,5 +88,5 @@ def test_an_error_while_two_have_ended_does_not_wait_for_them(tmp_path: Path, mo
     monkeypatch.setattr(Interrupts, "wait", wait_for_all)
     with pytest.raises(SystemError, match="the disk is full"):
         runner.run()
-    assert max(waits[1:], default=0) < 1, waits  # what has ended is at most polled
+    assert max(waits[1:], default=0) < 1, waits  # ended processes are at most polled
     assert not runner._running

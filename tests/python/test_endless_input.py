@@ -1,4 +1,4 @@
-"""Inputs without an end, such as /dev/zero and pipes: one line about a limit, and no more memory than that."""
+"""Endless inputs, such as /dev/zero and pipes: one line about a limit, and bounded memory."""
 
 import os
 import resource
@@ -82,7 +82,7 @@ def resident_bytes() -> int:
 
 
 def test_lines_without_an_end_are_an_error_before_memory_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A machine that has 200 MiB left, and less the more this process holds."""
+    """A machine with 200 MiB left, minus what this process holds."""
     held = resident_bytes()
     left = lambda: SimpleNamespace(free_bytes=max((200 << 20) - (resident_bytes() - held), 0))  # noqa: E731
     monkeypatch.setattr(corpus, "host_memory", left)

@@ -1,4 +1,4 @@
-"""The interpreter ends silently while daemon threads are in Headrace, and processes without threads fail at once."""
+"""The interpreter exits silently while daemon threads are in Headrace, and forked processes fail at once."""
 
 import os
 import re

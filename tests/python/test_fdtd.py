@@ -1,4 +1,4 @@
-"""Finite differences in the time domain: the class, against plain NumPy, and what it refuses."""
+"""Finite differences in the time domain: the class compared with plain NumPy, and refused arguments."""
 
 import re
 import signal
@@ -31,7 +31,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def pulse(steps: int, width: float) -> np.ndarray:
-    """The derivative of a Gaussian that begins with nothing."""
+    """The derivative of a Gaussian, starting near 0."""
     late = np.arange(steps) / width - 6
     return -late * np.exp(-(late**2) / 2)
 
@@ -43,7 +43,7 @@ def materials(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def plain_ez(shape: tuple[int, int], dt: float, source: tuple[int, int], samples: np.ndarray) -> np.ndarray:
-    """Ez in a box of metal, by whole arrays, with the arithmetic of the stencil in single precision."""
+    """Ez in a metal box, computed on whole arrays with the stencil's arithmetic in single precision."""
     permittivity, conductivity, permeability = materials(shape)
     permittivity, conductivity = around(permittivity, shape), around(conductivity, shape)
     loss = conductivity * dt / (2 * permittivity * PERMITTIVITY)
@@ -276,7 +276,7 @@ except KeyboardInterrupt:
 
 
 def filled(run: Fdtd) -> Fdtd:
-    """After 40 steps of a pulse in random materials."""
+    """The run after 40 steps of a pulse in random materials."""
     run.set_materials(*materials(run.shape))
     run.add_source("ez", [count // 2 for count in run.shape], pulse(40, 3))
     run.step(40)
@@ -344,7 +344,7 @@ def test_choices_that_cannot_be(more: dict[str, Any], why: str):
 
 
 def test_a_wait_beyond_its_limit_names_who_was_waited_for():
-    # Nobody is ready within a nanosecond: it is as if a neighbour hung.
+    # No neighbour is ready within a nanosecond, so it looks as if it hung.
     run = Fdtd((600, 600), SPACING, devices=["cpu:0", "cpu:1"], mode="resident", wait_limit=1e-9)
     with pytest.raises(DeviceError, match=r"which has part \d of 2, did not answer within 1e-09 s") as raised:
         run.step(2000)

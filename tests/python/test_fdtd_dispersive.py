@@ -1,4 +1,4 @@
-"""Dispersive media in the solver: against Fresnel's formula, plain NumPy, and the same run cut and done otherwise."""
+"""Dispersive media in the solver, compared with Fresnel's formula, plain NumPy, and other cuts and modes."""
 
 import itertools
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ MEDIA: dict[str, tuple[float, float, Sequence[Pole]]] = {
 
 
 class Guide:
-    """Waves between two walls, whose field is a half sine across: each frequency has one number along the way.
+    """Waves between two walls with a half sine across: each frequency has a single wave number along the guide.
 
-    It is also an exact mode of the scheme, of which only the medium behind a plane is reflected.
+    This is also an exact mode of the scheme, so only the medium behind a plane reflects it.
     """
 
     across, length, source, receiver, face = 40, 3000, 1100, 1160, 1200
@@ -41,7 +41,7 @@ class Guide:
         self.dt = dt
 
     def trace(self, medium: tuple[float, float, Sequence[Pole]] | None) -> tuple[NDArray[np.float64], float]:
-        """What the receiver records, with a medium beyond the face or without, and the time step."""
+        """The receiver's trace with or without a medium beyond the face, and the time step."""
         values = medium_of(medium[2]).pole_values if medium else 0
         run = Fdtd(self.shape, SPACING, dt=self.dt, devices=["cpu:0"], cpml=0, precision="double", pole_values=values)
         if medium:
@@ -62,7 +62,7 @@ class Guide:
         return run.trace(receiver), run.dt
 
     def along(self, permittivity: Any, frequency: NDArray[np.complex128], dt: float) -> NDArray[np.complex128]:
-        """The wave number along the way, as the scheme has it for the time step and the wave number across."""
+        """The wave number along the guide in the scheme, for its time step and the wave number across."""
         omega = 2 * np.sin(np.pi * frequency * dt) / dt
         across = 2 / SPACING * np.sin(np.pi / 2 / self.across)
         square = np.asarray(permittivity * (omega / LIGHT) ** 2 - across**2, dtype=np.complex128)
@@ -76,7 +76,7 @@ def test_a_half_space_reflects_as_fresnel_says_at_every_frequency(name: str) -> 
     guide, (at_infinity, conductivity, poles) = Guide(), MEDIA[name]
     incident, dt = guide.trace(None)
     total, _ = guide.trace(MEDIA[name])
-    # Traces that decay are those of a complex frequency, at which what the end of the run cuts off is nothing.
+    # Damped traces correspond to a complex frequency, at which the truncation at the end of the run vanishes.
     damping = 10 / (guide.steps * dt)
     decay = np.exp(-damping * dt * np.arange(guide.steps))
     there, back = (np.fft.rfft(one * decay, 1 << 16) for one in (incident, total - incident))
@@ -86,7 +86,7 @@ def test_a_half_space_reflects_as_fresnel_says_at_every_frequency(name: str) -> 
     epsilon = at_infinity + sum(np.array([pole.permittivity(one) for one in f]) for pole in poles)
     epsilon = epsilon + conductivity / (2j * np.pi * f * PERMITTIVITY)
     first, second = guide.along(1.0, f, dt), guide.along(epsilon, f, dt)
-    # E lies in the face and H half a cell on either side of it: wave numbers count as sines of the phase of a cell.
+    # E lies in the face and H half a cell to either side: wave numbers appear as sines of the phase per cell.
     admittances = [np.sin(one * SPACING) for one in (first, second)]
     expected = (admittances[0] - admittances[1]) / (admittances[0] + admittances[1])
     found = back[band] / there[band] * np.exp(2j * first * (guide.face - guide.receiver) * SPACING)
@@ -100,7 +100,7 @@ def test_three_dimensions_guide_the_same_wave_as_two() -> None:
 
 
 def scene_of(dimensions: int, **options: Any) -> Fdtd:
-    """A domain with blocks of dispersive media at its walls and in its middle, an edge of its own, and a source."""
+    """A domain with blocks of dispersive media at its walls and in its middle, an individual edge, and a source."""
     shape = (26, 22, 20)[:dimensions]
     run = Fdtd(shape, SPACING, pole_values=5, **options)
     x, y = (
@@ -248,7 +248,7 @@ def test_numbers_that_cannot_be_are_refused() -> None:
 
 
 def test_random_media_keep_the_fields_bounded() -> None:
-    """A closed box of poles of all kinds, next to each other cell by cell, for many steps."""
+    """A closed box with poles of all kinds next to each other, cell by cell, for many steps."""
     numbers = np.random.default_rng(3).integers(0, 5, (14, 12, 10)).astype(np.uint16)
     media: list[list[Pole]] = [
         [Debye(5.0, 12e-12)],

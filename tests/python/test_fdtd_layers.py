@@ -1,4 +1,4 @@
-"""What absorbing layers return of short waves, of sources close to them and of grazing waves, against unseen walls."""
+"""Reflections of absorbing layers for short waves, near sources and grazing waves, against walls out of reach."""
 
 import numpy as np
 import pytest
@@ -21,10 +21,10 @@ def reflection(
     travel: int,
     slower: int = 1,
 ) -> float:
-    """In dB: the largest difference at the receiver over the largest field there without walls.
+    """In dB: the largest difference at the receiver, relative to the largest field there without walls.
 
     Cells count from the inner border of the low layers. The run is as long as a wave needs for `travel` cells, in steps
-    of 1 / `slower` of the largest that is stable. The pulse is the derivative of a Gaussian.
+    of 1 / `slower` of the largest stable one. The pulse is the derivative of a Gaussian.
     """
     dt = STABLE / slower
     steps = int(travel * np.sqrt(2) * slower)
@@ -43,7 +43,7 @@ def reflection(
 
 @pytest.mark.parametrize("slower", [1, 2, 6])
 def test_waves_of_28_cells_come_back_alike_at_every_time_step(slower: int):
-    """A recursion of first order in time would make it another layer at each: -86 dB at the largest step, then -94."""
+    """A first-order recursion in time would differ between time steps: -86 dB at the largest step, then -94."""
     level = reflection((50, 50), (25, 25), (40, 28), Cpml(), wave=28, travel=150, slower=slower)
     assert level < -100
 
@@ -60,7 +60,7 @@ def test_thicker_layers_return_nothing_of_grazing_waves_and_near_sources(where: 
 
 
 def test_layers_stay_stable_with_any_grading():
-    """Noise of all wavelengths, in layers from almost none to far too strong, for thousands of steps."""
+    """Noise of all wavelengths in layers from almost none to far too strong, for thousands of steps."""
     noise = np.random.default_rng(3).standard_normal(200)
     gradings = [
         Cpml(8),
@@ -98,7 +98,7 @@ def test_layers_given_wall_by_wall_are_those_given_once():
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_a_wall_without_a_layer_reflects_and_one_with_it_does_not(devices: int):
-    """A source 20 cells from a wall of x that reflects: an image of it in a domain twice as wide does the same."""
+    """A source 20 cells from a reflecting wall of x: its image in a domain twice as wide has the same effect."""
     one = run_with(Cpml(10, sides=((0, 10), (10, 10))), (20, 25), devices=devices)
     # The image of a current before a conductor flows the other way.
     image = Fdtd((140, 50), SPACING, cpml=Cpml(10), precision="double", devices=["cpu:0"])
@@ -120,7 +120,7 @@ def test_layers_at_some_walls_in_space():
         run = run_with(Cpml(6, sides=sides), at, shape)
         run.step(120)
         fields.append(run.field("ez"))
-    # Ez lies on the nodes along x and y: node 0 is its own image's wall.
+    # Ez lies on the nodes along x and y: node 0 is the wall of its own image.
     np.testing.assert_allclose(fields[0][1:, 1:], fields[1][:0:-1, :0:-1], rtol=0, atol=1e-13)
     assert np.abs(fields[0]).max() > 1e-3
 

@@ -1,4 +1,4 @@
-"""Materials of components in three dimensions: where media meet, against known solutions and symmetry."""
+"""Materials per component in three dimensions: boundaries of media, against known solutions and symmetry."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ Medium = tuple[float, float]  # permittivity and permeability
 
 
 def root_between(function: Callable[[float], float], low: float, high: float) -> float:
-    """By halving; the function has one there."""
+    """The root by bisection; the function has one in the interval."""
     sign = function(low) > 0
     for _ in range(200):
         middle = (low + high) / 2
@@ -24,14 +24,14 @@ def root_between(function: Callable[[float], float], low: float, high: float) ->
 
 
 class HalfFilled:
-    """The lowest mode of a box of metal with two media, which meet in a plane across an axis.
+    """The lowest mode of a metal box with two media that meet in a plane across an axis.
 
     Modes that have no E along the normal of that plane ("lse", with f = sin) or no H ("lsm", with f = cos): see
     Collin, Field Theory of Guided Waves (2nd edition), chapter 6. With k the wave number along the normal in each
     medium, tan(k1 d1) mu1 / k1 + tan(k2 d2) mu2 / k2 = 0, or tan(k1 d1) k1 / eps1 + tan(k2 d2) k2 / eps2 = 0.
     """
 
-    cells = np.array([10, 6, 8])  # along the normal and the two axes after it; the media meet after the first 4
+    cells = np.array([10, 6, 8])  # along the normal and the two following axes; the media meet after the first 4
     first = 4
 
     def __init__(self, kind: str, media: tuple[Medium, Medium], spacing: float) -> None:
@@ -61,7 +61,7 @@ class HalfFilled:
         return float(np.real(both))
 
     def normal(self, places: np.ndarray, *, derived: bool) -> np.ndarray:
-        """f at places along the normal, or f' / permittivity: those are continuous."""
+        """f at places along the normal, or f' / permittivity: both are continuous."""
         k1, k2 = self._along(self.frequency)
         length = np.sum(self.depths)
         low = places <= self.depths[0]
@@ -77,7 +77,7 @@ class HalfFilled:
         )
 
     def electric(self, along: int, places: list[np.ndarray]) -> np.ndarray:
-        """The component of E along the normal (0) or one of the two axes after it, at places along the three."""
+        """The component of E along the normal (0) or one of the two following axes, at places along the three."""
         x, y, z = places
         ky, kz = self.across
         if self.kind == "lse":
@@ -97,10 +97,10 @@ class HalfFilled:
 
 
 def frequency_error(kind: str, media: tuple[Medium, Medium], axis: int, finer: int) -> float:
-    """Relative, of the frequency at which the mode swings that the fields begin with."""
+    """Relative error of the frequency of the mode that the fields start with."""
     spacing = 1e-3 / finer
     mode = HalfFilled(kind, media, 1e-3)
-    turn = [axis, (axis + 1) % 3, (axis + 2) % 3]  # the axes of the domain that those of the mode lie along
+    turn = [axis, (axis + 1) % 3, (axis + 2) % 3]  # the domain's axes for those of the mode
     counts = mode.cells * finer
     shape = tuple(int(counts[turn.index(one)]) for one in range(3))
     run = Fdtd(shape, spacing, cpml=0, precision="double")
@@ -122,7 +122,7 @@ def frequency_error(kind: str, media: tuple[Medium, Medium], axis: int, finer: i
     receiver = run.add_receiver("e" + "xyz"[turn[1 if kind == "lsm" else 2]], cell)
     run.step(200 * finer)
     trace = run.trace(receiver)
-    # A pure swing has trace[n - 1] + trace[n + 1] = 2 cos(frequency dt) trace[n].
+    # A pure oscillation satisfies trace[n - 1] + trace[n + 1] = 2 cos(frequency dt) trace[n].
     cosine = np.sum(trace[1:-1] * (trace[:-2] + trace[2:])) / (2 * np.sum(trace[1:-1] ** 2))
     return float(np.arccos(cosine) / run.dt / mode.frequency - 1)
 
@@ -131,8 +131,8 @@ def frequency_error(kind: str, media: tuple[Medium, Medium], axis: int, finer: i
 @pytest.mark.parametrize(
     ("kind", "media"),
     [
-        ("lse", ((1, 1), (5, 1))),  # E lies in the plane where the media meet
-        ("lsm", ((1, 1), (5, 1))),  # and across it
+        ("lse", ((1, 1), (5, 1))),  # E lies in the plane between the media
+        ("lsm", ((1, 1), (5, 1))),  # E lies across it
         ("lsm", ((5, 1), (1, 1))),
         ("lse", ((1, 4), (1, 1))),  # H lies across it
         ("lse", ((1, 1), (1, 4))),
@@ -153,7 +153,7 @@ def pulse(steps: int, width: float = 6) -> np.ndarray:
 
 
 def mirrored(field: np.ndarray, name: str, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """A field and its mirror image across the middle of an axis, as far as both have a value."""
+    """A field and its mirror image across the middle of an axis, where both have values."""
     at_nodes = (name[0] == "e") != (name[1] == "xyz"[axis])
     sign = 1 if at_nodes else -1
     inner = np.delete(field, 0, axis) if at_nodes else field
@@ -170,7 +170,7 @@ def test_a_scene_that_is_its_own_mirror_image_has_mirrored_fields(
     run = Fdtd(shape, 1e-3, cpml=cpml, precision="double")
     inside = np.zeros(shape, bool)
     inside[8:16, 6:14, 7:15] = True
-    inside[8:16, 6:14, 14][(np.indices((8, 8)).sum(0) % 3) == 0] = False  # only across z it is not symmetric
+    inside[8:16, 6:14, 14][(np.indices((8, 8)).sum(0) % 3) == 0] = False  # asymmetric across z only
     if axis == 2:
         inside[8:16, 6:14, 7:15] = (np.indices((8, 8)).sum(0) % 3 > 0)[:, :, None]
     else:
@@ -188,7 +188,7 @@ def test_a_scene_that_is_its_own_mirror_image_has_mirrored_fields(
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_a_box_of_metal_is_as_large_as_the_cells_within(precision: str):
-    """What swings in it is what swings between the walls of a domain of that size."""
+    """Its modes are those between the walls of a domain of the same size."""
     inner = (12, 9, 10)
     traces = []
     for thick in (0, 3):
@@ -209,7 +209,7 @@ def test_a_box_of_metal_is_as_large_as_the_cells_within(precision: str):
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("above", [False, True])
 def test_steel_reflects_as_a_perfect_conductor_from_every_side(axis: int, above: bool):
-    """Its permeability of 1000 included: E changes its sign."""
+    """Includes steel with a permeability of 1000: E changes its sign."""
     turn = [axis, (axis + 1) % 3, (axis + 2) % 3]
 
     def reflected(conductivity: float, permeability: float) -> np.ndarray:
@@ -251,7 +251,7 @@ def test_averages_change_nothing_in_one_medium_and_may_be_switched_off():
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_parts_have_the_same_bits_where_materials_meet(precision: str):
-    """The runs of a row in which all cells are alike begin elsewhere in each part."""
+    """The runs of a row with equal cells begin at different places in each part."""
     shape = (75, 14, 18)
     x, y, z = np.indices(shape)
     ball = (x - 31) ** 2 + (y - 7) ** 2 + (z - 9) ** 2 < 36
@@ -271,7 +271,7 @@ def test_parts_have_the_same_bits_where_materials_meet(precision: str):
 
 
 def test_materials_may_change_between_steps():
-    """As if they had been others from the start, where there was no field yet."""
+    """The result is as if the new materials had been there from the start, before there was a field."""
     shape = (40, 10, 12)
     odd = np.random.default_rng(3).random(shape)
     last = []
@@ -288,7 +288,7 @@ def test_materials_may_change_between_steps():
 
 
 def test_as_many_combinations_as_cells():
-    """Where every cell is another medium, the table is as long as the domain."""
+    """If every cell has a different medium, the table is as long as the domain."""
     shape = (20, 18, 16)
     random = np.random.default_rng(5)
     run = Fdtd(shape, 1e-3, cpml=0, precision="double")

@@ -1,4 +1,4 @@
-"""Finite differences in the time domain against Maxwell: known solutions, resonances, what layers reflect."""
+"""Finite differences in the time domain against Maxwell: known solutions, resonances, reflections of layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ PERMITTIVITY = 1 / (PERMEABILITY * LIGHT**2)
 
 
 def gaussian(time: np.ndarray, width: float) -> np.ndarray:
-    """A Gaussian that begins with nothing, and below its derivatives in time."""
+    """A Gaussian that starts near 0, and below, its time derivatives."""
     return np.exp(-((time / width - 6) ** 2) / 2)
 
 
@@ -35,7 +35,7 @@ def root_mean_square(values: np.ndarray) -> float:
 
 
 def line_source_error(cells_a_metre: int) -> float:
-    """The relative error of Ez at 15 m from a line current, before any wall is seen.
+    """The relative error of Ez at 15 m from a line current, before a reflection arrives.
 
     A line current I makes Ez = -(mu / 2 pi) integral of I'(t - (r / c) cosh u) over u from 0.
     """
@@ -67,7 +67,7 @@ def test_line_source_in_free_space_and_second_order():
 
 
 def dipole_error(cells_a_metre: int) -> float:
-    """The relative error of Ez in the plane across a short dipole p(t) along z, before any wall is seen.
+    """The relative error of Ez in the plane across a short dipole p(t) along z, before a reflection arrives.
 
     There Ez = -(p'' / (c^2 r) + p' / (c r^2) + p / r^3) / (4 pi epsilon), taken r / c earlier.
     """
@@ -119,7 +119,7 @@ def test_resonances_of_a_closed_box(shape: tuple[int, ...], mode: tuple[int, int
 
 
 def energy_of(run: Fdtd, permittivity: np.ndarray, permeability: np.ndarray) -> float:
-    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps where nothing conducts. Steps once."""
+    """The sum E^n E^n + H^(n-1/2) H^(n+1/2), weighted, which Yee's scheme conserves without loss. Does one step."""
     electric = {name: run.field(name).astype(float) for name in run.fields if name.startswith("e")}
     magnetic = {name: run.field(name).astype(float) for name in run.fields if name.startswith("h")}
     run.step(1)
@@ -164,7 +164,7 @@ def test_energy_is_bounded_for_100_000_steps(shape: tuple[int, ...], precision: 
 def reflection(
     dimensions: int, *, inner: int, layer: int, beyond: int, steps: int, width: float, index: int = 1, **options: Any
 ) -> float:
-    """What comes back from layers at a point next to them, in dB of what goes out, against a larger closed domain."""
+    """The reflection of layers next to them, in dB of the outgoing wave, against a larger closed domain."""
     traces = []
     for margin, cpml in ((layer, layer), (beyond, 0)):
         count = inner + 2 * margin
@@ -194,7 +194,7 @@ def test_layers_reflect_less_than_a_thousandth_in_space(index: int, precision: s
     assert level < -60
 
 
-LAYER_SPACING, LAYER_PULSE = 2e-3, 0.9e9  # the wave that carries most is 166 cells long
+LAYER_SPACING, LAYER_PULSE = 2e-3, 0.9e9  # the strongest wave is 166 cells long
 
 
 def layered_trace(
@@ -227,7 +227,7 @@ def reflection_in(
     precision: str = "double",
     cpml: int | Cpml = 10,
 ) -> float:
-    """What layers of ten cells send back, in dB of what arrives, against a domain with walls too far to be seen."""
+    """The reflection of layers of ten cells, in dB of the incident wave, against a domain with walls out of reach."""
     steps = steps or round(500 * slowness)
     absorbed = layered_trace(80, 0, steps, slowness, materials, cpml=cpml, precision=precision)
     free = layered_trace(80, margin, steps, slowness, materials, cpml=0, precision=precision)
@@ -288,7 +288,7 @@ def test_how_layers_are_graded_is_what_is_asked_for():
 def test_source_and_receiver_may_be_exchanged(
     shape: tuple[int, ...], one: tuple[str, tuple[int, ...]], other: tuple[str, tuple[int, ...]]
 ):
-    """The same current at either end makes the same field at the other, through any materials and layers."""
+    """Reciprocity: the same current at either end makes the same field at the other, whatever lies between."""
     random = np.random.default_rng(4)
     permittivity = 1 + 3 * random.random(shape)
     conductivity = 0.1 * random.random(shape)
@@ -307,7 +307,7 @@ def test_source_and_receiver_may_be_exchanged(
 
 
 def metal_box(shape: tuple[int, int], low: int, high: int) -> np.ndarray:
-    """A conductivity that is a perfect conductor's outside of the cells from low to high along x."""
+    """The conductivity of a perfect conductor outside of the cells from low to high along x."""
     conductivity = np.full(shape, 1e10)
     conductivity[low:high, :] = 0
     return conductivity
@@ -331,7 +331,7 @@ def test_a_gap_between_conductors_is_as_wide_as_its_cells():
 @pytest.mark.parametrize("kind", ["dielectric", "conductor"])
 @pytest.mark.parametrize("cpml", [0, 10])
 def test_a_scene_that_is_its_own_mirror_image_gives_equal_traces(kind: str, cpml: int):
-    """As long as the waves go to and fro between the walls, or what the layers have left of them does."""
+    """For as long as waves, or what layers leave of them, travel between the walls."""
     run = Fdtd((60, 50), 1e-3, cpml=cpml, precision="double")
     inside = np.zeros(run.shape, bool)
     inside[25:35, 30:36] = True  # from node 25 to node 35, and the domain from 0 to 60: the middle of both is node 30
@@ -347,7 +347,7 @@ def test_a_scene_that_is_its_own_mirror_image_gives_equal_traces(kind: str, cpml
 @pytest.mark.parametrize("permeability", [1.0, 1000.0])
 @pytest.mark.parametrize("below", [False, True])
 def test_a_good_conductor_reflects_as_a_perfect_one_from_either_side(permeability: float, below: bool):
-    """Steel of a large permeability too: E changes its sign."""
+    """Includes steel with a large permeability: E changes its sign."""
 
     def reflected(conductivity: float, its_permeability: float) -> np.ndarray:
         traces = []
@@ -356,7 +356,7 @@ def test_a_good_conductor_reflects_as_a_perfect_one_from_either_side(permeabilit
             plate = np.zeros(run.shape, bool)
             plate[12:78, 40:50] = there
             run.set_materials(1, np.where(plate, conductivity, 0), np.where(plate, its_permeability, 1))
-            place = 30 if below else 60  # as far from either face
+            place = 30 if below else 60  # at the same distance from either face
             run.add_source("ez", (45, place), gaussian_1(np.arange(300) * 1.0, 12))
             receiver = run.add_receiver("ez", (50, place))
             run.step(160)

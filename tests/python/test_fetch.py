@@ -1,4 +1,4 @@
-"""Tables in files, fetched to the CPU device: every type, every kind of file, and files that are not right."""
+"""Tables in files, fetched to the CPU device: every type, every kind of file, and damaged files."""
 
 import decimal
 import re
@@ -317,7 +317,7 @@ def test_an_encoding_that_is_not_known_names_file_row_group_and_column(tmp_path,
     # A page's header in Thrift's compact protocol: field 5 is a struct of the number of values, and of their encoding.
     header = re.compile(rb"\x2c\x15[\x80-\xff]*[\x00-\x7f]\x15(\x00)").search(content, place)
     assert header is not None
-    content[header.start(1)] = 2 * 33  # no such encoding
+    content[header.start(1)] = 2 * 33  # an invalid encoding
     path.write_bytes(content)
     with Table.open(path, levels=levels) as stored:
         with pytest.raises(DataError, match=rf"{path}, row group 2, column 'b': .*encoding"):
@@ -332,7 +332,7 @@ def test_a_corrupt_buffer_of_an_ipc_file_names_file_batch_and_column(tmp_path, l
     table = pa.table({"a": np.arange(2100), "b": np.arange(2100) % 7})
     write(table, path, form)
     content = path.read_bytes()
-    codec = b"\x04\x22\x4d\x18" if form == "ipc-lz4" else b"\x28\xb5\x2f\xfd"  # how a compressed buffer begins
+    codec = b"\x04\x22\x4d\x18" if form == "ipc-lz4" else b"\x28\xb5\x2f\xfd"  # the beginning of a compressed buffer
     frames = [found.start() for found in re.finditer(re.escape(codec), content)]
     assert len(frames) == 6
     damaged = [content[: at + 4] + b"\xff" * 24 + content[at + 28 :] for at in frames]
@@ -341,7 +341,7 @@ def test_a_corrupt_buffer_of_an_ipc_file_names_file_batch_and_column(tmp_path, l
         with pytest.raises(DataError, match=rf"{path}, row group 1, column 'b': "):
             stored.fetch()
         same(stored.fetch(["a"]).to_arrow(), table.select(["a"]))
-    path.write_bytes(damaged[4])  # of the column whose rows are counted
+    path.write_bytes(damaged[4])  # damaged in the column whose rows are counted
     with pytest.raises(DataError, match=rf"{path}, row group 2, column 'a': "):
         Table.open(path)
 

@@ -1,4 +1,4 @@
-"""bench/fetch.py: what it says of the ways of host memory, on the CPU device."""
+"""bench/fetch.py: its results on the ways of host memory, on the CPU device."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Files that change while a table has them open: an error that names them, or what they were, and never a mixture."""
+"""Files that change while a table has them open give an error that names them, or one consistent state."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def table_from(first: int, rows: int = ROWS) -> pa.Table:
 
 
 def write(path, table: pa.Table, form: str) -> None:
-    """In place: the same inode, and for these tables the same size."""
+    """In place: the same inode and, for these tables, the same size."""
     if form == "parquet":
         pq.write_table(table, path, row_group_size=GROUP, compression="none", use_dictionary=False)
     elif form == "stream":
@@ -62,7 +62,7 @@ def test_a_file_written_in_place_is_an_error_whatever_lies_in_the_caches(tmp_pat
             lambda: table.fetch(["x"]),
             lambda: table.fetch(["x"], fragments=[0]),
             lambda: list(table.stream(["x"])),
-            lambda: table.filter(col("x") >= ROWS).agg(count()).to_arrow(),  # statistics leave every row group out
+            lambda: table.filter(col("x") >= ROWS).agg(count()).to_arrow(),  # statistics exclude every row group
             lambda: table.filter(col("x") >= ROWS).agg(count()).explain(),
         ):
             with pytest.raises(DataError, match=f"{path} has changed since it was opened: open it again"):
@@ -112,7 +112,7 @@ def test_one_of_many_files_that_changes_is_named(tmp_path):
     with Table.open(tmp_path, device="cpu:0") as table:
         write(tmp_path / "2.parquet", table_from(0), "parquet")
         fragments = len(table.fragments) // 4
-        assert table.fetch(["x"], fragments=range(fragments)).num_rows == ROWS  # of the first file alone
+        assert table.fetch(["x"], fragments=range(fragments)).num_rows == ROWS  # only from the first file
         with pytest.raises(DataError, match=r"2\.parquet has changed"):
             table.agg(col("x").sum()).to_arrow()
 
@@ -121,7 +121,7 @@ def test_one_of_many_files_that_changes_is_named(tmp_path):
 @pytest.mark.parametrize("form", ["parquet", "ipc", "ipc-lz4", "stream"])
 @pytest.mark.parametrize("regrow", [False, True])
 def test_a_file_cut_short_during_a_fetch_does_not_end_the_process(tmp_path, form, host, regrow):
-    """In a process of its own, because that would end it. Cut at every stage, again and again."""
+    """In a separate process, because a crash would end it. Truncated repeatedly, at every stage."""
     script = f"""
         import os, sys, threading, time
         sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -170,7 +170,7 @@ def test_a_column_of_a_mapped_file_that_is_looked_at_on_the_host_is_checked(tmp_
 
 
 def test_a_fault_elsewhere_still_ends_the_process(tmp_path):
-    """The guard passes on what is not its own, also with the handler of Python's faulthandler before or after it."""
+    """The guard passes on other faults, even if Python's faulthandler is installed before or after it."""
     for before, after in (("", ""), ("faulthandler.enable()", ""), ("", "faulthandler.enable()")):
         script = f"""
             import faulthandler, mmap, os
@@ -196,7 +196,7 @@ def test_a_fault_elsewhere_still_ends_the_process(tmp_path):
 
 
 def test_files_that_are_rewritten_while_they_are_read_are_never_mixed(tmp_path):
-    """A writer goes on; whoever reads gets one state or an error."""
+    """A writer keeps rewriting; readers get one state or an error."""
     path = tmp_path / "table.parquet"
     write(path, table_from(0), "parquet")
     stop = threading.Event()
@@ -242,7 +242,7 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 
 
 def test_more_files_than_are_read_at_once(tmp_path):
-    """Only so many descriptors are open beside those of the mappings."""
+    """Only a limited number of descriptors is open besides those of the mappings."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(100):
         pq.write_table(pa.table({"x": [number], "s": [f"{number}"]}), tmp_path / f"{number:03}.parquet")

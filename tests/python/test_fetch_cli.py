@@ -1,4 +1,4 @@
-"""`headrace fetch`: what it prints, and how it fails."""
+"""`headrace fetch`: its output, and its failures."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The first rows in an order, against a stable sort of all rows and against DuckDB."""
+"""The first rows of an order, compared with a stable sort of all rows and with DuckDB."""
 
 import decimal
 import functools
@@ -21,7 +21,7 @@ ROWS = 60_000
 
 
 def make() -> pa.Table:
-    """Columns with many equal values, missing ones, NaN, and the rows' numbers."""
+    """Columns with many equal values, missing values, NaN, and row numbers."""
     rng = np.random.default_rng(7)
     some = rng.random(ROWS)
 
@@ -44,13 +44,13 @@ def make() -> pa.Table:
 
 
 def place(value, descending):
-    """Where a value comes: missing ones last, NaN before them, either way."""
+    """The sort position of a value: missing ones last, NaN before them, in either direction."""
     if value is None:
         return (2, 0)
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
     if isinstance(value, decimal.Decimal):
-        value = int(value.scaleb(2, decimal.Context(prec=60)))  # a sign alone would round it to 28 digits
+        value = int(value.scaleb(2, decimal.Context(prec=60)))  # a sign operator would round it to 28 digits
     if isinstance(value, str):
         value = int.from_bytes(value.encode().ljust(8, b"\0"), "big")
     return (0, -value if descending else value)
@@ -70,7 +70,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def sorted_rows(table):
-    """All rows in an order, which is sorted once for all limits."""
+    """All rows in an order, sorted once for all limits."""
     return functools.cache(lambda order: expected(table, order, None))
 
 
@@ -138,7 +138,7 @@ def test_rows_are_ordered_by_what_is_computed(device, table):
 
 
 def test_more_rows_than_there_is_room_for_are_run_again(device):
-    """Each row comes before all those of the tiles before it: the worst order there is."""
+    """Each row precedes all those of the tiles before it: the worst possible order."""
     rows = 3_000_000
     rising = np.arange(rows) // 3
     stored = Table.from_arrow(pa.table({"x": rising, "row": np.arange(rows)}), device, fragment_rows=700_001)
@@ -180,7 +180,7 @@ def test_very_many_groups_are_right(device, groups):
 
 
 def decimals(rows: int) -> pa.Table:
-    """Decimals of 64 and of 128 bits, with equal values, equal high halves, either sign and missing ones."""
+    """Decimals of 64 and 128 bits, with equal values, equal high halves, both signs and missing values."""
     rng = np.random.default_rng(11)
     high = rng.integers(-3, 4, rows)
     low = rng.integers(0, 2**63, rows)
@@ -206,7 +206,7 @@ def decimals(rows: int) -> pa.Table:
         ([("wide", "ascending")], True),
         ([("narrow", "descending"), ("wide", "ascending")], True),
         ([("wide", "descending"), ("narrow", "ascending"), ("row", "descending")], True),
-        # A wide decimal is two keys of the four that a bound has.
+        # A wide decimal takes two of the four keys of a bound.
         ([("narrow", "ascending"), ("wide", "descending"), ("row", "ascending"), ("few", "ascending")], False),
     ],
 )
@@ -224,7 +224,7 @@ def test_decimals_of_both_widths_are_ordered(device, order, bounded, limit):
 
 
 def test_more_values_than_a_program_has_room_for_are_of_the_same_rows(device):
-    """Passes over the same rows, of which some have no room for the numbers that a bound needs."""
+    """Several passes over the same rows, some without room for the numbers of a bound."""
     rows = 20_000
     rng = np.random.default_rng(5)
     columns = {f"c{number}": rng.integers(0, 1000, rows) for number in range(130)}
@@ -237,7 +237,7 @@ def test_more_values_than_a_program_has_room_for_are_of_the_same_rows(device):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_orders_and_limits_are_those_of_a_stable_sort(device, table, seed):
-    """Orders drawn at random, in windows where the levels hold less than the columns."""
+    """Random orders, in windows when the levels cannot hold the columns."""
     rng = np.random.default_rng(100 + seed)
     names = ["few", "wide", "real", "half", "flag", "big", "text", "rising"]
     levels = Levels(device, device_bytes=4 << 20, slab_bytes=256 << 10) if seed % 2 else Levels(device)

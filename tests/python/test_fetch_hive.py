@@ -1,4 +1,4 @@
-"""Datasets in folders called name=value, beside what DuckDB, pyarrow and Polars read."""
+"""Datasets in folders named name=value, compared with DuckDB, pyarrow and Polars."""
 
 import datetime
 
@@ -27,7 +27,7 @@ def by_duckdb(folder, *names: str) -> list[tuple]:
 
 @pytest.fixture
 def dataset(tmp_path):
-    """Two levels, a missing value, and one that a file's name cannot have."""
+    """Two levels, a missing value, and one that a file name cannot contain."""
     table = pa.table(
         {
             "region": ["north", "north", "a/b c=d%", None, "north", "ü"],
@@ -84,7 +84,7 @@ def test_queries_over_partitions_leave_files_out(dataset):
         grouped = table.group_by("year").agg(count(), col("x").sum()).order_by("year").to_arrow()
         assert grouped["year"].to_pylist() == [-5, 2023, 2024, None]
         assert grouped["sum(x)"].cast(pa.int64()).to_pylist() == [6, 1, 9, 5]
-        only = table.select("region").to_arrow()["region"].to_pylist()  # no column of a file is read for it
+        only = table.select("region").to_arrow()["region"].to_pylist()  # no column of a file is read for this
         assert sorted(map(str, only)) == sorted(["north"] * 3 + ["a/b c=d%", "None", "ü"])
 
 
@@ -120,7 +120,7 @@ def test_types_are_those_that_duckdb_gives(tmp_path, values, kind):
 
 
 def test_a_column_of_the_file_is_what_counts(tmp_path):
-    """Polars writes the partition's column into the files as well, typed as it is."""
+    """Polars also writes the partition column into the files, with its type."""
     pl.DataFrame({"p": [1.5, 2.5], "x": [1, 2]}).write_parquet(tmp_path / "one.parquet")
     for value in ("1.5", "2.5"):
         folder = tmp_path / "data" / f"p={value}"

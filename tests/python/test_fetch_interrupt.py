@@ -1,4 +1,4 @@
-"""Ctrl-C in a fetch: it ends between two chunks, the status is 130, and nothing is left on any level."""
+"""Ctrl-C during a fetch: it ends between two chunks, with status 130, and leaves nothing on any level."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB"),
 ]
 
-# What takes hours unless it is interrupted; a machine that is busy with other things has time enough.
+# Uninterrupted, this takes hours; the limit leaves enough time on a busy machine.
 SOON = 60.0
 
 
@@ -41,14 +41,14 @@ def table(tmp_path: Path) -> Path:
 def test_the_verb_ends(table: Path, options: tuple[str, ...], when: str):
     result = interrupted("fetch", str(table), "--to", "cpu", *options, when=when)
     assert result.returncode == 130
-    measured = when == "Run 2 of"  # while the first run streams there is nothing yet
+    measured = when == "Run 2 of"  # during the first streaming run there are no results yet
     assert ("2,097,152 rows, 4 columns, 16 fragments" in result.stdout) == measured
     assert bool(result.stdout) == measured
     assert "Traceback" not in result.stderr
 
 
 def code_of(act: str) -> str:
-    """A source whose chunks take 20 ms each, of which there are enough for hours, and what is done with it."""
+    """A source with chunks of 20 ms each, enough for hours, and its use."""
     return f"""
 import signal, threading, time
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Opening wide files and files of many row groups, and what is read from them then."""
+"""Opens wide files and files with many row groups, and reads from them."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ KINDS = [pa.int32(), pa.float64(), pa.string(), pa.timestamp("us"), pa.decimal12
 
 
 def wide(columns: int, rows: int = 3) -> pa.Table:
-    """Columns of several types, of which column i has the value i in its second row."""
+    """Columns of several types; column i has the value i in its second row."""
     made = {}
     for number in range(columns):
         kind = KINDS[number % len(KINDS)]
@@ -48,7 +48,7 @@ def write(table: pa.Table, path: Path) -> Path:
 
 
 def seconds_to_open(path: Path) -> float:
-    """The time of the processor, the least of a few."""
+    """Processor time, the minimum of a few runs."""
     taken = []
     for _ in range(4):
         started = time.process_time()
@@ -73,7 +73,7 @@ def test_every_column_of_a_wide_file_is_right(tmp_path, form):
 def test_opening_takes_time_by_the_column(tmp_path, form):
     few = seconds_to_open(write(wide(1000), tmp_path / f"few.{form}"))
     many = seconds_to_open(write(wide(8000), tmp_path / f"many.{form}"))
-    assert many < 24 * few  # 8 times as many; by the square it would be 64 times
+    assert many < 24 * few  # 8 times as many; quadratic time would be 64 times
 
 
 def test_many_small_row_groups_are_one_table(tmp_path):
@@ -90,7 +90,7 @@ def test_many_small_row_groups_are_one_table(tmp_path):
 
 
 def test_a_column_in_another_place_of_each_file_is_found(tmp_path):
-    """A file's row groups say by themselves where a column lies."""
+    """Each row group records where its columns are."""
     table = pa.table({"a": list(range(100)), "b": [value * 2 for value in range(100)]})
     path = tmp_path / "one.parquet"
     pq.write_table(table, path, row_group_size=10)

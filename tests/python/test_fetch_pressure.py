@@ -1,4 +1,4 @@
-"""Queries at once over levels that do not hold what all of them need together: each waits, and none is refused."""
+"""Concurrent queries on levels too small for all of them: each waits, and none is refused."""
 
 import signal
 import threading
@@ -31,7 +31,7 @@ def write(path, seed: int) -> tuple[str, pa.Table]:
 
 
 def ask(table: Table, values: pa.Table, number: int) -> None:
-    """A query of one of several kinds, and whether its answer is right."""
+    """A query of one of several kinds; checks its answer."""
     kind = number % 3
     if kind == 0:
         found = table.agg(count(), *(col(f"c{i}").max() for i in range(3))).to_arrow().to_pylist()[0]
@@ -46,7 +46,7 @@ def ask(table: Table, values: pa.Table, number: int) -> None:
 
 @pytest.mark.parametrize(
     ("device_bytes", "cpu_bytes"),
-    # A query of three columns takes 960 KiB, so that one fits, or goes in windows, and two do not go together.
+    # A query of three columns takes 960 KiB: one fits, or goes in windows, and two together do not.
     [(1100 * KIB, 16 * MIB), (500 * KIB, 16 * MIB), (16 * MIB, 1 * MIB)],
 )
 def test_none_is_refused_that_fits_alone(device, tmp_path, device_bytes, cpu_bytes):
@@ -102,7 +102,7 @@ def test_what_is_held_by_the_caller_is_not_waited_for(device, tmp_path):
 
 
 def test_a_query_that_waits_for_another_is_interrupted(device):
-    """Queries of one table take turns. The one that waits looks for Ctrl-C."""
+    """Queries of one table take turns. The waiting one notices Ctrl-C."""
     inside = threading.Event()
     go = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Tables from other producers of Arrow data than pyarrow."""
+"""Tables from producers of Arrow data other than pyarrow."""
 
 import duckdb
 import numpy as np
@@ -30,7 +30,7 @@ def rides() -> pl.DataFrame:
 
 
 class OnlyAStream:
-    """What a producer has that nobody knows here."""
+    """An unknown producer that offers only a stream."""
 
     def __init__(self, source):
         self._source = source
@@ -40,7 +40,7 @@ class OnlyAStream:
 
 
 def producers(rides):
-    """The same rides by each producer."""
+    """The same rides from each producer."""
     connection = duckdb.connect()
     connection.register("rides", rides.to_arrow())
     table = rides.to_arrow()

@@ -1,4 +1,4 @@
-"""Row groups that statistics leave out: never one that has a row of the result, which is always DuckDB's."""
+"""Row groups that statistics exclude: never one with a row of the result, which always equals DuckDB's."""
 
 import datetime
 from decimal import Decimal
@@ -25,7 +25,7 @@ def some_none(values, every=7):
 
 
 def ascending() -> pa.Table:
-    """Columns that ascend, so that a row group has a range of its own; row group 4 has no value, or no number."""
+    """Ascending columns, so that each row group has its own range; row group 4 has no value, or no number."""
     numbers = range(ROWS)
     none_in_4 = [None if 400 <= number < 500 else number for number in numbers]
     reals = [number / 4 for number in numbers]
@@ -58,7 +58,7 @@ def ascending() -> pa.Table:
     )
 
 
-# As SQL, as an expression, and how many of the ten row groups are left where there are statistics (None: not said).
+# As SQL, as an expression, and the number of row groups left of ten with statistics (None: unspecified).
 FILTERS = [
     ("row < 250", col("row") < 250, 3),
     ("row <= 300", col("row") <= 300, 4),
@@ -86,7 +86,7 @@ FILTERS = [
     ("holes IS NOT NULL AND row < 50", col("holes").is_not_null() & (col("row") < 50), 1),
     ("holes = NULL", col("holes") == None, 0),  # noqa: E711
     ("real < 30", col("real") < 30, None),
-    ("real > 200", col("real") > 200.0, 10),  # any row group may have NaN, which is above all
+    ("real > 200", col("real") > 200.0, 10),  # any row group may contain NaN, which is above all values
     ("real = 'nan'::DOUBLE", col("real") == NAN, 10),
     ("real <= 0", col("real") <= 0.0, None),
     ("real = -0.0", col("real") == -0.0, None),
@@ -120,7 +120,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def duck(table: pa.Table):
-    """DuckDB over a table in its memory: over a file, it leaves out row groups that have NaN."""
+    """DuckDB on a table in memory: on a file, it skips row groups with NaN."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("given", table)

@@ -1,4 +1,4 @@
-"""Scans against a plain reference, and what they refuse."""
+"""Scans compared with a simple reference, and refused scans."""
 
 import collections
 import datetime
@@ -52,7 +52,7 @@ def table_of(rows, device, fragment_rows=7):
 
 
 def order(value):
-    """Floats as a scan orders them: one zero, NaN above all."""
+    """Floats in a scan's order: both zeros equal, NaN last."""
     return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
@@ -306,7 +306,7 @@ def test_what_cannot_be_is_refused_with_the_reason(device, query, words):
     table = Table.from_arrow(source, device)
     with pytest.raises(UsageError, match=words):
         query(table).to_arrow()
-    # What failed leaves the table as it was.
+    # The failure leaves the table unchanged.
     assert table.filter(col("i") > 0).agg(count()).to_arrow().to_pylist() == [{"count": 2}]
 
 
@@ -339,7 +339,7 @@ def test_only_the_columns_that_a_query_names_go_to_the_device(device):
 
 
 def test_columns_of_strings_compare_whatever_their_dictionaries(device):
-    """Dictionaries are in order of appearance: of the two columns and of two fragments they differ."""
+    """Dictionaries are in order of appearance, so those of two columns or fragments differ."""
     left = ["b", "a", None, "c", "é", "z", "a", "b"]
     right = ["a", "b", "a", "c", "e", None, "aa", ""]
     source = pa.table({"l": left, "r": right, "n": range(8)})
@@ -406,14 +406,14 @@ def test_wide_decimals_are_selected_counted_summed_and_ordered(device, rows, win
         there = {k: [value for value in group if value is not None] for k, group in groups.items()}
         query = table.group_by("k").agg(total=col("w").sum(), n=col("w").count(), mean=col("w").avg())
         if any(abs(sum(group)) >= 10**36 for group in there.values()):
-            # With several windows, a part of a sum may be beyond as well, or none.
+            # With several windows, a partial sum may overflow too, or none.
             with pytest.raises(UsageError, match="more than 38 digits"):
                 query.to_arrow()
             return
         try:
             got = {row["k"]: row for row in query.to_arrow().to_pylist()}
         except UsageError:
-            assert windows  # a part of it was beyond
+            assert windows  # a partial sum overflowed
             return
         assert set(got) == set(there)
         for k, group in there.items():
@@ -437,7 +437,7 @@ LITERALS = [0.1, -0.1, 0.3, 1.5, 16777217, 16777216, 2**31 - 1, Decimal("0.1"), 
 
 @pytest.mark.parametrize("kind", ["float", "halffloat", "double"])
 def test_literals_are_compared_in_the_type_of_the_float_beside_them(device, kind):
-    """As NumPy has it, whose plain numbers take the type of the array."""
+    """As in NumPy, where plain numbers take the type of the array."""
     made = [0.1, -0.1, 0.3, 1.5, 0.0, -0.0, 16777216.0, 2.0**31, 0.099975586, float("inf"), float("-inf"), 1e-45]
     dtype = {"float": np.float32, "halffloat": np.float16, "double": np.float64}[kind]
     with np.errstate(over="ignore"):
@@ -451,7 +451,7 @@ def test_literals_are_compared_in_the_type_of_the_float_beside_them(device, kind
         with np.errstate(over="ignore"):
             there = dtype(float(literal))
         if math.isfinite(float(literal)) and not math.isfinite(float(there)):
-            there = np.float64(float(literal))  # beyond the type: no value is equal to it
+            there = np.float64(float(literal))  # beyond the type's range: no value equals it
         wanted = values.astype(np.float64), np.float64(there)
         for ours, theirs in (
             (col("f") == literal, np.equal),
@@ -470,7 +470,7 @@ def test_literals_are_compared_in_the_type_of_the_float_beside_them(device, kind
             theirs = duckdb.sql(f"select count(*) from floats where f = {literal}").fetchall()[0][0]
             assert len(rows(col("f") == float(literal))) == theirs, literal
         assert floats.num_rows == len(values)
-        # What is computed is a double, and compared as one.
+        # A computed value is a double, and is compared as one.
         assert rows(col("f") * 1 == 0.1) == []
         assert rows(col("f").cast("double") == 0.1) == []
         assert rows(col("f").cast("double").cast("float") == 0.1) == [0]

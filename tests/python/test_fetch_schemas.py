@@ -1,4 +1,4 @@
-"""Files of one table whose schemas differ, beside what DuckDB and pyarrow make of them."""
+"""Files of one table with different schemas, compared with DuckDB and pyarrow."""
 
 import datetime
 import decimal
@@ -22,7 +22,7 @@ STAMP = datetime.datetime(2024, 2, 29, 12, 30, 15)  # noqa: DTZ001
 PRICE = decimal.Decimal("12.34")
 ZONED = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
 
-# Types whose values all fit the last one.
+# Types whose values all fit into the last one.
 FAMILIES = {
     "signed integers": ([-7, 100], [pa.int8(), pa.int16(), pa.int32()], pa.int64()),
     "unsigned integers": ([7, 200], [pa.uint8(), pa.uint16(), pa.uint32()], pa.uint64()),
@@ -81,7 +81,7 @@ def test_types_of_a_family_are_read_as_one_that_holds_them(tmp_path, family, for
 
 
 def test_statistics_of_files_are_in_the_type_of_each(tmp_path):
-    """What a row group is left out by is of the file's type, beside a literal of the table's."""
+    """Row groups are excluded by statistics of the file's type and a literal of the table's type."""
     rng = np.random.default_rng(3)
     pairs = [
         ("uint32", "int64", 2**32 - 1),
@@ -200,7 +200,7 @@ def test_a_value_that_the_common_type_does_not_hold_is_an_error(tmp_path, first,
 
 
 def test_random_files_are_what_pyarrow_makes_of_them(tmp_path):
-    """Folders of a few files with columns shuffled, widened, null throughout and missing from what is asked for."""
+    """Folders with a few files whose columns are shuffled, widened, all null or missing."""
     rng = np.random.default_rng(11)
     choices = {
         "i": [pa.int16(), pa.int32(), pa.int64(), pa.null()],

@@ -1,4 +1,4 @@
-"""Columns of many different strings: within the budgets, or an error that says which is too small."""
+"""Columns with many different strings: within the budgets, or an error that names the insufficient one."""
 
 import collections
 import resource
@@ -70,7 +70,7 @@ def test_statistics_tell_how_many_strings_there_are(device, tmp_path):
     with Table.open(path, levels=small(device)) as table:
         found, report = table.agg(col("s").count(), count()).run()
         assert found.to_pylist() == [{"count(s)": sum(value is not None for value in values), "count": 3000}]
-        assert report.disk.chunks == 1  # of the row group in which some are missing
+        assert report.disk.chunks == 1  # from the row group with missing values
 
 
 def test_an_entry_that_is_missing_is_not_counted(device, tmp_path):
@@ -97,12 +97,12 @@ def test_a_dictionary_beyond_the_budget_is_refused_by_name(device, tmp_path, ask
             run()
         assert caught.value.code == Errc.out_of_memory
         assert table.levels.statistics("cpu").most_bytes <= 2 * MIB
-        # Other columns are as usable as before.
+        # Other columns remain usable.
         assert table.agg(col("id").sum()).to_arrow().to_pylist() == [{"sum(id)": sum(range(60_000))}]
 
 
 def test_a_dictionary_that_fits_beside_few_chunks_is_made(device, tmp_path):
-    """Threads that hold room for chunks make way for it."""
+    """Threads that hold room for chunks give it up for the dictionary."""
     values = addresses(30_000, 6000)  # 0.5 MB of strings, and 0.2 MB beside
     path = write(tmp_path / "some.parquet", values, rows=3000)
     options = _core.FetchOptions(threads=8)
@@ -141,7 +141,7 @@ def test_memory_goes_back_when_the_table_is_closed(device, tmp_path):
     assert table.agg(col("s").max()).to_arrow().to_pylist() == [{"max(s)": max(filter(None, values))}]
     assert levels.statistics("cpu").used_bytes > MIB
     table.close()
-    # What is held stays, with what its indices stand for.
+    # Held columns stay valid, with the entries of their indices.
     assert held.to_arrow()["s"].to_pylist() == values[:2000]
     with pytest.raises(UsageError, match="the table has been closed"):
         table.agg(count()).to_arrow()
@@ -181,7 +181,7 @@ def test_a_table_closed_while_it_is_asked_answers_or_says_so(device, tmp_path):
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
 @pytest.mark.parametrize("most", [1, 700, 10_000])
 def test_results_beyond_what_an_array_holds_come_in_several(device, tmp_path, monkeypatch, kind, most):
-    """The limit of 32-bit offsets, lowered: one string of each array may be longer than it."""
+    """The limit of 32-bit offsets, lowered: a single string may exceed it."""
     monkeypatch.setattr(strings, "_PIECE_BYTES", most)
     values = [None if value is None else value[: 20 + row % 40] for row, value in enumerate(addresses(3000, 500))]
     if kind == pa.binary():
@@ -226,7 +226,7 @@ def test_extension_types_over_strings_come_back_as_they_were(device, encoded):
 
 
 def test_the_memory_of_a_dictionary_goes_back_to_the_system(device, tmp_path):
-    """What the process takes falls when a table is closed, not only what the levels count."""
+    """Closing a table reduces the memory of the process, not only the count of the levels."""
     values = [f"{row:08d}" * 12 for row in range(300_000)]  # 29 MB, and as much as 12 MB for finding them
     path = write(tmp_path / "large.parquet", values, rows=30_000)
     del values
@@ -242,14 +242,14 @@ def test_the_memory_of_a_dictionary_goes_back_to_the_system(device, tmp_path):
 
 
 def resident() -> int:
-    """Bytes that the process has in memory."""
+    """Resident memory of the process."""
     with Path("/proc/self/statm").open(encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_strings_are_those_of_duckdb(device, tmp_path, seed):
-    """Counted, grouped, compared and ordered, with empty and missing ones, in budgets that hold little else."""
+    """Counted, grouped, compared and ordered, with empty and missing strings, in tight budgets."""
     rng = np.random.default_rng(seed)
     alphabet = ["", "a", "ab", "é", "z" * 40, "naïve", "\U0001f600", *(f"w{number}" for number in range(300))]
     rows = 20_000

@@ -1,4 +1,4 @@
-"""Timelines of fetches: what is recorded, what overlaps, and the file of it."""
+"""Timelines of fetches: recorded steps, overlaps, and the file."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_every_chunk_is_read_decoded_and_transferred(path):
             assert found == [(fragment, column) for fragment in range(16) for column in ("b", "c")]
         assert all(one.began <= span.begin <= span.end <= one.ended for span in one.spans if span.step != "transfer")
         assert {span.thread for span in one.spans} <= {0, 1}
-        # A kernel reads what has been decoded before.
+        # A kernel reads data that was decoded before.
         for kernel in one.kernels:
             decoded = [span.end for span in one.spans if span.step == "decode" and span.fragment in kernel.fragments]
             assert max(decoded) <= kernel.end
@@ -62,7 +62,7 @@ def test_what_overlaps_is_counted_once():
         StepSpan(0, "a", 0, "decode", 1.0, 3.0),
         StepSpan(1, "a", 1, "decode", 2.0, 5.0),
         StepSpan(0, "a", 0, "transfer", 4.0, 6.0),
-        StepSpan(0, "b", 0, "transfer", 4.0, 6.0),  # with it
+        StepSpan(0, "b", 0, "transfer", 4.0, 6.0),  # transferred together with it
     ]
     kernels = [timeline.KernelSpan([0], 5.5, 8.0)]
     overlap = timeline.Pass(["a", "b"], "cpu:0", 2, 1, 0.0, 8.0, spans, kernels, 0).overlap()
@@ -89,7 +89,7 @@ def test_the_verb_writes_it(path, tmp_path, name):
     if name.endswith(".json"):
         content = json.loads(file.read_text())
         assert content["seconds"] == said["seconds"]
-        assert {span["step"] for span in content["spans"]} == {"decode", "transfer"}  # the disk level has it
+        assert {span["step"] for span in content["spans"]} == {"decode", "transfer"}  # already on the disk level
         assert all(-1 < span["begin"] <= span["end"] for span in content["spans"])
         assert [kernel["fragments"] for kernel in content["kernels"]] == [[*range(i, i + 4)] for i in (0, 4, 8, 12)]
     else:

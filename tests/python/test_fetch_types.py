@@ -1,4 +1,4 @@
-"""Valid files that a reader has to know: encodings, types and names beside what DuckDB, pyarrow and Polars read."""
+"""Valid files with unusual encodings, types and names, compared with DuckDB, pyarrow and Polars."""
 
 import ctypes
 import datetime
@@ -36,7 +36,7 @@ def sql(query: str) -> list[tuple]:
     return duckdb.sql(query).fetchall()
 
 
-# Statistics of the very column.
+# Statistics of this very column.
 
 
 @pytest.mark.parametrize("struct_first", [False, True])
@@ -91,7 +91,7 @@ def test_timestamps_in_96_bits_reach_as_far_as_microseconds_do(tmp_path):
 
 
 def test_a_timestamp_in_96_bits_that_does_not_fit_is_an_error(tmp_path):
-    """Written as nanoseconds, of which the bytes of one value are then changed to a day of the year 5 million."""
+    """Written as nanoseconds; then the bytes of one value are changed to a day of the year 5 million."""
     path = tmp_path / "int96.parquet"
     day = naive(2024, 2, 29)
     pq.write_table(
@@ -347,7 +347,7 @@ def test_more_columns_than_one_program_has_room_for(tmp_path):
 
 
 def damaged(path, column: str, compression: str) -> pa.Table:
-    """A file with checksums, of which a byte of a page has changed: one that decoders do not mind."""
+    """A file with checksums, with one byte of a page changed in a way that decoders do not notice."""
     table = pa.table({"a": np.arange(4000), "b": np.arange(4000) * 7})
     pq.write_table(
         table, path, row_group_size=1000, use_dictionary=False, compression=compression, write_page_checksum=True
@@ -364,9 +364,9 @@ def test_checksums_of_pages_are_verified_when_asked_for(tmp_path):
     whole = damaged(path, "b", "none")
     checked = FetchOptions(verify_checksums=True)
     with Table.open(path, device="cpu:0") as table:
-        assert table.fetch().to_arrow() != whole  # nobody has asked
+        assert table.fetch().to_arrow() != whole  # nobody asked for verification
         with pytest.raises(DataError, match=rf"{path}, row group 2, column 'b': .*CRC"):
-            table.fetch(options=checked)  # whatever lies in the caches
+            table.fetch(options=checked)  # regardless of the caches' content
         assert table.fetch(["a"], options=checked).to_arrow().equals(whole.select(["a"]))
     with Table.open(path, device="cpu:0", options=checked) as table:
         for ask in (table.fetch, lambda: table.agg(col("b").sum()).to_arrow(), lambda: list(table.stream())):
@@ -405,12 +405,12 @@ def test_streams_of_arrow_are_files_as_well(tmp_path, compression, end):
     )
     options = ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
     with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, table.schema, options=options) as writer:
-        for at in range(0, ROWS, 700):  # a dictionary of its own for each, which replaces the one before
+        for at in range(0, ROWS, 700):  # each with its own dictionary, which replaces the previous one
             part = table.slice(at, 700)
             kinds = pa.array(part["d"].to_pylist()).dictionary_encode()
             writer.write_table(part.set_column(2, "d", kinds))
     if not end:
-        path.write_bytes(path.read_bytes()[:-8])  # without its end, which a producer may not have got to
+        path.write_bytes(path.read_bytes()[:-8])  # without its end, which a producer may not have written
     for host in ("pinned", "pageable"):
         with Table.open(path, levels=headrace.fetch.Levels("cpu", host=host)) as stored:
             assert len(stored.fragments) == 5
@@ -462,7 +462,7 @@ def test_streams_that_are_empty_or_cut(tmp_path):
         assert stored.fetch().to_arrow().to_pydict() == frame.to_dict(as_series=False)
 
 
-# What is no file, no name and no type.
+# Invalid files, names and types.
 
 
 class _Schema(ctypes.Structure):
@@ -483,7 +483,7 @@ _Schema._fields_ = [
 
 
 def with_intervals(rows: int) -> pa.RecordBatch:
-    """A batch whose second column is of months, which pyarrow reads, writes and does not know."""
+    """A batch whose second column has months, which pyarrow reads and writes but does not know."""
     batch = pa.record_batch({"x": range(rows), "months": pa.array(range(rows), pa.int32()), "s": ["a"] * rows})
     array = ctypes.create_string_buffer(256)
     schema = _Schema()

@@ -1,4 +1,4 @@
-"""The benchmark programs, small, on the CPU device."""
+"""The benchmark programs with small sizes on the CPU device."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from headrace import results
 pytestmark = pytest.mark.whole_machine
 
 BENCH = Path(__file__).parents[2] / "bench"
-# Bounds and windows so wide, and rates so low, that a busy machine keeps up.
+# Bounds and windows are wide, and rates low, so that a busy machine keeps up.
 TINY = (
     *("--device", "cpu", "--plan", "unified", "--generators", "1", "--samples", "2", "--window", "10ms"),
     *("--tolerance", "0.01", "--bound", "10s", "--tight-bound", "10s", "--idle-rate", "1K", "--high-rate", "2K"),

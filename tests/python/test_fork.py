@@ -1,4 +1,4 @@
-"""What a forked child may do with what its parent made, and make by itself: it never hangs."""
+"""A forked child can use its own objects, and fails at once with those of its parent: it never hangs."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def multiply() -> list[float]:
 def test_what_a_child_makes_works_though_its_parent_has_used_the_device(work: Callable[[], Any]) -> None:
     here = work()
     assert in_child(work) == here
-    assert work() == here  # and the parent goes on
+    assert work() == here  # and the parent continues
 
 
 def test_children_of_children_make_theirs() -> None:
@@ -93,7 +93,7 @@ def test_an_inherited_engine_raises_at_once(schedule: str) -> None:
         ]
         for call in calls:
             raises_made_before_fork(call)
-        assert in_child(client.close) is None  # which lets go
+        assert in_child(client.close) is None  # which releases it
         assert in_child(engine.stop) is None
         client.ask(query)
 
@@ -106,7 +106,7 @@ def test_an_inherited_table_raises_at_once() -> None:
     column = fetched["a"]
     for call in (query.to_arrow, query.explain, table.fetch, lambda: fetched["a"]):
         raises_made_before_fork(call)
-    assert in_child(lambda: column.to_arrow().to_pylist()) == [1, 2, 3]  # of memory that is there, without its threads
+    assert in_child(lambda: column.to_arrow().to_pylist()) == [1, 2, 3]  # from memory that remains, without its threads
     assert in_child(table.close) is None
     assert query.to_arrow().column(0).to_pylist() == [6]
 
@@ -149,7 +149,7 @@ def test_an_inherited_load_raises_at_once() -> None:
     session.stop()
 
 
-#: Each keeps something with threads, forks, and lets the child end as a program does: by the destructors of all it has.
+#: Each keeps an object with threads, forks, and lets the child end like a program, by its destructors.
 MAKERS = {
     "engine": "kept = headrace.Engine('cpu:30', headrace.light()); client = kept.connect()",
     "dispatched engine": "kept = headrace.Engine('cpu:30', headrace.light(), "

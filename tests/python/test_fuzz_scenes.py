@@ -1,4 +1,4 @@
-"""Scenes and gprMax input that are nearly right: each is a scene, or an error of one line that says where."""
+"""Almost valid scenes and gprMax input: each gives a scene, or a one-line error with the place."""
 
 import itertools
 import re
@@ -54,7 +54,7 @@ COMMANDS = (
 
 
 def limited(call: Callable[[], object], what: object) -> str | None:
-    """What the error says that a call ends with; None where it returns. Any other exception fails the test."""
+    """The error message of a call, or None if it returns. Any other exception fails the test."""
     try:
         with mutation.deadline(DEADLINE_SECONDS):
             call()
@@ -89,7 +89,7 @@ def test_input_of_gprmax_becomes_a_scene_or_is_refused(tmp_path: Path):
         found = []
         said = limited(lambda text=text, found=found: found.append(convert(text, path)), (number, text))
         refused += said is not None
-        if said is None:  # what was written is a scene, or names what is wrong with it
+        if said is None:  # the output is a valid scene, or an error names the problem
             limited(lambda found=found: parse_scene(found[0].text, path), (number, text))
             converted += 1
     assert converted > ROUNDS / 100
@@ -97,7 +97,7 @@ def test_input_of_gprmax_becomes_a_scene_or_is_refused(tmp_path: Path):
 
 
 def test_cases_can_be_made_again():
-    """What a failing test names is enough to find its input."""
+    """The number that a failing test prints is enough to recreate its input."""
     mutator = mutation.Mutator((FLAT.encode(),))
     made = [mutator.make(choose) for _, choose in itertools.islice(mutation.cases(20), 20)]
     assert made[-1] == mutator.make(mutation.case(19))
@@ -105,7 +105,7 @@ def test_cases_can_be_made_again():
 
 
 def member(shape: str, kind: str) -> bytes:
-    """An array of .npz, of which little is there."""
+    """A member of an .npz file with little content."""
     head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(24)
@@ -138,7 +138,7 @@ def test_checkpoints_with_other_arrays_are_refused(tmp_path: Path, shape: str, k
         with zipfile.ZipFile(path, "w") as file:
             for name, data in whole.items():
                 file.writestr(name, member(shape, kind) if name == changed_name else data)
-        if changed_name.startswith(("averaging", "smoothing")):  # it is for people
+        if changed_name.startswith(("averaging", "smoothing")):  # this value is only for people
             continue
         made = build(scene, Layout()).solver
         with pytest.raises(Error, match=re.escape(str(path))):

@@ -1,4 +1,4 @@
-"""Conversations of HTTP and iperf3 that are nearly right, in arbitrary pieces: each ends alone."""
+"""Almost valid HTTP and iperf3 conversations, in arbitrary pieces: each ends only itself."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ class Ended:
 
 
 class Piece:
-    """Bytes of a stream from an offset on, as a part of a frame."""
+    """Bytes of a stream from an offset, as part of a frame."""
 
     def __init__(self, stream: int, stream_offset: int, data: bytes) -> None:
         self.stream = stream
@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass
 class Told:
-    """What one connection was told."""
+    """What was sent on one connection."""
 
     said: bytearray = field(default_factory=bytearray)
     closed: bool = False
@@ -56,7 +56,7 @@ class Told:
 
 
 class FakeReceiver:
-    """Keeps what is said to it, and brings bytes as a receiver does."""
+    """A fake receiver that records answers, and delivers bytes like a real one."""
 
     def __init__(self) -> None:
         self.told: dict[int, Told] = {}
@@ -108,7 +108,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Failures(logging.Handler):
-    """Conversations that failed by an exception that nobody had thought of."""
+    """Conversations that failed with an unexpected exception."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ def test_requests_are_answered_alike_however_they_are_cut(failures: Failures):
 
 
 def check_answer(request: bytes, told: Told) -> bytes | None:
-    """Whether the answer is one, and right as far as can be said without reading the request as the server does."""
+    """Checks that there is an answer, and that it is right as far as can be told without parsing the request."""
     found = ANSWER.fullmatch(bytes(told.said))
     if found is None:
         assert bytes(told.said) in (b"", b"HTTP/1.1 100 Continue\r\n\r\n"), request
@@ -216,7 +216,7 @@ def message(text: bytes) -> bytes:
 
 
 class Talk:
-    """One client of a server: a control connection and two of data, each with what it sends in a phase."""
+    """A client of a server: a control connection and two data connections, each with its data per phase."""
 
     def __init__(self, receiver: FakeReceiver, choose: random.Random, parameters: bytes, results: bytes) -> None:
         self._receiver = receiver
@@ -225,7 +225,7 @@ class Talk:
         self._results = results
 
     def run(self, first: int, cookie: bytes = COOKIE) -> bytes:
-        """What the control connection was told. All connections end, in any order."""
+        """Returns what the control connection was sent. All connections end, in any order."""
         receiver = self._receiver
         control, *data = streams = [first, first + 1, first + 2]
         receiver.open(control)
@@ -258,7 +258,7 @@ def test_tests_of_iperf3_end_alone_whatever_is_said(failures: Failures):
         said = Talk(receiver, choose, parameters, choose.choice(hostile)).run(6 * number)
         outcomes.add(len(said) > 10)
         assert not failures.seen, (number, failures.seen)
-        # The next one is served as if nothing had happened.
+        # The next client is served normally.
         right = Talk(receiver, choose, message(PARAMETERS), message(RESULTS)).run(6 * number + 3)
         assert right[:5] == b"\x09\x0a\x01\x02\x0d", (number, right)
         told = json.loads(right[9:-1])

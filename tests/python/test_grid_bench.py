@@ -1,4 +1,4 @@
-"""The benchmark of grids, small, on CPU devices, and what it stands on."""
+"""The benchmark of grids and its helpers, with small sizes on CPU devices."""
 
 import json
 import subprocess
@@ -108,7 +108,7 @@ def test_wrong_use_is_named(arguments: tuple[str, ...], status: int, says: str):
 
 
 def test_jacobi_solves_poissons_equation():
-    """Sines along both axes are solved by sines, times what the five points make of them."""
+    """Sines along both axes are eigenfunctions of the five-point stencil."""
     shape = (15, 11)
     sines = [np.sin(np.pi * np.arange(1, count + 1) / (count + 1)) for count in shape]
     wanted = np.outer(*sines)

@@ -1,4 +1,4 @@
-"""gprMax's input files become scenes, and what is not covered is refused by line and name."""
+"""gprMax's input files become scenes; unsupported commands are refused by line and name."""
 
 import errno
 import os
@@ -100,7 +100,7 @@ def test_two_dimensions():
 def test_the_step_is_the_longest_and_samples_are_those_of_gprmax():
     scene = converted(DEEP).scene
     assert scene.dt == pytest.approx(0.002 / LIGHT / 3**0.5, rel=1e-12)
-    # gprMax counts the moment 0 as its first iteration.
+    # gprMax counts time 0 as its first iteration.
     assert scene.steps == 299
     slow = converted(DEEP, "#time_window", "#time_step_stability_factor: 0.5\n#time_window").scene
     assert slow.dt == pytest.approx(scene.dt / 2)
@@ -242,7 +242,7 @@ def test_version_2():
     scene = found.scene
     assert (scene.shape, scene.cpml, scene.title) == ((40, 30), 8, "an old model")
     assert (scene.materials["sand"].permittivity, scene.materials["sand"].conductivity) == (4.0, 0.01)
-    # Its ricker is the first derivative of a Gaussian.
+    # Version 2's ricker is the first derivative of a Gaussian.
     assert scene.sources[0].wave == Wave("gaussiandotnorm", 600e6, 1.0, 0.0, 4e-9)
     assert (scene.sources[0].position, scene.receivers[0].position) == ((0.15, 0.2), (0.25, 0.2))
     assert scene.scan is not None
@@ -485,7 +485,7 @@ def test_blocks_without_a_file_descriptor_to_spare_are_an_error_and_leave_nothin
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(subprocess, "run", none_left)
-    monkeypatch.setattr(os, "open", none_left)  # with which folders are removed that have something in them
+    monkeypatch.setattr(os, "open", none_left)  # used to remove folders that are not empty
     with pytest.raises(
         Error, match=r"cylinder\.in: its Python blocks need a separate process, .*: Too many open files"
     ):
@@ -498,7 +498,7 @@ def test_blocks_without_a_file_descriptor_to_spare_are_an_error_and_leave_nothin
 def test_blocks_change_no_files(how: str):
     if tuple(int(part) for part in platform.release().split(".")[:2]) < (6, 2):
         pytest.skip("needs Landlock with truncation, of Linux 6.2")
-    # Where everybody may write, the user nobody too.
+    # Everybody may write there, including the user nobody.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         mine = Path(folder) / "mine"

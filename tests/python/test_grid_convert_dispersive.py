@@ -55,7 +55,7 @@ def test_a_second_command_replaces_the_poles() -> None:
 
 
 def test_soils_are_the_materials_that_gprmax_makes_of_them() -> None:
-    """Numbers of gprMax 4.0.1, which wrote them to its file of materials (#geometry_objects_write)."""
+    """Numbers that gprMax 4.0.1 wrote to its file of materials (#geometry_objects_write)."""
     made = scene_of(
         "#soil_peplinski: 0.5 0.5 2.0 2.66 0.001 0.25 soil\n"
         "#fractal_box: 0 0 0 0.02 0.02 0.02 1.5 1 1 1 5 soil box 42\n"

@@ -1,4 +1,4 @@
-"""What gprMax's commands of objects, sources and layers become, beyond boxes and balls."""
+"""Conversion of gprMax's commands for objects, sources and layers, beyond boxes and spheres."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_plates_and_edges():
     assert [type(one.shape) for one in scene.objects] == [Sheet, Wire]
     assert not any(one.averaging for one in scene.objects)
     found = edges_of(scene)
-    # 2 mm a cell; a corner that lies between nodes takes the nearest.
+    # 2 mm per cell; a corner between nodes takes the nearest one.
     assert found["ex"] == {(x, y, 20): "pec" for x in range(10, 15) for y in range(10, 14)}
     assert found["ey"] == {(x, y, 20): "pec" for x in range(10, 16) for y in range(10, 13)}
     assert found["ez"] == {(25, 30, z): "sand" for z in (5, 6)}
@@ -112,7 +112,7 @@ def test_sources_of_voltage():
     scene = deep("#voltage_source: y 0.05 0.05 0.05 75 pulse 1e-10 2e-9")
     source = scene.sources[-1]
     assert (source.field, source.resistance, source.wave.delay, source.wave.stop) == ("ey", 75, 1e-10, 2e-9)
-    # Version 4 has a port behind it.
+    # In version 4 a port follows.
     text = DEEP + "#voltage_source: y 0.05 0.05 0.05 75 pulse 1e-10 2e-9 feed 10\n"
     found = convert(text, PATH)
     assert found.scene.sources[-1] == source
@@ -122,7 +122,7 @@ def test_sources_of_voltage():
 def test_magnetic_dipoles():
     scene = deep("#magnetic_dipole: x 0.05 0.05 0.05 pulse")
     source = scene.sources[-1]
-    # Its amplitude there is a moment, here a current over the length of a cell: 2 / 0.002.
+    # The amplitude is a moment there, and here a current over the length of a cell: 2 / 0.002.
     assert (source.field, source.wave.amplitude) == ("hx", 1000.0)
     assert converted(FLAT, "#hertzian_dipole: z", "#magnetic_dipole: y").scene.sources[0].field == "hy"
     with pytest.raises(InputFileError, match="only a magnetic dipole across z is supported, not one along z"):
@@ -168,7 +168,7 @@ def test_two_dimensions_across_x():
 
 
 def test_two_dimensions_across_y():
-    """x, y and z become y, z and x: what was to the right goes up."""
+    """x, y and z become y, z and x: the direction to the right becomes upwards."""
     text = """\
 #domain: 0.240 0.002 0.210
 #dx_dy_dz: 0.002 0.002 0.002
@@ -190,7 +190,7 @@ def test_two_dimensions_across_y():
 
 
 def test_slanted_ends_and_sides_are_those_of_gprmax():
-    """Its triangles leave out centres on their sides; its slanted cylinders have those in both their ends."""
+    """gprMax's triangles exclude centres on their sides; its slanted cylinders include those in both ends."""
     scene = deep("#cylinder: 0.06 0.02 0.02 0.06 0.06 0.06 0.008 pec")
     y, z = np.indices((50, 50)) + 0.5
     middle = lay(scene).cells[30] == 1

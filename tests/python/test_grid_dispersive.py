@@ -163,7 +163,7 @@ def test_poles_are_part_of_what_a_checkpoint_is_of(tmp_path: Path) -> None:
 
 
 def test_a_source_in_a_dispersive_medium_drives_its_current() -> None:
-    """A pole so slow that nothing of it is seen is no pole; one so fast as the step allows is permittivity."""
+    """A pole too slow to matter acts like no pole; one as fast as the step allows acts like permittivity."""
 
     def peak(given: str) -> float:
         model = build(parse_scene(text_of(given).replace("below = 0.02", "below = 0.04"), PATH), Layout())

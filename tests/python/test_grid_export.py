@@ -41,7 +41,7 @@ def test_a_scan_as_one_merged_file(tmp_path: Path):
         assert attributes["srcsteps"].tolist() == attributes["rxsteps"].tolist() == [5, 0, 0]
         assert file["srcs/src1"].attrs["Type"] == "HertzianDipole"
         assert file["srcs/src1"].attrs["Position"] == pytest.approx([0.2, 0.2, 0])
-        # The position that was used.
+        # the position used
         assert file["rxs/rx1"].attrs["Position"] == pytest.approx([0.26, 0.2, 0])
         assert file["rxs/rx1"].attrs["Name"] == "near"
         assert sorted(file["rxs/rx1"]) == ["Ez", "Hx"]
@@ -85,7 +85,7 @@ def test_a_data_set_that_only_claims_its_size_takes_no_memory(tmp_path: Path):
     scene = flat(BETWEEN)
     path, _ = scanned(tmp_path, scene)
     good = path.read_bytes()
-    claims = 1 << 50  # bytes, which reading would ask for
+    claims = 1 << 50  # bytes that reading would allocate
     elsewhere = [("/etc/passwd", 0, 8)]
     for name, options in (
         ("positions", {"shape": (claims // 8,), "dtype": "i8"}),

@@ -1,4 +1,4 @@
-"""The solver on its devices against the plain one, and against itself however the domain is cut."""
+"""The solver on its devices compared with the plain one, and with itself for different cuts."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def ran(scene: Scene, layout: Layout = Layout(), **more: object) -> dict[str, np
 def test_it_does_what_the_plain_solver_does(scene: Scene):
     plain = ran(scene, maker=NumpyFdtd)
     for field, values in ran(scene).items():
-        # The vacuum's constants differ in their tenth digit.
+        # The vacuum constants differ in their tenth digit.
         assert np.abs(values - plain[field]).max() < 1e-7 * np.abs(plain[field]).max()
 
 
@@ -55,7 +55,7 @@ def test_the_longest_stable_step_is_allowed():
 
 
 def test_absorbing_layers_absorb():
-    """The field in a small domain is as in one so large that nothing comes back from its walls."""
+    """The field in a small domain equals that in one too large for reflections."""
     empty = ("below = 0.1", "below = 0.0")
     small = flat(("cpml = 0", "cpml = 10"), ("size = [0.4, 0.3]", "size = [0.6, 0.6]"), empty)
     large = flat(

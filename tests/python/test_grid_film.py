@@ -1,4 +1,4 @@
-"""MP4 of a run, and B-scans whose positions are shared out over devices."""
+"""MP4 of a run, and B-scans whose positions are distributed over devices."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Plane waves: the wave in its box is the one that was asked for, and outside there is only what is scattered."""
+"""Plane waves: the box contains the requested wave, and only the scattered field is outside."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def stepped(given: Scene, **layout: object) -> Fdtd:
 
 
 def boxes(given: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Cells well within the box, and those well outside it."""
+    """Cells well inside the box, and cells well outside."""
     wave = given.plane_waves[0]
     inside, near = np.zeros(given.shape, bool), np.zeros(given.shape, bool)
     inside[tuple(slice(low, high) for low, high in zip(wave.low, wave.high, strict=True))] = True
@@ -81,7 +81,7 @@ def test_it_is_the_analytic_wave_inside_and_nothing_outside(direction: str, fiel
     assert np.abs(right[inside]).max() > 1.5
     assert error < 0.02, error
     for name in solver.fields:
-        # What a step leaves where nothing is scattered is rounding. Magnetic fields in the units of electric ones.
+        # Without a scatterer, steps leave only rounding errors. Magnetic fields are in units of electric ones.
         unit = 1.0 if name[0] == "e" else IMPEDANCE
         assert np.abs(solver.field(name)[outside]).max() * unit < 1e-12, name
 
@@ -126,7 +126,7 @@ def test_it_travels_in_the_material_that_it_comes_through():
         PATH,
     )
     peak = [int(np.argmax(stepped(one).field("ez")[:, 30])) - one.plane_waves[0].low[0] for one in (given, dense)]
-    delay = 1e-9 * LIGHT / 0.01  # cells: until the pulse is at its peak where it comes in
+    delay = 1e-9 * LIGHT / 0.01  # cells: until the pulse peaks where it enters
     travelled = 110 * given.dt * LIGHT / 0.01 - delay
     assert peak[1] == pytest.approx(travelled / 2, abs=2)
 

@@ -1,4 +1,4 @@
-"""A scene over several processes that mpirun starts: the same bits as one, and an end for all when one dies."""
+"""A scene on several processes started by mpirun: the same bits as on one, and an end for all when one dies."""
 
 import json
 import os
@@ -41,7 +41,7 @@ SPACE = (
 )
 LONG = (("size = [0.4, 0.3]", "size = [4.0, 3.0]"), ("steps = 150", "steps = 2000000"))
 SILENT = "rank 1 of 3 has not been heard from for 5 s"
-END_SECONDS = 30  # they do within 10, and never would if nothing told them
+END_SECONDS = 30  # they end within 10, and would never end if nothing told them
 
 
 def launcher() -> list[str]:
@@ -61,7 +61,7 @@ def over(count: int, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but HDF5, which notes the time it was written at."""
+    """Every file except HDF5, which stores the time of writing."""
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".h5"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -193,7 +193,7 @@ def running(count: int) -> Iterator[tuple[subprocess.Popen[str], dict[int, int]]
 
 
 def ranks_below(parent: int) -> Iterator[tuple[int, int]]:
-    """The rank of each child of the launcher, and its process."""
+    """The rank and process of each child of the launcher."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             status = (entry / "stat").read_text(encoding="utf-8")
@@ -209,7 +209,7 @@ def ranks_below(parent: int) -> Iterator[tuple[int, int]]:
 
 
 def runs(process: int) -> bool:
-    """Whether it does: one that has ended may still be listed, as a zombie."""
+    """Whether a process is running: an ended one may still be listed as a zombie."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -233,13 +233,13 @@ def test_a_rank_that_dies_or_hangs_ends_all(
         assert run.returncode != 0
         assert says in error, error
         assert took < END_SECONDS
-        # mpirun has ended; what it has killed may take a moment longer.
+        # mpirun has ended; the processes it killed may take a moment longer.
         while [process for process in ranks.values() if runs(process)] and time.monotonic() - began < END_SECONDS:
             time.sleep(0.01)
         assert not [process for process in ranks.values() if runs(process)]
 
 
-# What one rank does wrong, each before anything, or after all have stepped once; all of them must end and say why.
+# Mistakes of one rank, either at the start or after all have stepped once; all ranks must end and say why.
 WRONG = """
 import ctypes, os, signal, sys, time
 from headrace.errors import Error
@@ -324,7 +324,7 @@ def test_what_one_rank_does_wrong_ends_all_and_is_named(
         assert says.format(count=count).removesuffix("...").split(": all")[0] in said, error
     if "exception" in what:
         assert "rank 1 says: a file is missing" in error
-    if not says:  # mpirun sees it first, and names the rank
+    if not says:  # mpirun notices it first, and names the rank
         assert "rank 1" in error or "process rank: 1" in error.lower() or "[[" in error, error
 
 

@@ -1,4 +1,4 @@
-"""Runs of scenes by a plain solver: what is kept, what a restart gives, and what stops a run."""
+"""Runs of scenes with a plain solver: outputs, restarts, and interruptions."""
 
 import re
 import signal
@@ -32,7 +32,7 @@ def trace_of(done: Done, field: str = "ez") -> np.ndarray:
 
 
 def line_current(distance: float, times: np.ndarray, frequency: float) -> np.ndarray:
-    """The field of a line current of 1 A, a Ricker pulse, in vacuum.
+    """The field of a line current of 1 A with a Ricker pulse, in vacuum.
 
     E(t) = -mu0 / (2 pi) * integral over u from 0 of I'(t - distance / c cosh u): the two-dimensional Green's function.
     """
@@ -53,7 +53,7 @@ def test_amperes_become_the_right_volts_per_metre():
         ("position = [0.2, 0.2]", "position = [0.75, 0.75]"),
         ("position = [0.25, 0.2]", "position = [0.9, 0.75]"),
         ("below = 0.1", "below = 0.0"),
-        ("steps = 150", "window = 5.0e-9"),  # ends before the walls answer
+        ("steps = 150", "window = 5.0e-9"),  # ends before reflections arrive
     )
     done = ran(scene)
     assert (done.steps, done.interrupted, done.first_step) == (scene.steps, False, 0)
@@ -189,7 +189,7 @@ def test_a_checkpoint_records_whether_materials_were_averaged(tmp_path: Path, av
         ran(flat(switched), Outputs(restart=path))
     with pytest.raises(UsageError, match=r"the checkpoint is of another scene than scene\.toml"):
         ran(flat(switched, ("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
-    # Files of earlier versions do not hold it, and are told apart by the hash of their scene.
+    # Files of earlier versions lack it, and are identified by the hash of their scene.
     del arrays["averaging"]
     np.savez(path, **arrays)
     assert ran(scene, Outputs(restart=path)).first_step == 150
@@ -217,7 +217,7 @@ def test_a_checkpoint_with_a_changed_byte(tmp_path: Path):
 
 
 def _with_method(content: bytes, place: int, value: int) -> bytes:
-    """An archive whose first file has another byte in both of its headers: 6 are flags, 8 the way it is packed."""
+    """An archive whose first file has another byte in both headers: 6 are flags, 8 is the compression method."""
     changed = bytearray(content)
     changed[place] = changed[content.index(b"PK\x01\x02") + 2 + place] = value
     return bytes(changed)
@@ -264,7 +264,7 @@ def test_checkpoints_on_the_way(tmp_path: Path):
 
 
 def vti_content(path: Path) -> tuple[ET.Element, dict[str, np.ndarray]]:
-    """Its XML and its arrays, z first, read as the format says."""
+    """Its XML and its arrays, z first, read according to the format."""
     head, _, rest = path.read_bytes().partition(b'<AppendedData encoding="raw">\n_')
     tree = ET.fromstring(head + b"</VTKFile>")
     types = {"Float32": np.float32, "Float64": np.float64, "UInt16": np.uint16}
@@ -306,7 +306,7 @@ def test_snapshots(tmp_path: Path, dimensions: int):
     entries = [(float(entry.get("timestep")), entry.get("part")) for entry in series.iter("DataSet")]
     assert entries == [(step * scene.dt, part) for step in steps for part in "01"]
     half = scene.spacing / 2
-    # The electric field along z lies half way up its edge, the magnetic one along x in the middle of a face across x.
+    # The electric field along z lies half way up its edge, the magnetic one along x in the centre of a face across x.
     places = {"ez": (0, 0, 0), "hx": (0, half, 0)} if dimensions == 2 else {"ez": (0, 0, half), "hx": (0, half, half)}
     for values, name, early in zip(seen[steps[-1]], ("ez", "hx"), (0, 0.5), strict=True):
         tree, arrays = vti_content(folder / f"{name}-step-{steps[-1]:08d}.vti")
@@ -405,7 +405,7 @@ def test_a_field_that_is_not_finite_stops_the_run(tmp_path: Path):
 
 
 class Interrupting(NumpyFdtd):
-    """Sends Ctrl-C once it is at step 40 or later."""
+    """Sends Ctrl-C at step 40 or later."""
 
     def step(self, count):
         super().step(count)
@@ -493,7 +493,7 @@ def test_the_solver_is_asked_for_what_the_scene_says():
 
 @pytest.mark.parametrize("averaging", [True, False])
 def test_a_current_moves_what_its_edge_lies_in(averaging: bool):
-    """Half of sand and half of vacuum around Ex at the border, and vacuum around Ez, which begins there."""
+    """Half sand and half vacuum around Ex at the boundary, and vacuum around Ez, which begins there."""
     largest = {}
     for field in ("ex", "ez"):
         scene = flat(
@@ -540,7 +540,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says
 
 @pytest.mark.parametrize("kind", ["traces", "checkpoint", "snapshots", "png"])
 def test_a_full_disk_is_named_with_what_it_takes(tmp_path: Path, kind: str):
-    """In a process of its own, whose files may not grow: Linux says so as it says that a disk is full, by an errno."""
+    """In a separate process with a limit on file size: Linux reports it by an errno, like a full disk."""
     pytest.importorskip("h5py")
     script = f"""
 import errno, os, resource, signal, sys
@@ -591,7 +591,7 @@ def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytes
 
 
 def blocks_of(count: int) -> Scene:
-    """40 x 30 x 10 cells with blocks of so many materials, 4 cells long each and side by side."""
+    """40 x 30 x 10 cells with blocks of `count` materials, each 4 cells long, side by side."""
     blocks = "".join(
         f"""[[materials]]
 id = "m{number}"
@@ -620,7 +620,7 @@ def test_tables_of_materials_are_counted():
     two = 2**7 * (32 + 16)  # vacuum and sand
     assert memory.device_bytes(blocks_of(0), Layout()) == fields + two + runs
     assert memory.device_bytes(blocks_of(0), Layout(("cpu:0",) * 2)) == fields + 2 * two + runs
-    # Many materials have at most as many combinations as cells lie at borders, which are counted.
+    # Many materials have at most as many combinations as there are cells at boundaries, which are counted.
     scene = blocks_of(8)
     assert memory.combinations_most(scene) == scene.cells
     table = memory.device_bytes(scene, Layout()) - fields - runs

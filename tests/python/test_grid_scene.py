@@ -1,4 +1,4 @@
-"""Scene files: what they mean, and that what is wrong in one is named."""
+"""Scene files: their meaning, and errors that name what is wrong."""
 
 import re
 import time
@@ -59,10 +59,10 @@ def test_time_is_a_window_or_steps():
 def test_a_position_is_that_of_the_nearest_node():
     scene = flat()
     assert scene.cell((0.0, 0.0)) == (0, 0)
-    # 0.07 / 0.01 is a little above 7, and 0.29 / 0.01 a little below 29.
+    # 0.07 / 0.01 is slightly above 7, and 0.29 / 0.01 slightly below 29.
     assert scene.cell((0.07, 0.29)) == (7, 29)
     assert scene.cell((0.0751, -0.001)) == (8, 0)
-    # Half way between two nodes it is the lower one: 0.035 / 0.01 is a little above 3.5, 0.295 / 0.01 a little below.
+    # Half way between two nodes the lower one counts: 0.035 / 0.01 is slightly above 3.5, 0.295 / 0.01 slightly below.
     assert scene.cell((0.035, 0.295)) == (3, 29)
     assert scene.placed((0.0751, 0.2)) == pytest.approx((0.08, 0.2))
     assert scene.warnings == ()
@@ -232,7 +232,7 @@ def test_in_two_dimensions_a_cylinder_is_a_disc():
 
 F = 1e9
 ZETA = 2 * np.pi**2 * F**2
-# What the user guide of gprMax writes, in its own terms; the second derivatives have half the zeta and a later peak.
+# Formulas of gprMax's user guide in its own terms; the second derivatives have half the zeta and a later peak.
 FORMULAS = {
     "gaussian": lambda t: np.exp(-ZETA * (t - 1 / F) ** 2),
     "gaussiandot": lambda t: -2 * ZETA * (t - 1 / F) * np.exp(-ZETA * (t - 1 / F) ** 2),
@@ -303,7 +303,7 @@ def test_a_waveform_from_a_file(tmp_path: Path):
     assert driven(file, waveform="file")[:18] == pytest.approx(right)
     assert driven(file, 'column = "down"', "amplitude = 2", waveform="file")[:18] == pytest.approx(-2 * right)
     path.write_text("pulse\n0\n4\n8\n", encoding="utf-8")
-    # Values of steps: half way through them, those between.
+    # Values per step: in the middle of a step, interpolated ones.
     assert driven(file, waveform="file")[:3] == pytest.approx([2, 6, 0])
     assert flat((WAVE, f'waveform = "file"\n{file}')).digest() != flat().digest()
 
@@ -420,7 +420,7 @@ def test_the_hash_is_of_what_decides_the_fields():
 
 
 def graded(text: str) -> tuple[str, str]:
-    """The change of a scene whose layers are a table."""
+    """The change that makes a scene's layers a table."""
     return ("cpml = 0", f"cpml = {{ {text} }}")
 
 
@@ -433,7 +433,7 @@ def test_how_layers_are_graded():
     assert given.cpml == 3
     assert flat(("cpml = 0", ""), ("[time]", "[domain.cpml]\ncells = 3\n[time]")).cpml == 3
     assert given.digest() != flat(graded("cells = 3")).digest() == flat(("cpml = 0", "cpml = 3")).digest()
-    assert flat(graded("cells = 0, order = 2")).digest() == flat().digest()  # which decides nothing
+    assert flat(graded("cells = 0, order = 2")).digest() == flat().digest()  # this does not affect the digest
 
 
 def test_the_example_is_a_scene_without_warnings():

@@ -129,7 +129,7 @@ def test_objects_come_back_as_they_were(tmp_path: Path):
 
 
 def test_classes_have_the_keys_that_the_reader_knows():
-    """Every key that reading asks for is a field of a class, so that nothing of a file is lost."""
+    """Every key that the reader asks for is a field of a class, so no part of a file is lost."""
     asked = set()
     folder = ROOT / "python/headrace/grid/solver"
     for name in (

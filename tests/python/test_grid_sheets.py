@@ -1,4 +1,4 @@
-"""Edges with materials of their own: sheets, wires, objects that are not averaged, and resistors."""
+"""Edges with their own materials: sheets, wires, objects that are not averaged, and resistors."""
 
 from collections.abc import Callable
 from itertools import product
@@ -64,7 +64,7 @@ def deep(*objects: str, **changes: str) -> Scene:
 
 
 class Naive:
-    """Edges one by one, by the rule in words: each cell holds on to its edges, until another object is painted over."""
+    """Edges one by one, by the literal rule: each cell holds its edges until another object is painted over it."""
 
     def __init__(self) -> None:
         self.cells = dict.fromkeys(product(range(SIZE), repeat=3), "free_space")
@@ -187,7 +187,7 @@ def test_six_plates_of_metal_keep_everything_in(devices: tuple[str, ...]):
 
 
 def test_a_voltage_is_divided_between_two_resistances():
-    """Two plates a cell apart, a slow voltage behind 50 Ohm between them, and a resistor across them elsewhere."""
+    """Two plates a cell apart, a slow voltage behind 50 Ohm between them, and a resistor elsewhere between them."""
     plates = [
         f'type = "plate"\nlow = [0.03, 0.03, {at}]\nhigh = [0.07, 0.07, {at}]\nmaterial = "pec"' for at in (0.05, 0.06)
     ]
@@ -213,11 +213,11 @@ def test_a_magnetic_current_is_the_dual_of_an_electric_one():
     """In vacuum H of a magnetic current is E of an electric one times permittivity over permeability, node by node."""
     step = deep().dt
     fields = []
-    # The node of hx lies half a cell before that of ex, seen from sources: the same place on their other side.
+    # Seen from the sources, the node of hx lies half a cell before that of ex: the same place on their other side.
     ends = ("[0.23, 0.24, 0.22]", "[0.17, 0.16, 0.18]")
     for field, delay, seen, end in (("ey", step / 2, "ex", ends[0]), ("hy", 0.0, "hx", ends[1])):
         text = DEEP.replace('field = "ey"', f'field = "{field}"\ndelay = {delay!r}')
-        # So far from the walls that nothing comes back: one of metal is not the other's dual.
+        # Far enough from the walls to exclude reflections: a metal wall is not the dual of the other.
         text = text.replace("[0.12, 0.12, 0.12]", "[0.4, 0.4, 0.4]").replace("steps = 120", "steps = 32")
         text = text.replace("[0.03, 0.04, 0.05]", "[0.2, 0.2, 0.2]").replace("[0.08, 0.07, 0.06]", end)
         scene = parse_scene(text, PATH)
@@ -327,7 +327,7 @@ def test_fdtd_takes_edges_as_they_are():
     for node, value in zip(nodes, (3.0, 5.0, 7.0), strict=True):
         permittivity[node], sigma[node] = value * 8.8541878128e-12, 0.1
     kept, before = run.field("ex"), plain.field("ex")
-    # One step adds dt / epsilon times the curl, so that what an edge changes is known from the other run.
+    # One step adds dt / epsilon times the curl, so the effect of an edge follows from the other run.
     curl = (before - start["ex"]) * 2 * 8.8541878128e-12 / run.dt
     loss = sigma * run.dt / (2 * permittivity)
     wanted = (1 - loss) / (1 + loss) * start["ex"] + run.dt / permittivity / (1 + loss) * curl

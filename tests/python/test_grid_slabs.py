@@ -1,4 +1,4 @@
-"""Domains that are larger than the memory of their device, from Python: equal bits, limits, Ctrl-C, the benchmark."""
+"""Domains larger than their device's memory, from Python: equal bits, limits, Ctrl-C, the benchmark."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Materials of a plane per component: cylinders against their series, cavities, and shares of areas and contours."""
+"""Materials of a plane per component: cylinders against their series, cavities, shares of areas, and contours."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_a_cylinder_is_of_second_order(bench: ModuleType, number: int, largest: 
 
 
 def resonance(spacing: float, radius: float, *, smoothing: bool) -> float:
-    """The lowest resonance of a round cavity in metal, in Hz, by the phase of its field over time."""
+    """The lowest resonance of a round metal cavity in Hz, from the phase of its field over time."""
     count = round(0.3 / spacing)
     scene = parse_scene(
         f"""
@@ -110,7 +110,7 @@ def test_ez_takes_the_mean_by_area():
 def test_h_takes_the_harmonic_mean_along_it_and_the_arithmetic_across():
     below = '{ type = "half_space", axis = "y", below = 0.105, material = "ferrite" }'
     found = smooth(scene_of("size = [0.2, 0.2]", below))
-    # hx lies half a cell above its node, hy on its height.
+    # hx lies half a cell above its node, hy at its height.
     np.testing.assert_allclose(found.permeability_hx[5, 9:12], [5, 3, 1])
     np.testing.assert_allclose(found.permeability_hy[5, 9:12], [5, 5, 1])
     left = '{ type = "half_space", axis = "x", below = 0.1, material = "ferrite" }'
@@ -126,7 +126,7 @@ def test_contours_end_at_a_conductor():
     assert np.all(found.permeability_hy == 1)
     assert np.all(found.conductivity[:, :11] == PEC)
     assert np.all(found.conductivity[:, 11:] == 0)
-    # At the limit of the time step a node beside it needs (3 + 1 / 0.75) / 4.
+    # At the limit of the time step, a node beside it needs (3 + 1 / 0.75) / 4.
     assert found.permittivity[5, 11] == pytest.approx((3 + 1 / 0.75) / 4, rel=1e-5)
     assert found.permittivity[5, 12] == 1
 
@@ -140,7 +140,7 @@ def test_a_conductor_on_nodes_is_the_one_that_averaging_has():
         solver = build(one, Layout()).solver
         solver.step(300)
         fields.append(solver.field("ez"))
-    # Surfaces lie a millionth of a cell off, so that what is on them does not depend on the last bits.
+    # Surfaces are a millionth of a cell off, so that points on them do not depend on the last bits.
     np.testing.assert_allclose(fields[0], fields[1], atol=1e-5 * np.abs(fields[1]).max())
 
 

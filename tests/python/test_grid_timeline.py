@@ -1,4 +1,4 @@
-"""Timelines: what is recorded, how much of it is hidden, and the picture of it."""
+"""Timelines: recorded work, hidden exchange, and the picture."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ def test_what_is_hidden_lies_beside_computing_of_the_same_part():
     spans = [
         WorkSpan(0, 0, "body", 0.0, 2.0),
         WorkSpan(0, 0, "interior", 2.0, 5.0),
-        WorkSpan(0, 0, "border", 0.0, 9.0),  # is no exchange
+        WorkSpan(0, 0, "border", 0.0, 9.0),  # does not count as exchange
         WorkSpan(0, 0, "push", 1.0, 3.0),
-        WorkSpan(0, 0, "receive", 2.5, 6.0),  # counted once where it meets the push; a second of it in a gap
+        WorkSpan(0, 0, "receive", 2.5, 6.0),  # counted once where it overlaps the push; one second of it is in a gap
         WorkSpan(1, 0, "interior", 0.0, 9.0),
-        WorkSpan(2, 0, "messages", 4.0, 5.0),  # beside another part's computing, which does not hide it
+        WorkSpan(2, 0, "messages", 4.0, 5.0),  # overlaps with computing of another part, which does not hide it
     ]
     assert timeline.hidden(spans) == pytest.approx((6.0, 4.0))
     assert timeline.hidden(spans[:3]) == (0.0, 0.0)

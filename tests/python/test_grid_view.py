@@ -1,4 +1,4 @@
-"""`headrace grid view`: what a picture of a scene shows, before a run and after it."""
+"""`headrace grid view`: the content of a scene's picture, before and after a run."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def pixels_of(path: Path, colour: str) -> int:
-    """How many pixels have just that colour."""
+    """How many pixels have exactly this colour."""
     image = np.asarray(Image.open(path).convert("RGB")).astype(int)
     wanted = np.round(np.array(to_rgb(colour)) * 255).astype(int)
     return int((np.abs(image - wanted).max(axis=-1) <= 1).sum())

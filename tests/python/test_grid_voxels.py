@@ -1,4 +1,4 @@
-"""Objects that are given cell by cell: arrays of files, fractal boxes and rough surfaces."""
+"""Objects given cell by cell: arrays from files, fractal boxes and rough surfaces."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def fractal(*more: str, box: str = BOX) -> np.ndarray:
 
 
 def slope_of(values: np.ndarray) -> float:
-    """With which power of the wave number the spectrum of a cube, or a square, falls."""
+    """The power of the wave number with which the spectrum of a cube, or a square, falls."""
     count = values.shape[0]
     spectrum = np.abs(np.fft.fftn(values - values.mean())) ** 2
     waves = np.fft.fftfreq(count) * count
@@ -95,7 +95,7 @@ def test_a_box_has_all_of_its_materials():
     assert (names[~inside] == "free_space").all()
     assert (names == fractal()).all()
     assert (names != fractal(box=BOX.replace("seed = 7", "seed = 8"))).any()
-    # Two neighbours are alike more often than two cells anywhere.
+    # Neighbours are equal more often than random pairs of cells.
     shuffled = np.random.default_rng(0).permutation(names[inside]).reshape(28, 24, 10)
     block = names[2:30, :, :10]
     assert (block[1:] == block[:-1]).mean() > (shuffled[1:] == shuffled[:-1]).mean() + 0.1
@@ -109,7 +109,7 @@ def test_equal_shares_of_the_range_or_those_of_gprmax():
 
 
 def heights_of(names: np.ndarray) -> np.ndarray:
-    """How many cells of a column belong to the box, which has no holes."""
+    """Cells of each column that belong to the box, which has no holes."""
     filled = names != "free_space"
     assert (np.diff(filled.astype(int), axis=2) <= 0).all()
     return filled.sum(axis=2)

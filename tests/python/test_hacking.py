@@ -1,4 +1,4 @@
-"""What HACKING.md and CONTRIBUTING.md name is there: files, folders, targets of make, presets, names of the sources."""
+"""Everything named in HACKING.md and CONTRIBUTING.md exists: files, folders, make targets, presets, source names."""
 
 import json
 import re
@@ -10,14 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("HACKING.md", "CONTRIBUTING.md")
-MADE = ("build/", ".venv/", "dist/")  # by builds
+MADE = ("build/", ".venv/", "dist/")  # created by builds
 ENDINGS = "cpp|hpp|cu|cuh|py|pyi|sh|md|toml|yml|yaml|json|txt|lock|cmake|in|svg"
 CODE = re.compile(r"`([^`]+)`")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(rf"(?<![\w/.$<-])((?:[\w.*-]+/)+(?:[\w.*-]+)?|[\w*-]+\.(?:{ENDINGS}))(?![\w/>])")
 NAME = re.compile(r"\b(k[A-Z]\w+|[A-Z][a-z]+(?:[A-Z][a-z0-9]*)+|headrace_[a-z]+)\b")
-SLOT = {"F.svg"}  # stands for a file of the reader
-CONVENTION = {"PascalCase"}  # no name of the sources
+SLOT = {"F.svg"}  # stands for the reader's file
+CONVENTION = {"PascalCase"}  # not a name in the sources
 
 
 def tracked() -> list[str]:
@@ -27,7 +27,7 @@ def tracked() -> list[str]:
 
 
 def absent(text: str, files: list[str]) -> list[str]:
-    """The paths in the code of a page that are no files of the repository, and no folders."""
+    """Paths in the code of a page that are neither files nor folders of the repository."""
     there = set(files) | {f"{parent}/" for file in files for parent in Path(file).parents}
     names = {Path(file).name for file in files}
     missing = []

@@ -1,4 +1,4 @@
-"""What the linker was told of the extension modules: no table of addresses can be written once they are loaded."""
+"""Link options of the extension modules: no table of addresses is writable after loading."""
 
 import importlib.util
 import re

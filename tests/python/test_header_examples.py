@@ -1,4 +1,4 @@
-"""The check of public headers: it compiles the example that each opens with, and fails when one does not hold."""
+"""The check of public headers compiles the example of each, and fails if one does not compile."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Retrieval in Python: against sets of words, and over files."""
+"""Retrieval in Python, compared with sets of words, and over files."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ documents = st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
 
 
 def expressions() -> st.SearchStrategy[tuple[str, object]]:
-    """Queries beside functions from a set of words to whether it matches."""
+    """Queries paired with functions that tell whether a set of words matches."""
     leaf = st.sampled_from([*WORDS, "unknown"]).map(lambda word: (word, lambda words: word in words))
 
     def extend(inner: st.SearchStrategy) -> st.SearchStrategy:
@@ -152,7 +152,7 @@ def test_builder():
     [("Thai", range(0x0E01, 0x0E2F)), ("Hiragana", range(0x3042, 0x3094)), ("Han", range(0x4E00, 0x4E60))],
 )
 def test_long_words_without_spaces(script: str, letters: range):
-    """A word of up to 32 pairs finds the documents that have all of its pairs."""
+    """A word of up to 32 pairs finds the documents that contain all of its pairs."""
     rng = np.random.default_rng(letters.start)
     text = "".join(chr(letters[int(i)]) for i in rng.integers(len(letters), size=3000))
     documents = [text[begin : begin + 120] for begin in range(0, len(text), 7)]
@@ -173,6 +173,6 @@ def test_long_words_without_spaces(script: str, letters: range):
 
 
 def test_negations_inside_each_other(small_index: Index):
-    """Each of 32 words stands behind 65 negations, which once overran the memory of the compiler."""
+    """Each of 32 words follows 65 negations, which once overran the memory of the compiler."""
     text = " ".join("NOT (" * 64 + f"NOT w{number}" + ")" * 64 for number in range(32))
     assert small_index.query(text).hits == small_index.document_count

@@ -1,4 +1,4 @@
-"""Packed index files: the same index in fewer bytes, beside SQLite's FTS5."""
+"""Packed index files: the same index in fewer bytes, compared with SQLite's FTS5."""
 
 import json
 import sqlite3
@@ -34,7 +34,7 @@ def test_a_packed_file_is_the_same_index(tmp_path: Path, glosses: list[str], fre
 
 
 def test_a_packed_file_is_as_small_as_that_of_fts5(tmp_path: Path, glosses: list[str]):
-    """Without positions and lengths of documents FTS5 keeps what an index without frequencies does."""
+    """Without positions and document lengths, FTS5 stores the same as an index without frequencies."""
     connection = sqlite3.connect(tmp_path / "fts.db")
     try:
         connection.execute(

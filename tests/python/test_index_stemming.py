@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - the typographic apostrophe is what this is about
-"""Words by their stems: beside the stemmer of SQLite's FTS5, and through the file and the command line."""
+"""Stemmed words, compared with the stemmer of SQLite's FTS5, and through the file and the command line."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001, RUF003 - characters that look alike are what this is about
-"""Text of many scripts: words as Unicode has them, beside SQLite's FTS5, and corpora that are wrong."""
+"""Text in many scripts: Unicode words, compared with SQLite's FTS5, and invalid corpora."""
 
 import gzip
 import random
@@ -25,7 +25,7 @@ WORDS = {
     "hangul": ["안녕", "세계", "하늘", "바다", "학교"],
     "devanagari": ["नमस्ते", "दुनिया", "पानी", "किताब", "दिन"],
 }
-# Spaces and punctuation that lie between words and belong to none.
+# Spaces and punctuation between words that belong to none.
 BETWEEN = [" ", "\u00a0", " — ", "… ", ", ", " “", "” ", "« ", " »", "\u2028", "\u3000", "! ", " (", ") ", "-", "/"]
 
 
@@ -48,12 +48,12 @@ def text(rng: random.Random, words: list[str]) -> str:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["accents", "folded"])
 def corpus(request):
-    """Documents of all scripts, our index of them, and FTS5's."""
+    """Documents in all scripts, our index of them, and FTS5's."""
     rng = random.Random(7)
     documents = [text(rng, WORDS[rng.choice(list(WORDS))]) for _ in range(3000)]
     connection = sqlite3.connect(":memory:")
     removed = 2 if request.param else 0
-    # Signs of Indic scripts belong to words, which FTS5 has to be told.
+    # Signs of Indic scripts belong to words; FTS5 must be told so.
     how = f"unicode61 remove_diacritics {removed} categories ''L* N* Co M*''"
     try:
         connection.execute(f"create virtual table t using fts5(x, tokenize='{how}')")
@@ -71,7 +71,7 @@ def test_every_word_is_found_as_fts5_finds_it(corpus):
     _, index, connection, _ = corpus
     for words in WORDS.values():
         for word in words:
-            # Full case folding makes ß ss and a final ς σ, which FTS5's simple folding does not.
+            # Full case folding turns ß into ss and a final ς into σ, which FTS5's simple folding does not.
             if "ß" in word or "ς" in word:
                 continue
             theirs = fts(connection, f'"{word}"')

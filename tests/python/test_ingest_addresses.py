@@ -1,4 +1,4 @@
-"""Where receivers listen: IPv6, and the same address again; what becomes of an interface that is deleted."""
+"""Where receivers listen: IPv6, and the same address again; and receivers whose interface is deleted."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ SIX = "[fd00:9::2]:9000"
 
 
 def tcp(address: str, **options: object) -> ingest.Receiver:
-    """As receiver(), at an address; skips the test where there is no right to one, or no IPv6."""
+    """Like receiver(), at an address; skips the test without the necessary rights or without IPv6."""
     try:
         return ingest.tcp(address, **{"frame": "64KiB", "to": "cpu", "ring": "16MiB"} | options)  # type: ignore[arg-type]
     except headrace.Error as error:
@@ -162,7 +162,7 @@ def test_the_same_address_again_while_frames_are_held(address: str):
                 while not isinstance(item, ingest.Frame):
                     item = source.next(timeout=GUARD_SECONDS)
                     assert item is not None
-                    held.append(item)  # the first frame, and perhaps a part of it
+                    held.append(item)  # the first frame, and perhaps part of it
                 arrays.append(item.numpy())
             assert source.interface == "again"
             packets = source.counters()["source"]["packets"]

@@ -1,4 +1,4 @@
-"""Senders that wait for answers: iperf3, uploads by HTTP, and protocols of one's own."""
+"""Senders that wait for answers: iperf3, HTTP uploads, and custom protocols."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ COUNT = BYTES // 4
 
 
 class Iperf3(threading.Thread):
-    """`iperf3 -c`, whose answer is JSON."""
+    """`iperf3 -c` with JSON output."""
 
     def __init__(self, address: str, *arguments: object) -> None:
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ class Iperf3(threading.Thread):
 
 
 class Payload:
-    """iperf3's --repeating-payload is 0123456789012..., and begins anew wherever a write was cut short."""
+    """iperf3's --repeating-payload is 0123456789012..., and restarts wherever a write was cut short."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
@@ -80,7 +80,7 @@ def test_iperf3_sends_what_arrives(arguments: tuple[object, ...]):
     assert end["sum_received"]["bytes"] == end["sum_sent"]["bytes"]
     sent = [stream["sender"]["bytes"] for stream in end["streams"]]
     assert [stream["receiver"]["bytes"] for stream in end["streams"]] == sent
-    assert [taker.streams[number].bytes for number in sorted(taker.streams)] == sent  # whichever came first
+    assert [taker.streams[number].bytes for number in sorted(taker.streams)] == sent  # in either order
     assert {stream.end for stream in taker.streams.values()} == {"finished"}
     assert payload.anew < 1000 * parallel
 
@@ -133,7 +133,7 @@ def test_one_test_follows_another_and_those_that_cannot_be_are_refused():
 
 
 def served(source: ingest.Receiver, cookie: bytes) -> socket.socket:
-    """A control connection of iperf3 that has its test: the end of the one before may still be to be seen."""
+    """A control connection of iperf3 that has its test; the end of the previous test may still be pending."""
     give_up = time.monotonic() + GUARD_SECONDS
     while time.monotonic() < give_up:
         connection = connect(source)
@@ -156,7 +156,7 @@ def test_iperf3_clients_that_come_in_between_or_say_nonsense():
             first.sendall(cookie("a")[:10])
             first.sendall(cookie("a")[10:])
             assert exactly(first, 1) == b"\x09"
-            with connect(source) as second:  # while the first has its test
+            with connect(source) as second:  # while the first one has its test
                 second.sendall(cookie("b"))
                 assert exactly(second, 5) == b"\xff"
             first.sendall(struct.pack(">I", 2) + b"{}")
@@ -249,13 +249,13 @@ def test_hostile_results_of_iperf3_end_their_stream_alone(results: bytes, told: 
 @pytest.mark.parametrize("protocol", [ingest.Iperf3Server, ingest.HttpUploads])
 @isolated
 def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
-    """Bytes at random, and right conversations with bytes changed, cut off anywhere."""
+    """Random bytes, and valid conversations with changed bytes, cut off anywhere."""
     right = {
         ingest.Iperf3Server: b"x" * 36 + b"\0" + struct.pack(">I", 15) + b'{"parallel": 1}' + b"\x04\x10\x0c",
         ingest.HttpUploads: b"PUT /x HTTP/1.1\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n" + b"y" * 40,
     }[protocol]
     random = np.random.default_rng(5)
-    with receiver(buffers=2, frame="64KiB", connections=256) as source:  # as many ends may wait
+    with receiver(buffers=2, frame="64KiB", connections=256) as source:  # this many ends may wait
         serving = Serving(source, protocol(source))
         for number in range(150):
             made = np.frombuffer(right, np.uint8).copy()
@@ -264,7 +264,7 @@ def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
             else:
                 made[random.integers(0, len(made), number % 4)] = random.integers(0, 256)
                 made = made[: random.integers(1, len(made) + 1)]
-            with connect(source) as connection, suppress(OSError):  # it may be reset at once
+            with connect(source) as connection, suppress(OSError):  # the server may reset it at once
                 connection.sendall(made.tobytes())
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(1000):
@@ -281,7 +281,7 @@ def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
 
 
 class Echo(ingest.Answering):
-    """Lines, which are said again."""
+    """Echoes lines."""
 
     def talk(self, stream: int) -> ingest.Talk:
         while True:
@@ -332,7 +332,7 @@ class Fragile(Echo):
         elif kind == b"later\n":
             self.when(stream, 12, lambda: {}[stream])
         elif kind == b"much\n":
-            self.say(stream, bytes(2 << 20))  # more than may wait
+            self.say(stream, bytes(2 << 20))  # more than the limit of waiting bytes
         elif kind == b"type\n":
             yield "nothing that can be waited for"  # type: ignore[misc]
         elif kind == b"slow\n":
@@ -358,7 +358,7 @@ class Fragile(Echo):
 @isolated
 def test_whatever_fails_ends_its_conversation_alone(caplog: pytest.LogCaptureFixture):
     with receiver(open_at_first_byte=False) as source, serving(source, Fragile(source)):
-        with pytest.raises(ConnectionResetError), connect(source) as first:  # or connect() itself is told
+        with pytest.raises(ConnectionResetError), connect(source) as first:  # or connect() itself fails
             list(iter(lambda: first.recv(100), b""))
         with connect(source) as honest:
             for kind in (b"divide\n", b"recurse\n", b"later\nabcdef", b"much\n", b"type\n", b"slower\n"):
@@ -376,7 +376,7 @@ def test_whatever_fails_ends_its_conversation_alone(caplog: pytest.LogCaptureFix
 
 
 class Counting(ingest.Answering):
-    """Says how many bytes it was given, of 5 MB of which it copies 3 bytes in every megabyte."""
+    """Reports how many bytes it was given, of 5 MB of which it copies 3 bytes per megabyte."""
 
     def talk(self, stream: int) -> ingest.Talk:
         told = 0
@@ -395,7 +395,7 @@ def test_bytes_that_are_skipped_are_not_given():
 
 
 class ClosedByBoth(Echo):
-    """Closes once the sender has."""
+    """Closes once the sender has closed."""
 
     def ended(self, stream: int) -> None:
         self.receiver.close(stream)
@@ -437,7 +437,7 @@ def test_parts_come_before_their_frame_is_full():
         assert part.to_host().tobytes() == b"hello"
         assert (part.stream, part.stream_offset, part.bytes) == (0, 0, 5)
         assert part.peer == f"198.18.0.1:{connection.getsockname()[1]}"
-        source.peek(0, 6)  # the second byte of what comes next
+        source.peek(0, 6)  # the second byte of the following data
         connection.sendall(b" world")
         second = source.next(timeout=GUARD_SECONDS)
         assert isinstance(second, ingest.FramePart)

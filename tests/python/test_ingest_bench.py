@@ -1,4 +1,4 @@
-"""The benchmarks of ingest that measure latency, and a connection beside the kernel's receiver: small, on the CPU."""
+"""The benchmarks of ingest for latency, and for a connection compared with the kernel's receiver: small, on the CPU."""
 
 import json
 import subprocess

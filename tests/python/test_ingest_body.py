@@ -1,4 +1,4 @@
-"""Which bytes of a stream are data: ranges that are added in order, looked up by place, and forgotten."""
+"""Which bytes of a stream are data: ranges that are added in order, looked up by position, and dropped."""
 
 import numpy as np
 import pytest

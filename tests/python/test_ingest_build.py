@@ -1,4 +1,4 @@
-"""Frames in Python, built from a ring that Python writes; the benchmark of the builder, small, on the CPU device."""
+"""Frames in Python from a ring that Python writes; the benchmark of the builder, small, on the CPU device."""
 
 import gc
 import json
@@ -18,7 +18,7 @@ TINY = ("--device", "cpu", "--total", "1", "--ring", "1", "--frame", "1", "--flu
 
 
 def packets(builder: FrameBuilder, count: int, length: int, stride: int = 256, header: int = 54) -> np.ndarray:
-    """Writes random packets to the ring and places their payloads; what the stream is."""
+    """Writes random packets to the ring and places their payloads; returns the stream."""
     ring = builder.ring
     ring[: count * stride] = np.random.default_rng(7).integers(0, 256, count * stride, dtype=np.uint8)
     builder.place([(i * stride + header, i * length, length) for i in range(count)], count)
@@ -90,7 +90,7 @@ def test_arrays_outlive_the_builder():
 )
 def test_conversion_is_numpys(conversion: str, of: str, to: str):
     builder = FrameBuilder("cpu", frame_bytes=500, frame_count=16, ring_bytes=1 << 16, conversion=conversion)
-    stream = packets(builder, 50, 101)  # odd: pieces begin within items
+    stream = packets(builder, 50, 101)  # odd, so that pieces begin within items
     builder.finish(len(stream))
     found = np.concatenate([frame.numpy().copy() for frame in builder])
     assert found.dtype == np.dtype(to)

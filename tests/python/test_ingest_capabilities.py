@@ -1,4 +1,4 @@
-"""Rights that only opening a source needs are given up: by the command, and by programs that ask for it."""
+"""Rights needed only to open a source are dropped: by the command, and by programs on request."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def test_receivers_of_interfaces_have_none_and_receive(via: str):
     assert said["counters"]["datagrams"]["accepted"] == COUNT
     assert said["streams"][0]["sha256"] == ingest.digest(3, COUNT * PAYLOAD)
     program = subprocess.run(["ip", "link", "show", "right"], check=True, capture_output=True, text=True).stdout
-    assert "prog/xdp" not in program  # it went with its receiver
+    assert "prog/xdp" not in program  # it was removed with its receiver
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

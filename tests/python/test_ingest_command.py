@@ -1,4 +1,4 @@
-"""`headrace ingest`: the verb as a user runs it."""
+"""`headrace ingest` as a user runs it."""
 
 import hashlib
 import json
@@ -89,9 +89,9 @@ def test_refused_packets_are_told_by_reason(run: Run, tmp_path: Path):
     capture(path, list(range(40)))
     data = bytearray(path.read_bytes())
     size = (len(data) - 24) // 40
-    data[24 + 16 + 8 : 24 + 16 + 12] = bytes(4)  # the first: no protocol, and with that a wrong checksum
+    data[24 + 16 + 8 : 24 + 16 + 12] = bytes(4)  # the first packet: no protocol, and therefore a wrong checksum
     for packet in (1, 2):
-        data[24 + packet * size + 8] -= 1  # captured in part
+        data[24 + packet * size + 8] -= 1  # captured only in part
     path.write_bytes(data[: 24 + size] + data[24 + 3 * size :])
     done = run("ingest", "pcap", path, "--payload", NUMBERED // 2, "--from", "10.0.0.1", *SMALL)
     assert done.returncode == 0, done.stderr
@@ -125,7 +125,7 @@ def test_short_datagrams_are_zeros_and_told(run: Run, tmp_path: Path):
 
 def test_rtp_is_said_by_options(run: Run, tmp_path: Path):
     path = tmp_path / "rtp.pcap"
-    capture(path, list(range(300)))  # numbers of eight bytes: the last two count, then two more bytes of a header
+    capture(path, list(range(300)))  # numbers of eight bytes: the last two count, followed by two more header bytes
     how = ("--payload", NUMBERED - 2, "--number-offset", 6, "--number-width", 2, "--header-bytes", 10)
     done = run("ingest", "pcap", path, "--out", tmp_path / "out", "--json", *how, "--to", "cpu")
     assert done.returncode == 0, done.stderr
@@ -177,7 +177,7 @@ def test_a_stream_over_udp_ends_with_the_last_datagram():
             *ingest.resolve(verb.address), 130, seed=4, payload_bytes=NUMBERED, packets_per_second=5000
         )
         ingest.send_datagrams(sender)
-        done = verb.finish()  # the third frame is closed by its timeout
+        done = verb.finish()  # the timeout closes the third frame
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
     (stream,) = content["streams"]

@@ -1,4 +1,4 @@
-"""What a receiver's counters become: rates, Prometheus text, frames with gaps filled."""
+"""Figures from a receiver's counters: rates, Prometheus text, frames with filled gaps."""
 
 import re
 import urllib.request
@@ -16,11 +16,11 @@ from headrace.ingest.prometheus import ReceiverCollector
 
 @pytest.fixture
 def counters() -> Counters:
-    """The counters of a receiver that really ran."""
+    """The counters of a receiver that has run."""
     with ingest.synthetic(100, packets=1000, frame=10_000, to="cpu") as source:
         for frame in source:
             frame.release()
-        source.stop()  # counters may be old before
+        source.stop()  # counters may be stale before
         return source.counters()
 
 
@@ -50,7 +50,7 @@ def test_what_is_sent_again_and_lost_is_counted(counters: Counters):
 
 
 def _samples(text: str) -> dict[str, float]:
-    """Prometheus text, read by its own rules: name{labels} value."""
+    """Parses Prometheus text by its rules: name{labels} value."""
     found = {}
     for line in text.splitlines():
         if line.startswith("#"):

@@ -1,4 +1,4 @@
-"""TCP connections of captures, as Python and the command line give them; captures that are packed or come by pipes."""
+"""TCP connections of captures, from Python and the command line; compressed captures and pipes."""
 
 import gzip
 import hashlib
@@ -37,7 +37,7 @@ class Capture:
         self._time = 0
 
     def add(self, packet: bytes, snap: int = 1 << 18) -> None:
-        """A packet, of which `snap` bytes are kept."""
+        """Adds a packet, truncated to `snap` bytes."""
         self._time += 1000
         kept = packet[:snap]
         self.bytes += struct.pack("<IIII", 1 + self._time // 10**6, self._time % 10**6, len(kept), len(packet)) + kept
@@ -52,7 +52,7 @@ class Capture:
         snap: int = 1 << 18,
         wrong: bool = False,
     ) -> None:
-        """A segment from client to server, or back."""
+        """Adds a segment from client to server, or back."""
         source, target = (SERVER, CLIENT) if back else (CLIENT, SERVER)
         source_port, target_port = reversed(ports) if back else ports
         head = struct.pack(
@@ -67,7 +67,7 @@ class Capture:
 
 
 def _talk(capture: Capture, port: int, up: bytes, down: bytes, *, seed: int = 0, wrong: bool = False) -> None:
-    """A connection with segments out of order and twice."""
+    """Adds a connection with segments out of order and repeated."""
     chance = random.Random(seed)
     ports = (port, 80)
     first, second = chance.randrange(2**32), chance.randrange(2**32)
@@ -86,7 +86,7 @@ def _talk(capture: Capture, port: int, up: bytes, down: bytes, *, seed: int = 0,
 
 @pytest.fixture
 def talks(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
-    """A capture, and the streams in it by who sends."""
+    """A capture, and its streams by sender."""
     capture = Capture()
     streams = {}
     for number in range(20):
@@ -113,7 +113,7 @@ def _received(receiver: ingest.Receiver) -> dict[str, bytes]:
                 assert delivery.stream_offset == len(found[delivery.stream])
                 found[delivery.stream] += delivery.to_host().tobytes()
                 delivery.release()
-        receiver.next(timeout=0)  # says what was wrong
+        receiver.next(timeout=0)  # raises the error
     return {names[stream]: data for stream, data in found.items()}
 
 
@@ -264,7 +264,7 @@ def test_a_capture_that_is_cut_short_gives_what_it_has(talks: tuple[Path, dict[s
 
 
 def _fragments(packet: bytes, each: int, number: int) -> list[bytes]:
-    """An Ethernet frame with IPv4, cut into fragments with so much payload."""
+    """An Ethernet frame with IPv4, cut into fragments with this much payload."""
     link, ip, payload = packet[:14], packet[14:34], packet[34:]
     made = []
     for at in range(0, len(payload), each):
@@ -304,7 +304,7 @@ def test_datagrams_in_ip_fragments(tmp_path: Path) -> None:
         frame = b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + ip + udp
         parts = _fragments(frame, 1480, number)
         if number == 10:
-            parts.pop()  # which leaves one datagram incomplete
+            parts.pop()  # leaves one datagram incomplete
         for part in parts:
             capture.add(part)
     path = tmp_path / "datagrams.pcap"
@@ -357,7 +357,7 @@ def _packers() -> list[str]:
 def _pack(packer: str, data: bytes) -> bytes:
     if packer == "gzip":
         half = len(data) // 2
-        return gzip.compress(data[:half]) + gzip.compress(data[half:])  # two members, as pigz and bgzip write them
+        return gzip.compress(data[:half]) + gzip.compress(data[half:])  # two members, as written by pigz and bgzip
     return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True, timeout=60).stdout
 
 
@@ -423,7 +423,7 @@ def test_a_pipe_may_bring_a_packet_in_parts(talks: tuple[Path, dict[str, bytes]]
 def test_a_silent_pipe_can_be_left(talks: tuple[Path, dict[str, bytes]], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    held = os.open(pipe, os.O_RDWR)  # so that no open() waits for the other
+    held = os.open(pipe, os.O_RDWR)  # so that no open() waits for the other end
     os.write(held, talks[0].read_bytes()[:1000])
     with ingest.pcap(pipe, follow="tcp", to="cpu", frame="64KiB") as receiver:
         assert receiver.next(timeout=0.2) is None

@@ -1,4 +1,4 @@
-"""Fragments of IP in captures: what they cost, whichever order a sender gives them."""
+"""IP fragments in captures: their cost, in any order."""
 
 import struct
 import time
@@ -7,12 +7,12 @@ from pathlib import Path
 from headrace import ingest
 
 DATAGRAM = 64_000
-PART = 8  # bytes; the least that a fragment but the last may have
+PART = 8  # bytes; the minimum for a fragment other than the last
 RAW_IP = 101
 
 
 def fragments(ident: int, offsets: list[int]) -> bytes:
-    """Records of a capture: fragments of a datagram over UDP, which lacks its beginning."""
+    """Capture records: fragments of a UDP datagram that lacks its beginning."""
     records = []
     for offset in offsets:
         head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + PART, ident, 0x2000 | offset // 8, 64, 17, 0)
@@ -23,7 +23,7 @@ def fragments(ident: int, offsets: list[int]) -> bytes:
 
 
 def seconds(path: Path, datagrams: list[list[int]]) -> float:
-    """The processor time that it takes to read such a capture."""
+    """Processor time to read such a capture."""
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, RAW_IP)
     path.write_bytes(header + b"".join(fragments(i, offsets) for i, offsets in enumerate(datagrams)))
     taken = []
@@ -40,7 +40,7 @@ def seconds(path: Path, datagrams: list[list[int]]) -> float:
 
 
 def test_fragments_cost_the_same_in_any_order_and_however_many_a_datagram_has(tmp_path: Path):
-    """Each fragment was put in its place among all others of its datagram, which took 20 us where there were 8,000."""
+    """Each fragment used to be inserted among all others of its datagram, which took 20 us with 8,000 of them."""
     offsets = list(range(PART, DATAGRAM, PART))
     few = [offsets[i : i + 20] for i in range(0, len(offsets), 20)] * 4
     many = [offsets[::-1]] * 4

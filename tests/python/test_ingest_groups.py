@@ -1,4 +1,4 @@
-"""Datagrams whose number counts groups, such as heaps of SPEAD, with a byte offset in the group."""
+"""Datagrams whose number counts groups, such as SPEAD heaps, with a byte offset in the group."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ SPEAD = ("--number-offset", 10, "--number-width", 6, "--part-offset", 26, "--par
 
 
 def spead(heap: int, offset: int, payload: bytes) -> bytes:
-    """A packet of a heap of 5,000 bytes, with its four items: counter, size, offset, and length of the payload."""
+    """A packet of a heap of 5,000 bytes, with its four items: counter, size, offset, and payload length."""
     items = ((1, heap), (2, 5000), (3, offset), (4, len(payload)))
     words = b"".join((1 << 63 | item << 48 | value).to_bytes(8, "big") for item, value in items)
     return b"\x53\x04\x02\x06\x00\x00\x00\x04" + words + payload
@@ -24,7 +24,7 @@ def test_heaps_of_spead_are_said_by_options(run: Run, tmp_path: Path):
     sent = {heap: bytes(ingest.stream_bytes(heap, 0, 5000)) for heap in range(100, 120)}
     parts = [(heap, at) for heap in sent for at in range(0, 5000, 1000)]
     order = list(range(len(parts)))
-    order[10:20] = reversed(order[10:20])  # two heaps, as the window has
+    order[10:20] = reversed(order[10:20])  # two heaps, as many as the window
     write_datagrams(path, [spead(*parts[i], sent[parts[i][0]][parts[i][1] :][:1000]) for i in order])
     how = (*SPEAD, "--group-bytes", 5000, "--header-bytes", 40, "--payload", 1000)
     done = run("ingest", "pcap", path, "--out", tmp_path / "out", "--json", *how, "--to", "cpu")

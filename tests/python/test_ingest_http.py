@@ -1,4 +1,4 @@
-"""Uploads by HTTP: right ones by curl, and requests that are none."""
+"""HTTP uploads: valid ones by curl, and invalid requests."""
 
 import hashlib
 import http.client
@@ -22,7 +22,7 @@ COUNT = BYTES // 4
 
 
 def curl(*arguments: object, data: bytes | None = None) -> str:
-    """What curl shows of the answer, with its head."""
+    """curl's output of the answer, including its head."""
     if shutil.which("curl") is None:
         pytest.skip("there is no curl here")
     command = ["curl", "--silent", "--show-error", "--include", "--max-time", str(GUARD_SECONDS)]
@@ -55,7 +55,7 @@ def test_uploads_by_curl_are_answered(tmp_path: Path):
 @pytest.mark.parametrize("frame", ["64KiB", "1MiB"])
 @isolated
 def test_uploads_in_chunks_by_curl(frame: str):
-    """Curl does not know the length: it reads from a pipe."""
+    """Reading from a pipe, curl does not know the length."""
     data = ingest.stream_bytes(6, 0, COUNT + 5)
     with receiver(frame=frame) as source, serving(source, ingest.HttpUploads(source)) as served:
         answer = curl("--upload-file", "-", f"http://{source.address}/x", data=data)
@@ -72,7 +72,7 @@ def test_uploads_in_chunks_by_curl(frame: str):
 
 @isolated
 def test_chunks_of_every_size(tmp_path: Path):
-    """By Python's client, over the command."""
+    """Sent by Python's client to the command."""
     random = np.random.default_rng(3)
     sizes = [1, 2, 1, 15, 16, 17, 4095, 4096, 4097, *random.integers(1, 3000, 3000), 300_000, 1]
     data = ingest.stream_bytes(8, 0, int(sum(sizes)))
@@ -187,7 +187,7 @@ CHUNKED = PUT + "Transfer-Encoding: chunked\r\n\r\n"
 def test_requests(request_text: str, status: str):
     data = request_text.encode("latin-1")
     with receiver() as source, serving(source, ingest.HttpUploads(source)):
-        for cut in (0, 40):  # all at once, and however it is cut
+        for cut in (0, 40):  # all at once, and cut anywhere
             with connect(source) as connection:
                 for at in range(min(cut, len(data))):
                     connection.sendall(data[at : at + 1])
@@ -227,7 +227,7 @@ def test_a_head_that_trickles_has_a_deadline_and_others_go_on():
 
 @isolated
 def test_chunks_of_few_bytes_are_put_together():
-    """Among them are some that come in parts, with an extension, or with more digits than they need."""
+    """Some come in parts, with an extension, or with more digits than necessary."""
     sizes = np.random.default_rng(5).integers(1, 40, 20_000)
     data = ingest.stream_bytes(8, 0, int(sizes.sum()))
     ends = np.cumsum(sizes)

@@ -1,6 +1,6 @@
-"""Receiving from a network interface, by AF_PACKET and AF_XDP: end to end over a veth pair, as a user does it.
+"""Receiving from a network interface, by AF_PACKET and AF_XDP: end to end over a veth pair, like a user.
 
-Each test has a network of its own, and is skipped where there is no right to one.
+Each test has its own network, and is skipped without the necessary rights.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from network_namespace import isolated, make_veth
 import headrace
 from headrace import ingest
 
-PEER = "10.77.0.2"  # on the right, where the kernel does not know it
+PEER = "10.77.0.2"  # on the right, unknown to the kernel
 PAYLOAD = 1464
 COUNT = 2000
 LAYOUT = {"payload_bytes": PAYLOAD, "frame": 500 * PAYLOAD, "buffers": 8, "timeout": 60.0, "to": "cpu"}
@@ -33,7 +33,7 @@ def lacking(error: headrace.Error) -> bool:
 
 @contextmanager
 def datagrams(via: str, **options: Any) -> Iterator[ingest.Receiver]:
-    """A receiver on the right; skips the test where there is no right to one."""
+    """A receiver on the right; skips the test without the necessary rights."""
     make_veth(options.pop("mtu", 1500))
     given = {"trust_checksums": True} if via == "xdp" else {}
     address = f"{PEER}:9000" if via == "xdp" and "raw_offset" not in options else ":9000"
@@ -49,7 +49,7 @@ def datagrams(via: str, **options: Any) -> Iterator[ingest.Receiver]:
 
 
 def take(source: ingest.Receiver, frames: int) -> tuple[list[int], str]:
-    """What each of so many frames lacks, and their digest."""
+    """The missing bytes of each of this many frames, and their digest."""
     lacks: list[int] = []
     whole = hashlib.sha256()
     give_up = time.monotonic() + GUARD_SECONDS
@@ -97,7 +97,7 @@ def test_numbered_datagrams(via: str):
 @pytest.mark.parametrize("via", ["packet", "xdp"])
 @isolated
 def test_datagrams_of_9000_bytes(via: str):
-    """For AF_XDP in parts of 4 KiB, which are put together."""
+    """AF_XDP delivers them in parts of 4 KiB, which are reassembled."""
     bytes_each = 8900
     with datagrams(via, mtu=9000, payload_bytes=bytes_each, frame=100 * bytes_each) as source:
         sender = ingest.UdpSender(PEER, 9000, 300, seed=4, payload_bytes=bytes_each, packets_per_second=5_000)
@@ -110,7 +110,7 @@ def test_datagrams_of_9000_bytes(via: str):
 @pytest.mark.parametrize("via", ["packet", "xdp"])
 @isolated
 def test_raw_packets(via: str):
-    """Packets of a protocol of their own: behind the Ethernet header comes the number."""
+    """Packets of a custom protocol: the number follows the Ethernet header."""
     kind = 0x88B5  # for experiments (IEEE 802)
     with datagrams(via, raw_offset=14, payload_bytes=1000, frame=50 * 1000) as source:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
@@ -238,7 +238,7 @@ def test_another_program_at_the_interface_is_named():
 @isolated
 def test_an_interface_that_is_down_is_named(via: str):
     with datagrams(via):
-        pass  # there are the rights
+        pass  # the necessary rights are present
     subprocess.run(["ip", "link", "set", "right", "down"], check=True)
     with pytest.raises(headrace.SystemError, match="right is down; bring it up first"):
         ingest.udp(f"{PEER}:9000", via=via, interface="right", **LAYOUT)
@@ -302,7 +302,7 @@ def test_a_right_that_is_lacking_is_named(lacks: tuple[str, ...], names: str, ar
 
 @isolated
 def test_a_timeout_that_is_shorter_than_a_pause_loses_nothing():
-    """A frame takes longer to come than datagrams of it are waited for: what follows is late."""
+    """A frame takes longer to arrive than the timeout for its datagrams: the following ones are late."""
     make_veth()
     frame_packets = (256 << 10) // PAYLOAD
     how = ("--timeout", "1ms", "--frames", 2, "--interval", "100ms")
@@ -317,7 +317,7 @@ def test_a_timeout_that_is_shorter_than_a_pause_loses_nothing():
 
         send(range(1))
         assert verb.process.stdout is not None
-        while "frames 1" not in (line := verb.process.stdout.readline()):  # it was closed by its time
+        while "frames 1" not in (line := verb.process.stdout.readline()):  # its timeout closed it
             assert line, "the verb has ended"
         send(range(1, 2 * frame_packets))
         done = verb.finish()

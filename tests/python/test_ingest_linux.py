@@ -1,8 +1,8 @@
-"""Receiving: what unmodified Linux senders send is what comes out as frames.
+"""Receiving: frames contain exactly what unmodified Linux senders send.
 
-Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
-so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE is for how many seconds a
-receiver pauses.
+Each test has its own network, and is skipped if no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB makes tests of
+complete streams send this much, and the others a share of it. HEADRACE_INGEST_PAUSE is the number of seconds for which
+a receiver pauses.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ with_every_control = pytest.mark.parametrize("control", ["host", "resident"])
 
 
 class Taken:
-    """What came of one stream, and its digest; checked to be without a hole."""
+    """What was received of one stream, and its digest; checked for holes."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -46,7 +46,7 @@ class Taken:
 
 
 def take(source: ingest.Receiver, streams: int = 1) -> dict[int, Taken]:
-    """Everything, until so many streams have ended."""
+    """Takes everything until this many streams have ended."""
     taken: dict[int, Taken] = {}
     ended = 0
     give_up = time.monotonic() + GUARD_SECONDS
@@ -66,7 +66,7 @@ def take(source: ingest.Receiver, streams: int = 1) -> dict[int, Taken]:
 
 
 def final(source: ingest.Receiver) -> dict[str, int]:
-    """What TCP has counted when all is over; counters may be old before."""
+    """The TCP counters at the end; counters may be stale before."""
     source.stop()
     return source.counters()["tcp"]
 
@@ -101,7 +101,7 @@ class Sender(threading.Thread):
 
 
 def check_one(source: ingest.Receiver, count: int, seed: int = 1) -> None:
-    """One sender, whose bytes must be those of the frames."""
+    """One sender, whose bytes must equal those of the frames."""
     sender = Sender(source.address, count, seed)
     (stream,) = take(source).values()
     sender.finish()
@@ -160,7 +160,7 @@ def test_with_other_faults(faults: dict[str, float], counter: str, control: str)
         check_one(source, BYTES // 8)
         counters = final(source)
     if control == "resident" and counter == "duplicates":
-        counter = "duplicate_bytes"  # it takes a packet that comes again as one with what follows it
+        counter = "duplicate_bytes"  # the kernel merges a repeated packet with the following one
     assert counters[counter] > 0
 
 
@@ -241,7 +241,7 @@ def test_a_killed_sender_leaves_what_it_sent(control: str):
                 reason = item.reason
                 assert item.bytes == taken.bytes
         sender.wait(GUARD_SECONDS)
-    assert reason in {"finished", "reset"}  # its kernel says one or the other
+    assert reason in {"finished", "reset"}  # its kernel reports either of them
     assert taken.bytes >= 4 << 20
     assert taken.sha256.hexdigest() == ingest.digest(1, taken.bytes)
 
@@ -312,7 +312,7 @@ def test_nc():
 
 @isolated
 def test_curl_uploads(tmp_path: Path):
-    """Its request goes before the bytes, and it waits for an answer that nobody gives."""
+    """Its request precedes the bytes, and it waits for an answer that never comes."""
     if shutil.which("curl") is None:
         pytest.skip("there is no curl here")
     size = BYTES // 8

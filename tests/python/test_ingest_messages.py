@@ -1,4 +1,4 @@
-"""Messages of TCP senders, each when all of it has come."""
+"""Messages of TCP senders, each delivered when it is complete."""
 
 import socket
 import struct
@@ -22,7 +22,7 @@ def framed(body: bytes) -> bytes:
 @pytest.mark.parametrize("frame", ["64MiB", "64KiB", "100"])
 @isolated
 def test_a_message_comes_when_it_is_complete(frame: str):
-    """Each is waited for before the next is sent, whatever a frame holds."""
+    """Each is awaited before the next is sent, whatever a frame holds."""
     sizes = [100, 0, 1, 65_532, 65_536, 5, 190_000, 3] if frame != "100" else [10, 0, 96, 200, 5, 296, 1]
     with receiver(frame=frame) as source, connect(source) as connection:
         messages = ingest.messages(source)
@@ -67,7 +67,7 @@ def test_a_bad_length_is_reported_at_once_and_others_go_on():
 
 @isolated
 def test_messages_of_many_senders_at_full_speed():
-    """None is lost, doubled or out of order; parts and frames come as they like."""
+    """None is lost, doubled or out of order, however parts and frames arrive."""
     senders, count = 4, 3000
 
     def send(connection: socket.socket, number: int) -> None:

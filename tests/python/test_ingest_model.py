@@ -74,7 +74,7 @@ def test_every_known_gpu_has_its_rates():
     assert rows["RTX A6000"]["enough"] == ["copies-2", "copies-32", "gather"]
     assert rows["H100 SXM"]["enough"] == ["copies-2", "copies-32", "gather"]
     assert rows["RTX 4090"]["peer_dma"] is False
-    # More than its link carries is out of reach whatever the memory does.
+    # More than the link's rate is out of reach, whatever the memory does.
     assert ingest_model.which_gpus(1e12, 1800, 8000, (32,))[0]["enough"] == []
 
 
@@ -93,7 +93,7 @@ def test_the_verb_prints_the_document_table(run: Run):
     for clock, row in DOCUMENT_TABLE.items():
         assert any(line.split() == [f"{clock:,}", *(f"{cell:,}" for cell in row)] for line in lines), clock
     assert "RTX A6000" in done.stdout
-    assert "out of reach" in done.stdout  # 100 Gb/s at 1000 MHz, one a copy
+    assert "out of reach" in done.stdout  # 100 Gb/s at 1000 MHz, one payload per copy
 
 
 def test_the_verb_answers_in_json(run: Run):

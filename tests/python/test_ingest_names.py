@@ -1,4 +1,4 @@
-"""An option of `headrace ingest` has the name of the argument in Python that it sets."""
+"""An option of `headrace ingest` has the name of the Python argument that it sets."""
 
 import inspect
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from headrace.cli import app
 from headrace.cli.grouped import grouped
 from headrace.ingest.receiving import Numbering
 
-# What the commands do with frames, beyond receiving them.
+# What the commands do with frames besides receiving them.
 OUTPUT = {"sha256", "out", "out_files", "out_bytes", "keep_streams", "duration", "frames", "streams", "interval"} | {
     "prometheus",
     "as_json",
     "answer",
     "help",
 }
-# Python keeps units in names, and cannot use the words in the first column.
+# Python keeps units in names, and cannot use the names in the first column.
 OTHER_NAMES = {
     "from": "from_senders",
     "idle": "idle_seconds",
@@ -33,7 +33,7 @@ OTHER_NAMES = {
 
 
 def options(command: str) -> set[str]:
-    """The options of a command, as Python would write them."""
+    """The options of a command in Python's spelling."""
     found = typer.main.get_command(app).commands["ingest"].commands[command]  # type: ignore[attr-defined]
     longest = [max(parameter.opts, key=len) for parameter in found.params if parameter.param_type_name == "option"]
     return {name.removeprefix("--").replace("-", "_") for name in longest} - {"json"}
@@ -63,7 +63,7 @@ def test_a_group_of_options_comes_as_one_argument():
         name: Annotated[str, typer.Argument(help="A name.")],
         own: Annotated[bool, typer.Option("--own", help="Its own.")] = False,
         *,
-        size: _Group,  # named like one of its options
+        size: _Group,  # has the name of one of its options
     ) -> None:
         found.extend([name, own, size])
 

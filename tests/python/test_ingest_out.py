@@ -1,4 +1,4 @@
-"""The file of headrace ingest --out where it is no regular file, or takes no more."""
+"""The file of headrace ingest --out when it is not a regular file, or cannot be written further."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""More connections than there are places, and consumers that are slow: what unmodified Linux sockets see of it."""
+"""More connections than places, and slow consumers, as seen by unmodified Linux sockets."""
 
 import contextlib
 import hashlib
@@ -29,7 +29,7 @@ def content(number: int) -> bytes:
 
 
 def upload(address: str, data: bytes) -> bool:
-    """Whether the receiver has acknowledged all of it and its end."""
+    """Whether the receiver has acknowledged all data and the end."""
     host, port = address.rsplit(":", 1)
     try:
         with socket.create_connection((host, int(port)), timeout=GUARD_SECONDS) as connection:
@@ -41,7 +41,7 @@ def upload(address: str, data: bytes) -> bool:
 
 
 class Consumer:
-    """Takes frames of streams, now and then."""
+    """Takes frames of streams from time to time."""
 
     def __init__(self, source: ingest.Receiver, pause: float) -> None:
         self.digests: Counter[str] = Counter()
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_written_ends_one_stream(tmp_path: Path):
     (tmp_path / "out.1").mkdir()
     with started("tcp", ":9000", *SMALL, "--out", tmp_path / "out", "--streams", 3, "--json") as verb:
         assert upload(verb.address, content(1))
-        upload(verb.address, content(2))  # is received, and cannot be written
+        upload(verb.address, content(2))  # received, but not written
         assert upload(verb.address, content(3))
         done = verb.finish()
     assert done.returncode == 1
@@ -185,7 +185,7 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
 
 
 def begin_streams(verb: Started, out: Path, count: int) -> list[socket.socket]:
-    """Connections, one after the other, whose first frames are in their files."""
+    """Opens connections one after the other, whose first frames are in their files."""
     host, port = verb.address.rsplit(":", 1)
     connections = []
     for number in range(count):
@@ -193,7 +193,7 @@ def begin_streams(verb: Started, out: Path, count: int) -> list[socket.socket]:
         connections[-1].sendall(ingest.stream_bytes(number, 0, 70_000))  # more than a frame of 64 KiB
         path = Path(f"{out}.{number}") if number else out
         give_up = time.monotonic() + GUARD_SECONDS
-        while not path.exists() or path.stat().st_size == 0 < number:  # the first is buffered while it stays open
+        while not path.exists() or path.stat().st_size == 0 < number:  # the first file is buffered while it stays open
             assert time.monotonic() < give_up
             time.sleep(0.005)
     return connections
@@ -201,7 +201,7 @@ def begin_streams(verb: Started, out: Path, count: int) -> list[socket.socket]:
 
 @isolated
 def test_more_streams_than_descriptors_are_written_and_a_file_that_is_gone_is_an_error(tmp_path: Path):
-    """Files are closed for those of other streams. One that was removed meanwhile is not begun anew in its middle."""
+    """Files are closed to open those of other streams. A removed file is not restarted in its middle."""
     count, out = 12, tmp_path / "out"
     options = ("--frame", "64KiB", "--out", out, "--streams", count, "--json")
     with started("tcp", ":9000", *SMALL, *options) as verb:
@@ -211,7 +211,7 @@ def test_more_streams_than_descriptors_are_written_and_a_file_that_is_gone_is_an
         connections = begin_streams(verb, out, count)
         (tmp_path / "out.1").unlink()
         for number, connection in enumerate(connections):
-            with connection, contextlib.suppress(OSError):  # that one is reset
+            with connection, contextlib.suppress(OSError):  # this connection is reset
                 connection.sendall(ingest.stream_bytes(number, 70_000, 70_000))
                 connection.shutdown(socket.SHUT_WR)
                 connection.recv(1)

@@ -148,7 +148,7 @@ def test_a_frame_is_cut_where_a_sender_pauses() -> None:
             assert (frame.number, frame.stream_offset) == (0, 0)
             assert (frame.bytes, frame.missing_bytes, frame.presence) == (300, 100, [0b101])
             assert not np.from_dlpack(frame)[100:200].any()
-            sender.sendto(struct.pack(">Q", 3) + bytes([2]) * 100, to)  # in order: never late
+            sender.sendto(struct.pack(">Q", 3) + bytes([2]) * 100, to)  # in order, so never late
             sender.sendto(struct.pack(">Q", 8) + bytes([3]) * 60, to)
             second, third = next(receiver), next(receiver)
             assert (second.number, second.stream_offset) == (1, 300)
@@ -169,7 +169,7 @@ def numbered(numbers: list[int], payload_bytes: int = 100) -> list[bytes]:
 
 
 def stream_of(path: Path, **how: Any) -> dict[int, bytes]:
-    """What each stream of a capture holds."""
+    """The content of each stream of a capture."""
     found: dict[int, bytes] = {}
     with ingest.pcap(path, to="cpu", payload_bytes=100, **how) as receiver:
         for frame in receiver:
@@ -180,7 +180,7 @@ def stream_of(path: Path, **how: Any) -> dict[int, bytes]:
 
 
 def test_a_capture_gives_one_digest_however_many_buffers_there_are(tmp_path: Path) -> None:
-    """Gaps beyond all buffers, what is out of order, short, missing and repeated: ten times at full speed."""
+    """Gaps beyond all buffers, and datagrams out of order, short, missing and repeated: ten times at full speed."""
     numbers = [n for n in [*range(3000), *range(9000, 12000)] if n % 100 > 9]
     for i in range(0, len(numbers), 20):
         numbers[i], numbers[i + 5] = numbers[i + 5], numbers[i]
@@ -270,14 +270,14 @@ def test_two_senders_to_a_socket_are_two_streams() -> None:
 
 
 def test_a_slow_sender_loses_nothing_to_the_timeout() -> None:
-    """Datagrams in order, each longer after the last than the timeout."""
+    """Datagrams in order, each later after the last than the timeout."""
     with ingest.udp("127.0.0.1:0", frame=1 << 20, to="cpu", payload_bytes=100, timeout=0.02) as receiver:
         to = ingest.resolve(receiver.address)
         found = b""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for datagram in numbered([*range(12)]):
                 sender.sendto(datagram, to)
-                frame = next(receiver)  # comes for its age
+                frame = next(receiver)  # delivered because of its age
                 assert frame.stream_offset == len(found)
                 found += frame.to_host().tobytes()
                 frame.release()
@@ -306,7 +306,7 @@ def test_checksums_of_a_capture_may_be_trusted(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     for packet in range(30):
         at = 24 + packet * (16 + 28 + 108) + 16
-        data[at + 2 : at + 4] = bytes(2)  # IP's length and checksum, as a card would put them in
+        data[at + 2 : at + 4] = bytes(2)  # IP's length and checksum, as a network card would fill them in
         data[at + 10 : at + 12] = bytes(2)
         data[at + 26 : at + 28] = b"\x12\x34"
     path.write_bytes(data)
@@ -332,7 +332,7 @@ def test_tcp_over_tun(control: str) -> None:
             del item
         assert item.reason == "finished"
         assert came == ingest.stream_bytes(SEED, 0, count)
-    counters = receiver.counters()  # of a receiver that has stopped: the last
+    counters = receiver.counters()  # the final ones, of a stopped receiver
     assert counters["tcp"]["opened"] == 1
     assert counters["tcp"]["bytes"] == counters["frames"]["bytes"] == count
     assert counters["builder"]["bytes"] == (0 if control == "resident" else count)

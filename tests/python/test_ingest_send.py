@@ -1,4 +1,4 @@
-"""`headrace ingest send`: what plain receivers get is what was sent."""
+"""`headrace ingest send`: plain receivers get exactly what was sent."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ GUARD_SECONDS = 120  # long enough for any machine
 
 
 class Receiver(threading.Thread):
-    """Takes one connection over the kernel's TCP, up to its end or to `most` bytes."""
+    """Receives one connection over the kernel's TCP, until its end or `most` bytes."""
 
     def __init__(self, most: int | None = None) -> None:
         super().__init__(daemon=True)
@@ -42,7 +42,7 @@ class Receiver(threading.Thread):
                     return
                 self.count += len(piece)
                 self.sha256.update(piece)
-            # With bytes left unread the close is a reset.
+            # Closing with unread bytes is a reset.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
@@ -231,7 +231,7 @@ def test_ctrl_c_prints_what_was_sent():
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         connection, _ = listener.accept()
         with connection:
-            assert connection.recv(1) != b""  # and no more: its window closes
+            assert connection.recv(1) != b""  # and no more, so that its window closes
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate(timeout=GUARD_SECONDS)
     assert process.returncode == 130

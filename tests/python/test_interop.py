@@ -1,4 +1,4 @@
-"""Headrace's objects among those of NumPy, Arrow, pickle, logging and notebooks."""
+"""Headrace's objects with NumPy, Arrow, pickle, logging and notebooks."""
 
 import copy
 import inspect
@@ -36,7 +36,7 @@ def test_texts_say_what_there_is() -> None:
         assert repr(statistics).startswith("EngineStatistics(submitted=1, answered=1, failed=0")
         assert "<tr><th>answered</th><td>1</td></tr>" in statistics._repr_html_()
         assert repr(client).startswith("Client(in_flight=0, oldest=1, query_dtype=dtype(")
-    assert repr(client) == "Client()"  # closed: nothing can be read
+    assert repr(client) == "Client()"  # closed, so nothing can be read
     assert repr(grid.Jacobi((8, 8), devices=["cpu:0"])).startswith("Jacobi(shape=(8, 8), cells=64, steps_done=0")
     with table() as rows:
         html = rows.filter(col("a") > 1)._repr_html_()
@@ -84,7 +84,7 @@ def test_queries_and_tables_are_arrow_streams() -> None:
         assert pa.table(rows).to_pydict() == rows.to_arrow().to_pydict() == {"a": [1, 2, 3], "s": ["x", "y", None]}
         assert pa.table(rows.fetch()).to_pydict() == rows.to_arrow().to_pydict()
         assert pa.chunked_array(rows.fetch()["a"]).to_pylist() == [1, 2, 3]
-        again = Table.from_arrow(query, device="cpu")  # a result is a table, too
+        again = Table.from_arrow(query, device="cpu")  # a result is also a table
         assert again.agg(col("a").sum()).to_arrow().column(0).to_pylist() == [5]
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: what was measured is printed, and the status is 130."""
+"""Ctrl-C: the results so far are printed, and the status is 130."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.whole_machine
 
 
 def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) -> subprocess.CompletedProcess[str]:
-    """Runs the command line on a terminal, and sends `by`, as Ctrl-C does, once `when` is to be seen there."""
+    """Runs the command line on a terminal, and sends `by`, like Ctrl-C, once `when` appears there."""
     reader, writer = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "headrace", *arguments],
@@ -30,7 +30,7 @@ def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) 
     while True:
         try:
             seen += os.read(reader, 65536).decode(errors="replace")
-        except OSError:  # Linux says EIO once the other side is closed
+        except OSError:  # Linux reports EIO once the other side is closed
             break
         if not sent and when in seen:
             process.send_signal(by)
@@ -44,7 +44,7 @@ def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) 
     return subprocess.CompletedProcess(arguments, process.wait(300), output, seen)
 
 
-# The rung that is measured while Ctrl-C is pressed comes after one that has been finished.
+# Ctrl-C comes during a rung that follows a completed one.
 CLIMB = (
     "ladder",
     "--device",
@@ -108,7 +108,7 @@ def test_a_call_that_does_not_look_at_signals_is_left_at_once():
     result = interrupted("link", "--full", "--device", "cpu", "--json", when="0%")
     assert result.returncode == 130
     assert json.loads(result.stdout)["interrupted"] is True
-    assert time.monotonic() - began < 60  # all of it takes minutes
+    assert time.monotonic() - began < 60  # the complete run takes minutes
 
 
 def test_ask_many_raises_and_the_client_lives_on():

@@ -1,4 +1,4 @@
-"""Loads and climbs from Python. Bounds are so wide that a busy machine keeps within them."""
+"""Loads and climbs from Python, with bounds so wide that a busy machine keeps within them."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_load():
     assert 0 < done.load.latency.p50 <= done.load.latency.p99 <= done.load.latency.max < WIDE
     assert done.load.latency.count > 0
     assert not done.load.interrupted
-    # The rule in full: 1% may be missing, and what is in flight at either end may differ as a Poisson count does.
+    # The complete rule: 1% may be missing, and the queries in flight at either end may differ like a Poisson count.
     seconds = 4 * 0.05
     missing = (done.load.incoming_per_second - done.load.measured_per_second) * seconds
     in_flight = done.load.incoming_per_second * done.load.latency.mean
@@ -167,7 +167,7 @@ def test_a_plan_is_searched_and_confirmed():
     assert len(found.tried) > len(found.confirmed)
     rates = [load.incoming_per_second for load in found.tried]
     assert rates == sorted(rates)
-    assert max(rates) < 1.5 * 20_000  # as far as chance lets a short window be off
+    assert max(rates) < 1.5 * 20_000  # within the random variation of a short window
 
 
 def test_a_bound_that_no_rate_keeps_says_why():

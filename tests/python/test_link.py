@@ -1,4 +1,4 @@
-"""`headrace link`: sections, sizes, JSON, and what it refuses."""
+"""`headrace link`: sections, sizes, JSON, and refused arguments."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_bandwidth_as_json(run: Run, tmp_path: Path):
     assert row["unit"] == "GB/s"
     assert row["spread"][0] <= row["value"] <= row["spread"][1]
     assert row["conditions"]["verified"] is True
-    assert "link.pinned" not in rows  # that is of a CopyBatch
+    assert "link.pinned" not in rows  # that figure comes from a CopyBatch
 
 
 def test_nvbandwidth_names(run: Run):

@@ -1,4 +1,4 @@
-"""`headrace load --url` against servers whose answers are known: what it counts, and what it calls a latency."""
+"""`headrace load --url` against servers with known answers: its counts, and its definition of latency."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ OK = grpc.StatusCode.OK
 
 
 def loaded(run: Run, url: str, *arguments: object, status: int = 0) -> dict[str, Any]:
-    """What a load says in JSON."""
+    """The JSON output of a load."""
     done = run("load", "--url", url, "--json", *arguments)
     assert done.returncode == status, done.stderr
     return json.loads(done.stdout)
@@ -44,7 +44,7 @@ def ended(said: dict[str, Any]) -> dict[str, int]:
 
 @contextmanager
 def loading(url: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
-    """A load that a test does something to."""
+    """A running load that a test interferes with."""
     words = [sys.executable, "-m", "headrace", "load", "--url", url, "--json", *map(str, arguments)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -62,7 +62,7 @@ def test_counts_are_those_of_the_server(run: Run, scheme: str, queries: int):
         words = ("--rate", 1000 * queries, "--duration", "300ms", "--queries-per-request", queries)
         said = loaded(run, f"{scheme}://127.0.0.1:{port}/halve", *words)
         counted = getattr(server.model_statistics()[0], scheme)
-    assert set(ended(said)) <= {"answered", "unsent"}  # every stream may be taken when it ends
+    assert set(ended(said)) <= {"answered", "unsent"}  # every stream may be taken at the end
     assert said["requests"]["answered"] == counted.requests.answered > 100
     assert counted.queries.answered == queries * counted.requests.answered
     assert (counted.requests.invalid, counted.requests.cancelled) == (0, 0)
@@ -75,7 +75,7 @@ def test_several_generators_share_the_rate_and_the_connections(run: Run):
     with serving(halve(), grpc_port=0) as (server, _):
         url = f"grpc://127.0.0.1:{server.grpc_port}/halve"
         said = loaded(run, url, "--rate", "2K", "--duration", "300ms", "--generators", 2, "--connections", 3)
-        assert server.statistics().connections == 3 + 1  # and the one that asks for the description
+        assert server.statistics().connections == 3 + 1  # and the one that requests the description
         assert said["requests"]["answered"] == server.model_statistics()[0].grpc.requests.answered
     assert said["load"]["incoming_per_second"] == pytest.approx(2000, rel=0.25)
 
@@ -92,7 +92,7 @@ def test_outcomes_over_grpc_are_told_apart(run: Run):
     assert said["failure"] == "INTERNAL: as the test says: 100% INTERNAL"
     assert said["refusal"] == "RESOURCE_EXHAUSTED: as the test says: 100% RESOURCE_EXHAUSTED"
     assert said["load"]["latency_is_of"] == "answered requests"
-    assert said["load"]["p99_offered_us"] is None  # more than a hundredth was not answered
+    assert said["load"]["p99_offered_us"] is None  # more than one in a hundred was not answered
     assert not said["load"]["stable"]
 
 
@@ -137,20 +137,20 @@ def test_latency_counts_from_the_schedule_where_the_server_does_not_keep_up(run:
     load, late = said["load"], said["load"]["latency_us"]
     assert load["incoming_per_second"] == pytest.approx(100, rel=0.05)
     assert load["measured_per_second"] == pytest.approx(50, rel=0.15)
-    assert late["p50"] == pytest.approx(0.57e6, rel=0.25)  # the closed loop's would be 0.02e6
+    assert late["p50"] == pytest.approx(0.57e6, rel=0.25)  # a closed loop would give 0.02e6
     assert late["max"] == pytest.approx(1.07e6, rel=0.25)
     assert said["requests"]["answered"] == asked
-    assert said["requests"]["unsent"] > 10  # the schedule goes on until the last window's have been answered
+    assert said["requests"]["unsent"] > 10  # the schedule continues until the last window's requests have been answered
     assert load["complete"]
 
 
 @pytest.mark.whole_machine
 def test_a_server_that_stands_still_is_in_the_percentiles(run: Run):
-    """Half a second of three: the slowest hundredth of all requests waited for 0.47 s and more."""
+    """Half a second of three: the slowest hundredth of all requests waited for at least 0.47 s."""
     del run
     with command("light") as (server, said):
         url = f"grpc://{said['grpc']}/light"
-        few = ("--connections", 1, "--streams-per-connection", 5)  # a closed loop would have five of 600 requests wait
+        few = ("--connections", 1, "--streams-per-connection", 5)  # in a closed loop, five of 600 requests would wait
         with loading(url, "--rate", 200, "--arrivals", "constant", "--duration", "3s", *few) as load:
             until = time.monotonic() + SECONDS
             while count(said["url"]) < 100:
@@ -173,7 +173,7 @@ def test_a_server_that_stands_still_is_in_the_percentiles(run: Run):
 
 
 def count(url: str) -> int:
-    """The queries that a server of `light` has answered."""
+    """Number of queries that a server of `light` has answered."""
     return int(get(f"{url}/v2/models/light/stats")["model_stats"][0]["inference_count"])
 
 
@@ -249,7 +249,7 @@ def test_a_server_that_says_nothing_is_given_up(run: Run, scheme: str):
 
 @contextmanager
 def raw_peer(reply: bytes) -> Iterator[int]:
-    """The port of a server that says that to everybody, and closes."""
+    """The port of a server that sends this reply to every client, and closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def say() -> None:
@@ -304,7 +304,7 @@ def test_a_server_that_stops_answering_is_given_up(run: Run):
 
 
 def serve(grpc_port: int) -> tuple["subprocess.Popen[str]", str]:
-    """A server of `light`, and its address for HTTP."""
+    """A server of `light`, and its HTTP address."""
     words = [sys.executable, "-m", "headrace", "serve", "light", "--device", "cpu", "--http", "0", "--json"]
     process = subprocess.Popen([*words, "--grpc", str(grpc_port)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -341,7 +341,7 @@ def test_a_server_that_is_killed(free_port: int, comes_back: bool):
     said = json.loads(out)
     assert said["connections_lost"] == 4
     assert set(ended(said)) <= {"answered", "lost", "unsent"}
-    assert said["load"]["latency_us"]["max"] > 0.1e6  # queries that came meanwhile have waited
+    assert said["load"]["latency_us"]["max"] > 0.1e6  # queries that arrived meanwhile have waited
     assert said["load"]["latency_us"]["count"] + said["requests"]["lost"] >= 1800
 
 

@@ -1,4 +1,4 @@
-"""`headrace load --url` with TLS, certificates of clients and tokens, and what it says where they will not do."""
+"""`headrace load --url` with TLS, client certificates and tokens, and its errors when they are invalid."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ def own(authority: certificates.Authority) -> certificates.Certificate:
 
 @pytest.fixture(scope="module")
 def closed(authority: certificates.Authority, own: certificates.Certificate, folder: Path) -> Iterator[wire.Server]:
-    """A server that asks for a certificate and a token."""
+    """A server that requires a certificate and a token."""
     files = {"tls_certificate": own.file, "tls_key": own.key, "tls_clients": authority.file}
     with serving(halve(), grpc_port=0, token_file=folder / "tokens", **files) as (server, _):
         yield server
@@ -68,12 +68,12 @@ def url_of(server: wire.Server, scheme: str, host: str = "127.0.0.1") -> str:
 
 
 def shown(certificate: certificates.Certificate) -> tuple[object, ...]:
-    """The options by which a client shows a certificate."""
+    """The options with which a client shows a certificate."""
     return ("--tls-certificate", certificate.file, "--tls-key", certificate.key)
 
 
 def refused(run: Run, server: wire.Server, scheme: str, *options: object) -> "subprocess.CompletedProcess[str]":
-    """A load of which nothing may come."""
+    """A load that must be refused."""
     done = run("load", "--url", url_of(server, scheme), "--rate", 100, "--duration", "200ms", *options)
     assert done.stdout == ""
     assert TOKEN not in done.stderr
@@ -105,7 +105,7 @@ def test_a_load_with_a_certificate_and_a_token_is_answered(
 def test_large_requests_go_through_tls(
     run: Run, authority: certificates.Authority, own: certificates.Certificate, scheme: str
 ):
-    """1,000 queries of 20 bytes are several records each way."""
+    """1,000 queries of 20 bytes take several records in each direction."""
     files = {"tls_certificate": own.file, "tls_key": own.key}
     with serving(halve(), grpc_port=0, **files) as (server, _):
         words = ("--rate", "200K", "--queries-per-request", 1000, "--duration", "500ms", "--connections", 4)
@@ -213,7 +213,7 @@ def test_mistakes_are_one_line(run: Run, own: certificates.Certificate, client: 
 
 
 def test_a_server_that_comes_back_is_greeted_again(authority: certificates.Authority, own: certificates.Certificate):
-    """A load goes on over connections that are made again, each with a handshake of its own."""
+    """A load continues over reopened connections, each with its own handshake."""
     files: dict[str, Any] = {"tls_certificate": own.file, "tls_key": own.key}
     with serving(halve(), **files) as (first, _):
         port = first.http_port

@@ -1,4 +1,4 @@
-"""bench/lookup.py: rows by place, the gain over zero-copy, and libraries that answer the same."""
+"""bench/lookup.py: rows by place, the gain over zero-copy, and libraries with the same answers."""
 
 import argparse
 import json

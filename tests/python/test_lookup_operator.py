@@ -1,4 +1,4 @@
-"""lookup beside NumPy: pooled rows, where they may lie, and what is refused."""
+"""lookup compared with NumPy: pooled rows, placements, and refused arguments."""
 
 import subprocess
 import sys
@@ -48,14 +48,14 @@ def test_whole_numbers_are_exactly_what_numpy_says(dtype: object, pooling: str) 
 def test_weights_scale_their_rows() -> None:
     pooled = operators.lookup([[1, 10], [2, 20]], 3, weighted=True)
     queries = queries_for(pooled, [[0, 1], [1]])
-    queries["weights"][0] = [0.5, -1, np.nan]  # the last is not asked for
+    queries["weights"][0] = [0.5, -1, np.nan]  # the last row is not requested
     queries["weights"][1] = [4, np.nan, np.nan]
     np.testing.assert_array_equal(pooled.answer_on_host(queries), [[-1.5, -15], [8, 80]])
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of a check that give up no resident kernel, because the machine may be busy."""
+    """Plans of a check with a long hang limit, because the machine may be busy."""
     made = check_module._plans
 
     def plans(*, inline: bool) -> Iterator[tuple[headrace.Plan, str]]:
@@ -225,7 +225,7 @@ def test_what_a_span_cannot_hold(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         operators.lookup(span, **given)
     assert str(raised.value).startswith(message)
-    span.release()  # which no operator uses
+    span.release()  # no operator uses it any more
 
 
 def test_a_table_too_large_for_the_host_says_how_many_bytes_it_takes() -> None:

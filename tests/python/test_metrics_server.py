@@ -1,4 +1,4 @@
-"""The HTTP server of metrics among connections that are silent, slow or too large."""
+"""The HTTP server of metrics with connections that are silent, slow or too large."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ from headrace.metrics_server import MetricsServer
 
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
-    """Has one counter, answered."""
+    """A server with one counter, answered."""
     registry = CollectorRegistry()
     Counter("answered", "Of this test.", registry=registry).inc(42)
     made = MetricsServer("127.0.0.1", 0, registry)
@@ -34,7 +34,7 @@ def _scrape(server: MetricsServer) -> str:
 
 
 def _send_until_cut(peer: socket.socket, content: bytes) -> bytes:
-    """Sends as much of `content` as is taken, and gives what was answered."""
+    """Sends as much of `content` as the server accepts, and returns its answer."""
     answer = b""
     with contextlib.suppress(ConnectionError):
         peer.sendall(content)
@@ -45,7 +45,7 @@ def _send_until_cut(peer: socket.socket, content: bytes) -> bytes:
 
 
 def test_silent_connections_do_not_keep_scrapes_out(server: MetricsServer, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metrics_server, "REQUEST_SECONDS", 1e9)  # only the number of connections is limited
+    monkeypatch.setattr(metrics_server, "REQUEST_SECONDS", 1e9)  # so that only the number of connections is limited
     before = threading.active_count()
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(_connect(server)) for _ in range(200)]

@@ -1,4 +1,4 @@
-"""The names of the package: few in the root, each of the extension's in one module, and all of them documented."""
+"""The names of the package: few in the root, each of the extension's names in one module, and all documented."""
 
 import doctest
 import importlib
@@ -15,7 +15,7 @@ from headrace import _core
 
 ROOT_MOST = 30
 
-# Modules whose names are for users, in the order of the reference. A name of the root has its home in one of them.
+# Modules whose names are for users, in the order of the reference. Each name of the root is defined in one of them.
 MODULES = [
     "base",
     "device",
@@ -34,7 +34,7 @@ MODULES = [
     "wire",
 ]
 
-# What only the package itself uses of the extension: everything else of it has to be somewhere.
+# Names of the extension that only the package itself uses: every other name must be in a module.
 INTERNAL = {
     *("Aggregate", "ColumnType", "Operation", "ResultColumn", "ScanExpression", "TimeUnit", "TypeId"),  # fetch.bind
     *("ChunkArray", "Fetch", "FetchSource", "FetchTable", "FetchedChunk", "MappedFile", "ParquetFooter"),  # fetch.files
@@ -71,7 +71,7 @@ def public(names: object) -> set[str]:
 def test_the_root_has_few_names_and_says_which():
     assert len(headrace.__all__) <= ROOT_MOST
     assert len(set(headrace.__all__)) == len(headrace.__all__)
-    assert [getattr(headrace, name) for name in headrace.__all__]  # each is there, those that are imported late too
+    assert [getattr(headrace, name) for name in headrace.__all__]  # each exists, including those imported late
     there = {
         name
         for name, value in vars(headrace).items()
@@ -97,7 +97,7 @@ def test_a_module_has_what_it_says_and_nothing_else(name: str):
         value = getattr(of, one)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, f"{name}.{one} says nothing of itself"
-        elif type(value).__module__ == "nanobind":  # a function, whose text begins with its signatures
+        elif type(value).__module__ == "nanobind":  # a function, whose docstring begins with its signatures
             assert value.__doc__.count("\n") > 0, f"{name}.{one} says nothing of itself"
 
 

@@ -1,4 +1,4 @@
-"""Operators that are functions of Python, on every device: one body for CPU devices and GPUs."""
+"""Operators that are Python functions, on every device: one body for CPU devices and GPUs."""
 
 import gc
 import json
@@ -26,7 +26,7 @@ DEVICES = [device.name for device in headrace.Device.list()]
 
 @pytest.fixture(params=DEVICES)
 def device(request, tmp_path, monkeypatch):
-    """A device's name; code that is compiled for it is kept in a cache of the test's own."""
+    """The name of a device; code compiled for it is kept in the test's own cache."""
     if request.param.startswith("cuda"):
         pytest.importorskip("numba_cuda")
         pytest.importorskip("cuda.bindings.nvrtc")
@@ -40,7 +40,7 @@ def queries_of(index):
 
 @operator(query=("f4", 16), answer=[("total", "f4"), ("best", "f4")], sample=queries_of, threads=64)
 def products(group, query, answer, rows):
-    """The sum of the products with all rows, and the largest."""
+    """The sum of the products with all rows, and the largest of them."""
     kept = group.shared(64, np.float32)
     total, best = np.float32(0), np.float32(-np.inf)
     for i in range(group.rank, len(rows), group.size):
@@ -60,7 +60,7 @@ def products(group, query, answer, rows):
 
 @operator(query="i8", answer="i8", sample=lambda index: index)
 def picky(_group, query, answer):
-    """Twice the query, unless that is 7."""
+    """Twice the query, except for 7."""
     if query[0] == 7:
         raise ValueError("seven")
     answer[0] = 2 * query[0]
@@ -68,7 +68,7 @@ def picky(_group, query, answer):
 
 @operator(query=("f4", 8), answer=("f4", 8), sample=lambda index: np.random.default_rng(index).random(8, np.float32))
 def rounded(group, query, answer, factor):
-    """Products and sums of fractions: equal bits show that each is rounded by itself."""
+    """Products and sums of fractions: equal bits show that each is rounded separately."""
     for i in range(group.thread, 8, group.thread_count):
         found = query[i]
         for k in range(8):
@@ -298,7 +298,7 @@ def test_bounds_are_checked_where_numba_is_told_to(device, tmp_path: Path):
 
 
 def each_counted(group, query, answer):
-    """How many of the numbers are this thread's, and their sum."""
+    """Number of this thread's numbers, and their sum."""
     count, total = 0, 0
     for i in group.each(query[0]):
         count += 1
@@ -318,7 +318,7 @@ def test_each_number_is_one_threads(device):
 
 
 def rounding(group, query, answer):  # noqa: ARG001
-    """What a product loses by rounding, where it is fused with the difference; else 0."""
+    """The rounding error of a product if it is fused with the difference; else 0."""
     answer[0] = query.x * query.y - query.product
 
 

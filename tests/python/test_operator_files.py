@@ -1,4 +1,4 @@
-"""Operators that files and folders of the command line have."""
+"""Operators in files and folders given on the command line."""
 
 import os
 import sys
@@ -60,7 +60,7 @@ def test_a_file_gives_all_its_operators_or_the_one_that_is_named(folder: Path):
 
 
 def test_a_file_is_loaded_again_as_it_is_even_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Python tells the byte code that it keeps apart by second and size, which two versions may share."""
+    """Python identifies cached byte code by second and size, which two versions may share."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path = tmp_path / "twice.py"
     text = (

@@ -1,4 +1,4 @@
-"""Operators in shared objects, which the CMake function of the installed package builds."""
+"""Operators in shared objects built with the CMake function of the installed package."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def distance(built: Path) -> headrace.Operator:
 
 
 def asked(count: int) -> np.ndarray[Any, Any]:
-    """Queries, not those that the operator makes."""
+    """Queries other than the operator's own samples."""
     random = np.random.default_rng(5)
     queries = np.zeros(count, QUERY)
     queries["scale"] = random.integers(1, 9, count)
@@ -177,7 +177,7 @@ def test_a_folder_has_the_operators_of_its_shared_objects(built: Path, tmp_path:
     shutil.copy(built / "libbare.so", tmp_path / "other.so")
     with pytest.raises(UsageError, match=r"libbare.so and .*other.so both have an operator bare"):
         find_operators(str(tmp_path))
-    (tmp_path / "other.so").unlink()  # not overwritten: this process runs it
+    (tmp_path / "other.so").unlink()  # not overwritten, because this process has it loaded
     shutil.copy(built / "liblater.so", tmp_path / "later.so")
     with pytest.raises(UsageError, match=r"later.so has an operator of ABI 9"):
         find_operators(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Files that commands write: what is replaced, what is written through, what stays when it fails."""
+"""Files that commands write: what is replaced, what is written through, and what remains after a failure."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def node(path: Path, minor: int) -> Path:
-    """A device node of our own, 3 for null and 7 for full, that can be written to."""
+    """A private device node that can be written to, 3 for null and 7 for full."""
     try:
         os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, minor))
         path.open("wb").close()
@@ -168,7 +168,7 @@ def test_standard_output_is_written_into(corpus: Path, tmp_path: Path):
         command = [sys.executable, "-m", "headrace", "index", "build", str(corpus), "/dev/stdout"]
         subprocess.run(command, stdout=file, check=True)
     whole = (tmp_path / "same.hridx").read_bytes()
-    assert (tmp_path / "stdout").read_bytes().startswith(whole)  # and the figures behind it
+    assert (tmp_path / "stdout").read_bytes().startswith(whole)  # followed by the figures
 
 
 def test_the_cause_is_the_system_s_whatever_a_library_adds(tmp_path: Path):

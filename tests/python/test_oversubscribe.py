@@ -1,4 +1,4 @@
-"""Oversubscription: every cell verified, its figures, its plot, and what it refuses."""
+"""Oversubscription: every cell verified, its figures, its plot, and refused arguments."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def _rows(*cells: dict) -> dict[str, dict]:
 def test_the_worst_sequential_cell_counts_by_its_best_shape():
     rows = _rows(
         _cell("interleaved", 97.0),
-        _cell("interleaved", 90.0, threads=128),  # another shape does better
+        _cell("interleaved", 90.0, threads=128),  # another shape is better
         _cell("interleaved", 96.0, pattern="block-stride"),
         _cell("interleaved", 10.0, factor=1.0),  # fits
         _cell("interleaved", 20.0, pattern="random-warp"),
@@ -118,7 +118,7 @@ def test_gains_are_over_what_they_are_compared_with():
         _cell("by-budget", 400.0, **zipf, page_bytes=65536),
         _cell("by-budget", 350.0, **zipf),
         _cell("by-budget", 999.0, **zipf, factor=3.0),
-        _cell("by-budget", 998.0, pattern="zipf-rows", rows="scattered"),  # nothing to compare with
+        _cell("by-budget", 998.0, pattern="zipf-rows", rows="scattered"),  # without a cell to compare with
         _cell("interleaved", 30.0, **zipf, operation="write"),
         _cell("by-budget", 300.0, **zipf, operation="write"),
         _cell("zero-copy", 10.0, pattern="random-warp"),
@@ -153,7 +153,7 @@ def test_results_file_and_plot(run: Run, tmp_path: Path):
     }
     run_cells = [cell for cell in content["cells"] if "gb_per_s" in cell]
     assert len(run_cells) == 6 * 5 * 2 - 6
-    # Two runs; and of what could reach its roof and did not, twice as many more.
+    # Two runs; cells that could reach their roof but did not are run twice more.
     sequential = {"grid-stride", "block-stride"}
     for cell in run_cells:
         again = cell["pattern"] in sequential and cell["strategy"] in {"interleaved", "by-budget"}

@@ -1,4 +1,4 @@
-"""What packaging/ has: the dashboard asks for metrics that there are, the unit and the container start a server."""
+"""Files in packaging/: the dashboard queries existing metrics, the unit and the container start a server."""
 
 import configparser
 import json
@@ -90,7 +90,7 @@ def test_the_panels_of_the_dashboard_lie_side_by_side(board: dict[str, Any]):
 
 
 def service() -> dict[str, list[str]]:
-    """The section [Service] of the unit: all values of each key."""
+    """The section [Service] of the unit, with all values of each key."""
     found: dict[str, list[str]] = {}
     text = (PACKAGING / "headrace.service").read_text(encoding="utf-8").partition("[Service]\n")[2].partition("\n[")[0]
     for line in text.splitlines():
@@ -101,7 +101,7 @@ def service() -> dict[str, list[str]]:
 
 
 def served(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """What a process says that it serves, as JSON."""
+    """The JSON in which a process describes what it serves."""
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate()[1]
@@ -128,7 +128,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path):
 
 
 def test_the_unit_is_one_of_systemd():
-    """Where there is no systemd to say so."""
+    """Also checked without systemd."""
     parser = configparser.ConfigParser(strict=False, delimiters="=", interpolation=None)
     parser.optionxform = str  # type: ignore[method-assign, assignment]
     parser.read(PACKAGING / "headrace.service")
@@ -142,7 +142,7 @@ def test_the_unit_is_one_of_systemd():
 def test_the_command_of_the_unit_tells_systemd_when_it_is_ready_and_when_it_stops(tmp_path: Path):
     found = service()
     assert found["Type"] == ["notify"]
-    # As systemd makes it: $NAME without braces becomes words.
+    # As by systemd: $NAME without braces becomes several words.
     values = {"OPERATORS": "light", "OPTIONS": " ".join(("--json", "--device", "cpu", *PORTS))}
     words = found["ExecStart"][0].split()
     assert words[0].endswith("/headrace")
@@ -217,4 +217,4 @@ def test_the_container_serves():
         process.communicate()
     assert process.returncode == 0
     copied = re.findall(r"^COPY (?!--from)(\S+)", text, re.MULTILINE)
-    assert copied == ["."]  # the whole repository, whose .dockerignore leaves out what is built
+    assert copied == ["."]  # the whole repository; .dockerignore excludes build outputs

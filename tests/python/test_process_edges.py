@@ -1,4 +1,4 @@
-"""Commands whose outputs cannot be written, or are to be mixed with JSON: one line that names path and cause."""
+"""Commands whose outputs cannot be written, or would mix with JSON: one line that names path and cause."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ WRITERS = {
     "tune-report": ("tune", "--device", "cpu:0", "--report", "{out}"),
     "oversubscribe-plot": ("oversubscribe", "--device", "cpu:0", "--budget", "4MiB", "--plot", "{out}"),
 }
-"""A command for each kind of file that one writes."""
+"""A command for each kind of file that is written."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def words(writer: str, inputs: Path, out: Path) -> list[str]:
 
 
 def ends_of(writer: str, out: Path) -> Path:
-    """The file that the command is to write."""
+    """The file for the command to write."""
     return Path(next(word for word in WRITERS[writer] if "{out}" in word).replace("{out}", str(out)))
 
 
@@ -147,7 +147,7 @@ def test_json_and_a_file_are_not_mixed(inputs: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=str)
 def test_figures_and_received_data_are_not_mixed(more: tuple[str, ...], tmp_path: Path):
-    """Figures would overwrite data where both are one file, which each writes from its start."""
+    """If both were one file, figures would overwrite data, because each writes from its start."""
     done = redirected([*SYNTHETIC, "--out", "/dev/stdout", *more], tmp_path / "out")
     assert done.returncode == 2
     assert "headrace: error: /dev/stdout is where the figures are printed: give a file or a FIFO" in done.stderr
@@ -160,7 +160,7 @@ def test_the_null_device_takes_data_and_figures():
 
 
 def test_json_is_over_when_the_next_command_has_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    """What one command reserves, the next one of the same process may use."""
+    """A path reserved by one command is free for the next one in the same process."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("an apple\n", encoding="utf-8")
     assert guarded(app, ["index", "build", str(corpus), "/dev/stdout", "--json"]) == 2

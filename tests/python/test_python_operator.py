@@ -1,4 +1,4 @@
-"""Operators that are functions of Python: compiled by Numba, served under every schedule, compared with NumPy."""
+"""Operators that are Python functions: compiled by Numba, served under every schedule, compared with NumPy."""
 
 import gc
 import json
@@ -47,7 +47,7 @@ def nearest(group, query, answer, rows):
 
 @operator(query="i8", answer="i8", sample=lambda index: index)
 def picky(_group, query, answer):
-    """Twice the query, unless that is 7."""
+    """Twice the query, except for 7."""
     if query[0] == 7:
         raise ValueError("seven")
     answer[0] = 2 * query[0]

@@ -1,4 +1,4 @@
-"""Pages of matches, and ranking by BM25 against NumPy and against SQLite's FTS5."""
+"""Pages of matches, and ranking by BM25, compared with NumPy and with SQLite's FTS5."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ WORDS = [f"w{number}" for number in range(30)]
 
 @pytest.fixture(scope="module")
 def corpus() -> list[str]:
-    """Documents of 0 to 50 words, some of which come many times."""
+    """Documents of 0 to 50 words, some of them repeated many times."""
     rng = np.random.default_rng(4)
     shares = 1 / np.arange(1, len(WORDS) + 1)
     return [" ".join(rng.choice(WORDS, size=rng.integers(51), p=shares / shares.sum())) for _ in range(1500)]
@@ -30,7 +30,7 @@ def index(corpus: list[str]) -> Index:
 
 
 def weights(corpus: list[str], word: str) -> tuple[float, float]:
-    """How much a word weighs: here, and for FTS5, which has no 1 in the logarithm."""
+    """The weight of a word: here, and in FTS5, which has no 1 in the logarithm."""
     count = sum(word in document.split() for document in corpus)
     odds = (len(corpus) - count + 0.5) / (count + 0.5)
     return float(np.log1p(odds)), max(float(np.log(odds)), 1e-6)
@@ -73,7 +73,7 @@ def test_scores_are_those_of_numpy(corpus: list[str], index: Index, query: str, 
 
 
 def test_scores_are_those_of_fts5(corpus: list[str], index: Index):
-    """The same sum as bm25() of SQLite, once its weights of words are put in."""
+    """The same sum as bm25() of SQLite, with its weights of words."""
     base = sqlite3.connect(":memory:")
     base.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
     base.executemany("INSERT INTO t(rowid, x) VALUES (?, ?)", enumerate(corpus))
@@ -135,7 +135,7 @@ def test_pages_together_are_all_matches(index: Index):
 
 @pytest.fixture(scope="module")
 def files(corpus: list[str], run: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A corpus and its index, made by the command."""
+    """A corpus and its index, built by the command."""
     folder = tmp_path_factory.mktemp("ranked")
     (folder / "corpus.txt").write_text("".join(f"{document}\n" for document in corpus))
     run("index", "build", folder / "corpus.txt", folder / "ranked.hridx", "--frequencies")

@@ -1,4 +1,4 @@
-"""The page of plots: whole, alone, and with everything that the results have."""
+"""The page of plots: complete, self-contained, and with everything from the results."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ _VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Checks that elements close in order, and collects what the page refers to."""
+    """Checks that elements are closed in order, and collects the references of the page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ def test_figures_without_a_ladder_are_a_table(tmp_path: Path):
 
 
 def grid_content(**changed: object) -> dict:
-    """Two shapes on one device and on two, and a small grid."""
+    """Two shapes on one and on two devices, and a small grid."""
     about = {"devices": 2, "shape": "4000x500", "steps": 50, "one_seconds": 0.1, "cells_per_second": 1.9e9}
     about |= {"memory_gb_per_s": 120.0, "bytes_per_cell": 48.0, "verified": True, **changed}
     shapes = [about, about | {"shape": "500x4000"}]

@@ -164,7 +164,7 @@ def test_rows_of_a_climb_and_of_a_single_thread():
     rows = {row["id"]: row for row in results.ladder_rows(climbs, "light", device, 10.0, shared)}
     assert list(rows) == ["ladder.light.rung06.qps", "first.generator.per_thread"]
     row = rows["ladder.light.rung06.qps"]
-    # A climb on a busy machine may find no rate that it can keep.
+    # A climb on a busy machine may find no sustainable rate.
     assert row["samples"] == sum(climb.rungs[0].load is not None for climb in climbs)
     assert row["conditions"]["generators"] == 1
     assert row["conditions"]["verified"] is True
@@ -211,7 +211,7 @@ def test_a_figure_from_a_disturbed_machine_is_no_result(tmp_path: Path):
     rows = [
         results.row("a", [50.0], "GB/s", (100.0, "memory"), {}),
         results.row("b", [147.0], "GB/s", (100.0, "memory"), {}),
-        results.row("c", [90.0], "s", (100.0, "memory"), {}),  # a time below its least
+        results.row("c", [90.0], "s", (100.0, "memory"), {}),  # a time below its lower bound
     ]
     watch.stop()
     watch.reasons.clear()

@@ -1,4 +1,4 @@
-"""Occupancy and topology: the published figures, and what the verbs print."""
+"""Occupancy and topology: the published figures, and the output of the verbs."""
 
 import json
 

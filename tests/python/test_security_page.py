@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each limit: all of them exist."""
+"""SECURITY.md names a test for each limit, and all of them exist."""
 
 import re
 from pathlib import Path

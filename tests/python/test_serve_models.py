@@ -1,4 +1,4 @@
-"""The engines of `headrace serve` on a device that is full: a new version takes half of the old one's share."""
+"""The engines of `headrace serve` on a full device: a new version takes half of the old one's share."""
 
 from types import SimpleNamespace
 
@@ -9,7 +9,7 @@ from headrace.cli.serve_models import ServedModels
 
 
 class Device:
-    """Room for shares that add up to 1, each no less than a block of every multiprocessor."""
+    """A device with room for shares up to 1 in total, each at least a block of every multiprocessor."""
 
     least = 0.1
 
@@ -44,7 +44,7 @@ class FakeEngine:
 
 
 class FakeServer:
-    """A server that may still have requests to an engine, and may refuse a model."""
+    """A server that may still have requests for an engine, and may refuse a model."""
 
     def __init__(self) -> None:
         self.in_use: list[FakeEngine] = []

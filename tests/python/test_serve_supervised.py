@@ -1,4 +1,4 @@
-"""`headrace serve --supervise`: a server that dies, hangs or fails is back, and no request has a wrong answer."""
+"""`headrace serve --supervise`: a server that dies, hangs or fails comes back, and no request gets a wrong answer."""
 
 import json
 import os
@@ -39,14 +39,14 @@ REFUSED = "refused"
 
 
 class Supervised:
-    """The process that watches, and the one that serves."""
+    """The supervisor, and the process that serves."""
 
     def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
         self.process = process
         self.url = url
 
     def worker(self) -> int:
-        """The number of the process that serves; waits until there is one."""
+        """The number of the serving process; waits until there is one."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         until = time.monotonic() + SECONDS
         while not (found := children.read_text().split()) and time.monotonic() < until:
@@ -54,7 +54,7 @@ class Supervised:
         return int(found[0])
 
     def ask(self, number: int) -> int | str:
-        """The answer, or REFUSED where the server says so or is not there."""
+        """The answer, or REFUSED if the server refuses or is away."""
         content = {"inputs": [{"name": "query", "datatype": "INT64", "shape": [1], "data": [number]}]}
         request = urllib.request.Request(f"{self.url}/v2/models/picky/infer", json.dumps(content).encode())
         try:
@@ -80,10 +80,10 @@ class Supervised:
 
 
 def free_port() -> int:
-    """Below those that the system gives to clients: one that asks again and again where nobody listens may get the very
-    port that it asks, is connected with itself, and keeps it from the server."""
+    """Below the system's range for clients: a client that retries without a listener may get the very port it connects
+    to, connect to itself, and keep the port from the server."""
     while True:
-        port = random.randrange(20_000, 30_000)  # no secret
+        port = random.randrange(20_000, 30_000)  # not a secret
         with socket.socket() as tried:
             try:
                 tried.bind(("127.0.0.1", port))
@@ -122,7 +122,7 @@ def test_it_is_back_at_the_same_port(harm: Callable[[Supervised], object], said:
         assert served.ask(21) == 42
         first = served.worker()
         harm(served)
-        time.sleep(0.1)  # the harm is done before the question below
+        time.sleep(0.1)  # the failure must happen before the question below
         assert served.comes_back()
         assert served.worker() != first
         served.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What set-up installs, and when a build is made anew."""
+"""What set-up installs, and when a build starts over."""
 
 import os
 import re
@@ -10,11 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PURPOSES = ("run", "test", "lint", "docs", "wheel")
-APART = {frozenset(("test", "docs")), frozenset(("lint", "docs"))}  # which setup.sh does not install together
+APART = {frozenset(("test", "docs")), frozenset(("lint", "docs"))}  # setup.sh does not install these together
 
 
 def locked() -> dict[str, str]:
-    """The version of each package that is locked; each has a hash."""
+    """The locked version of each package; each has a hash."""
     found: dict[str, str] = {}
     where: dict[str, str] = {}
     for purpose in PURPOSES:
@@ -33,7 +33,7 @@ def locked() -> dict[str, str]:
 
 
 def test_every_requirement_is_locked():
-    """Where one is not: scripts/lock_requirements.py."""
+    """If one is missing, run scripts/lock_requirements.py."""
     versions = locked()
     for purpose in PURPOSES:
         for line in (ROOT / "requirements" / f"{purpose}.txt").read_text(encoding="utf-8").splitlines():
@@ -64,7 +64,7 @@ def installed(path: str) -> str:
 
 
 def test_a_build_knows_what_is_installed(tmp_path: Path):
-    """Installed between two builds, MPI makes the second one start anew."""
+    """If MPI is installed between two builds, the second starts over."""
     compiler = tmp_path / "mpicxx"
     compiler.write_text("#!/bin/sh\necho an MPI 9.9\n", encoding="utf-8")
     compiler.chmod(0o755)

@@ -1,4 +1,4 @@
-"""bench/shipped.py: libraries beside the operators are asked the same, and wrong answers are noticed."""
+"""bench/shipped.py: asks the libraries the same queries, and notices wrong answers."""
 
 import argparse
 from types import ModuleType

@@ -36,7 +36,7 @@ TWICE = "void twice(Group, const Query& query, Answer& answer) { answer = 2 * qu
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of each test's own."""
+    """A separate cache for each test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(compile_source, "_loaded", {})
     return tmp_path / "cache"
@@ -188,7 +188,7 @@ def test_a_missing_file_and_a_file_that_is_no_text_are_one_line(tmp_path: Path):
 
 def test_without_a_compiler_the_error_says_what_to_install(monkeypatch, tmp_path: Path):
     monkeypatch.setenv("CXX", "/nowhere/c++")
-    made = from_source(TWICE, "twice", query="i8", answer="i8")()  # for a GPU, which needs none
+    made = from_source(TWICE, "twice", query="i8", answer="i8")()  # for a GPU, although there is none
     with pytest.raises(UsageError, match="CXX names none: /nowhere/c\\+\\+"):
         headrace.Engine("cpu", made)
     monkeypatch.delenv("CXX")
@@ -217,7 +217,7 @@ def test_code_is_kept_and_made_anew_where_it_is_damaged_or_another(cache: Path, 
     assert ask() == (42, 2)
     (tmp_path / "factor.hpp").write_text("constexpr int kFactor = 3;\n")
     assert ask() == (63, 3)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")  # where nothing can be kept
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")  # nothing can be kept there
     assert ask() == (63, 4)
 
 
@@ -252,7 +252,7 @@ def test_a_file_with_source_is_checked_served_and_imported_as_one_with_a_functio
 
 
 def test_every_type_of_number_comes_through():
-    """Each is another shared object: one that was taken for another would answer something else."""
+    """Each is a different shared object: if one were mistaken for another, its answers would differ."""
     for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"):
         source = "void same(Group group, const Query& q, Answer& a, q_type add) { a = group.sum(group.broadcast(q)); }"
         dtype = np.dtype(kind)

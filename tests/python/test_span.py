@@ -123,7 +123,7 @@ def test_a_cpu_span_is_no_cuda_array(span: Span):
 
 
 def test_arrays_keep_the_span():
-    gc.collect()  # what tests before this one have left
+    gc.collect()  # leftovers of earlier tests
     before = headrace.Device.parse("cpu").memory().free_bytes
     array = small_span().numpy()
     view = memoryview(small_span())

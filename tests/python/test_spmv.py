@@ -1,4 +1,4 @@
-"""Sparse matrices over devices, against SciPy."""
+"""Sparse matrices on several devices, compared with SciPy."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_product_is_that_of_scipy(dtype: str, kind: str, devices: str):
     x = np.random.default_rng(5).standard_normal(host.shape[1]).astype(dtype)
     y = matrix @ x
     assert y.dtype == dtype
-    # An entry may be off by rounding of what was added, however little is left of it.
+    # An entry's error is bounded by the rounding of its summands, however small the sum is.
     bound = abs(host) @ abs(x) * np.finfo(dtype).eps * 100
     np.testing.assert_array_less(abs(y - host @ x), bound + np.finfo(dtype).tiny)
 

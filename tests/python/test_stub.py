@@ -1,4 +1,4 @@
-"""The committed stub is the surface that the built extension really has."""
+"""The committed stub matches the interface of the built extension."""
 
 import subprocess
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Every command that writes files, killed at any time, on disks of any size and under limits of a process.
+"""Kills every command that writes files at any time, and runs them on disks of any size and under process limits.
 
-What is there afterwards is whole, by its own reader, and nothing else is; an error is one line, and nothing hangs.
-HEADRACE_SWEEP is how many times each command is killed, and how many sizes and limits are tried; 2.
+Afterwards each file is complete according to its own reader, and there are no others; an error is one line, and nothing
+hangs. HEADRACE_SWEEP is the number of kills per command, and of tried sizes and limits; default: 2.
 """
 
 import os
@@ -42,7 +42,7 @@ INPUT = """\
 
 
 def check_index(path: Path) -> None:
-    headrace.Index.load(path)  # its checksum is of all bytes
+    headrace.Index.load(path)  # its checksum covers all bytes
 
 
 def check_arrays(path: Path) -> None:
@@ -86,7 +86,7 @@ CHECKS: dict[str, Callable[[Path], None]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A command whose files all go to one folder."""
+    """A command that writes all its files to one folder."""
 
     name: str
     words: tuple[str, ...]
@@ -144,14 +144,14 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def check_whole(folder: Path, known: set[str]) -> None:
-    """Every file is one that the command writes, and whole by its own reader."""
+    """Checks that the command writes every file, and that its own reader finds each complete."""
     for path in files_of(folder):
         assert str(path.relative_to(folder)) in known, path
         CHECKS[path.suffix](path)
 
 
 def check_error(done: subprocess.CompletedProcess[str]) -> None:
-    """It ended well, or with errors of one line each."""
+    """Checks that it succeeded, or failed with errors of one line each."""
     assert done.returncode in (0, 1, 2), (done.returncode, done.stderr)
     assert "Traceback" not in done.stderr, done.stderr
     if done.returncode != 0:
@@ -171,7 +171,7 @@ def test_killed_at_any_time_leaves_whole_files_and_nothing_else(case: Case, inpu
     out = tmp_path / "out"
     out.mkdir()
     for number in range(COUNT):
-        # Most of a short command is Python's start; most kills are to come behind it.
+        # Most of a short command is Python's start; most kills should come after it.
         after = seconds * (0.3 + 0.8 * (number + choose.random()) / COUNT)
         with subprocess.Popen(
             [sys.executable, "-m", "headrace", *case.command(inputs, out)],
@@ -211,7 +211,7 @@ def test_a_disk_of_any_size_holds_whole_files_or_none(case: Case, inputs: Path, 
         mounting = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(disk)]
         if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
             pytest.skip("this process may not mount file systems")
-        (disk / BALLAST).write_bytes(b"x")  # takes a page, so that there may be none for others
+        (disk / BALLAST).write_bytes(b"x")  # takes a page, so that none may be left for others
         done = run(case.command(inputs, disk))
         check_error(done)
         check_whole(disk, known)
@@ -291,7 +291,7 @@ def limited(kind: str, limit: int) -> list[str]:
 def test_limits_of_a_process_are_errors(case: Case, kind: str, inputs: Path, tmp_path: Path):
     if case.name == "taxi-run":
         assert run(["taxi", "generate", "--rows", "20K", "--out", str(inputs / "rides.parquet")]).returncode == 0
-    # DuckDB 2.0 ends by a signal where connecting finds no memory.
+    # DuckDB 2.0 dies of a signal if connecting finds no memory.
     without_duckdb = ["--no-check"] if (case.name, kind) == ("taxi-run", "memory") else []
     limits = LIMITS[kind]
     for number in range(min(COUNT, len(limits))):
@@ -309,7 +309,7 @@ def test_limits_of_a_process_are_errors(case: Case, kind: str, inputs: Path, tmp
             env=environment() | {"OPENBLAS_NUM_THREADS": "1"},
         )
         if kind == "memory" and "thread-local data: ABORT" in done.stderr:
-            continue  # the C library's own end of a process, where a thread first uses a library that was loaded late
+            continue  # the C library aborts when a thread first uses a late-loaded library
         assert done.returncode in (0, 1, 2), (limit, done.returncode, done.stderr)
         assert "Traceback" not in done.stderr, (limit, done.stderr)
         assert done.returncode == 0 or done.stderr, limit

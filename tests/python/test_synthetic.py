@@ -30,7 +30,7 @@ def test_frequencies_fall_as_zipf_says():
     for k in (1, 2, 5, 10, 100, 1000):
         p = 1 / (k * total)
         share = 1 - (1 - p) ** 2 * np.exp(-2 * p)  # 2 + Poisson(2) words
-        # A document that has drawn only one word so far draws on, which makes others a little more frequent.
+        # A document that has drawn a single word so far draws again, which makes others slightly more frequent.
         assert index.postings(f"w{k:04}").size == pytest.approx(
             100_000 * share, rel=0.05 + 5 / np.sqrt(100_000 * share)
         )
@@ -105,7 +105,7 @@ def test_bad_command_lines(run: Run, tmp_path: Path, arguments: tuple[str, ...],
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path):
-    # A limit on the size of files stands for the disk's end: Python ignores its signal, and write() fails.
+    # A limit on file size simulates a full disk: Python ignores its signal, and write() fails.
     code = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -1,4 +1,4 @@
-"""The two tables: what they say, how wide they are, and what marks the rungs Headrace's own."""
+"""The two tables: their content, their width, and the marks of Headrace's own rungs."""
 
 import io
 
@@ -13,7 +13,7 @@ PROFILE = content()["profile"]
 
 
 class Roofs:
-    """As headrace.measure.Roofs, which Python cannot make."""
+    """Replaces headrace.measure.Roofs, which Python cannot construct."""
 
     link_in, link_out, compute, generator, generators = (
         ROOFS[name] for name in ("link_in", "link_out", "compute", "generator", "generators")

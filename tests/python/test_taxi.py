@@ -67,7 +67,7 @@ def test_the_four_queries_give_what_duckdb_gives(rides, device, query, made):
     if made == "in memory":
         table = Table.from_arrow(source, device, fragment_rows=7001)
     else:
-        # The first query's column fits, the columns of the others only for a fragment or two.
+        # The column of the first query fits; those of the others fit only for a fragment or two.
         budget = 64 << 20 if made == "stored" else 1 << 18
         table = Table.open(rides, levels=_core.Levels(device, device_bytes=budget, slab_bytes=1 << 14))
     with table:

@@ -1,4 +1,4 @@
-"""bench/tenants.py: two operators next to each other, on the CPU device."""
+"""bench/tenants.py: two operators that share the CPU device."""
 
 import argparse
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Threads start or fail, however little memory there is: none waits for one that never came to its first step."""
+"""Threads start or fail, however little memory there is: no start waits forever for a thread's first step."""
 
 import os
 import subprocess
@@ -7,8 +7,8 @@ import textwrap
 
 GUARD_SECONDS = 120
 
-# A child for each limit, since what one has taken is not given back. Prints what became of each: done, the name of
-# what it raised, or hangs.
+# A child for each limit, because memory is not given back. Prints the outcome of each: done, the exception's name, or
+# hangs.
 SWEEP = """
     import os, resource, signal, threading
     from headrace.cli import stopping

@@ -12,7 +12,7 @@ from headrace import DataError, Plan, UsageError
 
 pytestmark = pytest.mark.whole_machine
 
-# One engine thread and short looks: what is found does not matter here.
+# One engine thread and short measurements: the result does not matter here.
 QUICK = {
     "bound": 10.0,
     "budget": 0.2,
@@ -103,7 +103,7 @@ def test_tune_measures_the_cached_plan_again(run: Run, tmp_path: Path):
     done = run("tune", *QUICK_WORDS, *report, **cache)
     assert done.returncode == 0, done.stderr
     assert not report or page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    # A plan that no longer reaches half its rate is searched for anew. A low rate holds however busy the machine is.
+    # A plan that no longer reaches half its rate is searched anew. A low rate is sustainable on a busy machine.
     file = tmp_path / "headrace" / "plans.json"
     kept = json.loads(file.read_text())
     for entry in kept["plans"].values():

@@ -1,4 +1,4 @@
-"""How counts of bytes are printed: as by format_bytes(), of which tests/unit/base_test.cpp asks the same texts."""
+"""Formatting of byte counts: like format_bytes(), whose test tests/unit/base_test.cpp has the same texts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every verb as a user runs it: what it prints, and that --json prints nothing else."""
+"""Every verb as a user runs it: its output, and that --json prints nothing else."""
 
 import json
 import subprocess
@@ -128,7 +128,7 @@ def test_soak(run: Run):
 
 
 def test_a_kept_index_of_an_older_library_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its words may be other ones: answers would be wrong, and the run would say so and fail."""
+    """The older library may split words differently: answers would be wrong, and the run would fail."""
     from headrace.cli import run as verb  # noqa: PLC0415
     from headrace.cli.show import stdout  # noqa: PLC0415
 

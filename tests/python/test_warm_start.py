@@ -45,7 +45,7 @@ with headrace.Engine("cpu", served) as engine, engine.connect() as client:
 say("numba")
 """
 )
-# The compilers of the CUDA packages are replaced: what is tested is when they are asked.
+# The compilers of the CUDA packages are replaced: the test is about when they are called.
 ON_GPU = (
     IN_PYTHON
     + """
@@ -78,7 +78,7 @@ say("numba", "subprocess", "tempfile", "importlib.metadata", "headrace.operators
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of each test's own, for programs that it starts, too."""
+    """A separate cache for each test, also used by programs that it starts."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(compile_source, "_loaded", {})
     return tmp_path / "cache" / "headrace" / "code"
@@ -86,7 +86,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Runs a program as a process, and gives what it prints; keywords are its environment."""
+    """Runs a program as a process, and returns its output; keyword arguments are its environment."""
     (tmp_path / "say.py").write_text(SAY)
 
     def run(text: str, **environment: str) -> str:
@@ -202,14 +202,14 @@ def test_source_that_has_been_compiled_starts_no_compiler(start: Start):
 
 
 def source(text: str | Path = TWICE) -> int:
-    """What an engine answers to 21, in a process that has loaded nothing yet."""
+    """An engine's answer to 21, in a process that has loaded nothing yet."""
     compile_source._loaded.clear()
     return int(from_source(text, "twice", query="i8", answer="i8")().answer_on_host(np.array([21]))[0])
 
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What compilers are asked for from now on: E for what a source includes, c for code."""
+    """Records what compilers are asked for: E for the includes of a source, c for code."""
     asked: list[str] = []
     original = compile_source._run
 
@@ -228,7 +228,7 @@ def test_the_compiler_is_asked_where_a_file_that_it_read_is_another(commands, tm
     header.write_text("constexpr int kFactor = 2;\n")
     old = header.stat().st_mtime_ns - 10**9
     os.utime(header, ns=(old, old))
-    monkeypatch.setattr(source_manifest, "_CLOCK_NS", -(10**9))  # though it is as new as that
+    monkeypatch.setattr(source_manifest, "_CLOCK_NS", -(10**9))  # although it is that new
     monkeypatch.setenv("CPATH", str(folder))
     text = "#include <factor.hpp>\n" + TWICE.replace("2 *", "kFactor *")
     assert [source(text), source(text)] == [42, 42]
@@ -260,7 +260,7 @@ def test_a_file_beside_the_source_that_hides_the_one_which_was_read_is_found(tmp
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "factor.hpp").write_text("constexpr int kFactor = 2;\n")
     monkeypatch.setenv("CPATH", str(tmp_path / "include"))
-    monkeypatch.setattr(source_manifest, "_CLOCK_NS", -(10**12))  # though it is new
+    monkeypatch.setattr(source_manifest, "_CLOCK_NS", -(10**12))  # although it is new
     file = tmp_path / "twice.cu"
     file.write_text('#include "factor.hpp"\n' + TWICE.replace("2 *", "kFactor *"))
     assert [source(file), source(file)] == [42, 42]

@@ -1,4 +1,4 @@
-"""A server asked by tritonclient, unmodified: every call of its client for HTTP."""
+"""tritonclient, unmodified, against a server: every call of its HTTP client."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ from headrace import wire
 LIGHT = headrace.light()
 RANDOM = np.random.default_rng(11)
 
-# Every type of the protocol but BYTES, in the 128 bytes of a query, out of order and with a gap.
+# Every type of the protocol except BYTES, in the 128 bytes of a query, out of order and with a gap.
 EVERYTHING = np.dtype(
     {
         "names": ["b", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "part", "scalar"],
@@ -219,7 +219,7 @@ def test_what_json_cannot_write_is_refused_or_comes_in_binary(client: triton.Inf
 
 
 def test_every_type_in_queries_and_answers():
-    """The bytes of queries are put together of 16 tensors, and those of answers taken apart into as many."""
+    """Queries are assembled from 16 tensors, and answers split into as many."""
     light = headrace.light(query_bytes=128)
     answer = np.dtype(
         [("h", "<f2", 4), ("b", "?", 3), ("t", "S5"), ("d", "<f8"), ("i", "<i2", (2, 2)), ("w", "<u4", 8)]
@@ -363,7 +363,7 @@ def test_wrong_requests_are_refused_by_name(
         client.infer(model, inputs)
     assert status_of(caught) == status
     assert says in caught.value.message()
-    assert_halved(client.infer("halve", halve_inputs(3)), 3)  # the connection goes on
+    assert_halved(client.infer("halve", halve_inputs(3)), 3)  # the connection continues
 
 
 def test_wrong_outputs_and_versions_are_refused_by_name(client: triton.InferenceServerClient):

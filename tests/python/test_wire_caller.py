@@ -23,7 +23,7 @@ SLOW = headrace.light(query_bytes=4, threads=1024, steps=1 << 20)  # hundreds of
 
 
 def ask(client: Any, module: Any, value: float, **options: Any) -> float:
-    """A third of the value, by a client of HTTP or gRPC."""
+    """A third of the value, asked by an HTTP or gRPC client."""
     tensor = module.InferInput("query", [1], "FP64")
     tensor.set_data_from_numpy(np.array([value]))
     return float(client.infer("third", [tensor], **options).as_numpy("answer")[0])
@@ -90,7 +90,7 @@ def test_what_comes_while_the_thread_is_busy_is_late_where_its_deadline_passes()
                 late += 1
         assert late > 0
         assert not isinstance(busy[0], Exception)
-        assert ask(client, triton, 3.0) == 1.0  # behind all that were given up
+        assert ask(client, triton, 3.0) == 1.0  # after all that were given up
         answered = engines[0].statistics().answered
         assert ask(client, triton, 3.0) == 1.0
         assert engines[0].statistics().answered == answered + 1

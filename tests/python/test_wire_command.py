@@ -1,4 +1,4 @@
-"""`headrace serve` as a process: what it serves where, how it ends, and what it says of mistakes."""
+"""`headrace serve` as a process: what it serves where, how it ends, and its messages for mistakes."""
 
 import contextlib
 import json
@@ -34,10 +34,10 @@ PORTS = ("--http", "0", "--grpc", "0" if _core.built_with_grpc else "none")
 
 @contextlib.contextmanager
 def command(*arguments: object, files: int = 0) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
-    """The process, and what it serves.
+    """The process, and its description of what it serves.
 
     Args:
-        files: the descriptors that it may have; 0 leaves the limit as it is.
+        files: maximum number of descriptors; 0 keeps the limit.
     """
     limit = ["prlimit", f"--nofile={files}:{files}"] if files else []
     process = subprocess.Popen(
@@ -137,7 +137,7 @@ def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     url = first.split(",")[0].removeprefix("Serving on ").split(" and ")[0]
     assert infer(url, "by_three", x=("FP32", [1.0])) == [[3.0]]
     process.send_signal(signal.SIGINT)
-    out = process.stdout.read()  # communicate() would leave out what readline() has buffered
+    out = process.stdout.read()  # communicate() would miss what readline() has buffered
     process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     assert "by_three" in out
@@ -236,7 +236,7 @@ def test_a_file_of_a_folder_that_fails_is_named(run: Run, folder: Path):
 
 
 def test_requests_for_which_there_is_no_memory_end_alone():
-    """An address space that is all used up while the server runs: clients are refused or cut, and others come later."""
+    """The address space is exhausted while the server runs: clients are refused or cut, and later ones are served."""
     with command("light") as (process, said):
         port = int(said["url"].rsplit(":", 1)[1])
         used = int(Path(f"/proc/{process.pid}/statm").read_text().split()[0]) * resource.getpagesize()
@@ -262,7 +262,7 @@ def test_requests_for_which_there_is_no_memory_end_alone():
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="there is no prlimit here")
 def test_silent_connections_beyond_the_limit_of_descriptors_keep_nobody_out():
-    """The limit of descriptors is below that of connections: the most silent give way, long before --idle ends them."""
+    """The limit on descriptors is below that on connections: the longest silent ones give way, long before --idle."""
     with command("light", files=64) as (_, said), contextlib.ExitStack() as stack:
         port = int(said["url"].rsplit(":", 1)[1])
         for _ in range(200):

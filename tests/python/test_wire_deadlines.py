@@ -1,4 +1,4 @@
-"""A request that would be late is refused at once, instead of being late."""
+"""A request that would be late is refused at once instead."""
 
 import json
 import queue
@@ -19,7 +19,7 @@ from wire_serving import SECONDS, Replies, connect, request, samples, serving
 WORKING = headrace.light(query_bytes=4, threads=256, steps=1 << 14)  # some 0.3 ms in a thread
 BATCH = 1000
 CALLS = 8
-TIMEOUT = 0.3  # seconds; what waits takes several times as long
+TIMEOUT = 0.3  # seconds; the queries in line take several times as long
 
 
 def inputs(count: int) -> list[triton.InferInput]:
@@ -58,7 +58,7 @@ def test_a_request_that_would_be_late_is_refused_at_once_and_others_are_answered
             client.infer("light", inputs(1), client_timeout=TIMEOUT)
         assert refused.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
         assert time.monotonic() - begun < TIMEOUT
-        # A client of its own has its turn soon, and one that has the time waits.
+        # A new client gets its turn soon, and one with enough time waits.
         with connect(server) as peer:
             tensor = {"name": "query", "datatype": "UINT32", "shape": [1, 1], "data": [1]}
             body = json.dumps({"parameters": {"timeout": int(SECONDS * 1e6)}, "inputs": [tensor]})

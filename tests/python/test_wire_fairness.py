@@ -24,7 +24,7 @@ from headrace import wire
 
 WORKING = headrace.light(query_bytes=4, threads=256, steps=1 << 8)  # some 0.2 ms in a thread
 BATCH = 1000
-CALLS = 4  # of the greedy client: as many queries as may wait
+CALLS = 4  # requests of the greedy client: as many queries as may wait
 
 
 def message(count: int) -> bytes:
@@ -44,13 +44,13 @@ def asked(count: int) -> bytes:
 
 @contextlib.contextmanager
 def greedy(slots: int) -> Iterator[tuple[wire.Server, headrace.Engine, socket.socket]]:
-    """A server in whose line a client of gRPC has filled every place, and that client's connection."""
+    """A server in whose line a gRPC client has filled every place, and that client's connection."""
     calls = b"".join(call(1 + 2 * i, "ModelInfer", message(BATCH)) for i in range(CALLS))
     with (
         serving(WORKING, plan=headrace.Plan(slots=slots), grpc_port=0, waiting_max=CALLS * BATCH) as (server, engines),
         socket.create_connection(("127.0.0.1", server.grpc_port or 0), timeout=SECONDS) as peer,
     ):
-        windows = struct.pack(">HI", 4, 1 << 24), struct.pack(">I", 1 << 24)  # of each stream, and of all together
+        windows = struct.pack(">HI", 4, 1 << 24), struct.pack(">I", 1 << 24)  # windows per stream, and of all together
         peer.sendall(
             h2.PREFACE + frame(h2.SETTINGS, 0, 0, windows[0]) + frame(h2.WINDOW_UPDATE, 0, 0, windows[1]) + calls
         )
@@ -67,7 +67,7 @@ def test_a_client_with_little_to_ask_waits_for_a_turn_and_not_for_all_of_another
         for _ in range(5):
             peer.sendall(asked(1))
             assert replies.next().status == 200
-        # In line behind the other's, each would be answered after all of its queries.
+        # After the other's requests in line, each would be answered after all of its queries.
         assert engine.statistics().answered - before < (CALLS - 1) * BATCH // 2
 
 

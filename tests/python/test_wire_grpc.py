@@ -1,4 +1,4 @@
-"""A server asked over gRPC by tritonclient, unmodified: every call of its client, compared with those over HTTP."""
+"""tritonclient, unmodified, against a server over gRPC: every call, compared with those over HTTP."""
 
 import asyncio
 import queue
@@ -87,7 +87,7 @@ def code_of(caught: pytest.ExceptionInfo[InferenceServerException]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """JSON with its numbers as texts, since that of protocol buffers has those of 64 bits so, and nothing empty."""
+    """JSON with numbers as strings, as protocol buffers write 64-bit numbers, and without empty values."""
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items() if one not in ("", [], {}, 0)}
     if isinstance(value, list):
@@ -163,7 +163,7 @@ def test_outputs_are_chosen_each_in_its_order(client: triton.InferenceServerClie
 
 
 def every_input(count: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Tensors of each type but FP16, with bits of any kind."""
+    """Tensors of each type except FP16, with arbitrary bits."""
     bits = np.random.default_rng(5).integers(0, 256, (count, EVERY.itemsize), np.uint8)
     made = {}
     for name in EVERY.names or ():
@@ -175,13 +175,13 @@ def every_input(count: int) -> dict[str, np.ndarray[Any, Any]]:
             made[name] = (raw & 1).view(bool)
         else:
             made[name] = raw.view(kind.base).reshape(count, *kind.shape)
-        if kind.base.kind == "f":  # contents go through numbers of Python, which keep no bits of NaN
+        if kind.base.kind == "f":  # contents pass through Python numbers, which do not preserve the bits of NaN
             made[name] = np.nan_to_num(made[name])
     return made
 
 
 def in_contents(model: str, inputs: dict[str, np.ndarray[Any, Any]]) -> service_pb2.ModelInferRequest:
-    """A request with the tensors as numbers of protocol buffers."""
+    """A request with the tensors as numbers in protocol buffers."""
     made = service_pb2.ModelInferRequest(model_name=model)
     for name, data in inputs.items():
         datatype = np_to_triton_dtype(data.dtype)

@@ -1,4 +1,4 @@
-"""A server among clients of gRPC that speak HTTP/2 oddly, badly, too much or not to the end, and while it drains."""
+"""A server with gRPC clients that speak unusual, invalid, excessive or incomplete HTTP/2, and while it drains."""
 
 import contextlib
 import socket
@@ -52,7 +52,7 @@ def slow_inputs(count: int) -> list[Any]:
 
 
 def until_end_of(stream: int, peer: socket.socket) -> list[Frame]:
-    """The frames of a stream, up to its last."""
+    """The frames of a stream, up to its last one."""
     found = []
     for one in frames(peer):
         if one.stream == stream:
@@ -67,13 +67,13 @@ def headers_of(found: list[Frame]) -> bytes:
 
 
 def status_in(found: list[Frame]) -> bytes:
-    """The value of grpc-status in the first reply of a connection, whose name nghttp2 writes by Huffman's code."""
+    """The value of grpc-status in the first reply of a connection, whose name nghttp2 encodes with Huffman's code."""
     _, _, rest = headers_of(found).partition(bytes.fromhex("9acac8b21234da8f"))
     return rest[1 : 1 + rest[0]]
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Resident memory of this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
@@ -94,14 +94,14 @@ def wait_until(done: Any) -> None:
     "content",
     [
         b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(20),  # as TLS begins
-        h2.PREFACE + frame(h2.PING, 0, 0, bytes(8)),  # SETTINGS come first
-        OPEN + frame(h2.DATA, 0, 1, b"x"),  # of a stream that there is not
-        OPEN + frame(h2.HEADERS, h2.END_HEADERS, 2, b"\x82"),  # streams of clients are odd
-        OPEN + frame(h2.HEADERS, h2.END_HEADERS, 1, b"\xff\xff\xff\xff\xff\xff"),  # no HPACK
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(20),  # the beginning of TLS
+        h2.PREFACE + frame(h2.PING, 0, 0, bytes(8)),  # SETTINGS must come first
+        OPEN + frame(h2.DATA, 0, 1, b"x"),  # on a stream that does not exist
+        OPEN + frame(h2.HEADERS, h2.END_HEADERS, 2, b"\x82"),  # streams of clients have odd numbers
+        OPEN + frame(h2.HEADERS, h2.END_HEADERS, 1, b"\xff\xff\xff\xff\xff\xff"),  # invalid HPACK
         OPEN + frame(h2.PING, 0, 0, bytes(7)),
         OPEN + frame(h2.WINDOW_UPDATE, 0, 0, bytes(4)),
-        OPEN + b"\xff\xff\xff" + struct.pack(">BBI", h2.DATA, 0, 1),  # longer than frames may be
+        OPEN + b"\xff\xff\xff" + struct.pack(">BBI", h2.DATA, 0, 1),  # longer than the limit of frames
         OPEN + frame(h2.HEADERS, 0, 1, b"") + frame(h2.CONTINUATION, 0, 1, b"") * 1000,
     ],
 )
@@ -124,7 +124,7 @@ def test_a_call_may_come_byte_by_byte():
 
 
 def test_a_stream_may_send_all_its_messages_and_its_end_at_once():
-    """More messages than the server answers at a time wait behind the end of the stream."""
+    """More messages than the server answers at a time wait after the end of the stream."""
     count = 200
     messages = [infer_message(3.0 * i) for i in range(count)]
     content = b"".join(struct.pack(">BI", 0, len(message)) + message for message in messages)
@@ -195,13 +195,13 @@ def test_streams_that_are_reset_as_fast_as_they_open_end_the_connection():
         with connect(server) as peer:
             with contextlib.suppress(ConnectionError):
                 peer.sendall(OPEN + attack)
-            assert h2.GOAWAY in {one.kind for one in frames(peer)}  # which ends, too
+            assert h2.GOAWAY in {one.kind for one in frames(peer)}  # which ends it too
         assert_serves(server)
         wait_until(lambda: server.statistics().memory_bytes == 0)
 
 
 def test_streams_that_the_server_has_to_reset_end_the_connection():
-    """A window of more than 2 GiB has the server reset the stream, which no limit of resets by clients counts."""
+    """A window of more than 2 GiB makes the server reset the stream, which limits on resets by clients do not count."""
     attack = b"".join(
         call(i, "ModelInfer", None) + frame(h2.WINDOW_UPDATE, 0, i, b"\x7f\xff\xff\xff") for i in range(1, 4_001, 2)
     )
@@ -256,7 +256,7 @@ def test_a_stream_that_says_nothing_and_a_silent_connection_end_in_time():
 
 def test_a_client_that_takes_no_reply_holds_its_memory_no_longer_than_idle():
     with serving(third(), grpc_port=0, idle_max=0.3) as (server, _), connect(server) as peer:
-        window = frame(h2.SETTINGS, 0, 0, struct.pack(">HI", 4, 0))  # of every stream: 0 bytes
+        window = frame(h2.SETTINGS, 0, 0, struct.pack(">HI", 4, 0))  # per stream: 0 bytes
         peer.sendall(h2.PREFACE + window + call(1, "ModelInfer", infer_message(3.0)))
         for one in frames(peer):
             if one.kind == h2.RST_STREAM:
@@ -265,7 +265,7 @@ def test_a_client_that_takes_no_reply_holds_its_memory_no_longer_than_idle():
 
 
 def test_headers_take_no_memory_once_a_call_has_begun():
-    """14 KB of headers for each of 255 calls that stay open, in each of 20 connections: 70 MiB."""
+    """14 KB of headers for each of 255 open calls in each of 20 connections: 70 MiB."""
     head = {
         **h2.GRPC,
         ":path": "/inference.GRPCInferenceService/ModelInfer",
@@ -326,7 +326,7 @@ def test_large_tensors_go_through_windows_smaller_than_they_are():
 
 
 def test_the_queries_of_a_call_that_is_cancelled_are_dropped():
-    """Two of the 1024 have a slot of the engine. All would take minutes."""
+    """Two of the 1024 have a slot of the engine. All of them would take minutes."""
     with (
         serving(SLOW, third(), plan=headrace.Plan(slots=2), grpc_port=0) as (server, _),
         triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client,
@@ -340,7 +340,7 @@ def test_the_queries_of_a_call_that_is_cancelled_are_dropped():
         assert (of_model.inference_stats.success.count, of_model.inference_stats.fail.count) == (
             0,
             1,
-        )  # as Triton counts it
+        )  # counted as by Triton
         assert_serves(server)
 
 

@@ -1,4 +1,4 @@
-"""A server among clients that speak HTTP oddly, badly, slowly or not at all."""
+"""A server with clients that speak unusual or invalid HTTP, slowly or not at all."""
 
 import contextlib
 import json
@@ -57,7 +57,7 @@ def endless(count: int = 1024) -> bytes:
 
 
 def assert_live(server: wire.Server) -> None:
-    """It answers. Tries again where limits are so short that a busy machine sends a request too late."""
+    """Checks that the server answers. Retries, because limits are so short that a busy machine may send too late."""
     end = time.monotonic() + SECONDS
     while True:
         try:
@@ -108,7 +108,7 @@ def test_a_body_in_chunks_is_as_one_with_a_length():
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
-        # What such a body holds must not be read as the next request.
+        # The content of such a body must not be read as the next request.
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n" + LIVE, 501),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + LIVE, 501),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na" + LIVE, 501),
@@ -118,7 +118,7 @@ def test_a_body_in_chunks_is_as_one_with_a_length():
         (b"GET /v2 HTTP/3.7\r\nHost: a\r\n\r\n", 400),
         (b"GET /v2\r\n\r\n", 400),
         (b"GET /v2 HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # as TLS begins
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # the beginning of TLS
         (b"\x00" * 100, 400),
         (b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20000, 431),
         (b"GET /" + b"x" * 20000, 431),
@@ -180,7 +180,7 @@ def test_json_that_no_request_can_be_is_refused_before_it_is_read(text: bytes):
         assert reply.status == 400
         assert "nests deeper" in error_of(reply) or "more elements" in error_of(reply)
         assert time.process_time() - began < 10
-        values = np.ones((1024, 1)).tolist()  # as many arrays and elements as there may be
+        values = np.ones((1024, 1)).tolist()  # the maximum number of arrays and elements
         tensor = {"name": "query", "datatype": "FP64", "shape": [1024], "data": values}
         full = ask(
             server, request("/v2/models/third/infer", json.dumps({"inputs": [tensor], "id": '"\\[' * 9}).encode())
@@ -411,7 +411,7 @@ def test_clients_that_vanish_while_their_query_is_answered_harm_nobody():
 
 
 def test_a_client_that_does_not_read_is_cut_and_others_go_on():
-    """Replies of 4 MB each wait for a client that reads none: it has no progress for longer than idle_max."""
+    """Replies of 4 MB each wait for a client that does not read: it makes no progress for longer than idle_max."""
     big = headrace.operators.reference(query_bytes=4, answer_bytes=1 << 20, blocks=1, steps=1)
     tensor = {"name": "query", "datatype": "UINT32", "shape": [4, 1], "data": [1, 2, 3, 4]}
     body = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
@@ -455,10 +455,10 @@ def test_requests_that_trickle_are_cut_in_time():
 def test_silent_connections_give_way_to_new_ones():
     with serving(third(), connections_max=3) as (server, _), contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connect(server)) for _ in range(3)]
-        for peer in silent:  # each is there, one behind the other
+        for peer in silent:  # each is accepted, one after the other
             peer.sendall(LIVE)
             assert Replies(peer).next().status == 200
-        silent[0].sendall(LIVE[:9])  # a request that does not end is silence, too
+        silent[0].sendall(LIVE[:9])  # an unfinished request counts as silence too
         for _ in range(3):
             new = stack.enter_context(connect(server))
             new.sendall(LIVE)
@@ -470,7 +470,7 @@ def test_silent_connections_give_way_to_new_ones():
 
 
 def test_memory_of_all_requests_is_bounded():
-    """Where most of it is that of a request which does not end, there is none left for another."""
+    """If an unfinished request has most of the memory, nothing is left for another."""
     values = [1 / 3] * 1000  # some 20 KB
     with serving(third(), body_bytes_max=40_000, memory_max=50_000) as (server, _), connect(server) as first:
         first.sendall(request("/v2/models/third/infer", b" " * 39_000)[:-1])

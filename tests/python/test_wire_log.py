@@ -1,4 +1,4 @@
-"""The log of `headrace serve`: what it tells of a server's life, how much at most, and that nothing is lost."""
+"""The log of `headrace serve`: its events, its rate limit, and that no event is lost."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ def ask_wrong(url: str) -> None:
 
 
 def fake_server(**invalid: int) -> wire.Server:
-    """Statistics of models, of which so many requests over HTTP were invalid."""
+    """A server whose models have this many invalid HTTP requests."""
 
     def outcomes(count: int) -> SimpleNamespace:
         return SimpleNamespace(**{one: count if one == "invalid" else 0 for one in OUTCOMES})
@@ -72,7 +72,7 @@ def out() -> Iterator[TextIO]:
 
 
 def written(out: TextIO) -> str:
-    """What is in the file, which is empty then."""
+    """Reads and empties the file."""
     out.seek(0)
     found = out.read()
     out.seek(0)

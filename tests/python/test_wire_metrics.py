@@ -1,4 +1,4 @@
-"""Metrics of a server: what clients sent over HTTP and gRPC, counted exactly, and how Prometheus reads it."""
+"""Metrics of a server: exact counts of what clients sent over HTTP and gRPC, as Prometheus reads them."""
 
 import contextlib
 import http.client
@@ -40,7 +40,7 @@ Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def parse(text: str) -> Scraped:
-    """Samples by name and labels, by the client library's own parser; none may come twice."""
+    """Samples by name and labels, parsed by the client library; duplicates are an error."""
     found: Scraped = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation, family.name
@@ -100,7 +100,7 @@ def infer_slow(**parameters: int) -> bytes:
 
 @contextlib.contextmanager
 def measured(*operators: headrace.Operator, **options: Any) -> Iterator[tuple[wire.Server, str]]:
-    """A server of these operators, and where its metrics are."""
+    """A server of these operators, and the address of its metrics."""
     with serving(*operators, **options) as (server, engines):
         exporter = Exporter("0", ServerCollector(server, engines[0].device))
         try:
@@ -132,7 +132,7 @@ def test_requests_over_http_are_counted_exactly():
     assert outcomes(found, "headrace_serve_model_requests_total", **of_http | {"model": "halve"}) == {}
     if GRPC_PORT is not None:
         assert outcomes(found, "headrace_serve_model_requests_total", **of_http | {"protocol": "grpc"}) == {}
-    assert [one.name for one in server.model_statistics()] == ["third", "halve"]  # after the server's end as well
+    assert [one.name for one in server.model_statistics()] == ["third", "halve"]  # also after the server's end
 
 
 def test_the_histogram_is_cumulative_from_1_us_to_10_s_and_agrees_with_its_sum():
@@ -237,7 +237,7 @@ def test_late_refused_and_cancelled_requests_are_told_apart():
         refused = Replies(send(infer_slow())).next()
         assert refused.status == 429
         leaves.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        leaves.close()  # with a reset: a client that only sends no more may still wait for its answer
+        leaves.close()  # with a reset: a client that only stops sending may still wait for its answer
         assert Replies(first).next().status == 200
         eventually(lambda: model().http.requests.cancelled == 1)
         assert ask(server, infer_slow(timeout=1))[0].status == 504
@@ -340,7 +340,7 @@ def test_the_command_says_where_its_metrics_are_and_drains_with_them():
             process.send_signal(signal.SIGTERM)
             assert process.stderr is not None
             assert process.stderr.readline().startswith("Finishing requests in progress")
-            found = scrape(said["prometheus"])  # the server drains, and is still watched
+            found = scrape(said["prometheus"])  # the server drains, and still exports metrics
             assert value(found, "nv_inference_request_success", model="light", version="1") == 1
             peer.sendall(json.dumps(body).encode())
             assert Replies(peer).next().status in {200, 503}

@@ -1,4 +1,4 @@
-"""Models that clients load and unload while others ask: --model-control."""
+"""Clients load and unload models while others ask: --model-control."""
 
 import asyncio
 import contextlib
@@ -46,14 +46,14 @@ def times(_group, query, answer):
 def less(_group, query, answer):
     answer[0] = query[0] - {version}
 """
-#: Runs until something is written to the pipe beside the file.
+#: Blocks until something is written to the pipe beside the file.
 HELD = "open(__file__ + '.pipe').read()\n"
 FIRST = 10
 REPLACEMENTS = 6
 
 
 class Operators:
-    """The file that is served."""
+    """The file of operators that is served."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "operators.py"
@@ -61,18 +61,18 @@ class Operators:
         self.write(FIRST)
 
     def write(self, version: int, more: str = "") -> None:
-        """All versions have two digits: neither size nor second tell them apart."""
+        """All versions have two digits, so neither size nor second distinguishes them."""
         self.path.write_text(OPERATOR.format(version=version) + more)
 
     def hold(self, version: int) -> None:
-        """A version that is not loaded before release()."""
+        """Writes a version that does not load before release()."""
         self.pipe.unlink(missing_ok=True)
         os.mkfifo(self.pipe)
         self.write(version, HELD)
 
     def held(self) -> int:
-        """What release() takes, once the file runs."""
-        return os.open(self.pipe, os.O_WRONLY)  # waits for the one that reads
+        """The pipe for release(), once the file is running."""
+        return os.open(self.pipe, os.O_WRONLY)  # waits for its reader
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def client_of(said: dict[str, Any]) -> over_http.InferenceServerClient:
 
 
 def tensors(of: Any, number: int) -> list[Any]:
-    """The inputs of a query, for a client of the module `of`."""
+    """The inputs of a query, for the client module `of`."""
     query = of.InferInput("query", [1], "INT64")
     query.set_data_from_numpy(np.array([number]))
     return [query]
@@ -114,19 +114,19 @@ def refusal(act: Callable[[], object]) -> InferenceServerException:
 
 
 class Versions:
-    """Which version of the operator has been asked to be loaded last, and which has been loaded last."""
+    """The version requested last, and the version loaded last."""
 
     def __init__(self) -> None:
         self.begun = self.done = FIRST
 
     def asks(self, ask_one: Callable[[], int], wrong: list[str], stop: threading.Event) -> int:
-        """Asks until `stop`: answers are those of the version that is loaded, or of one that is being loaded."""
+        """Asks until `stop`: answers must be those of the loaded version, or of one being loaded."""
         count = 0
         while not stop.is_set():
             least = self.done
             try:
                 version = ask_one()
-            except Exception as error:  # none may fail
+            except Exception as error:  # no request may fail
                 wrong.append(repr(error))
                 return count
             if not least <= version <= self.begun:
@@ -136,10 +136,10 @@ class Versions:
 
 
 def askers(said: dict[str, Any]) -> list[Callable[[Callable[[Callable[[], int]], None]], None]]:
-    """Each calls what it is given with a way to ask, of one client."""
+    """Each calls its argument with a function that asks through one client."""
 
     def http(go: Callable[[Callable[[], int]], None]) -> None:
-        with client_of(said) as client:  # of the thread that asks, as gevent wants it
+        with client_of(said) as client:  # created in the asking thread, as gevent requires
             go(lambda: ask(client))
 
     def grpc(go: Callable[[Callable[[], int]], None]) -> None:
@@ -163,7 +163,7 @@ def askers(said: dict[str, Any]) -> list[Callable[[Callable[[Callable[[], int]],
 
 @contextlib.contextmanager
 def asked_meanwhile(said: dict[str, Any], versions: Versions) -> Iterator[tuple[list[int], list[str]]]:
-    """Clients ask all the time; how often each did, and what went wrong."""
+    """Clients ask all the time; yields how often each did, and what went wrong."""
     stop, counts, wrong = threading.Event(), list[int](), list[str]()
 
     def run(asker: Callable[[Callable[[Callable[[], int]], None]], None]) -> None:
@@ -181,7 +181,7 @@ def asked_meanwhile(said: dict[str, Any], versions: Versions) -> Iterator[tuple[
 
 
 def threads_of(process: "subprocess.Popen[str]") -> int:
-    """The server's threads, those of its engines among them."""
+    """The server's threads, including those of its engines."""
     return len(list(Path(f"/proc/{process.pid}/task").iterdir()))
 
 
@@ -204,7 +204,7 @@ def test_a_model_that_is_replaced_while_clients_ask_loses_no_request(operators: 
         until = time.monotonic() + SECONDS
         while threads_of(process) > before and time.monotonic() < until:
             time.sleep(0.01)
-        assert threads_of(process) == before  # the engines of former versions have ended
+        assert threads_of(process) == before  # the engines of earlier versions have ended
         counted = client.get_inference_statistics("times")["model_stats"][0]
         assert counted["inference_stats"]["success"]["count"] >= sum(counts) + REPLACEMENTS
         assert counted["inference_stats"]["fail"]["count"] == 0
@@ -254,7 +254,7 @@ def test_the_index_says_what_is_loaded_and_why_another_is_not(operators: Operato
         assert (error.status(), error.message()) == ("404", "model 'times' is not loaded: unloaded")
         listed = json.loads(raw(said, request("/v2/repository/index", b'{"ready":true}')).body)
         assert [one["name"] for one in listed] == ["less"]
-        client.unload_model("times")  # once more is no error
+        client.unload_model("times")  # repeating it is not an error
         operators.write(FIRST, "x = (\n")
         assert refusal(lambda: client.load_model("times")).status() == "500"
         assert "SyntaxError" in {name: why for name, _, why in states(client)}["times"]
@@ -520,7 +520,7 @@ def test_a_supervised_server_is_started_again_with_the_files_as_they_are(operato
         def answer() -> bool:
             try:
                 return ask(client_of(said)) == FIRST + 2 and ask(client_of(said), model="less") == -FIRST - 1
-            except Exception:  # nobody listens, or only just, which each library calls otherwise
+            except Exception:  # nobody listens yet, which each library reports differently
                 return False
 
         wait_until(answer)

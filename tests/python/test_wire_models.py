@@ -135,7 +135,7 @@ def test_a_server_refuses_what_it_cannot_serve():
             wire.Server([model], http_port=0, threads=3)
         with pytest.raises(UsageError, match="idle_max"):
             wire.Server([model], http_port=0, idle_max=-1)
-        with wire.Server([model], http_port=0, threads=2):  # nothing of the above has kept a client
+        with wire.Server([model], http_port=0, threads=2):  # nothing above has kept a client
             pass
 
 
@@ -158,13 +158,13 @@ def test_a_server_that_was_stopped_leaves_port_and_engine_to_others():
                 port = server.http_port
             with wire.Server([model], http_port=port) as server:
                 assert server.http_port == port
-        server.stop()  # once more does nothing
+        server.stop()  # repeating it does nothing
         assert server.statistics().connections_open == 0
 
 
 def test_an_engine_lives_as_long_as_its_model_and_no_longer():
     class Kept:
-        """Something that can be watched."""
+        """An object that can be watched."""
 
     kept = Kept()
     engine = headrace.Engine("cpu", third())
@@ -189,7 +189,7 @@ def test_a_model_is_replaced_and_unloaded_by_the_program():
             while server.uses(first):
                 pass
             assert server.uses(second)
-            server.load(wire.model(first, "b"))  # a name that is new
+            server.load(wire.model(first, "b"))  # a new name
             assert [(one.name, one.loaded, one.ready) for one in server.model_statistics()] == [
                 ("a", True, True),
                 ("b", True, True),

@@ -1,4 +1,4 @@
-"""The page of a server in a browser: figures, form, restarts, small screens, contrast, and what other pages may do."""
+"""The page of a server in a browser: figures, form, restarts, small screens, contrast, and access by other pages."""
 
 import http.server
 import json
@@ -46,7 +46,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @contextmanager
 def shown(tab: Tab, *operators: headrace.Operator, **options: Any) -> Iterator[wire.Server]:
-    """A server, whose page the tab shows."""
+    """A server whose page the tab shows."""
     with serving(*operators, **options) as (server, _):
         tab.size(1280, 900)
         tab.open(f"http://127.0.0.1:{server.http_port}/")
@@ -79,7 +79,7 @@ def answer(tab: Tab) -> str:
 
 
 def assert_rates_are_those_of_the_readings(tab: Tab) -> None:
-    """What is shown is what the readings of the last seconds say, at one moment."""
+    """The displayed rates follow from the readings of the last seconds, at one moment."""
     script = """(() => {
       const [first, last] = [readings[0], readings.at(-1)];
       const seconds = last.status.uptime - first.status.uptime;
@@ -179,7 +179,7 @@ def test_a_model_that_is_unloaded_leaves_the_page_and_comes_back(tab: Tab):
         tab.wait(ANSWERED, "9".__eq__)
         server.unload("third")
         tab.wait("#models", "".__eq__)
-        assert tab.text("#state") == "Live"  # neither lost nor started again
+        assert tab.text("#state") == "Live"  # neither lost nor restarted
         assert tab.text(ANSWERED) == "9"
         server.load(wire.model(engines[0]))
         tab.wait("#model-0 .answered", "9".__eq__)
@@ -271,7 +271,7 @@ def test_the_form_asks_any_model(tab: Tab):
     with shown(tab, third(), halve(), invert()) as server:
         fill(tab, "third", "4.5")
         assert "1.5" in answer(tab).split()
-        # Two queries, and a number that no double holds.
+        # Two queries, and a number that no double can represent.
         fill(tab, "halve", "2, 4, 6 8 10 12", "9007199254740993 5")
         said = answer(tab)
         assert "1, 2, 3, 4, 5, 6" in said

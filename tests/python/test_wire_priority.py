@@ -1,4 +1,4 @@
-"""Two priorities of requests: who goes first, who gives way, and that nobody starves."""
+"""Two priorities of requests: which goes first, which gives way, and that neither starves."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ from headrace import wire
 from headrace.cli.load_url_show import OUTCOMES
 
 HIGH = {"priority": 1}
-TURN, RUN = 8, 120  # queries: of a turn, and of high priority in a row while others wait
+TURN, RUN = 8, 120  # queries: per turn, and of high priority in a row while others wait
 
 
 def message(count: int, microseconds: int, *, high: bool) -> bytes:
@@ -52,7 +52,7 @@ def infer(count: int, microseconds: int, **parameters: Any) -> bytes:
 
 @contextlib.contextmanager
 def filled(count: int, batch: int, *, high: bool, waiting_max: int, microseconds: int = 1000) -> Iterator[wire.Server]:
-    """A server with one slot, in whose line a client of gRPC has put `count` requests of `batch` queries."""
+    """A server with one slot, in whose line a gRPC client has put `count` requests of `batch` queries."""
     calls = b"".join(call(1 + 2 * i, "ModelInfer", message(batch, microseconds, high=high)) for i in range(count))
     with (
         serving(waits(), plan=headrace.Plan(slots=1), grpc_port=0, waiting_max=waiting_max) as (server, _),
@@ -102,7 +102,7 @@ def test_a_request_of_high_priority_goes_before_those_that_wait():
         before = answered(server)
         peer.sendall(infer(20, 1000, **HIGH))
         assert Replies(peer).next().status == 200
-        # In line with the others it would have had its turns of 8 with as many of theirs between.
+        # In line with the others, its turns of 8 would alternate with theirs.
         assert answered(server) == before
         counted = server.model_statistics()[0]
     assert counted.high.requests.answered == 1
@@ -110,12 +110,12 @@ def test_a_request_of_high_priority_goes_before_those_that_wait():
 
 
 def answered(server: wire.Server) -> int:
-    """Whole requests of normal priority."""
+    """Completed requests of normal priority."""
     return server.model_statistics()[0].normal.requests.answered
 
 
 def test_requests_of_normal_priority_go_on_while_others_wait():
-    """8 of them for each 120, so that 16 queries are answered while 240 or so of the others are."""
+    """8 of them per 120, so 16 queries are answered while about 240 of the others are."""
     with filled(4, 500, high=True, waiting_max=4000) as server, connect(server) as peer:
         engine_had = total_of_engine(server)
         peer.sendall(infer(2 * TURN, 1000))
@@ -138,7 +138,7 @@ def test_where_no_more_may_wait_normal_priority_gives_way():
         counted = server.model_statistics()[0]
         assert counted.normal.requests.refused >= 1
         assert counted.high.requests.refused == 0
-        # The line never has room for one of normal priority that is asked now, so that it is refused at once.
+        # The line never has room for a new request of normal priority, which is refused at once.
         peers = [connect(server) for _ in range(2)]
         peers[0].sendall(infer(1000, 1000, **HIGH))
         wait_until(lambda: server.model_statistics()[0].high.queries_waiting > 500)
@@ -160,7 +160,7 @@ def test_high_priority_leaves_a_sixteenth_of_the_line():
         with connect(server) as peer:  # 1,500 of them are as many as may wait
             peer.sendall(infer(400, 1, **HIGH))
             assert Replies(peer).next().status == 200
-        assert server.model_statistics()[0].high.requests.refused == 1  # of the client with most
+        assert server.model_statistics()[0].high.requests.refused == 1  # of the client with most of them
         assert server.model_statistics()[0].high.queries_waiting <= 1500
         with connect(server) as peer:
             peer.sendall(infer(TURN, 1))
@@ -175,14 +175,14 @@ def test_within_high_priority_clients_take_turns():
         for _ in range(3):
             peer.sendall(infer(1, 1000, **HIGH))
             assert replies.next().status == 200
-        assert total_of_engine(server) - before < 500  # in line it would have come behind all of them
+        assert total_of_engine(server) - before < 500  # in line it would have come after all of them
 
 
 def test_a_deadline_is_held_against_what_a_priority_gets():
-    """The next turn of normal priority comes after up to 120 queries of 1 ms, that of high priority after 8 or so."""
+    """The next turn of normal priority comes after up to 120 queries of 1 ms, that of high priority after about 8."""
     with filled(4, 500, high=True, waiting_max=4000) as server, connect(server) as peer:
         began = server.model_statistics()[0].high.queries_waiting
-        wait_until(lambda: server.model_statistics()[0].high.queries_waiting < began - 100)  # the rate is known
+        wait_until(lambda: server.model_statistics()[0].high.queries_waiting < began - 100)  # now the rate is known
         replies = Replies(peer)
         found = {}
         for name, parameters in {
@@ -200,7 +200,7 @@ def test_a_deadline_is_held_against_what_a_priority_gets():
 def test_at_three_times_the_capacity_high_priority_is_answered_and_the_other_refused(
     run: Run, tmp_path: Path, scheme: str
 ):
-    """An operator of 4 ms in one thread, of whose capacity requests of high priority ask for a half."""
+    """An operator of 4 ms in one thread; requests of high priority ask for half of its capacity."""
     np.save(path := tmp_path / "milliseconds.npy", np.full(16, 4000))
     words = ("--input", f"query={path}", "--connections", 8 if scheme == "grpc" else 256)
     with serving(waits(), plan=headrace.Plan(slots=4, threads=1), grpc_port=0, waiting_max=32) as (server, _):

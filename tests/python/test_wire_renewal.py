@@ -1,4 +1,4 @@
-"""Certificates and tokens that are renewed while a server runs, also one that is watched and started again."""
+"""Certificates and tokens that are renewed while a server runs, also under supervision and after a restart."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ def own(authority: certificates.Authority) -> certificates.Certificate:
 
 
 def put(new: certificates.Certificate, own: certificates.Certificate) -> None:
-    """A certificate in the place of another, as whatever renews one does it: each file is whole at any time."""
+    """Replaces a certificate in the way of renewal tools: each file is complete at any time."""
     for source, at in ((new.key, own.key), (new.file, own.file)):
         shutil.copy(source, f"{at}.new")
         Path(f"{at}.new").replace(at)
@@ -59,7 +59,7 @@ def put(new: certificates.Certificate, own: certificates.Certificate) -> None:
 
 @contextlib.contextmanager
 def connected(port: int, context: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
-    """A connection with TLS to a server of another process."""
+    """A TLS connection to a server in another process."""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as peer,
@@ -68,7 +68,7 @@ def connected(port: int, context: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
 
 
 def serial(port: int, context: ssl.SSLContext) -> str:
-    """The number of the certificate that a server shows to a new connection."""
+    """The serial number of the certificate that a server shows to a new connection."""
     with connected(port, context) as peer:
         return str((peer.getpeercert() or {})["serialNumber"])
 
@@ -88,7 +88,7 @@ def test_a_renewed_certificate_is_shown_to_new_connections_and_old_ones_stay(
         first = serial(server.http_port, context)
         ends = server.statistics().certificate_ends
         put(authority.issue("renewed", days=60), own)
-        assert serial(server.http_port, context) == first  # nobody has asked for it to be read
+        assert serial(server.http_port, context) == first  # nobody has asked for a reload
         server.reload_credentials()
         assert serial(server.http_port, context) != first
         assert serial(server.grpc_port or 0, context) != first
@@ -102,7 +102,7 @@ def test_files_that_will_not_do_leave_the_former_ones(authority: certificates.Au
     with secured(own) as server:
         first = serial(server.http_port, context)
         other = authority.issue("other")
-        shutil.copy(other.file, own.file)  # half of a renewal: the key is still the former's
+        shutil.copy(other.file, own.file)  # half of a renewal: the key is still the previous one
         with pytest.raises(headrace.UsageError, match="key values mismatch"):
             server.reload_credentials()
         own.file.write_text("nothing")
@@ -132,7 +132,7 @@ def test_authorities_of_clients_are_read_again(
 
 
 class Clients:
-    """Clients of Triton that ask all the time, over connections that stay and over new ones."""
+    """Triton clients that ask all the time, over persistent and over new connections."""
 
     def __init__(self, http: int, grpc: int, authority: certificates.Authority) -> None:
         self.failed: list[str] = []
@@ -143,13 +143,13 @@ class Clients:
         self._threads = [threading.Thread(target=self._run, args=(i,)) for i in range(len(self.answered))]
 
     def __enter__(self) -> "Clients":
-        """Begins."""
+        """Starts the clients."""
         for one in self._threads:
             one.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends."""
+        """Ends the clients."""
         self._over.set()
         for one in self._threads:
             one.join()
@@ -175,7 +175,7 @@ class Clients:
                 self._ask(client, which)
 
     def _by_new_grpc(self, which: int) -> None:
-        # gRPC shares a connection among channels of the same options, which these are not.
+        # gRPC shares a connection among channels with the same options, which must not happen here.
         options = [("grpc.use_local_subchannel_pool", 1)]
         address = f"localhost:{self._addresses[1]}"
         with triton_grpc.InferenceServerClient(
@@ -216,7 +216,7 @@ def test_no_request_fails_while_certificates_and_tokens_are_renewed(
                 process.send_signal(signal.SIGHUP)
                 before = sum(clients.answered)
                 wait_until(lambda: sum(clients.answered) > before + 5 or bool(clients.failed))  # noqa: B023
-                # Signals that come while one is handled join, so the next waits until this one has been.
+                # Signals that arrive while one is handled are merged, so the next one waits until this one is done.
                 wait_until(lambda: serial(http, authority.context()) != last)  # noqa: B023
                 last = serial(http, authority.context())
                 shown.add(last)
@@ -226,7 +226,7 @@ def test_no_request_fails_while_certificates_and_tokens_are_renewed(
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=SECONDS)
     events = [json.loads(line)["event"] for line in err.splitlines()]
-    assert events.count("credentials_read") > 5  # some find half of a renewal, and leave the former
+    assert events.count("credentials_read") > 5  # some find half of a renewal, and keep the previous files
     assert "handshakes_failed" not in events
     assert TOKEN not in err
     assert json.loads(out)["failed"] == 0
@@ -234,7 +234,7 @@ def test_no_request_fails_while_certificates_and_tokens_are_renewed(
 
 @contextlib.contextmanager
 def supervised(*options: object) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A server that is watched, and its port."""
+    """A supervised server, and its port."""
     port = free_port()
     command = ["serve", "light", "--http", port, "--grpc", "none", "--device", "cpu", "--json", "--supervise", *options]
     process = subprocess.Popen(
@@ -260,7 +260,7 @@ def worker_of(process: "subprocess.Popen[str]") -> int:
 
 
 def ask(port: int, context: ssl.SSLContext) -> int | None:
-    """The status of a request; None where nobody answers."""
+    """The status of a request; None if nobody answers."""
     try:
         with connected(port, context) as peer:
             peer.sendall(GET)
@@ -281,7 +281,7 @@ def test_a_watched_server_asks_for_certificates_and_tokens_and_is_started_again(
     with supervised(*files, *more) as (process, port), contextlib.ExitStack() as stack:
         assert ask(port, shown) == 200
         first = worker_of(process)
-        # Silent clients keep the one that watches out as little as any other.
+        # Silent clients do not lock the supervisor out.
         for _ in range(10):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=SECONDS))
         assert ask(port, authority.context()) is None
@@ -314,7 +314,7 @@ def test_without_files_sighup_ends_a_server_as_ever(tmp_path: Path, monkeypatch:
         assert process.wait(timeout=SECONDS) == -signal.SIGHUP
         wait_until(lambda: not Path(f"/proc/{worker}").exists())
         assert port
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))  # `systemctl reload` is to end no service
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))  # `systemctl reload` must not end a service
     with supervised() as (process, port):
         worker = worker_of(process)
         for one in (process.pid, worker):

@@ -1,4 +1,4 @@
-"""Tensors in shared memory that clients have registered, by tritonclient over HTTP and gRPC, unmodified."""
+"""Tensors in shared memory that clients register, with tritonclient over HTTP and gRPC, unmodified."""
 
 import asyncio
 import base64
@@ -45,7 +45,7 @@ BOTH = [triton_http, triton_grpc]
 
 @headrace.operator(query=[("f", "?"), ("n", "i4")], answer=[("n", "i8")])
 def add_flag(_group, query, answer):
-    """One more than n where the flag is set."""
+    """One more than n if the flag is set."""
     answer.n = query.n + query.f
 
 
@@ -74,7 +74,7 @@ def client(server: wire.Server, of: ModuleType) -> Iterator[Any]:
 
 @contextmanager
 def region(size: int, name: str = "") -> Iterator[Any]:
-    """An object of shared memory: tritonclient's handle, whose key begins with a slash as its examples have it."""
+    """A shared-memory object: tritonclient's handle, with a key that begins with a slash as in its examples."""
     key = f"/headrace-test-{uuid.uuid4().hex}"
     handle = shm.create_shared_memory_region(name or key[1:], key, size)
     try:
@@ -123,16 +123,16 @@ def status(client: Any, name: str = "") -> dict[str, tuple[str, int, int]]:
 
 
 def descriptors_of(name: str) -> int:
-    """How many descriptors of this process are of an object of shared memory."""
+    """Number of this process's descriptors of a shared-memory object."""
     found = 0
     for one in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of the folder itself
+        with suppress(FileNotFoundError):  # the folder's own descriptor
             found += name in str(one.readlink())
     return found
 
 
 def code_of(caught: pytest.ExceptionInfo[InferenceServerException]) -> str:
-    """gRPC's name of it, whatever the protocol."""
+    """gRPC's name of the code, for either protocol."""
     code = str(caught.value.status()).removeprefix("StatusCode.")
     return {"400": "INVALID_ARGUMENT", "404": "NOT_FOUND", "409": "ALREADY_EXISTS", "429": "RESOURCE_EXHAUSTED"}.get(
         code, code
@@ -164,7 +164,7 @@ def test_tensors_come_from_shared_memory_and_go_there(client: Any, of: ModuleTyp
         )
         found = shm.get_contents_as_numpy(taken, np.float64, [2 * count + 1]).copy()
         np.testing.assert_array_equal(found[1 : count + 1], np.arange(count) * 1.0)
-        assert (found[0], *found[count + 1 :]) == tuple([-1.0] * (count + 1))  # nothing beside the range
+        assert (found[0], *found[count + 1 :]) == tuple([-1.0] * (count + 1))  # nothing outside of the range
         output = result.get_output("answer")
         if of is triton_http:
             assert result.get_response()["id"] == "seven"
@@ -239,11 +239,11 @@ def test_regions_are_listed_and_go_one_by_one_or_all_together(client: Any, serve
         assert status(client) == status(other) == everything
         assert status(client, "b") == {"b": everything["b"]}
         client.unregister_system_shared_memory("b")
-        client.unregister_system_shared_memory("none such")  # as Triton has it
+        client.unregister_system_shared_memory("none such")  # as in Triton
         with refused("NOT_FOUND", '"b"'):
             status(client, "b")
         assert status(other) == {name: everything[name] for name in ("a", "c")}
-        client.register_system_shared_memory("b", key[1:], 2)  # with no slash
+        client.register_system_shared_memory("b", key[1:], 2)  # without a slash
         assert status(client, "b") == {"b": (key[1:], 0, 2)}
         client.unregister_system_shared_memory()
         assert status(client) == status(other) == {}
@@ -359,7 +359,7 @@ def test_what_is_no_shared_memory_is_not_opened(client: Any, tmp_path: Path):
 
 
 def test_a_lease_of_an_object_holds_nobody_up(client: Any):
-    """Whoever opens a file that somebody has a lease of waits for up to 45 s, unless it says that it does not."""
+    """Opening a file with a lease waits for up to 45 s, unless it is opened without blocking."""
     at = Path("/dev/shm") / f"headrace-test-{uuid.uuid4().hex}"
     at.write_bytes(bytes(64))
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -400,7 +400,7 @@ def test_names_are_taken_once_and_can_be_printed(client: Any, of: ModuleType):
         for name in ("é", "a\nb", "x" * 257):
             with refused("INVALID_ARGUMENT", "name of a region"):
                 client.register_system_shared_memory(name, key_of(other), 8)
-        if of is triton_grpc:  # a path of HTTP has no place for it
+        if of is triton_grpc:  # HTTP's path has no place for it
             with refused("INVALID_ARGUMENT", "name of a region"):
                 client.register_system_shared_memory("", key_of(other), 8)
         client.register_system_shared_memory("x" * 256, key_of(other), 8)
@@ -412,7 +412,7 @@ def test_ranges_outside_of_a_region_are_refused(client: Any, of: ModuleType):
         client.register_system_shared_memory("a", key_of(handle), 64)
         right = [shared_input(of, "query", "FP64", [2], "a", 16)]
         outside = [(72, 0), (16, 56), (16, 64), (16, 1 << 62), (16, 2**63 - 1)]
-        if of is triton_http:  # numbers of 64 bits without a sign
+        if of is triton_http:  # unsigned 64-bit numbers
             outside += [(16, 2**64 - 8), (2**64 - 8, 16)]
         for size, offset in outside:
             with refused("INVALID_ARGUMENT", "which has 64"):

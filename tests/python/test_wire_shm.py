@@ -111,7 +111,7 @@ def test_a_server_that_is_not_there_and_other_mistakes_are_a_line_that_helps():
             Client(f"{url}/third", slots=5)
         with pytest.raises(UsageError, match="--shm-slots"):
             Client(f"{url}/third", slots=256)
-        with Client(f"{url}/third") as client:  # as many as are allowed
+        with Client(f"{url}/third") as client:  # as many as allowed
             assert client.submit_many(np.ones(1000)) == 128
         until(lambda: server.statistics().connections_open == 0)
         with Client(f"{url}/third", slots=8), Client(f"{url}/third", slots=8):
@@ -302,7 +302,7 @@ except KeyboardInterrupt:
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)
-        server.send_signal(signal.SIGCONT)  # ask() takes in what is in flight first
+        server.send_signal(signal.SIGCONT)  # ask() first collects what is in flight
         assert process.stdout.readline() == "interrupted\n"
 
 

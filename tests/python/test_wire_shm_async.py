@@ -22,7 +22,7 @@ from wire_serving import SECONDS, halve, third
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """What the coroutine returns, in a loop of its own."""
+    """Runs the coroutine in a new loop, and returns its result."""
 
     async def limited() -> Any:
         return await asyncio.wait_for(work, SECONDS)
@@ -56,7 +56,7 @@ def test_every_coroutine_gets_the_answer_of_its_query():
 
 
 def test_a_single_query_after_a_pause_is_answered():
-    """Both sides sleep before each."""
+    """Both sides sleep before each query."""
 
     async def work(url: str) -> None:
         async with AsyncClient(url) as client:
@@ -119,7 +119,7 @@ def test_a_killed_server_is_told_to_all_who_wait_and_costs_nothing_afterwards():
         assert ended.value.code == Errc.stopped
         before = time.process_time()
         await asyncio.sleep(0.5)
-        assert time.process_time() - before < 0.25  # a descriptor that stays readable keeps a loop busy
+        assert time.process_time() - before < 0.25  # a descriptor that stays readable would keep the loop busy
         await client.close()
 
     with other_server() as (process, url):

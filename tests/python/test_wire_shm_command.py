@@ -24,7 +24,7 @@ from wire_serving import halve, third
 
 
 def loaded(run: Run, url: str, *arguments: object, status: int = 0) -> dict[str, Any]:
-    """What a load says in JSON."""
+    """The JSON output of a load."""
     done = run("load", "--url", url, "--json", *arguments)
     assert done.returncode == status, done.stderr
     return json.loads(done.stdout)
@@ -90,7 +90,7 @@ def test_a_load_asks_what_files_say(run: Run, tmp_path: Any):
                 progress=lambda _window: None,
             )
         asked = {(one[:12] == bytes(12), int(np.frombuffer(one[12:], "<i8")[0])) for one in queries}
-        assert asked == {(False, 7), (False, 8)}  # x is random, n the file's
+        assert asked == {(False, 7), (False, 8)}  # x is random, n comes from the file
         assert server.statistics().shm.answered > 0
         wrong = run("load", "--url", url, "--rate", "1K", "--input", f"m={tmp_path / 'n.npy'}")
         assert wrong.returncode == 2
@@ -124,7 +124,7 @@ def test_a_load_outlives_a_server_that_is_started_again():
 
 
 def _is_loaded(process: Any) -> bool:
-    """Whether a client that asks has its ring there; that which only asks for a description has one slot."""
+    """Whether a client that asks has its ring; one that only asks for a description has one slot."""
     rings = [line for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines() if "headrace-ring" in line]
     sizes = [int(end, 16) - int(begin, 16) for begin, end in (line.split()[0].split("-") for line in rings)]
     return max(sizes, default=0) > 1 << 17

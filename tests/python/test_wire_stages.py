@@ -1,4 +1,4 @@
-"""Histograms of the stages of requests, against delays that tests make: in the operator, in line and on the way in."""
+"""Histograms of the stages of requests, with delays made by tests: in the operator, in line and on the way in."""
 
 import json
 import threading
@@ -56,7 +56,7 @@ def stages_of(server: wire.Server, protocol: str) -> dict[str, Any]:
 
 
 def median_bound(histogram: Any) -> float:
-    """The bound of the bucket that has the median."""
+    """The bound of the bucket with the median."""
     where = int(np.searchsorted(np.cumsum(histogram.counts), histogram.count / 2))
     return float([*histogram.bounds, float("inf")][where])
 
@@ -117,7 +117,7 @@ def test_requests_without_an_answer_have_no_stages():
 
 
 def test_prometheus_reads_cumulative_buckets_that_agree_with_count_and_sum():
-    """While requests are answered, as a scraper finds them; and exactly, once they are."""
+    """Checked while requests are answered, as by a scraper, and exactly once they are."""
     with serving(waits(), third(), grpc_port=GRPC_PORT) as (server, engines):
         exporter = Exporter("0", ServerCollector(server, engines[0].device))
         asking = threading.Thread(target=ask_by, args=("http", server, 50, 2000))
@@ -144,7 +144,7 @@ def scrape(address: str) -> str:
 
 
 def check_text(text: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Holds a scrape against the rules of the text format; counts and sums by model, protocol and stage."""
+    """Checks a scrape against the rules of the text format; returns counts and sums by model, protocol and stage."""
     families = {one.name: one for one in text_string_to_metric_families(text)}
     assert families[NAME].type == families[WHOLE].type == "histogram"
     found: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""A server with TLS: clients that none of us wrote, versions and protocols, large bodies, and what is no TLS."""
+"""A server with TLS: independent clients, versions and protocols, large bodies, and data that is not TLS."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ WIDE = 1024  # numbers in a query: 8 KiB, so that 1,024 queries are 8 MiB
 
 @headrace.operator(query=[("x", "f8", (WIDE,))], answer=[("y", "f8", (WIDE,))])
 def halves(_group, query, answer):
-    """A half of each number, which is exact."""
+    """Half of each number, which is exact."""
     for i in range(WIDE):
         answer.y[i] = query.x[i] / 2
 
@@ -70,7 +70,7 @@ def secured(own: certificates.Certificate, *operators: headrace.Operator, **opti
 
 @contextlib.contextmanager
 def spoken(server: wire.Server, context: ssl.SSLContext, *, grpc: bool = False) -> Iterator[ssl.SSLSocket]:
-    """A connection with TLS. An end that the server does not announce is an error."""
+    """A TLS connection. An end that the server does not announce is an error."""
     port = server.grpc_port if grpc else server.http_port
     with (
         socket.create_connection(("127.0.0.1", port or 0), timeout=SECONDS) as plain,
@@ -80,7 +80,7 @@ def spoken(server: wire.Server, context: ssl.SSLContext, *, grpc: bool = False) 
 
 
 class HandMade:
-    """TLS whose records a test sees, and may change, before they go."""
+    """TLS whose records a test can see and change before they are sent."""
 
     def __init__(self, server: wire.Server, context: ssl.SSLContext) -> None:
         self.socket = socket.create_connection(("127.0.0.1", server.http_port), timeout=SECONDS)
@@ -99,12 +99,12 @@ class HandMade:
                 return self.socket.sendall(self._out.read())
 
     def records(self, content: bytes) -> bytes:
-        """What would go over the network."""
+        """The bytes that would be sent over the network."""
         self._tls.write(content)
         return self._out.read()
 
     def ended(self) -> bool:
-        """Whether the server closes, whatever it says of it; waits for that."""
+        """Waits until the server closes the connection, and returns whether it does."""
         with contextlib.suppress(ConnectionError):
             while self.socket.recv(1 << 16):
                 pass
@@ -126,7 +126,7 @@ def wait_until(done: Any) -> None:
 
 
 def triton_options(authority: certificates.Authority, own: certificates.Certificate | None = None) -> dict[str, Any]:
-    """Arguments of tritonclient.grpc, also aio."""
+    """Arguments for tritonclient.grpc, also aio."""
     more = {} if own is None else {"private_key": str(own.key), "certificate_chain": str(own.file)}
     return {"ssl": True, "root_certificates": str(authority.file), **more}
 
@@ -209,7 +209,7 @@ def test_eight_mebibytes_go_both_ways_over_both_protocols(
 
 
 def binary(values: np.ndarray[Any, Any]) -> bytes:
-    """A request with a binary tensor, which asks for a binary answer."""
+    """A request with a binary tensor that asks for a binary answer."""
     described = {"name": "x", "datatype": "FP64", "shape": list(values.shape)}
     described["parameters"] = {"binary_data_size": values.nbytes}
     head = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [described]}).encode()
@@ -221,10 +221,10 @@ def binary(values: np.ndarray[Any, Any]) -> bytes:
 def test_pipelined_requests_whose_replies_are_read_late_come_whole_and_in_order(
     authority: certificates.Authority, own: certificates.Certificate, version: ssl.TLSVersion
 ):
-    """The server runs out of room in the middle of a record, and goes on where it was."""
+    """The server runs out of room in the middle of a record, and later continues there."""
     context = authority.context()
     context.minimum_version = context.maximum_version = version
-    parts = [numbers(512, seed) for seed in range(4)]  # 4 MiB each, and as much of reply
+    parts = [numbers(512, seed) for seed in range(4)]  # 4 MiB each, with equally large replies
     content = b"".join(binary(part) for part in parts)
     with secured(own, halves()) as server, spoken(server, context) as peer:
         assert peer.version() == version.name.replace("v1_", "v1.")
@@ -252,14 +252,14 @@ def test_a_request_may_come_byte_by_byte_each_in_its_record(
 
 
 def test_the_end_of_a_connection_is_announced(authority: certificates.Authority, own: certificates.Certificate):
-    """A client can tell an end from a reply that somebody has cut short."""
+    """A client can distinguish an end from a reply that was cut short."""
     with secured(own) as server, spoken(server, authority.context()) as peer:
         peer.sendall(request("/v2/health/live", headers="Connection: close\r\n"))
         replies = Replies(peer)
         assert replies.next().headers["connection"] == "close"
         assert replies.ended()
     with secured(own, idle_max=0.3) as server, spoken(server, authority.context()) as peer:
-        assert peer.recv(1) == b""  # idle for too long; spoken() makes an end that is not announced an error
+        assert peer.recv(1) == b""  # idle for too long; spoken() makes an unannounced end an error
 
 
 def test_draining_ends_connections_once_they_are_answered(
@@ -279,7 +279,7 @@ def test_draining_ends_connections_once_they_are_answered(
 
 
 def s_client(port: int | None, *arguments: object, typed: bytes = b"") -> tuple[int, str]:
-    """The status of `openssl s_client`, and all that it says."""
+    """The status of `openssl s_client`, and its output."""
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", *map(str, arguments)],
         input=typed,
@@ -344,7 +344,7 @@ def test_sessions_are_resumed_also_with_certificates_of_clients(
         assert "HTTP/1.1 200" in again
         assert "New, TLS" in first
         assert "Reused, TLS" in again
-        # Files that are read again end what was agreed with the former ones.
+        # Reloading the files invalidates sessions of the previous ones.
         server.reload_credentials()
         later = s_client(server.http_port, *ask, "-sess_in", kept, typed=asked)[1]
         assert "HTTP/1.1 200" in later
@@ -352,7 +352,7 @@ def test_sessions_are_resumed_also_with_certificates_of_clients(
 
 
 def curl(*arguments: object) -> tuple[int, str]:
-    """curl's status, and what it says of headers and the body."""
+    """curl's status, and its output of headers and body."""
     done = subprocess.run(
         ["curl", "--silent", "--show-error", "--include", "--max-time", str(SECONDS), *map(str, arguments)],
         capture_output=True,
@@ -370,10 +370,10 @@ def test_curl_asks_with_and_without_a_certificate(
         url = f"https://localhost:{server.http_port}/v2/models/third"
         assert "HTTP/1.1 200 OK" in curl("--cacert", authority.file, url)[1]
         assert "HTTP/1.1 200 OK" in curl("--http2", "--cacert", authority.file, url)[1]
-        # A port of gRPC speaks HTTP/2 to whoever asks it, and says that this is no call.
+        # A gRPC port speaks HTTP/2 to every client, and says that this is not a call.
         grpc = f"https://localhost:{server.grpc_port}/"
         assert "HTTP/2 405" in curl("--http2", "--cacert", authority.file, grpc)[1]
-        assert curl(url)[0] == 60  # curl knows no authority for it
+        assert curl(url)[0] == 60  # curl trusts no authority for it
         elsewhere = ("--resolve", f"elsewhere:{server.http_port}:127.0.0.1", url.replace("localhost", "elsewhere"))
         assert curl("--cacert", authority.file, *elsewhere)[0] == 60  # it is for another host
     shown, strange = authority.issue("curl"), certificates.Authority(tmp_path, "strange").issue("curl")
@@ -386,11 +386,11 @@ def test_curl_asks_with_and_without_a_certificate(
 
 
 def refused_for(server: wire.Server, context: ssl.SSLContext, *, grpc: bool = False) -> str:
-    """Why the server ended a connection, as its client learns it."""
+    """Why the server ended a connection, as its client sees it."""
     try:
         with spoken(server, context, grpc=grpc) as peer:
             peer.sendall(LIVE)
-            peer.recv(1)  # in TLS 1.3 a client has done its part before the server has looked at it
+            peer.recv(1)  # in TLS 1.3 a client finishes before the server has checked it
     except ssl.SSLError as refused:
         return str(refused)
     raise AssertionError("the server took it")
@@ -442,7 +442,7 @@ def test_what_is_no_tls_is_refused_and_others_answered(
                 with peer, contextlib.suppress(ConnectionError):
                     peer.sendall(content)
                     while peer.recv(4096):
-                        pass  # an alert, which says why
+                        pass  # an alert with the reason
         stats = server.statistics()
         assert (stats.handshakes, stats.handshakes_failed, stats.requests) == (0, 10, 0)
         assert_answers(server, authority.context())
@@ -480,7 +480,7 @@ def test_records_that_are_changed_cut_or_followed_by_others_end_their_connection
                 record = bytearray(LIVE)
             else:
                 record = bytearray(b"\x17\x03\x03" + struct.pack(">H", 1 << 15) + bytes(1 << 15))
-            with contextlib.suppress(OSError):  # the server may have closed it already
+            with contextlib.suppress(OSError):  # the server may already have closed it
                 peer.socket.sendall(record)
                 peer.socket.shutdown(socket.SHUT_WR)
             assert peer.ended(), kind
@@ -500,7 +500,7 @@ def test_a_handshake_that_does_not_end_is_cut_in_time_and_others_go_on(
             peer.sendall(b"\x16\x03\x01")
             slow.append(peer)
         assert_answers(server, authority.context())
-        with contextlib.suppress(ConnectionError):  # a byte now and then does not keep it open
+        with contextlib.suppress(ConnectionError):  # an occasional byte does not keep it open
             while time.monotonic() - began < SECONDS:
                 slow[0].sendall(b"\x02")
                 time.sleep(0.05)

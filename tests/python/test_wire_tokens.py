@@ -1,4 +1,4 @@
-"""A server that asks for tokens: what needs one, what is one, and that none is told to anybody."""
+"""A server that requires tokens: which requests need one, what is valid, and that tokens are never revealed."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def error_of(reply: Reply) -> str:
         ("POST", "/v2/repository/models/third/load"),
         ("GET", "/v2/systemsharedmemory/status"),
         ("POST", "/v2/systemsharedmemory/region/a/register"),
-        # What only looks like a path that needs none.
+        # Paths that only look like those that need no token.
         ("POST", "/v2/health/live"),
         ("GET", "/v2/health/live/"),
         ("GET", "/v2/health/live?a=1"),
@@ -87,7 +87,7 @@ def test_everything_but_health_and_the_page_needs_a_token(tokens: Path, method: 
         assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Bearer realm="headrace"')
         assert "Authorization: Bearer TOKEN" in error_of(reply)
         assert reply.headers["connection"] == "close"
-        if "load" not in target:  # which waits for the program
+        if "load" not in target:  # waits for the program
             assert status(server, target, HEADER, method=method) != 401
         assert server.statistics().unauthorized == 1
 
@@ -102,7 +102,7 @@ def test_health_and_the_page_need_no_token(tokens: Path):
             assert Replies(peer).next(of_head=True).status == 200
         page = ask(server, request("/"))[0].body
         assert b"third" not in page
-        # Nobody who has not said who they are fills memory.
+        # Unauthenticated clients cannot fill memory.
         big = request("/v2/health/live", b"x" * 100, method="GET")
         assert ask(server, big)[0].status == 400
         chunked = (
@@ -229,7 +229,7 @@ def test_calls_of_health_take_no_bytes_without_a_token(tokens: Path):
             (h2.call(1), b"0"),
             (h2.call(1, message=b"x"), b"8"),
             (h2.call(1, message=b"x", authorization=f"Bearer {TOKEN}"), b"8"),
-            (h2.call(1, "ModelMetadata", authorization=f"Bearer {TOKEN}"), b"3"),  # it names no model
+            (h2.call(1, "ModelMetadata", authorization=f"Bearer {TOKEN}"), b"3"),  # names no model
             (h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, twice), b"16"),
         ):
             with connect_grpc(server) as peer:
@@ -401,7 +401,7 @@ def test_the_page_asks_for_a_token_and_keeps_it_nowhere(tokens: Path, tmp_path: 
         kept = tab.run("document.documentElement.outerHTML + location.href + document.cookie + $('token').value")
         assert TOKEN not in kept
         assert tab.run("Object.keys(localStorage).length + Object.keys(sessionStorage).length") == 0
-        # Another server's tokens, as after a restart: it asks anew.
+        # Another server's tokens, as after a restart: the client sends the new one.
         tokens.write_text("another-token-of-it\n")
         server.reload_credentials()
         tab.wait("#state", "Token needed".__eq__)
@@ -412,7 +412,7 @@ def test_the_page_asks_for_a_token_and_keeps_it_nowhere(tokens: Path, tmp_path: 
 
 
 def test_a_build_without_openssl_says_so(tmp_path: Path):
-    """As `--tls-certificate` is refused there; with the library it is the files that are missing."""
+    """`--tls-certificate` is refused there too; with the library, missing files are the error."""
     code = (
         "import headrace, headrace.base as base; base.built_with_tls = False\n"
         "from headrace.cli import main; import sys\n"

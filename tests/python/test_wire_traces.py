@@ -1,4 +1,4 @@
-"""Traces of requests: what OpenTelemetry's own packages read of what the server writes, and what is dropped."""
+"""Traces of requests: OpenTelemetry's own packages read what the server writes; and dropped traces."""
 
 import base64
 import errno
@@ -55,7 +55,7 @@ def infer(microseconds: int, traceparent: str | None = None, *, more: str = "", 
 
 
 def read(line: bytes) -> ExportTraceServiceRequest:
-    """OTLP JSON by the packages of OpenTelemetry. Its identifiers are hexadecimal; JSON of protobuf has base64."""
+    """Parses OTLP JSON with OpenTelemetry's packages. Its identifiers are hexadecimal; protobuf's JSON has base64."""
 
     def to_base64(found: re.Match[str]) -> str:
         return f'"{found[1]}": "{base64.b64encode(bytes.fromhex(found[2])).decode()}"'
@@ -81,7 +81,7 @@ def attributes(span: Span) -> dict[str, Any]:
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes OTLP over HTTP, or waits with its answers for as long as a test wants."""
+    """Receives OTLP over HTTP, or delays its answers for as long as a test wants."""
 
     daemon_threads = True
 
@@ -94,7 +94,7 @@ class Collector(ThreadingHTTPServer):
         self.url = urlsplit(f"http://127.0.0.1:{self.server_address[1]}/v1/traces")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Senders may leave."""
+        """Ignores errors: senders may leave."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Collector
 
     def do_POST(self) -> None:
-        """Takes a message."""
+        """Receives a message."""
         assert self.path == "/v1/traces"
         assert self.headers["Content-Type"] == "application/json"
         content = self.rfile.read(int(self.headers["Content-Length"]))
@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, *_arguments: Any) -> None:
-        """Is quiet."""
+        """Logs nothing."""
 
 
 @contextmanager
@@ -297,7 +297,7 @@ def test_a_collector_that_is_no_help_drops_and_never_holds_up(tmp_path: Path, ki
     lost = value(found, "headrace_serve_traces_dropped_total")
     to_file = value(found, name, destination="file", outcome="written")
     assert to_file + lost == 5000
-    if kind != "silent":  # whose last message may still be under way
+    if kind != "silent":  # its last message may still be in flight
         assert value(found, name, destination="collector", outcome="dropped") == to_file
     assert len(spans_of(file.read_bytes())) == to_file * 5
 
@@ -316,7 +316,7 @@ def test_a_full_disk_is_counted():
 
 
 class CutShort(FileIO):
-    """A file on a disk that is full behind the tenth byte, and has room again later."""
+    """A file on a disk that is full after the tenth byte, and later has room again."""
 
     calls = 0
 

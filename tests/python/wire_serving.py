@@ -1,4 +1,4 @@
-"""Engines and servers that several tests of headrace.wire use, and HTTP spoken by hand."""
+"""Engines and servers for several tests of headrace.wire, and hand-written HTTP."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ import numpy as np
 import headrace
 from headrace import wire
 
-SECONDS = 120  # that a busy machine may take for anything here
+SECONDS = 120  # time limit for each operation on a busy machine
 
 
 @headrace.operator(query=[("x", "f4", (3,)), ("n", "i8")], answer=[("y", "f8", (3,)), ("n", "i8"), ("large", "?")])
 def halve(_group, query, answer):
-    """Halves of x, the negative of n, and whether n is above 100."""
+    """Half of x, the negative of n, and whether n is above 100."""
     for i in range(3):
         answer.y[i] = query.x[i] / 2
     answer.n = -query.n
@@ -25,7 +25,7 @@ def halve(_group, query, answer):
 
 @headrace.operator(query="f8", answer="f8")
 def third(_group, query, answer):
-    """A third, which has no end in decimal."""
+    """A third, which has no finite decimal form."""
     answer[0] = query[0] / 3
 
 
@@ -58,7 +58,7 @@ def connect(server: wire.Server) -> socket.socket:
 
 
 def request(target: str, body: bytes = b"", method: str = "", headers: str = "") -> bytes:
-    """A request; `headers` has further lines, each with its end."""
+    """A request; `headers` has further lines, each with its line end."""
     method = method or ("POST" if body else "GET")
     length = f"Content-Length: {len(body)}\r\n" if body and not headers.startswith("Content-Length") else ""
     return f"{method} {target} HTTP/1.1\r\nHost: here\r\n{headers}{length}\r\n".encode() + body
@@ -72,7 +72,7 @@ class Replies:
         self._rest = b""
 
     def next(self, *, of_head: bool = False) -> Reply:
-        """The next one; that to HEAD has no body, whatever length it says."""
+        """The next reply; a reply to HEAD has no body, whatever its length says."""
         head, _, self._rest = self._until(lambda: b"\r\n\r\n" in self._rest).partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -82,7 +82,7 @@ class Replies:
         return Reply(int(first.split()[1]), headers, body)
 
     def ended(self) -> bool:
-        """Whether nothing comes but the end of the connection; waits for it."""
+        """Waits for the end of the connection, and returns whether nothing else arrived."""
         try:
             return self._rest == b"" and self._peer.recv(1) == b""
         except ConnectionError:
@@ -97,7 +97,7 @@ class Replies:
 
 
 def ask(server: wire.Server, content: bytes, count: int = 1) -> list[Reply]:
-    """The replies to what is sent on a connection of its own."""
+    """The replies to content sent on a new connection."""
     with connect(server) as peer:
         peer.sendall(content)
         replies = Replies(peer)
@@ -105,14 +105,14 @@ def ask(server: wire.Server, content: bytes, count: int = 1) -> list[Reply]:
 
 
 def samples(operator: headrace.Operator, count: int, first: int = 0) -> np.ndarray[Any, Any]:
-    """Queries of an operator that ships with Headrace, as words."""
+    """Queries of a shipped operator, as words."""
     return operator.sample(count, first).view(np.uint32)
 
 
 def waits() -> headrace.Operator:
-    """An operator that takes as long as its query says, in microseconds, and answers it. CPU devices alone.
+    """An operator that takes as many microseconds as its query says, and answers that number. CPU devices only.
 
-    From a millisecond on it sleeps, so that other programs change little of what an engine answers a second.
+    From a millisecond on it sleeps, so that other programs hardly affect the rate of an engine.
     """
     kind = headrace.operators.from_source(
         """

@@ -2,7 +2,7 @@
 #include "headrace/device/ring.hpp"
 #include "tests/contract/devices.hpp"
 
-/// Several threads at once on the device layer, for the sanitizers to watch. Each test is bounded in work, not in time.
+/// Several threads use the device layer at once while the sanitizers watch. Each test is bounded in work, not in time.
 namespace headrace::testing {
 namespace {
 
@@ -18,7 +18,7 @@ void in_threads(Body body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Counts on whatever thread a stream runs its host functions.
+/// A counter that host functions increment on whatever thread a stream runs them.
 struct Counter {
   std::uint64_t value = 0;
   static void add(void* self) { ++static_cast<Counter*>(self)->value; }
@@ -35,7 +35,7 @@ TEST_P(DeviceStressTest, EventsOrderHopsBetweenStreams) {
     }
     Event hop(device());
     Event timed(device(), EventTiming::on);
-    Counter counter;  // not atomic: only the events keep the hops apart
+    Counter counter;  // not atomic: only the events separate the hops
     std::size_t at = 0;
     for (int i = 0; i < kHops; ++i) {
       ASSERT_OK(streams[at].call(&Counter::add, &counter));
@@ -120,7 +120,7 @@ TEST_P(DeviceStressTest, CopyBatchesOnOneDevice) {
 }
 
 TEST_P(DeviceStressTest, QueriesThroughARing) {
-  // The producer writes numbers into slots, consumers add them up, and slots go back in order.
+  // The producer writes numbers into slots, consumers add them up, and slots are released in order.
   constexpr std::uint64_t kCount = 150000;
   Ring ring(device(), MemoryKind::pinned, sizeof(std::uint64_t), 64);
   std::atomic<std::uint64_t> received{0};

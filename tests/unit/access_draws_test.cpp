@@ -65,7 +65,7 @@ TEST(ZipfRowsTest, RanksComeByTheirLaw) {
     const double off = seen[k - 1] - expected;
     chi_squared += off * off / expected;
   }
-  // 999 degrees of freedom: mean 999, standard deviation 44.7. The draws are always the same ones.
+  // 999 degrees of freedom: mean 999, standard deviation 44.7. The draws are reproducible.
   EXPECT_GT(chi_squared, 999 - 5 * 44.7);
   EXPECT_LT(chi_squared, 999 + 5 * 44.7);
 }

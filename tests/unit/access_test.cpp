@@ -25,7 +25,7 @@ TEST(AccessTest, NamesParseBack) {
   EXPECT_EQ(to_string(Strategy::on_demand), "on-demand");
 }
 
-/// What the exception says that `parse` throws.
+/// Message of the exception that `parse` throws.
 template <class Parse>
 std::string refusal(Parse parse, std::string_view text) {
   try {

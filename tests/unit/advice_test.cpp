@@ -78,7 +78,7 @@ TEST(Advice, DataToBeCopiedAnywayIsPutWhereItIsUsed) {
   EXPECT_NE(advise(cpu(), profile, h100()).strategy, Strategy::zero_copy);
 }
 
-// The document's rule of thumb: at factor 1.5 every third page on the host, so the link carries a third.
+// The document's rule of thumb: at factor 1.5 every third page is on the host, so the link carries a third.
 TEST(Advice, SequentialDataIsInterleavedAtItsRoof) {
   for (const AccessPattern pattern : {AccessPattern::grid_stride, AccessPattern::block_stride}) {
     const AccessProfile profile = profile_of(pattern, 1.5);
@@ -96,7 +96,7 @@ TEST(Advice, PopularRowsGoOnTheDevice) {
   AccessProfile profile = profile_of(AccessPattern::zipf_rows, 2);
   const Advice ordered = advise(cpu(), profile, h100());
   EXPECT_EQ(ordered.strategy, Strategy::by_budget);
-  // Half of the rows in order of popularity leave ln 2 / H(rows) of the draws to the rest.
+  // Half of the rows, ordered by popularity, leave ln 2 / H(rows) of the draws to the rest.
   const double rows = static_cast<double>(profile.bytes) / 512;
   EXPECT_NEAR(ordered.forecasts.front().host_share, std::log(2.0) / (std::log(rows) + 0.5772), 1e-3);
   const double gain = ordered.forecasts.front().bytes_per_second / of(ordered, Strategy::interleaved).bytes_per_second;
@@ -128,7 +128,7 @@ TEST(Advice, CountsOfPagesDecide) {
   for (std::size_t page = 7; page < profile.page_count(); page += 8) ASSERT_FALSE(places[page].is_host()) << page;
   EXPECT_LT(advice.forecasts.front().host_share, 0.01);
 
-  profile.heat.assign(profile.page_count(), 0);  // nothing counted: as if every page were used alike
+  profile.heat.assign(profile.page_count(), 0);  // nothing counted: all pages are taken as equally hot
   EXPECT_NEAR(of(advise(cpu(), profile, h100()), Strategy::interleaved).host_share, 0.75, 0.01);
 }
 
@@ -141,7 +141,8 @@ TEST(Advice, NoStrategyGainsFromMoreData) {
         const Advice advice = advise(cpu(), profile_of(pattern, factor, reuse), h100());
         for (const StrategyForecast& one : advice.forecasts) {
           double& last = before[static_cast<std::size_t>(one.strategy)];
-          // Rows in order deal page 0, the hottest, here or there; and a longer tail of rows draws a little less.
+          // Ordered rows put page 0, the hottest, on the device or the host; and a longer tail of rows draws a little
+          // less.
           const bool in_steps = pattern == AccessPattern::zipf_rows && one.strategy == Strategy::interleaved;
           if (!in_steps) {
             EXPECT_LE(one.bytes_per_second, last * 1.01) << to_string(one.strategy) << factor;
@@ -153,7 +154,7 @@ TEST(Advice, NoStrategyGainsFromMoreData) {
   }
 }
 
-/// Everything so many times as fast.
+/// All rates multiplied by `by`.
 MemoryRates scaled(MemoryRates rates, double by) {
   for (OperationRates* one : {&rates.device, &rates.device_random, &rates.link, &rates.link_random}) {
     one->read *= by;
@@ -211,7 +212,7 @@ TEST(Advice, ManagedMemoryIsRefusedBeyondWhatIsFree) {
       of(advise(cpu(), profile_of(AccessPattern::grid_stride, 0.5), rates), Strategy::on_demand).refused.empty());
 }
 
-// The document: at random beyond the device, page faults bring some hundred kilobytes per second.
+// The document: for random access beyond the device's memory, page faults deliver some hundred kilobytes per second.
 TEST(Advice, FaultsAtRandomThrash) {
   const Advice advice = advise(cpu(), profile_of(AccessPattern::random_warp, 2), h100());
   EXPECT_LT(of(advice, Strategy::on_demand).bytes_per_second, 1e6);
@@ -219,7 +220,7 @@ TEST(Advice, FaultsAtRandomThrash) {
   EXPECT_GT(advice.forecasts.front().bytes_per_second, 1.9 * of(advice, Strategy::zero_copy).bytes_per_second);
 }
 
-// Translation that holds a part of the host pages: fewer host pages are faster by more than their number.
+// The translation cache covers a part of the host pages, so fewer host pages are faster by more than their number.
 TEST(Advice, ReachOfTranslationCounts) {
   AccessProfile profile = profile_of(AccessPattern::random_warp, 1.5);
   profile.budget_bytes = 2048 * kMiB * 2 / 3;
@@ -232,7 +233,7 @@ TEST(Advice, ReachOfTranslationCounts) {
 TEST(Advice, OneMemoryCarriesEverything) {
   const Advice advice = advise(cpu(), profile_of(AccessPattern::grid_stride, 2), find_memory_rates("cpu"));
   EXPECT_NEAR(of(advice, Strategy::zero_copy).bytes_per_second, of(advice, Strategy::interleaved).bytes_per_second, 1);
-  EXPECT_EQ(advice.strategy, Strategy::zero_copy);  // the simplest of equals
+  EXPECT_EQ(advice.strategy, Strategy::zero_copy);  // the simplest of several equals
 }
 
 TEST(Advice, CodeIsOfTheChoice) {

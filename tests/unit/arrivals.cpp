@@ -31,7 +31,7 @@ TEST(Arrivals, PoissonIsReproducibleAndDependsOnTheSeed) {
   EXPECT_NE(take(Arrivals::poisson(1e6, 7), 1000), take(Arrivals::poisson(1e6, 8), 1000));
 }
 
-// An exponential gap has a standard deviation equal to its mean; both within 2% for 200,000 gaps.
+// An exponential gap has a standard deviation equal to its mean; for 200,000 gaps both are within 2%.
 TEST(Arrivals, PoissonGapsAreExponential) {
   constexpr int kCount = 200'000;
   constexpr double kRate = 1e5;
@@ -51,7 +51,7 @@ TEST(Arrivals, PoissonGapsAreExponential) {
   EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean), mean, 0.02 * mean);
 }
 
-// The share of gaps above k times their mean is exp(-k); 4 standard deviations of 200,000 gaps are allowed.
+// The share of gaps longer than k times their mean is exp(-k); the test allows 4 standard deviations of 200,000 gaps.
 TEST(Arrivals, PoissonGapsHaveTheExponentialTail) {
   constexpr int kCount = 200'000;
   const auto times = take(Arrivals::poisson(1e3, 11), kCount);

@@ -89,7 +89,7 @@ TEST(NamesTest, RefuseOthersAndSayWhichThereAre) {
 TEST(ErrorTest, EveryCodeHasANameOfItsOwn) {
   std::set<std::string_view> names;
   int codes = 0;
-  // The first code behind the last has no name: a code that is added without one, or behind `hung`, fails here.
+  // The code after the last one has no name. A new code without a name, or one after `hung`, fails here.
   for (; to_string(static_cast<Errc>(codes)) != "unknown error"; ++codes) {
     names.insert(to_string(static_cast<Errc>(codes)));
   }

@@ -9,7 +9,7 @@
 #include "device/cuda/row_scan.hpp"
 #include "headrace/base/error.hpp"
 
-/// The choice of a route, and the lists of the gather kernel: numbers, on any machine.
+/// The choice of a route and the lists of the gather kernel: pure arithmetic that runs on any machine.
 namespace headrace {
 namespace {
 
@@ -59,7 +59,7 @@ TEST(CopyRoute, BesideAResidentKernelThereIsNoKernel) {
   EXPECT_EQ(choose_copy_route(shape), CopyRoute::engine);
 }
 
-/// Copies of `bytes` bytes at these offsets from two far apart places.
+/// Copies of `bytes` bytes at these offsets between two distant places.
 std::vector<Copy> copies_at(const std::vector<std::uintptr_t>& to, const std::vector<std::uintptr_t>& from,
                             std::size_t bytes) {
   std::vector<Copy> copies;

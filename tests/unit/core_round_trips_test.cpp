@@ -17,7 +17,7 @@ std::vector<int> order_of(const Topology& machine, std::optional<int> numa_node 
   return order;
 }
 
-// Two nodes of two caches of two cores of two hardware threads: as EPYC's core complexes lie.
+// Two nodes of two caches of two cores of two hardware threads, laid out like EPYC's core complexes.
 TEST(SyntheticTopology, OrdersCachesThenNodes) {
   const Topology machine = Topology::synthetic("numa:2 l3:2 core:2 pu:2");
   EXPECT_EQ(machine.processors().size(), 16U);
@@ -28,7 +28,7 @@ TEST(SyntheticTopology, OrdersCachesThenNodes) {
   EXPECT_THAT(machine.reordering(), HasSubstr("4 last level caches"));
 }
 
-// Where the operating system numbers cores across caches, the order is another than its own.
+// If the operating system numbers cores across caches, the order differs from its numbering.
 TEST(SyntheticTopology, TheOrderIsNotTheOperatingSystems) {
   const Topology machine = Topology::synthetic("l3:2 core:4 pu:1(indexes=0,2,4,6,1,3,5,7)");
   EXPECT_THAT(order_of(machine), ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));

@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-/// What NVIDIA's own calculator, which needs no device, says of the same GPU.
+/// Result of NVIDIA's own calculator, which needs no device, for the same GPU.
 std::uint32_t by_nvidia(const GpuLimits& gpu, const KernelResources& kernel, std::uint32_t threads) {
   cudaOccDeviceProp device;
   device.computeMajor = gpu.compute_capability / 10;

@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// Every cell of the domain is in one part.
+/// Expects every cell of the domain to be in exactly one part.
 void expect_tiles(const Decomposition& cut) {
   const Extent extent = cut.extent();
   std::vector<int> owners(static_cast<std::size_t>(extent.cells()));
@@ -114,7 +114,7 @@ TEST(DecompositionTest, SaysWhatIsWrongAndWhatWouldDo) {
   Decomposition::slabs({9, 9}, 3, 1).require_room_for({.low = {99, 3, 99}, .high = {99, 3, 99}});
 }
 
-/// Two fields in place, as in FDTD: the first phase reads ahead, the second behind.
+/// Two fields updated in place, as in FDTD: the first phase reads ahead, the second reads behind.
 StencilProgram in_place() {
   StencilProgram program;
   program.field_count = 2;

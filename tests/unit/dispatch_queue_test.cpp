@@ -14,7 +14,7 @@
 #include "headrace/serve/detail/direct_lane.hpp"
 #include "headrace/serve/detail/dispatch_kernel.hpp"
 
-/// The queue of a dispatched pool where it is as short as may be, and a block that is slow to look for its entry.
+/// The queue of a dispatched pool at its shortest length, with a block that is slow to look for its entry.
 namespace headrace::serve {
 namespace {
 
@@ -31,7 +31,7 @@ struct Triple {
   }
 };
 
-/// Keeps one block from looking for the entry that it has drawn, and block 0 from reading tails; tells how far they
+/// Keeps one block from looking for the entry that it has drawn, and block 0 from reading tails; reports how far both
 /// are.
 struct Held {
   const void* next_ticket = nullptr;
@@ -41,10 +41,10 @@ struct Held {
   std::atomic<bool> released{false};
   std::span<const std::uint32_t> tails;
   std::atomic<bool> tails_held{false};
-  std::atomic<bool> but_one{false};  ///< But the next read, after which this is false again.
+  std::atomic<bool> but_one{false};  ///< Lets the next read pass and is false again after it.
   std::atomic<bool> at_hold{false};
   std::atomic<std::uint64_t> reads{0};       ///< Reads of tails and the stop word that block 0 has begun.
-  std::atomic<std::uint64_t> units_read{0};  ///< By block 0, of queries that are expected.
+  std::atomic<std::uint64_t> units_read{0};  ///< By block 0, of expected queries.
 };
 
 class HeldGroup : public CpuGroup {
@@ -86,10 +86,10 @@ class HeldGroup : public CpuGroup {
   Held* held_;
 };
 
-/// Reads that make a query alone: of both tails and the stop word, one that may have been under way, and one begun.
+/// Reads that make a query lone: of both tails and the stop word, one possibly under way, and one begun.
 constexpr std::uint64_t kQuietly = 5;
 
-/// A pool on threads of the test, with every word of it in the test's memory.
+/// A pool on threads of the test, with all of its words in the test's memory.
 class TestPool {
  public:
   static constexpr std::uint32_t kLanes = 2;
@@ -138,7 +138,7 @@ class TestPool {
     threads_.clear();
   }
 
-  /// Starts block `block` of `all`: block 0 hands queries out, the others answer.
+  /// Starts block `block` of `all`: block 0 dispatches queries, the others answer them.
   void start(std::uint32_t block, std::uint32_t all) {
     threads_.emplace_back([this, group = HeldGroup(block, all, held)] {
       if (answers_inline_) {
@@ -148,7 +148,7 @@ class TestPool {
       }
     });
   }
-  /// The next query of a lane, which must have a free slot; where it is.
+  /// Submits the next query of a lane, which must have a free slot; returns its place.
   std::uint64_t submit(std::uint32_t lane, std::uint32_t query) {
     std::array<std::byte, sizeof(query)> bytes{};
     std::memcpy(bytes.data(), &query, sizeof(query));
@@ -159,7 +159,7 @@ class TestPool {
   void await(std::uint32_t lane, std::uint64_t position) const {
     while (!back(lane, position)) std::this_thread::yield();
   }
-  /// Takes what has come back on a lane, all of which must be right; how many.
+  /// Takes the answers of a lane, all of which must be right; returns their number.
   std::size_t poll(std::uint32_t lane) {
     const auto check = [](std::uint64_t, std::uint64_t tag, Status status, std::span<const std::byte> bytes) {
       std::uint32_t answer = 0;
@@ -169,34 +169,34 @@ class TestPool {
     };
     return lanes_[lane]->poll(check, view_.slots);
   }
-  /// Waits until the first ticket has been given to a query.
+  /// Waits until a query has got the first ticket.
   void await_first_entry() const {
     while (CpuGroup::load(entries_[0]) == 0) std::this_thread::yield();
   }
-  /// Waits until block 0 has begun so many reads more, the last of which it may not have done.
+  /// Waits until block 0 has begun `count` more reads; the last one may still be under way.
   void await_reads(std::uint64_t count) const {
     const std::uint64_t end = held.reads + count;
     while (held.reads < end) std::this_thread::yield();
   }
-  /// Has a query answered that comes alone.
+  /// Submits a lone query and takes its answer.
   void answer_alone(std::uint32_t lane, std::uint32_t query) {
     await_reads(kQuietly);
     await(lane, submit(lane, query));
     EXPECT_EQ(poll(lane), 1U);
   }
-  /// Has queries of a lane answered until block 0 looks for the next one.
+  /// Has queries of a lane answered until block 0 watches for the next one.
   void let_it_watch(std::uint32_t lane) {
     for (std::uint32_t query = 0; query < 2; ++query) answer_alone(lane, query);
     const std::uint64_t before = held.units_read;
     while (held.units_read < before + 3) std::this_thread::yield();
   }
-  /// Keeps block 0 at its next read, until tails_held is false.
+  /// Holds block 0 at its next read until tails_held is false.
   void hold_tails() {
     held.at_hold = false;
     held.tails_held = true;
     while (!held.at_hold) std::this_thread::yield();
   }
-  /// Lets it go on to the read after that.
+  /// Lets block 0 go on to the read after that.
   void let_one_read_pass() {
     const std::uint64_t before = held.reads;
     held.but_one = true;

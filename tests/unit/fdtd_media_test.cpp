@@ -53,7 +53,7 @@ TEST(FdtdMedia, OneMediumIsOneCombination) {
   EXPECT_EQ(made.table[0].cb[1], fdtd_coefficients(4, 0, 1, 1e-3, kStep).cb);
 }
 
-/// Two cells along each axis, of which the last is another medium.
+/// Two cells along each axis; the last one has another medium.
 TEST(FdtdMedia, EdgesTakeTheMeanOfFourCells) {
   std::vector<double> permittivity(8, 1);
   permittivity[7] = 5;
@@ -66,7 +66,7 @@ TEST(FdtdMedia, EdgesTakeTheMeanOfFourCells) {
     EXPECT_EQ(own.ca[along], quarter.ca);
     EXPECT_EQ(own.cb[along], quarter.cb);
   }
-  // Only the edges at its own low corner lie in it: those of other cells end at it.
+  // Only the edges at the cell's own low corner lie in it: the edges of other cells end at it.
   EXPECT_EQ(made.table[made.numbers[6]].cb[0], fdtd_coefficients(1, 0, 1, 1e-3, kStep).cb);
   EXPECT_EQ(made.table.size(), 2U);
 }
@@ -126,12 +126,12 @@ TEST(FdtdMedia, ShortRunsBetweenMixedOnesAreMixed) {
   numbers[3] = numbers[4 * 8 + 1] = numbers[9 * 8] = 2;  // three runs between the first two, four after them
   EXPECT_THAT(media_runs(numbers, {80, 1, 1}),
               ElementsAre(kMixed, kMixed, kMixed, kMixed, kMixed, 1U, 1U, 1U, 1U, kMixed));
-  numbers[3] = numbers[9 * 8] = 1;  // those at the ends of a row are kept
+  numbers[3] = numbers[9 * 8] = 1;  // the runs at the ends of a row are kept
   EXPECT_THAT(media_runs(numbers, {80, 1, 1}), ElementsAre(1U, 1U, 1U, 1U, kMixed, 1U, 1U, 1U, 1U, 1U));
 }
 
 TEST(FdtdMedia, NumbersAreKeptAsValues) {
-  for (const std::uint32_t number : {0U, 1U, 0x7F800001U, 0xFFFFFFFEU}) {  // among them the bits of signalling NaNs
+  for (const std::uint32_t number : {0U, 1U, 0x7F800001U, 0xFFFFFFFEU}) {  // including the bits of signalling NaNs
     EXPECT_EQ(combination_number(combination_bits<float>(number)), number);
     EXPECT_EQ(combination_number(combination_bits<double>(number)), number);
   }

@@ -33,7 +33,7 @@ FdtdOptions plane() {
   return options;
 }
 
-/// What the UsageError says that `act` throws.
+/// Message of the UsageError that `act` throws.
 template <class Act>
 std::string refusal(Act act) {
   try {
@@ -90,7 +90,8 @@ TEST(CpmlAxis, IsTheSameFromBothEndsAndNothingBetween) {
   }
 }
 
-/// How far one cell of a layer is from dividing a difference by the complex stretch at this angular frequency.
+/// Relative error of one cell of a layer against dividing a difference by the complex stretch at this angular
+/// frequency.
 double stretch_error(const CpmlOptions& options, std::size_t cell, double time_step, double omega) {
   const double spacing = 1e-3;
   const CpmlTable table = cpml_axis(40, spacing, time_step, options).electric;
@@ -203,8 +204,8 @@ TEST(FdtdLayers, TheIndexIsThatOfTheSpeedsOfALayersCells) {
   std::vector<double> permittivity(cells, 1);
   std::vector<double> conductivity(cells, 0);
   for (std::size_t i = 0; i < cells; ++i) {
-    if (i / 30 < 4) permittivity[i] = 9;                     // all of the layer at the low wall of y
-    if (i / 30 >= 16 && i % 30 < 15) permittivity[i] = 1e6;  // a good conductor in half of the one at the high wall
+    if (i / 30 < 4) permittivity[i] = 9;                     // the whole layer at the low wall of y
+    if (i / 30 >= 16 && i % 30 < 15) permittivity[i] = 1e6;  // a good conductor in half of the layer at the high wall
     if (i / 30 >= 16 && i % 30 < 15) conductivity[i] = 1e12;
   }
   const double one = 1;
@@ -253,7 +254,7 @@ TEST(FdtdPoints, AFaceIsOneBox) {
   }
   const std::vector<Box> apart{{{1, 1, 0}, {2, 9, 1}}, {{7, 1, 0}, {8, 9, 1}}};
   EXPECT_EQ(boxes_of_cells(extent, cells_of(apart)), apart);
-  // What is no rectangle is some boxes that do not overlap, and all cells are there.
+  // A shape that is not a rectangle becomes several boxes that do not overlap and cover all cells.
   const auto ring =
       cells_of({{{2, 2, 0}, {8, 3, 1}}, {{2, 3, 0}, {3, 7, 1}}, {{7, 3, 0}, {8, 7, 1}}, {{2, 7, 0}, {8, 8, 1}}});
   auto covered = cells_of(boxes_of_cells(extent, ring));

@@ -70,7 +70,7 @@ TEST(FetchArrow, AViewIsRefusedForAnArrayThatCannotBe) {
   refused([](ArrowArray& a) { a.null_count = 5; });
   buffers = {nullptr, nullptr};
   refused([](ArrowArray&) {});
-  // Without values there may be none, wherever it starts.
+  // An empty array needs no values, whatever its offset.
   array.length = 0;
   array.offset = 11;
   EXPECT_EQ(shape_of(view_of(array, type)).bytes(), 0U);
@@ -151,7 +151,7 @@ TEST(FetchDictionary, GivesEqualStringsEqualIndices) {
   EXPECT_EQ(dictionary.find("x"), -1);
 }
 
-/// A budget that remembers the most that was charged to it.
+/// A budget that records the largest amount charged to it.
 class SmallBudget final : public DictionaryBudget {
  public:
   explicit SmallBudget(std::size_t limit) : limit_(limit) {}
@@ -191,7 +191,7 @@ TEST(FetchDictionary, FindsEveryOneOfMany) {
     ASSERT_LT(order->entry(place - 1), order->entry(place));
     ASSERT_EQ(order->ranks[static_cast<std::size_t>(order->codes[place])], static_cast<std::int32_t>(place));
   }
-  // Pieces of as many bytes as are asked for, one string at least.
+  // Pieces of as many bytes as requested, one string at least.
   const auto some = dictionary.take(codes, 100);
   EXPECT_EQ(some.offsets.size(), 5U);
   EXPECT_EQ(dictionary.take(codes, 1).offsets.size(), 2U);
@@ -215,7 +215,7 @@ TEST(FetchDictionary, IsPaidForByABudgetAndSaysWhereThatIsTooSmall) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("column 'url'"), HasSubstr("the test's budget")));
     }
     EXPECT_EQ(budget->used, dictionary.bytes());
-    // What came before is as it was, and so is what the budget had room for.
+    // Earlier entries are unchanged, including those that the budget had room for.
     EXPECT_EQ(dictionary.merge(few.array(), false), codes);
     EXPECT_GT(dictionary.size(), std::size_t{100});
     EXPECT_FALSE(dictionary.try_reserve(64 * 1024));
@@ -246,20 +246,20 @@ TEST(FetchDictionary, RefusesOffsetsThatGoBack) {
   StringArray strings({"ab", "cd"});
   strings.offsets()[1] = 5;
   EXPECT_THROW(static_cast<void>(dictionary.merge(strings.array(), false)), DataError);
-  // The last offset says how many bytes there are.
+  // The last offset gives the number of bytes.
   StringArray beyond({"ab", "cd", "ef"});
   beyond.offsets()[1] = 7;
   beyond.offsets()[2] = 8;
   EXPECT_THROW(static_cast<void>(dictionary.merge(beyond.array(), false)), DataError);
   ArrowArray none{};
   EXPECT_THROW(static_cast<void>(dictionary.merge(none, false)), DataError);
-  // Bytes of a file end where the file does, whatever its offsets say by now.
+  // The bytes of a mapped file end at its end, whatever its offsets say by now.
   const StringArray six({"ab", "cd", "ef"});
   EXPECT_THROW(static_cast<void>(dictionary.merge(six.array(), false, 5)), DataError);
   EXPECT_EQ(dictionary.merge(six.array(), false, 6).size(), 3U);
 }
 
-/// A part of a column from any row on lies in a block as in Arrow's buffers from that row's byte on.
+/// In a block, a part of a column that starts at any row looks as in Arrow's buffers from that row's byte on.
 TEST(FetchHostChunk, PutsWhatStartsAnywhereIntoABlock) {
   for (const std::int64_t first : {0, 1, 7, 8, 13}) {
     const std::int64_t rows = 100 - first;

@@ -58,7 +58,7 @@ TEST(FetchBounds, OfFloatsNothingIsSaidOfTheGreatest) {
 TEST(FetchBounds, WhatContradictsItselfSaysNothing) {
   const auto nothing = [](const ChunkBounds& found) { return !found.range && !found.strings && found.nulls < 0; };
   EXPECT_TRUE(nothing(bounds<std::int32_t>(int32, 8, 7, {.id = Type::int32})));
-  EXPECT_TRUE(nothing(bounds<std::int32_t>(int32, -7, 5, {.id = Type::uint32})));  // in another order than the type's
+  EXPECT_TRUE(nothing(bounds<std::int32_t>(int32, -7, 5, {.id = Type::uint32})));  // ordered differently from the type
   EXPECT_TRUE(
       nothing(bounds_of({.physical_type = byte_array, .least = "b", .greatest = "a"}, {.id = Type::dictionary}, 9)));
   EXPECT_TRUE(nothing(bounds_of({.physical_type = int32, .least = plain(1), .greatest = plain(2), .nulls = 11},
@@ -102,7 +102,7 @@ Expression compare(Operation operation, std::int64_t value) {
   return Expression::call(operation, {Expression::column(0), Expression::literal({.id = Type::int64}, value)});
 }
 
-/// Against every row that the bounds allow: what any of them passes is not left out.
+/// Checks against every row that the bounds allow: pruning keeps a chunk if any such row passes.
 TEST(FetchPrune, KeepsWhatAnyRowOfTheBoundsPasses) {
   constexpr std::array comparisons{Operation::equal,      Operation::not_equal, Operation::less,
                                    Operation::less_equal, Operation::greater,   Operation::greater_equal};
@@ -173,7 +173,7 @@ TEST(FetchPrune, SaysNothingOfWhatItDoesNotKnow) {
   EXPECT_TRUE(
       may_pass(Expression::call(Operation::less, {sum, Expression::literal({.id = Type::int64}, 0)}), known, 0));
   EXPECT_TRUE(may_pass(Expression::call(Operation::less, {Expression::column(0), Expression::column(0)}), known, 0));
-  // What cannot be compared is refused by who compiles it.
+  // Compiling refuses values that cannot be compared.
   const auto flag = Expression::literal({.id = Type::boolean}, 1);
   EXPECT_TRUE(may_pass(Expression::call(Operation::less, {Expression::column(0), flag}), known, 0));
 }

@@ -15,7 +15,7 @@
 namespace headrace::fetch {
 namespace {
 
-/// A payload that is charged to a budget, as chunks are.
+/// A payload charged to a budget, as chunks are.
 struct Charged {
   int value = 0;
   Budget* budget = nullptr;
@@ -32,7 +32,7 @@ using Cache = ChunkCache<Charged>;
 
 ChunkId chunk(std::uint32_t fragment, std::uint64_t table = 1) { return {table, {.fragment = fragment, .column = 0}}; }
 
-/// Makes a chunk of `bytes` where it is not there. Empty when there is no room for it.
+/// Makes a chunk of `bytes` if the cache lacks it. The pin is empty when there is no room.
 Cache::Pin get(Cache& cache, Budget& budget, const ChunkId& id, std::size_t bytes, int value = 0) {
   while (true) {
     auto [found, pin] = cache.look(id);
@@ -212,23 +212,23 @@ TEST(FetchCache, PinsAndLetsGoOfManyAtOnce) {
   std::vector<Cache::Pin> pins(5);
   const std::vector<ChunkId> ids{chunk(2), chunk(3), chunk(9), chunk(0), chunk(2)};
   cache.find_ready(ids, pins);
-  EXPECT_TRUE(pins[1].empty());  // is being made
-  EXPECT_TRUE(pins[2].empty());  // is not there, and has no maker now
+  EXPECT_TRUE(pins[1].empty());  // another thread makes it
+  EXPECT_TRUE(pins[2].empty());  // it is absent, and nothing makes it now
   EXPECT_EQ(cache.look(chunk(9)).found, Cache::Found::absent);
   EXPECT_EQ(pins[0]->value, 2);
   EXPECT_EQ(cache.counts().pinned, 3U);
   EXPECT_EQ(cache.counts().hits, 3U);
-  EXPECT_TRUE(cache.evict_one());  // the one that nobody pins
+  EXPECT_TRUE(cache.evict_one());  // the only one that is not pinned
   EXPECT_FALSE(cache.evict_one());
-  // Those that are kept are waited for by nobody.
+  // make_room() does not wait for pinned chunks.
   EXPECT_FALSE(cache.make_room([&] { return budget.try_charge(90); }, {}));
   pins[1] = std::move(made);
   cache.release(pins);
   EXPECT_TRUE(std::ranges::all_of(pins, &Cache::Pin::empty));
   EXPECT_EQ(cache.counts().pinned, 0U);
-  EXPECT_EQ(cache.counts().chunks, 2U);  // what was to be made is abandoned
+  EXPECT_EQ(cache.counts().chunks, 2U);  // the unfinished chunk is abandoned
   EXPECT_TRUE(cache.evict_one());
-  EXPECT_FALSE(has(cache, chunk(0)));  // let go of before the last pin of the other
+  EXPECT_FALSE(has(cache, chunk(0)));  // released before the last pin of the other
 }
 
 TEST(FetchCache, ForgetsOneTableAndClearsAll) {
@@ -247,7 +247,7 @@ TEST(FetchCache, ForgetsOneTableAndClearsAll) {
   EXPECT_EQ(budget.used(), 10U);
 }
 
-/// Threads take and make chunks at random in room for a few of them: nothing is lost, nothing beyond the budget.
+/// Threads take and make chunks at random in room for a few of them: no chunk is lost, and the budget is kept.
 TEST(FetchCache, HoldsItsBudgetUnderManyThreads) {
   Budget budget(50);
   Cache cache;
@@ -269,7 +269,7 @@ TEST(FetchCache, HoldsItsBudgetUnderManyThreads) {
     });
   }
   threads.clear();
-  EXPECT_EQ(refused, 0);  // four threads with a chunk each are always within it
+  EXPECT_EQ(refused, 0);  // four threads with a chunk each always fit
   EXPECT_LE(budget.most(), 50U);
   cache.clear();
   EXPECT_EQ(budget.used(), 0U);

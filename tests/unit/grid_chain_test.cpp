@@ -13,14 +13,14 @@
 #include "headrace/grid/stencils/jacobi.hpp"
 #include "tests/grid_team.hpp"
 
-/// Passes that are chained task by task leave what passes one after the other do, whatever begins first.
+/// Chained passes, ordered task by task, leave the same fields as one pass after another, whichever task begins first.
 namespace headrace::grid {
 namespace {
 
 constexpr int kChainSteps = 2;
 constexpr std::uint64_t kPasses = 3;
 
-/// Where a pass finds the fields that the one before has stored.
+/// Places where a pass finds the fields that the previous pass has stored.
 template <class Stencil>
 [[nodiscard]] SweepPlaces after(SweepPlaces places) {
   for (int field = 0; field < Stencil::kFields; ++field) {
@@ -29,7 +29,7 @@ template <class Stencil>
   return places;
 }
 
-/// A team for every task of every pass.
+/// A team for each task of each pass.
 struct Started {
   TeamThread::Team team;
   std::vector<std::jthread> threads;

@@ -6,11 +6,11 @@
 
 #include "headrace/grid/stencils/fdtd2d.hpp"
 
-/// Boxes that passes leave out.
+/// Boxes that passes skip.
 namespace headrace::grid {
 namespace {
 
-/// How many of the boxes a cell is in.
+/// Number of boxes that contain a cell.
 int times(const std::vector<Box>& boxes, const Offsets& cell) {
   int found = 0;
   for (const Box& box : boxes) found += box.contains(Box::cell(cell)) ? 1 : 0;
@@ -44,7 +44,7 @@ TEST(GridPatches, OutsideIsTheRest) {
   EXPECT_TRUE(outside(whole, whole).empty());
 }
 
-/// Maxwell's equations with layers of 4 cells, in a program where other phases have no cells.
+/// Maxwell's equations with layers of 4 cells, in a program whose other phases have no cells there.
 struct Layered {
   Extent extent{60, 50, 1};
   StencilProgram program = make_stencil(Fdtd2d<float, true>{});

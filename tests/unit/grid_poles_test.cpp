@@ -35,7 +35,7 @@ FdtdMedium lorentz(double difference, double omega_0, double damping) {
   return medium;
 }
 
-/// The permittivity that poles and conductivity stand for: the Laplace transform of the susceptibility.
+/// The permittivity that poles and conductivity represent: the Laplace transform of the susceptibility.
 std::complex<double> permittivity_of(const FdtdMedium& medium, double omega) {
   const std::complex<double> s(0, omega);
   std::complex<double> sum = medium.conductivity / (s * kVacuumPermittivity);

@@ -6,7 +6,7 @@
 
 #include "grid/runs.hpp"
 
-/// The tasks of a pass: every cell is in one box, and a GPU is done with them in whole waves.
+/// The tasks of a pass: every cell is in one box, and a GPU completes the tasks in whole waves.
 namespace headrace::grid {
 namespace {
 
@@ -57,7 +57,7 @@ TEST(GridRuns, FillWholeWaves) {
 
 TEST(GridRuns, DependOnHowManyBlocksADeviceHolds) {
   const std::vector<Box> narrow{{{0, 0, 0}, {4000, 32000, 1}}};
-  // With 128 rows 2125 blocks, a few more than four waves of 528, would take five.
+  // 128 rows would give 2125 blocks, a few more than four waves of 528, and so would take five.
   EXPECT_EQ(cut(narrow).region.rows[0], 104);
   EXPECT_EQ(cut(narrow).shape.blocks, 2618U) << "five waves have 2640";
   EXPECT_EQ(cut(narrow, 396).region.rows[0], 115);
@@ -104,7 +104,7 @@ TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
   EXPECT_EQ(made.region.rows[0], made.region.rows[2]);
 }
 
-/// A chain of a kernel of which a multiprocessor holds three blocks.
+/// A chain with a kernel of which a multiprocessor holds three blocks.
 [[nodiscard]] SweepCut chain(const Extent& extent, const Layers& halo = kHaloOfFour) {
   SweepCut made{.region = {}, .shape = {.blocks = 5}, .chained = 0};
   cut_into_chain(made, Box::whole(extent), halo, a_layout(), 396);
@@ -129,7 +129,7 @@ TEST(GridRuns, OfAChainAreLong) {
     EXPECT_EQ(made.region.blocks[0], (made.chained + 3) / 4);
     EXPECT_EQ(made.shape, (LaunchShape{.blocks = made.region.blocks[0], .threads = 128, .items = 1}));
     EXPECT_EQ(made.region.boxes[0].size[1], across);
-    // Rows that a team goes along, were each run so long.
+    // Rows that a team passes if each run has this length.
     const auto tasks = [&](std::int64_t run) { return static_cast<std::int64_t>(strips) * ((across + run - 1) / run); };
     EXPECT_GE(tasks(rows), 2218) << "1.4 times what 396 blocks do";
     for (std::int64_t run = 48; run <= 400; ++run) {
@@ -163,7 +163,7 @@ TEST(GridRuns, CpuDevicesHaveAnItemABox) {
   EXPECT_EQ(made.region.rows[1], 128);
 }
 
-/// Rows that the device goes through, were each run so long.
+/// Rows that the device passes if each run has this length.
 [[nodiscard]] std::int64_t rows_in_all(const Box& box, std::int64_t run, std::int64_t at_once, const Layers& halo) {
   const auto over = [](std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; };
   const std::int64_t strips = over(box.low[0] % 4 + box.size(0), 120) * box.size(2);

@@ -17,12 +17,12 @@
 #include "headrace/grid/stencils/jacobi.hpp"
 #include "tests/grid_team.hpp"
 
-/// Passes by teams of threads, as CUDA does them with a row loaded ahead, against those of a CPU device: here a team is
+/// Passes by teams of threads that load a row ahead, as on CUDA, against those of a CPU device. Here a team consists of
 /// a few host threads.
 namespace headrace::grid {
 namespace {
 
-/// A pass over the first box, a block for each task.
+/// A pass over the first box with a block for each task.
 template <class Stencil, int Steps, bool Watched = false, class Thread = TeamThread, class... Watch>
 void run_teams(const Stencil& stencil, const Memory<Stencil>& memory, const Watch&... watch) {
   using Team = SweepTeam<Stencil, Steps, Watched, Thread>;
@@ -56,7 +56,7 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
   EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
 }
 
-/// The sums of all slots of a step: the largest, and the whole sum.
+/// Combines the sums of all slots of a step: the largest change and the total.
 [[nodiscard]] std::pair<std::uint64_t, unsigned __int128> whole(const std::vector<ChangeSums>& sums, std::size_t step) {
   std::pair<std::uint64_t, unsigned __int128> all{};
   for (std::size_t slot = 0; slot < ChangeSums::kSlots; ++slot) {
@@ -69,7 +69,7 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
 
 constexpr Extent kPlane{37, 11, 1};
 const std::vector<Box> kWhole{Box::whole(kPlane)};
-/// As where other phases have cells beside them, and one row.
+/// Boxes as other phases with neighbouring cells leave them, and one of a single row.
 const std::vector<Box> kPieces{{{3, 0, 0}, {30, 7, 1}}, {{0, 7, 0}, {37, 8, 1}}, {{5, 8, 0}, {37, 11, 1}}};
 
 TEST(GridSweep, MaxwellsEquations) {
@@ -88,7 +88,7 @@ TEST(GridSweep, FieldsThatChangePlaces) {
   expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
 }
 
-/// The code that CUDA has for each row of a window, where hosts go by an index.
+/// CUDA has separate code for each row of a window, where hosts use an index.
 TEST(GridSweep, FixedRows) {
   for (const std::int32_t rows : {100, 4}) {
     expect_as_a_cpu_device<2, FixedRowThread>(Fdtd2d<float, false>{}, kPlane, kPieces, rows);
@@ -96,7 +96,7 @@ TEST(GridSweep, FixedRows) {
   }
 }
 
-/// As a pass ends: three boxes of an item, of four tasks each, in runs of fewer and fewer rows.
+/// The end of a pass: three boxes of an item, with four tasks each, in ever shorter runs.
 TEST(GridSweep, BoxesOneBehindTheOther) {
   using Stencil = Fdtd2d<float, false>;
   using Kernel = SweepKernel<Stencil, 2>;
@@ -116,7 +116,7 @@ TEST(GridSweep, BoxesOneBehindTheOther) {
   EXPECT_TRUE(found == wanted);
 }
 
-/// Wide enough for a strip that reads nothing from beyond the domain, in a run of rows that does not either.
+/// Wide enough for a strip that reads nothing outside the domain, in a run of rows that does not either.
 constexpr Extent kWidePlane{72, 14, 1};
 
 TEST(GridSweep, StripsWithinTheDomain) {
@@ -127,7 +127,8 @@ TEST(GridSweep, StripsWithinTheDomain) {
   expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kWidePlane, {{{6, 3, 0}, {64, 11, 1}}}, 5);
 }
 
-/// Threads at the sides have all of their cells in the domain or none, or, of the second, one has some.
+/// All cells of a thread at the sides are inside the domain or all are outside; in the second width one thread has some
+/// inside.
 TEST(GridSweep, StripsAtTheEdgeOfTheDomain) {
   for (const std::int64_t across : {72, 70}) {
     const Extent plane{across, 30, 1};
@@ -142,7 +143,7 @@ TEST(GridSweep, StripsAtTheEdgeOfTheDomain) {
   }
 }
 
-/// Each condition by itself.
+/// Tests each condition by itself.
 TEST(GridSweep, StripsAskNoMoreThanTheyMust) {
   using Team = SweepTeam<Jacobi<float, 2>, 4, true, TeamThread>;
   using Unwatched = SweepTeam<Jacobi<float, 2>, 4, false, TeamThread>;
@@ -209,7 +210,7 @@ TEST(GridSweep, ChangesAddUpToTheSameBits) {
   expect_the_same_changes({70, 30, 1}, 1.0 / 16, 100);
 }
 
-/// Both ways of adding up, against whole numbers.
+/// Both ways of summing, against whole numbers.
 TEST(GridSweep, SumsAreThoseOfWholeNumbers) {
   constexpr double kRootScale = 2147483648.0;  // 2^31
   std::mt19937_64 random(9);

@@ -12,11 +12,11 @@
 namespace headrace::grid {
 namespace {
 
-/// As of a warp, single precision, of a pass of four steps and of one.
+/// Columns of a warp in single precision, for a pass of four steps and for one of one step.
 constexpr TeamColumns kOfFour{.all = 128, .low = 4, .high = 4, .unit = 4};
 constexpr TeamColumns kUneven{.all = 16, .low = 2, .high = 0, .unit = 2};
 
-/// How often each cell is stored.
+/// Counts how often each cell is stored.
 class Counts {
  public:
   explicit Counts(const LocalBox& box)
@@ -72,7 +72,7 @@ TEST(GridTasks, HaveEveryCellOnce) {
   }
 }
 
-/// All others that read what a task stores, or store what it reads.
+/// A task's neighbours are all others that read what it stores, or store what it reads.
 TEST(GridTasks, KnowThoseBesideThem) {
   for (const LocalBox& box : kBoxes) {
     const SweepTasks tasks(box, 8, kOfFour);
@@ -113,7 +113,7 @@ TEST(GridTasks, BeginWithThoseAtTheEdgeOfAPlane) {
   }
 }
 
-/// A GPU's blocks, as SweepKernel deals them out.
+/// A GPU's blocks, as SweepKernel assigns tasks to them.
 TEST(GridTasks, HaveATeamEachInTheBlocksOfACut) {
   const PartLayout layout = lay_out(Box::whole({4000, 900, 2}), {}, {}, layers(1), sizeof(float));
   const std::vector<std::vector<Box>> passes{

@@ -14,11 +14,11 @@
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
 
-/// Phases by vectors, as CUDA threads do them, against rows of a CPU device: here threads come one after the other.
+/// Phases by vectors, as CUDA threads run them, against rows of a CPU device. Here the threads run one after the other.
 namespace headrace::grid {
 namespace {
 
-/// A thread of a block on CUDA, for kernels that need nothing of the others.
+/// A thread of a block on CUDA, for kernels whose threads do not cooperate.
 class OneThread {
  public:
   static constexpr std::uint32_t kLanes = 1;
@@ -38,7 +38,7 @@ class OneThread {
   std::uint32_t item_;
 };
 
-/// The fields of a part in memory of the host.
+/// The fields of a part in host memory.
 template <class Stencil>
 class Fields {
  public:
@@ -58,7 +58,7 @@ class Fields {
   }
 
   [[nodiscard]] const FieldTable& table() const { return table_; }
-  /// Gives the cells of a domain, x fastest, other values of a field.
+  /// Sets a field's values in the cells of a domain, x fastest.
   void fill(int field, const PartLayout& layout, const std::vector<Value>& values) {
     Value* const origin = table_.origin<Value>(field);
     std::size_t next = 0;
@@ -80,7 +80,7 @@ class Fields {
   FieldTable table_;
 };
 
-/// Materials of a domain of three dimensions: long runs of one combination, and cells that alternate.
+/// Materials of a three-dimensional domain: long runs of one combination, and alternating cells.
 template <class Value>
 class Media {
  public:
@@ -160,7 +160,7 @@ void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vec
   }
 }
 
-/// Whole vectors, parts of them at either end, less than one, and rows of several panels.
+/// Whole vectors, partial ones at either end, less than one vector, and rows of several panels.
 const std::vector<Box> kBoxes3d{
     {{0, 0, 0}, {75, 9, 3}}, {{3, 9, 0}, {30, 80, 5}}, {{41, 9, 1}, {43, 40, 4}}, {{50, 41, 2}, {75, 75, 5}}};
 const std::vector<Box> kBoxes2d{{{0, 0, 0}, {75, 9, 1}}, {{3, 9, 0}, {30, 80, 1}}, {{41, 9, 0}, {43, 40, 1}}};

@@ -7,7 +7,7 @@
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
 
-/// The rows that each operation of a visit lags behind, worked out by hand.
+/// The lag in rows of each operation of a visit, worked out by hand.
 namespace headrace::grid {
 namespace {
 
@@ -32,7 +32,7 @@ TEST(GridVisitTest, EachStepLagsAsFarAsItReads) {
       << "nothing is read across planes";
 }
 
-/// A pass reads as far as its steps together; the last step of a call is a pass of its own.
+/// A pass reads as far as its steps do together; the last step of a call is a pass of its own.
 TEST(GridVisitTest, PassesLagAsFarAsTheirStepsTogether) {
   const StencilProgram program = heat<float>(2, 0.1F);
   const Visit amid = visit_of(program, kPlane, 8, false, 1);
@@ -43,7 +43,8 @@ TEST(GridVisitTest, PassesLagAsFarAsTheirStepsTogether) {
       << "shorter passes wait until what they overwrite has been read by longer ones";
 }
 
-/// A restricted phase leaves cells as they are, so its field is needed, and used in its boxes alone.
+/// A restricted phase leaves other cells as they are, so the pass needs its field, but uses it only in the phase's
+/// boxes.
 TEST(GridVisitTest, WhatRestrictedPhasesNeed) {
   StencilProgram program = heat<float>(2, 0.1F);
   program.sweeps.clear();

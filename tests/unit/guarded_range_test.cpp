@@ -46,7 +46,7 @@ class Mapping {
   }
   void cut(std::size_t bytes) const { EXPECT_EQ(::ftruncate(descriptor_, static_cast<off_t>(bytes)), 0); }
   [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  /// How many bytes are ones: reads every one.
+  /// Number of bytes that are one; reads every byte.
   [[nodiscard]] std::size_t ones() const {
     return static_cast<std::size_t>(std::count(data_, data_ + kPages * kPage, std::byte{1}));
   }
@@ -56,7 +56,7 @@ class Mapping {
   std::byte* data_ = nullptr;
 };
 
-/// Whether a child's status says SIGBUS, which a sanitizer's runtime turns into an exit status.
+/// Whether a child's status is SIGBUS, which a sanitizer's runtime turns into an exit status.
 bool ended_by_bus_error(int status) {
   return ::testing::KilledBySignal(SIGBUS)(status) ||
          (testing::kSanitized && WIFEXITED(status) && WEXITSTATUS(status) != 0);
@@ -71,7 +71,7 @@ TEST(GuardedRange, ReadsZerosWhereAFileHasLostItsPages) {
   mapping.cut(3 * kPage + 100);
   EXPECT_EQ(mapping.ones(), 3 * kPage + 100);
   EXPECT_TRUE(guard.lost());
-  mapping.cut(kPages * kPage);  // it has grown again, and what was lost stays so
+  mapping.cut(kPages * kPage);  // the file has grown again, but lost bytes stay lost
   EXPECT_EQ(mapping.ones(), 3 * kPage + 100);
   EXPECT_TRUE(guard.lost());
 }
@@ -134,7 +134,7 @@ TEST(FileIdentity, TellsAWriteWhateverTimesAreSet) {
   const FileIdentity before = settled_identity(descriptor, path);
   std::ofstream(folder.path() / "other") << "others";
   std::filesystem::rename(folder.path() / "other", path);
-  EXPECT_TRUE(is_unchanged(before, identity_of(descriptor, path)));  // it has lost its name, and nothing else
+  EXPECT_TRUE(is_unchanged(before, identity_of(descriptor, path)));  // the file has lost only its name
   ::close(descriptor);
 }
 
@@ -159,7 +159,7 @@ TEST(MappedFile, SaysThatItHasChanged) {
   EXPECT_TRUE(says("the file has been cut short"));
   EXPECT_EQ(file.data()[2 * kPage], std::byte{0});
   std::filesystem::resize_file(path, 3 * kPage);
-  EXPECT_TRUE(says("the file has been cut short"));  // a page was read while it was gone
+  EXPECT_TRUE(says("the file has been cut short"));  // a page was read while it was missing
 }
 
 TEST(MappedFile, OpensNothingThatIsNoFile) {

@@ -36,7 +36,7 @@ TEST(Handoff, WaitingEndsByItself) {
   EXPECT_GE(SteadyClock::now(), until);
 }
 
-// A few items go round between two threads: what one writes the other sees, whether they sleep or poll.
+// A few items circulate between two threads. Each sees what the other writes, whether the threads sleep or poll.
 TEST(Handoff, ItemsGoRoundBetweenTwoThreads) {
   constexpr std::uint64_t kRounds = 3000;
   constexpr std::size_t kItems = 3;

@@ -16,7 +16,7 @@ using Files = std::map<std::string, std::string>;
 
 constexpr const char* kMachine = "MemTotal:       4096 kB\nMemFree: 10 kB\nMemAvailable: 1000 kB\nSwapFree: 24 kB\n";
 
-/// host_memory_of() where the folders hold these files.
+/// Result of host_memory_of() if the folders hold these files.
 MemoryInfo memory_of(const Files& proc, const Files& groups) {
   const TemporaryFolder folder;
   for (const auto& [root, files] : {std::pair("proc", proc), std::pair("groups", groups)}) {

@@ -27,7 +27,7 @@ using ::testing::Throws;
 constexpr std::uint32_t kEthernet = 1;
 constexpr std::uint32_t kRawIp = 101;
 
-/// A packet of stream bytes that begins as `start` says.
+/// A packet of stream bytes whose first bytes are `start`.
 Bytes packet(std::size_t bytes, std::initializer_list<unsigned> start = {}) {
   Bytes made(bytes);
   StreamBytes(bytes).fill(0, made);
@@ -57,7 +57,7 @@ class Capture : public ::testing::Test {
     layer_ = source->layer();
     return take_all(*source, ring_, burst);
   }
-  /// What is wrong with a file, said at opening it or after `before` packets.
+  /// Message of the error for a file, reported when opening it or after `before` packets.
   std::string failure(const Bytes& bytes, std::size_t before = 0) {
     try {
       const auto source = open_capture(ring_, write(bytes));
@@ -112,7 +112,7 @@ TEST_P(CaptureOrders, ReadsEveryBlockOfPcapng) {
   writer.enhanced(2, 512, frame(63));
   writer.simple(frame(64), 64);
   writer.old_packet(1, 42, frame(65));
-  writer.other(0x0BAD, 3 << 20);  // larger than what is ever held
+  writer.other(0x0BAD, 3 << 20);  // larger than the reader ever holds
   writer.section();
   writer.interface(kEthernet, 3);
   writer.enhanced(0, 9, frame(66), 2000);
@@ -169,7 +169,7 @@ TEST_F(Capture, LinkHeadersAreTakenOff) {
       whole.insert(whole.end(), inner->begin(), inner->end());
       writer.pcap_packet(0, 0, whole);
     }
-    writer.pcap_packet(0, 0, packet(one.header_bytes + 4, {}));  // cut short, or no IP
+    writer.pcap_packet(0, 0, packet(one.header_bytes + 4, {}));  // cut short, or not IP
     writer.pcap_packet(0, 0, Bytes(one.header_bytes / 2));
     const auto taken = read(writer);
     EXPECT_EQ(layer_, Layer::ip);

@@ -19,8 +19,8 @@ struct Totals {
   Duration took{};
 };
 
-/// Takes bursts for `length`: a burst costs 5 us, waits 20 us for packets, and brings what `brings` says of the time
-/// since the last.
+/// Takes bursts for `length`. A burst costs 5 us, waits 20 us for packets, and brings what `brings` gives for the time
+/// since the last burst.
 Totals take(Coalescing& coalescing, Duration length, const std::function<std::uint64_t(Duration)>& brings) {
   Totals run;
   Time now{std::chrono::seconds(1)};
@@ -57,11 +57,11 @@ TEST(IngestCoalescing, ASenderThatWaitsForItsWindowIsSlowedDownByLessThan5Percen
   const Totals run = take(coalescing, std::chrono::seconds(1), [](Duration) { return kWindow; });
   const auto without = run.took / microseconds(25) * kWindow;
   EXPECT_GT(run.bytes, without * 95 / 100);
-  EXPECT_GT(run.slept, 0U);  // it has been tried
+  EXPECT_GT(run.slept, 0U);  // a sleep has been tried
 }
 
 TEST(IngestCoalescing, ALargerWindowThatSleepsWouldExhaustIsNotSleptFor) {
-  // Half of what comes at line rate while the receiver sleeps: bursts would grow, and the rate would fall.
+  // At line rate, half of this arrives while the receiver sleeps: bursts would grow, and the rate would fall.
   const std::uint64_t window = at_line_rate(microseconds(125)) / 2;
   Coalescing coalescing;
   const Totals run =

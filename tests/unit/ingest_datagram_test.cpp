@@ -22,7 +22,7 @@ DatagramConfig small_frames() {
   return config;
 }
 
-/// A sequencer with its memory, and what it has given out.
+/// A sequencer with its memory and everything that it gave out.
 class Frames {
  public:
   explicit Frames(const DatagramConfig& config = small_frames(), std::uint32_t presence_frames = 8)
@@ -36,7 +36,7 @@ class Frames {
     DatagramOutput output;
     DatagramSequencer(view_, nullptr, output, now).set_limit(frame);
   }
-  /// A datagram of `number`, in UDP where a layer is named.
+  /// Datagram `number` arrives, inside UDP if a layer is given.
   void arrive(std::uint64_t number, std::uint32_t payload = kPayload, Layer layer = Layer::payload) {
     const Bytes made = datagram(number, payload);
     arrive(layer == Layer::payload ? made : udp_packet({}, made), layer);
@@ -95,19 +95,19 @@ class Frames {
   };
   std::uint64_t now = kSecond;
   std::uint64_t deadline = 0;
-  std::vector<Piece> pieces;   ///< The pieces of the last call.
-  std::vector<Closed> closed;  ///< All that were closed.
+  std::vector<Piece> pieces;   ///< Pieces of the last call.
+  std::vector<Closed> closed;  ///< All closed frames.
   std::uint32_t frames_max = 64;
   bool waits = false;                   ///< Datagrams may wait for space.
   ParseResult found = ParseResult::ok;  ///< The result of the last datagram,
-  Taken taken = Taken::done;            ///< and what became of it.
+  Taken taken = Taken::done;            ///< and what the sequencer did with it.
 
  private:
   DatagramOutput fresh() { return {pieces_, frames_, 64, frames_max}; }
   void collect(const DatagramOutput& output) {
     pieces.assign(pieces_, pieces_ + output.piece_count);
     for (std::uint32_t i = 0; i < output.frame_count; ++i) {
-      EXPECT_EQ(frames_[i].frame, closed.size());  // in order, none left out
+      EXPECT_EQ(frames_[i].frame, closed.size());  // in order, with none left out
       closed.push_back({frames_[i], *view_.presence_of(frames_[i].frame)});
     }
   }
@@ -153,7 +153,7 @@ TEST(IngestDatagram, AFrameBeforeTheLastIsClosedWithItsGapsWhenItIsOld) {
   frames.now += kMs;
   for (const std::uint64_t number : {4U, 5U, 6U, 7U}) frames.arrive(number);
   EXPECT_TRUE(frames.closed.empty());  // in order
-  frames.now += 10 * kMs - 1;          // since a number was last passed over
+  frames.now += 10 * kMs - 1;          // since a number was last skipped
   frames.tick();
   EXPECT_TRUE(frames.closed.empty());
   EXPECT_EQ(frames.deadline, frames.now + 1);
@@ -171,8 +171,8 @@ TEST(IngestDatagram, AFrameBeforeTheLastIsClosedWithItsGapsWhenItIsOld) {
   EXPECT_TRUE(frames.pieces.empty());
 }
 
-// A sender that is slower than the timeout loses nothing: what came is delivered, and the next frame goes on from
-// there.
+// A sender slower than the timeout loses nothing: the frame is delivered with what has arrived, and the next frame
+// continues from there.
 TEST(IngestDatagram, AFrameIsCutWhereASlowSenderPauses) {
   Frames frames;
   for (std::uint64_t number = 0; number < 10; ++number) {
@@ -188,7 +188,7 @@ TEST(IngestDatagram, AFrameIsCutWhereASlowSenderPauses) {
   for (const auto& closed : frames.closed) {
     packets += closed.frame.packets;
     EXPECT_TRUE(closed.frame.complete());
-    EXPECT_LE(closed.frame.packets, 2U);  // what comes within 10 ms
+    EXPECT_LE(closed.frame.packets, 2U);  // the datagrams that arrive within 10 ms
     EXPECT_EQ(closed.frame.bytes, closed.frame.packets * kPayload);
   }
   EXPECT_EQ(packets, 10U);
@@ -214,7 +214,7 @@ TEST(IngestDatagram, AfterACutTheFrameGoesOnUpToItsEnd) {
   EXPECT_EQ(frames.closed[1].frame.packets, 3U);
   EXPECT_TRUE(frames.closed[1].frame.complete());
   EXPECT_EQ(frames.closed[1].presence, 0x7U);
-  frames.arrive(0);  // long closed
+  frames.arrive(0);  // closed long ago
   EXPECT_EQ(frames.counters().late, 1U);
 }
 
@@ -265,7 +265,7 @@ TEST(IngestDatagram, GapsOfTheLastFrameCountUpToTheLastDatagram) {
   DatagramConfig config = small_frames();
   config.frame_packets = 8;
   Frames frames(config);
-  for (const std::uint64_t number : {0U, 5U, 1U, 4U}) frames.arrive(number);  // 6 and 7 never were, or are lost
+  for (const std::uint64_t number : {0U, 5U, 1U, 4U}) frames.arrive(number);  // 6 and 7 are never sent, or lost
   ASSERT_TRUE(frames.finish());
   ASSERT_EQ(frames.closed.size(), 1U);
   EXPECT_EQ(frames.closed[0].frame.packets, 6U);
@@ -299,14 +299,14 @@ TEST(IngestDatagram, AStreamMayEndWithTheTimeout) {
 }
 
 TEST(IngestDatagram, TheStreamEndsBehindItsLastByte) {
-  for (const std::uint64_t last : {5U, 7U}) {  // within a frame, and at the end of one
+  for (const std::uint64_t last : {5U, 7U}) {  // within a frame, and at its end
     Frames frames;
     for (std::uint64_t number = 0; number <= last; ++number) frames.arrive(number, number == last ? 3 : kPayload);
     ASSERT_TRUE(frames.finish());
     ASSERT_EQ(frames.closed.size(), 2U);
     EXPECT_EQ(frames.stream_bytes(), last * kPayload + 3);
     EXPECT_EQ(frames.closed[1].frame.payload_bytes, (last - 4) * kPayload + 3);
-    // A frame that was delivered before the end was known has zeros behind.
+    // A frame delivered before the end is known has zeros after its last datagram.
     EXPECT_EQ(frames.closed[1].frame.bytes, last == 5 ? kPayload + 3 : 4 * kPayload);
   }
 }
@@ -402,7 +402,7 @@ TEST(IngestDatagram, WithoutRoomNothingIsLost) {
   EXPECT_EQ(frames.closed[0].presence, 0xFU);
 }
 
-// A number is a place: however long the gap is, what comes behind it lies where its number says.
+// A number determines a place: however long the gap, a datagram after it lies where its number says.
 TEST(IngestDatagram, AJumpForwardIsAGap) {
   for (const std::uint64_t jump : {2U, 99U, 100U}) {
     Frames frames;
@@ -422,7 +422,7 @@ TEST(IngestDatagram, TheForwardLimitFollowsTheWidth) {
     config.number_width = width;
     config.forward_packets = 0;
     config.frame_packets = width == 1 ? 4 : 4096;
-    Frames frames(config, 1 << 10);  // presence of frames that are looked at at once
+    Frames frames(config, 1 << 10);  // presence of frames that are inspected at once
     frames.arrive(10);
     do {
       frames.arrive(10 + by);
@@ -458,7 +458,7 @@ TEST(IngestDatagram, WhatWaitsForSpaceComesToItsPlace) {
     sequencer.set_limit(limit);
     const Taken taken = sequencer.take(step == 0 ? 0 : length, length, true);
     closed_count += output.frame_count;
-    limit += output.frame_count;  // the consumer takes what comes
+    limit += output.frame_count;  // the consumer takes the frames
     if (step > 0 && taken == Taken::done) {
       ASSERT_EQ(output.piece_count, 1U);
       EXPECT_EQ(output.pieces[0].stream_offset, 80 * kPayload);
@@ -470,7 +470,7 @@ TEST(IngestDatagram, WhatWaitsForSpaceComesToItsPlace) {
   FAIL() << "it waits for ever";
 }
 
-// RFC 3550 A.1: one number far away is a mistake, two in a row are a sender that has begun anew.
+// RFC 3550 A.1: one number far away is an error; two consecutive ones mean that the sender has restarted.
 TEST(IngestDatagram, ASenderMayBeginAnew) {
   Frames frames;
   for (std::uint64_t number = 1'000'000; number < 1'000'005; ++number) frames.arrive(number);
@@ -478,13 +478,13 @@ TEST(IngestDatagram, ASenderMayBeginAnew) {
   EXPECT_EQ(frames.taken, Taken::suspect);
   frames.arrive(77'000);
   EXPECT_EQ(frames.taken, Taken::suspect);
-  EXPECT_EQ(frames.counters().late, 1U);  // what 5 was taken for
+  EXPECT_EQ(frames.counters().late, 1U);  // 5 was taken for late
   EXPECT_TRUE(frames.pieces.empty());
   frames.arrive(1'000'005);
   EXPECT_EQ(frames.pieces.size(), 1U);
   frames.arrive(1'000'200);  // beyond the limit of 100
   EXPECT_EQ(frames.taken, Taken::suspect);
-  frames.arrive(1'000'200);  // the same once more confirms nothing
+  frames.arrive(1'000'200);  // a repetition confirms nothing
   EXPECT_EQ(frames.taken, Taken::suspect);
   EXPECT_EQ(frames.counters().far, 1U);
   frames.arrive(0);
@@ -495,7 +495,7 @@ TEST(IngestDatagram, ASenderMayBeginAnew) {
   EXPECT_EQ(frames.counters().accepted, 6U);
 }
 
-// Datagrams that come twice, or out of order by less than the limit, do not begin a stream.
+// Datagrams that arrive twice, or out of order by less than the limit, do not restart the stream.
 TEST(IngestDatagram, RepetitionsNearTheEndAreDuplicates) {
   DatagramConfig config = small_frames();
   config.frame_packets = 400;
@@ -505,11 +505,11 @@ TEST(IngestDatagram, RepetitionsNearTheEndAreDuplicates) {
   EXPECT_EQ(frames.counters().duplicates, 100U);
   frames.arrive(0);
   EXPECT_EQ(frames.taken, Taken::suspect);
-  frames.arrive(2);  // though one is missing between
+  frames.arrive(2);  // although one between them is missing
   EXPECT_EQ(frames.taken, Taken::restart);
 }
 
-// Some that were overtaken at the edge of a long gap are late, however far behind that is.
+// Datagrams overtaken at the edge of a long gap are late, however far behind they are.
 TEST(IngestDatagram, WhatALongGapOvertookIsLate) {
   DatagramConfig config = small_frames();
   config.forward_packets = 10'000;
@@ -593,8 +593,7 @@ TEST(IngestDatagram, DatagramsThatDoNotFitAreCounted) {
   EXPECT_EQ(frames.counters().accepted, 1U);
 }
 
-/// As SPEAD has them: a heap in the last six bytes of the second item pointer, and an offset in it in those of the
-/// fourth.
+/// As in SPEAD: the heap is in the last six bytes of the second item pointer, the offset in it in those of the fourth.
 DatagramConfig heaps() {
   DatagramConfig config = small_frames();
   config.number_offset = 10;
@@ -624,7 +623,7 @@ TEST(IngestDatagram, PartsOfGroupsHaveTheirPlaces) {
   };
   EXPECT_EQ(offset_of(7, 2 * kPayload, kPayload), 2 * kPayload);
   EXPECT_EQ(offset_of(7, 0, kPayload), 0U);
-  EXPECT_EQ(offset_of(7, 3 * kPayload, 5), 3 * kPayload);  // the last of its heap is shorter
+  EXPECT_EQ(offset_of(7, 3 * kPayload, 5), 3 * kPayload);  // the last one of its heap is shorter
   EXPECT_EQ(offset_of(7, kPayload, kPayload), kPayload);
   EXPECT_EQ(offset_of(8, 0, kPayload), 4 * kPayload);
   EXPECT_EQ(frames.counters().frames_complete, 1U);
@@ -653,7 +652,7 @@ TEST(IngestDatagram, AGroupThatIsMissingLeavesItsPlacesEmpty) {
   EXPECT_EQ(frames.counters().missing, 4U);
 }
 
-// Any order, against a plain map of what came.
+// Arbitrary orders, checked against a plain map of what arrived.
 TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
@@ -678,7 +677,7 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
     Piece pieces[4];
     ClosedFrame closed[64];
     std::uint64_t now = 1;
-    std::uint64_t end = 0;  // behind the last that came
+    std::uint64_t end = 0;  // after the last one that arrived
     bool finishing = false;
     const auto look = [&](const DatagramOutput& output) {
       for (std::uint32_t p = 0; p < output.piece_count; ++p, ++pieces_seen) {
@@ -731,11 +730,11 @@ TEST(IngestDatagram, ConfigurationsOutOfRangeAreRefused) {
     EXPECT_THROW(static_cast<void>(checked(config)), UsageError);
   };
   EXPECT_NO_THROW(static_cast<void>(checked(small_frames())));
-  EXPECT_THROW(static_cast<void>(checked({})), UsageError);  // nothing fits everybody's datagrams
+  EXPECT_THROW(static_cast<void>(checked({})), UsageError);  // no default fits all datagrams
   refused([](DatagramConfig& c) { c.number_width = 0; });
   refused([](DatagramConfig& c) { c.number_width = 9; });
   refused([](DatagramConfig& c) { c.part_width = 9, c.group_bytes = 64; });
-  refused([](DatagramConfig& c) { c.part_width = 4; });  // of what group?
+  refused([](DatagramConfig& c) { c.part_width = 4; });  // the group size is missing
   refused([](DatagramConfig& c) { c.group_bytes = 64; });
   refused([](DatagramConfig& c) { c.part_width = 4, c.part_offset = 40, c.header_bytes = 43, c.group_bytes = 64; });
   refused([](DatagramConfig& c) { c.header_bytes = 3; });

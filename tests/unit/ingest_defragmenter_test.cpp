@@ -1,4 +1,4 @@
-// IP fragments, put together in the slots of a ring.
+// IP fragments that are reassembled in the slots of a ring.
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ class Fragments : public ::testing::TestWithParam<std::uint32_t> {
     return udp_packet(peer(), payload);
   }
 
-  /// A burst; what is left of it.
+  /// Passes a burst; returns what is left of it.
   std::vector<Bytes> pass(const std::vector<Bytes>& burst, Layer layer = Layer::ip) {
     return pass(burst, layer, ring_);
   }
@@ -86,7 +86,7 @@ class Fragments : public ::testing::TestWithParam<std::uint32_t> {
     }
     return got;
   }
-  /// The payload of UDP: what headers say otherwise is not the same (identification).
+  /// The payload of UDP. Packets may differ in their headers (identification).
   [[nodiscard]] static Bytes payload(const Bytes& packet) {
     return {packet.begin() + (GetParam() == 4 ? 28 : 48), packet.end()};
   }

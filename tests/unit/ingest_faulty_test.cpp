@@ -111,7 +111,7 @@ TEST(Faulty, IsTheSameForTheSameSeed) {
   EXPECT_NE(run(faults).numbers, run(other).numbers);
 }
 
-/// Counts what is sent.
+/// Counts the packets that are sent.
 class Sink : public Source {
  public:
   Layer layer() const noexcept override { return Layer::ip; }

@@ -1,4 +1,4 @@
-// The rules by which TCP connections between others are followed: docs/ingest-follow.md.
+// The rules for following TCP connections between other hosts: docs/ingest-follow.md.
 
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ constexpr std::uint8_t kFin = tcp_flag::kFin;
 constexpr std::uint8_t kRst = tcp_flag::kRst;
 constexpr std::uint64_t kMs = 1'000'000;
 
-/// What came of a stream; missing bytes are '.'.
+/// Contents of a stream; missing bytes are '.'.
 struct Got {
   std::string text;
   std::string end;
   Flow flow;
 };
 
-/// Two ends, whose segments are given to a follower, and the streams that come out.
+/// Two ends whose segments go to a follower, and the streams that it gives out.
 class Follow : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kClient = 1000;  ///< Initial sequence numbers.
@@ -35,7 +35,7 @@ class Follow : public ::testing::Test {
 
   void make(const FollowOptions& options) { follower_.emplace(options); }
 
-  /// A segment of the client (or the server). `sequence` counts from its SYN, as does `acknowledgement`.
+  /// A segment of the client (or the server). `sequence` and `acknowledgement` count from the SYN.
   void client(std::uint32_t sequence, std::string_view payload, std::uint8_t flags = kAck,
               std::uint32_t acknowledgement = 1, std::uint32_t cut = 0) {
     send(flow_, kClient + sequence, kServer + acknowledgement, payload, flags, cut);
@@ -165,7 +165,7 @@ TEST_F(Follow, SequenceNumbersWrap) {
 
 TEST_F(Follow, DataMayComeWithSyn) {
   client(0, "early", kSyn, 0);
-  server(0, "", kSyn | kAck, 1);  // the server does not take it
+  server(0, "", kSyn | kAck, 1);  // the server does not accept it
   client(1, "early bird", kAck);
   client(11, "", kAck | kFin);
   EXPECT_EQ(text(0), "early bird|finished");
@@ -176,7 +176,7 @@ TEST_F(Follow, KeepAlivesBringNothing) {
   client(1, "abc");
   server(1, "", kAck, 4);
   client(3, "");
-  client(3, "x");  // the byte before, whatever it is
+  client(3, "x");  // the previous byte, with any value
   client(4, "def");
   end();
   EXPECT_EQ(text(0), "abcdef|cut");
@@ -217,7 +217,7 @@ TEST_F(Follow, AcknowledgedGapsAreGivenUpAfterAWhile) {
   server(1, "", kAck, 10);
   wait(500);
   client(10, "j");
-  EXPECT_EQ(text(0), "|");  // it may still come
+  EXPECT_EQ(text(0), "|");  // byte may still arrive
   wait(600);
   client(11, "k");
   follower_->flush();
@@ -304,7 +304,7 @@ TEST_F(Follow, AResetEndsBothAfterWhatWasUnderWay) {
   EXPECT_EQ(text(1), "|");
   wait(1100);
   flow_.remote_port = 1;
-  client(0, "", kSyn, 0);  // whatever comes, time runs by it
+  client(0, "", kSyn, 0);  // any packet advances the time
   EXPECT_EQ(text(0), "abc|reset");
   EXPECT_EQ(text(1), "xyzwas under way|reset");
 }
@@ -348,7 +348,7 @@ TEST_F(Follow, AForgedEndBeforeTheAnswerEndsNothing) {
   server(0, "", kSyn | kAck);
   client(1, "request");
   server(1, "answer", kFin | kAck, 8);
-  EXPECT_EQ(text(0), "answer|finished");  // given out first, since it is all
+  EXPECT_EQ(text(0), "answer|finished");  // given out first, because it is complete
   end();
   EXPECT_EQ(text(1), "request|reset");
 }
@@ -437,7 +437,7 @@ TEST_F(Follow, MemoryIsBoundedByGivingUpTheOldestGap) {
   const std::string chunk(10'000, 'x');
   handshake();
   client(1, "a");
-  std::uint32_t at = 3;  // byte 2 never comes
+  std::uint32_t at = 3;  // byte 2 never arrives
   for (int i = 0; i < 300; ++i) {
     client(at, chunk);
     at += 10'000;

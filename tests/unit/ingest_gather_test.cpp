@@ -11,12 +11,12 @@
 #include "ingest/builder/gather_body.hpp"
 #include "ingest/builder/kernels.hpp"
 
-/// The gather as a warp runs it, on host threads, beside the plain copy.
+/// The gather as a warp runs it, on host threads, against the plain copy.
 namespace headrace::ingest {
 
 namespace {
 
-/// The team of a warp, of fewer threads: the code is the same for any power of two.
+/// A team with fewer threads than a warp: the code is the same for any power of two.
 class TeamGroup {
  public:
   static constexpr std::uint32_t kTeam = 8;
@@ -78,7 +78,7 @@ void run_team(const std::vector<Part>& parts) {
   }
 }
 
-/// Memory that begins at an aligned address, like a ring's or a frame's.
+/// Memory that begins at an aligned address, like that of a ring or a frame.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : lines_((bytes + sizeof(Line) - 1) / sizeof(Line)) {}
@@ -98,7 +98,7 @@ class Memory {
   std::vector<Line> lines_;
 };
 
-/// Copies by a team what `where` says, {to, from, bytes}, and compares all of the target with a plain copy.
+/// A team makes the copies in `where`, {to, from, bytes}; compares the whole target with a plain copy.
 void expect_like_plain_copy(const std::vector<std::array<std::size_t, 3>>& where, std::size_t to_bytes,
                             std::size_t from_bytes) {
   Memory from(from_bytes);
@@ -152,8 +152,8 @@ TEST(IngestGather, LongPartsTakeManyRounds) {
 }
 
 TEST(IngestGather, ReadsNoLineThatHoldsNoneOfItsBytes) {
-  // The part's last byte is the last of its memory, its first the first: lines beyond would be out of bounds, which
-  // the address sanitizer sees.
+  // One part ends with the last byte of its memory, and one starts with the first: reading another line would be out of
+  // bounds, which the address sanitizer detects.
   for (std::size_t bytes = 1; bytes <= 33; ++bytes) {
     const auto memory = std::make_unique<Line[]>(3);
     std::memset(memory.get(), 0, 3 * sizeof(Line));

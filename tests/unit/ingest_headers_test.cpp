@@ -17,7 +17,7 @@ namespace {
 
 ParseResult parse(const Bytes& bytes, Headers& headers, Layer layer = Layer::ip, Packet packet = {}) {
   packet.length = static_cast<std::uint32_t>(bytes.size());
-  const Bytes exact(bytes);  // so that a sanitizer sees a read behind the end
+  const Bytes exact(bytes);  // so that a sanitizer detects a read past the end
   return parse_headers(exact.data(), packet, layer, headers);
 }
 
@@ -53,7 +53,7 @@ auto fields(const Headers& headers) {
                                options.has_timestamps, options.timestamp, options.timestamp_echo));
 }
 
-// Whatever the packet: where its first bytes are said to hold its headers, no other byte changes what is read of them.
+// If the first bytes of a packet are said to hold its headers, no other byte changes what the parser reads of them.
 TEST(IngestHeaders, WhatLiesBehindTheHeadersIsNotRead) {
   std::mt19937 random(17);
   const Bytes four = tcp_packet({}, some_segment());
@@ -160,7 +160,7 @@ TEST(IngestHeaders, EveryLengthThatIsTooShortIsRefused) {
   }
 }
 
-// The sum is that of the RFC; any single bit that is changed behind the addresses' protocol shows.
+// The sum is that of the RFC. It reveals any single flipped bit after the addresses' protocol.
 TEST(IngestHeaders, ChecksumsAreVerifiedUnlessTheSourceHas) {
   for (const std::uint32_t version : {4U, 6U}) {
     for (const bool udp : {false, true}) {
@@ -180,7 +180,7 @@ TEST(IngestHeaders, ChecksumsAreVerifiedUnlessTheSourceHas) {
       EXPECT_EQ(parse(broken, headers, Layer::ip, {.checksum_verified = true}), ParseResult::ok);
       if (version == 6) continue;
       broken = whole;
-      broken[8] ^= std::byte{1};  // how long it may live
+      broken[8] ^= std::byte{1};  // time to live
       EXPECT_EQ(parse(broken, headers), ParseResult::ip_checksum);
     }
   }
@@ -248,7 +248,7 @@ TEST(IngestHeaders, Ipv4OptionsAndIpv6ExtensionsAreSkipped) {
   for (const std::uint32_t kind : {50U, 51U, 135U}) {
     EXPECT_EQ(parse(extended(kind, 6, 1), headers), ParseResult::extension) << kind;
   }
-  // A routing header whose segments are all behind the packet, and a fragment that is the whole packet.
+  // A routing header whose segments all lie after the packet, and a fragment that is the whole packet.
   for (const std::uint32_t kind : {43U, 44U}) {
     ASSERT_EQ(parse(extended(kind, 6, 1), headers), ParseResult::ok) << kind;
     EXPECT_EQ(headers.payload_length, 101U);
@@ -256,7 +256,7 @@ TEST(IngestHeaders, Ipv4OptionsAndIpv6ExtensionsAreSkipped) {
   Bytes on_its_way = extended(43, 6, 1);
   on_its_way[43] = std::byte{1};
   EXPECT_EQ(parse(on_its_way, headers), ParseResult::routing);
-  for (const std::uint32_t field : {1U, 8U, 0xFFF8U, 0xFFF9U}) {  // more to come, or not the first
+  for (const std::uint32_t field : {1U, 8U, 0xFFF8U, 0xFFF9U}) {  // more to follow, or not the first
     Bytes fragment = extended(44, 6, 1);
     store_be16(fragment.data() + 42, field);
     EXPECT_EQ(parse(fragment, headers), ParseResult::fragment) << field;
@@ -302,14 +302,14 @@ TEST(IngestHeaders, OptionsThatCannotBeReadEndTheReading) {
   EXPECT_EQ(headers.options.window_scale, 14);
 }
 
-// A merged packet may be longer than IPv4 can say.
+// A merged packet may be longer than IPv4 can express.
 TEST(IngestHeaders, MergedPacketWithoutALength) {
   Bytes packet = tcp_packet({}, {.flags = kAck, .payload = pattern(0, 3000)});
   packet = packet + pattern(3000, 100'000);
   store_be16(packet.data() + 2, 0);
   Headers headers;
   EXPECT_EQ(parse(packet, headers), ParseResult::malformed);
-  // So may one that was captured before its card had cut it; its checksums are trusted then, or not at all.
+  // So may a packet captured before its card has segmented it; the parser then trusts its checksums or ignores them.
   EXPECT_EQ(parse(packet, headers, Layer::ip, {.checksum_verified = true}), ParseResult::ok);
   EXPECT_EQ(parse(packet, headers, Layer::ip, {.segment_bytes = 1448, .checksum_verified = true}), ParseResult::ok);
   EXPECT_EQ(headers.payload_length, 103'000U);
@@ -333,7 +333,7 @@ TEST(IngestSiphash, EqualsTheReference) {
   EXPECT_EQ(siphash(key, words, 2), 0x3f2acc7f57c29bdbU);
 }
 
-// With as many tags as packets may have and the longest headers, a reply is full.
+// With the largest number of tags and the longest headers, a reply is full.
 TEST(IngestReply, AnswersThroughTheLinkItCameBy) {
   for (std::uint32_t tags = 0; tags <= kVlanTagsMax; ++tags) {
     SCOPED_TRACE(tags);

@@ -10,7 +10,7 @@
 namespace headrace::ingest {
 namespace {
 
-/// Accepts into both an Intervals and a plain map of bytes, and holds them together.
+/// Accepts bytes into both an Intervals and a plain map, and compares the two.
 class Both {
  public:
   explicit Both(std::size_t bytes) : there_(bytes) {}
@@ -101,8 +101,8 @@ TEST(IngestIntervals, OneTooManyIsNotAccepted) {
   Both both(4096);
   for (std::uint64_t i = 0; i < Intervals::kMax + 3; ++i) both.accept(10 + 10 * i, 15 + 10 * i);
   EXPECT_EQ(both.intervals().count(), Intervals::kMax);
-  both.accept(5, 20);  // joins what is there, then wants no other
-  both.accept(0, 3);   // in order needs none
+  both.accept(5, 20);  // merges with neighbours, and needs no other
+  both.accept(0, 3);   // in order, so it needs none
   both.accept(3, 4096);
   EXPECT_EQ(both.intervals().count(), 0U);
   EXPECT_EQ(both.intervals().next(), 4096U);

@@ -17,7 +17,7 @@ constexpr std::uint32_t kPayload = 1460;
 
 class IngestMirror : public ::testing::Test {
  protected:
-  /// `count` payloads from slot `first` on, `pitch` apart.
+  /// `count` payloads from slot `first` on, `pitch` bytes apart.
   static EvenPieces run(std::size_t first, std::uint32_t count, std::size_t pitch, std::size_t lead,
                         std::uint32_t length = kPayload) {
     return {.first = {.ring_offset = first * pitch + lead, .stream_offset = 0, .length = length},
@@ -30,7 +30,7 @@ class IngestMirror : public ::testing::Test {
     std::uint64_t bytes;
     bool operator==(const Brought&) const = default;
   };
-  /// What `runs` cost; every payload must have come.
+  /// Cost of `runs`; every payload must have arrived.
   static Brought bring(RingAccess access, const std::vector<EvenPieces>& runs) {
     const Device device = Device::parse("cpu");
     const Buffer ring(device, MemoryKind::pinned, kMiB);

@@ -14,7 +14,7 @@
 #include "ingest/resident/roles.hpp"
 #include "tests/ingest_peer.hpp"
 
-/// The roles of resident control as CUDA runs them, blocks of several threads and teams, on host threads.
+/// The roles of resident control as CUDA runs them, in blocks of several threads and teams, on host threads.
 namespace headrace::ingest::resident {
 
 namespace {
@@ -24,7 +24,7 @@ using testing::kAck;
 using testing::kFin;
 using testing::kSyn;
 
-/// Blocks of two teams of four: the code is the same for any power of two.
+/// Blocks of two teams of four threads: the code is the same for any power of two.
 class SimtGroup : public CpuGroup {
  public:
   static constexpr std::uint32_t kLanes = 1;
@@ -117,7 +117,7 @@ class SimtGroup : public CpuGroup {
   std::uint32_t rank_;
 };
 
-/// The blocks, and a host that talks to them.
+/// The blocks, and a host that communicates with them.
 class Resident {
  public:
   static constexpr std::uint32_t kBlocks = 4;
@@ -250,7 +250,7 @@ TEST(IngestResidentSimt, BlocksOfSeveralThreadsBuildFrames) {
     ASSERT_TRUE(Resident::reaches(*view.events_end, 1));
     ASSERT_EQ(view.events[0].kind, StreamEvent::opened);
 
-    // A run that fills most of a window, then what overtakes, comes twice, and runs again.
+    // A run that fills most of a window, then overtaking segments, duplicates, and more runs.
     auto cuts = segments_of(data.size(), random);
     const auto in_order = static_cast<std::ptrdiff_t>(cuts.size() / 3 + random() % 60);
     for (std::ptrdiff_t i = 5; i < 40; ++i) cuts.push_back(cuts[static_cast<std::size_t>(i)]);

@@ -149,8 +149,8 @@ TEST(Synthetic, RefusesTrafficThatCannotBe) {
   const SyntheticTraffic wrong[] = {
       {.payloads = {}},
       {.payloads = {{4, 1}}},                       // no room for the number
-      {.payloads = {{0, 1}}, .number_offset = {}},  // nothing
-      {.payloads = {{2048, 1}}},                    // larger than a slot with its headers
+      {.payloads = {{0, 1}}, .number_offset = {}},  // an empty packet
+      {.payloads = {{2048, 1}}},                    // larger than a slot, with its headers
       {.payloads = {{100, 0}}},
       {.payloads = {{100, -1}, {200, 2}}},
       {.number_width = 3},

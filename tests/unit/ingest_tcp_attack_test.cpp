@@ -4,8 +4,8 @@
 
 #include "tests/ingest_peer.hpp"
 
-/// What a peer can do cheaply, and whom it must not keep waiting. Time is that of the test: where none passes, nobody
-/// has waited.
+/// Cheap attacks by a peer, and the peers that must not wait because of them. The clock is the test's: where it does
+/// not advance, no peer has waited.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -22,7 +22,7 @@ TcpConfig config_of(std::uint32_t streams) {
   return config;
 }
 
-/// SYN, and the acknowledgement of SYN+ACK, which opens no stream.
+/// Sends SYN, and the acknowledgement of SYN+ACK, which opens no stream.
 void connect(Receiver& receiver, Client& client) {
   client.send_syn();
   ASSERT_EQ(receiver.answers.size(), 1U);
@@ -31,7 +31,7 @@ void connect(Receiver& receiver, Client& client) {
   ASSERT_TRUE(receiver.events.empty());
 }
 
-/// Connections that are made while there are places, and end without a byte once there are none.
+/// Connections that are made while places are free and end without a byte once none are.
 std::vector<Client> finish_without_a_place(Receiver& receiver) {
   std::vector<Client> clients;
   receiver.set_streams_limit(0, kSilent);
@@ -60,7 +60,7 @@ TEST(TcpAttack, AFinWithoutAByteKeepsNobodyWaiting) {
   EXPECT_EQ(receiver.streams[0], pattern(0, 5));
 }
 
-// As the kernel does: the end of every one of them is acknowledged, whether its peer sends it again or not.
+// As in the kernel: the end of each connection is acknowledged, whether its peer repeats it or not.
 TEST(TcpAttack, EveryFinWithoutAByteIsAnEmptyStreamInTheEnd) {
   Receiver receiver(config_of(0), kSilent);
   const std::vector<Client> silent = finish_without_a_place(receiver);
@@ -95,7 +95,7 @@ TEST(TcpAttack, ThoseThatFinishedLeaveAsManyPlacesAsTheyTake) {
   EXPECT_EQ(receiver.counters().opened, kPlaces / 2 + 1 + back) << "half of what is free again";
 }
 
-// The FIN is answered although it came once: nobody has to send it again for its deadline.
+// The FIN is answered although it came once: no peer has to repeat it for its deadline.
 TEST(TcpAttack, AnEmptyStreamsEndIsSentAgain) {
   Receiver receiver(config_of(0));
   receiver.set_streams_limit(0, 1);
@@ -116,7 +116,7 @@ TEST(TcpAttack, AnEmptyStreamsEndIsSentAgain) {
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::closed);
 }
 
-// A place that is kept for one that may still speak is not taken, and then it is.
+// A FIN does not take a place kept for a peer that may still speak; it gets the place afterwards.
 TEST(TcpAttack, AFinTakesNoPlaceThatIsKept) {
   Receiver receiver(config_of(1));
   Client invited(receiver, peer_of(1));
@@ -131,7 +131,7 @@ TEST(TcpAttack, AFinTakesNoPlaceThatIsKept) {
   EXPECT_EQ(receiver.events[1].kind, StreamEvent::finished);
 }
 
-// They also say nothing about connections that stay silent: as many windows stay open as before.
+// They also say nothing about silent connections: as many windows stay open as before.
 TEST(TcpAttack, AFinWithoutAByteIsNoReasonToExpectMoreThatSpeak) {
   Receiver receiver(config_of(8));
   std::vector<Client> clients;
@@ -160,7 +160,7 @@ TEST(TcpAttack, ThoseThatFinishedGiveWayWhereTheBacklogIsFull) {
   EXPECT_TRUE(receiver.answers[1].is(kSyn | kAck));
 }
 
-// What follows a FIN is not looked at before the stream is open, and moves nobody back in the queue.
+// The receiver ignores what follows a FIN until the stream is open, and no connection moves back in the queue.
 TEST(TcpAttack, WhatComesBehindAFinWithoutAByteChangesNothing) {
   Receiver receiver(config_of(0));
   receiver.set_streams_limit(0, 2);
@@ -186,7 +186,7 @@ TEST(TcpAttack, WhatComesBehindAFinWithoutAByteChangesNothing) {
   EXPECT_EQ(receiver.counters().connections_waiting, 0U);
 }
 
-// The peer's last acknowledgement may never come: connections that lack nothing else take no one's place.
+// The peer's last acknowledgement may never arrive. Connections that lack nothing else block no place.
 TEST(TcpAttack, AnEndThatNobodyAcknowledgesGivesWay) {
   constexpr std::uint32_t kConnections = 4;
   Receiver receiver(config_of(1U << 30), kConnections);
@@ -211,7 +211,7 @@ TEST(TcpAttack, AnEndThatNobodyAcknowledgesGivesWay) {
   EXPECT_EQ(receiver.counters().waited, 0U);
 }
 
-// A peer that keeps its window closed, and so never hears the answer, is one of them.
+// A peer that keeps its window closed, and so never gets the answer, is one of them.
 TEST(TcpAttack, AnAnswerThatNobodyLetsInGivesWay) {
   TcpConfig config = config_of(1U << 30);
   config.close_when_finished = false;
@@ -247,7 +247,7 @@ TEST(TcpAttack, AConnectionThatHasNotFinishedNeverGivesWay) {
   EXPECT_EQ(receiver.streams[0], pattern(0, 10));
 }
 
-// Whoever sends into a closed window is let send when it is its turn, for as long as all others.
+// A peer that sends into a closed window may send when its turn comes, for as long as all others.
 TEST(TcpAttack, BytesBeyondAClosedWindowKeepNoPlace) {
   Receiver receiver(config_of(0));
   Client pushes(receiver, peer_of(1));
@@ -266,7 +266,7 @@ TEST(TcpAttack, BytesBeyondAClosedWindowKeepNoPlace) {
   EXPECT_EQ(receiver.answers[0].headers.flow.local_port, waits.peer().port);
 }
 
-// How long a peer was silent before its first byte is not how long its timer is.
+// The silence of a peer before its first byte is not taken as its timer.
 TEST(TcpAttack, ALongSilenceKeepsNoPlaceForLonger) {
   Receiver receiver(config_of(1));
   Client late(receiver, peer_of(1));
@@ -279,7 +279,7 @@ TEST(TcpAttack, ALongSilenceKeepsNoPlaceForLonger) {
   speaks.send_syn();
   speaks.send(0, pattern(0, 5));
   receiver.now += 20 * kSecond;
-  receiver.tick();  // what was said is acknowledged
+  receiver.tick();  // the bytes are acknowledged
   late.send(0, pattern(0, 5));
   ASSERT_EQ(receiver.answers.at(0).headers.window, 0) << "its byte is dropped";
   Client waits(receiver, peer_of(3));
@@ -295,7 +295,7 @@ TEST(TcpAttack, ALongSilenceKeepsNoPlaceForLonger) {
   EXPECT_EQ(receiver.answers[0].headers.flow.local_port, waits.peer().port);
 }
 
-// Those whose bytes were dropped, and that may never send them again, leave half of the places to those that come.
+// Peers whose bytes were dropped, and which may never retransmit them, leave half of the places to new ones.
 TEST(TcpAttack, BytesThatWereDroppedKeepNobodyWaiting) {
   constexpr std::uint32_t kPlaces = 4;
   constexpr std::uint32_t kLate = 2 * kPlaces;
@@ -323,7 +323,7 @@ TEST(TcpAttack, BytesThatWereDroppedKeepNobodyWaiting) {
   EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "its place was kept";
 }
 
-// The options are those of the first SYN, whatever comes later under its number.
+// The first SYN sets the options, whatever later SYNs with its number carry.
 TEST(TcpAttack, ASynWithOtherOptionsChangesNothing) {
   Receiver receiver(config_of(8));
   Client client(receiver, peer_of(1));
@@ -344,7 +344,7 @@ TEST(TcpAttack, ASynWithOtherOptionsChangesNothing) {
   EXPECT_EQ(receiver.view().shared->requests.half_open_count, 0U);
 }
 
-// Handshakes that are reset at once leave nothing behind.
+// Handshakes that are reset at once leave no state.
 TEST(TcpAttack, ResetsFreeTheirPlacesAtOnce) {
   Receiver receiver(config_of(1));
   for (std::uint32_t i = 0; i < 100; ++i) {

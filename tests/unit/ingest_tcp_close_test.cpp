@@ -1,6 +1,6 @@
 #include "tests/ingest_peer.hpp"
 
-/// How connections end, and what must not end them.
+/// How connections end, and events that must not end them.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -52,9 +52,9 @@ TEST_F(TcpClose, FinBeyondAGapWaitsForTheBytes) {
   client.send(100, pattern(100, 100), kAck | kFin);
   EXPECT_TRUE(receiver.events.empty());
   expect_answer(kAck, 0);
-  client.send(200, {}, kAck | kFin);  // once more, alone
+  client.send(200, {}, kAck | kFin);  // repeated, alone
   EXPECT_TRUE(receiver.events.empty());
-  client.send(0, pattern(0, 300));  // bytes behind the end do not count
+  client.send(0, pattern(0, 300));  // bytes after the end do not count
   expect_event(StreamEvent::finished, 200);
   expect_answer(kAck | kFin, 201);
   EXPECT_EQ(receiver.streams[0], pattern(0, 200));
@@ -123,7 +123,7 @@ TEST_F(TcpCloseByCall, FinIsSentWhenToldTo) {
 TEST_F(TcpClose, OurFinFirstThenStillBytes) {
   receiver.close();
   expect_answer(kAck | kFin, 0);
-  receiver.close();  // once is enough
+  receiver.close();  // the second call sends nothing
   EXPECT_TRUE(receiver.answers.empty());
   ++client.acknowledgement;
   client.send(0, pattern(0, 100));
@@ -133,7 +133,7 @@ TEST_F(TcpClose, OurFinFirstThenStillBytes) {
   expect_event(StreamEvent::finished, 200);
   expect_answer(kAck, 201);
   receiver.now += 30 * kSecond;
-  client.send(200, {}, kAck | kFin);  // our acknowledgement was lost: the time begins anew
+  client.send(200, {}, kAck | kFin);  // our acknowledgement was lost: the timer restarts
   expect_answer(kAck, 201);
   receiver.now += 60 * kSecond - 1;
   receiver.tick();
@@ -166,7 +166,7 @@ TEST_F(TcpClose, APeerThatNeverFinishesIsForgotten) {
   expect_event(StreamEvent::timed_out, 0);
 }
 
-// RFC 6191, RFC 9293 3.10.7.4: only a SYN that is clearly newer.
+// RFC 6191, RFC 9293 3.10.7.4: only for a SYN that is clearly newer.
 TEST_F(TcpClose, ANewConnectionMayFollowAtOnce) {
   receiver.close();
   ++client.acknowledgement;
@@ -206,7 +206,7 @@ TEST_F(TcpClose, ASynInAConnectionIsChallenged) {
     expect_answer(kAck, 0);
   }
   EXPECT_TRUE(receiver.events.empty());
-  client.send(0, {}, kRst);  // what the peer says that has forgotten
+  client.send(0, {}, kRst);  // answer of a peer that has forgotten
   expect_event(StreamEvent::reset, 0);
 }
 
@@ -229,10 +229,10 @@ TEST_F(TcpClose, AcknowledgementsOfWhatWasNeverSentAreChallenged) {
     EXPECT_TRUE(receiver.pieces.empty());
   }
   EXPECT_EQ(receiver.counters().bad_acknowledgements, 4U);
-  client.acknowledgement = right - 100;  // old, but it may be
+  client.acknowledgement = right - 100;  // old, but acceptable
   client.send(0, pattern(0, 10));
   EXPECT_EQ(receiver.pieces.size(), 1U);
-  client.send(10, pattern(10, 10), 0);  // none at all
+  client.send(10, pattern(10, 10), 0);  // no acknowledgement
   EXPECT_TRUE(receiver.pieces.empty());
 }
 
@@ -252,7 +252,7 @@ TEST_F(TcpClose, AbortResetsThePeer) {
   expect_answer(kAck | kRst, 10);
   client.send(10, pattern(10, 10));
   EXPECT_TRUE(receiver.answers.at(0).is(kRst));
-  receiver.abort();  // of what is not there
+  receiver.abort();  // of a connection that is gone
   EXPECT_TRUE(receiver.answers.empty());
 }
 
@@ -263,7 +263,7 @@ TEST(TcpCalls, ForAStreamThatIsGoneDoNothing) {
   client.send(0, {}, kRst);
   Client next(receiver, {.port = 50000});
   next.open();
-  ASSERT_EQ(receiver.connections[0], receiver.connections[1]);  // in the same place
+  ASSERT_EQ(receiver.connections[0], receiver.connections[1]);  // they use the same place
   receiver.set_limit(1 << 22, 0);
   EXPECT_EQ(receiver.connection().limit, 1U << 20);
   receiver.run({.kind = Step::Kind::close, .connection = receiver.connections[0], .stream = 0});
@@ -292,7 +292,7 @@ TEST(TcpIdle, ASilentPeerIsGivenUp) {
   EXPECT_TRUE(receiver.answers.at(0).is(kRst | kAck));
 }
 
-// RFC 2385 2.0 and Linux: without a key, what is signed is discarded without an answer, whatever it says.
+// RFC 2385 2.0 and Linux: without a key, signed segments are dropped without an answer, whatever they contain.
 TEST(TcpSignatures, SegmentsThatCarryOneAreDropped) {
   const auto option = [](std::uint8_t kind, std::uint8_t size) {
     Bytes bytes(size);

@@ -79,7 +79,7 @@ TEST_F(TcpData, EveryGapIsAnsweredAtOnce) {
   send(600, 10);
   expect_answer(0, {{600, 610}, {500, 510}, {100, 250}, {300, 400}});
   send(700, 10);
-  expect_answer(0, {{700, 710}, {600, 610}, {500, 510}, {100, 250}});  // no more fit
+  expect_answer(0, {{700, 710}, {600, 610}, {500, 510}, {100, 250}});  // no room for more
   send(250, 50);
   expect_answer(0, {{100, 400}, {700, 710}, {600, 610}, {500, 510}});
   EXPECT_EQ(receiver.counters().out_of_order, 7U);
@@ -115,7 +115,7 @@ TEST_F(TcpData, OverlapsAreTrimmed) {
   EXPECT_EQ(receiver.streams[0], pattern(0, 400));
 }
 
-// RFC 2883: what came once too often is told first.
+// RFC 2883: duplicates are reported first.
 TEST_F(TcpData, DuplicatesAreAnsweredAtOnce) {
   send(0, 100);
   send(0, 100);
@@ -130,7 +130,7 @@ TEST_F(TcpData, DuplicatesAreAnsweredAtOnce) {
   EXPECT_TRUE(receiver.streams[0].size() == 300);
 }
 
-// RFC 2883 4.2.1: so is a part of a segment, wherever in it; of several parts the first.
+// RFC 2883 4.2.1: so is a duplicate part of a segment, wherever it lies; of several parts the first.
 TEST_F(TcpData, PartsOfASegmentThatCameBeforeAreReported) {
   send(1000, 1000);
   send(2000, 1000);
@@ -141,12 +141,12 @@ TEST_F(TcpData, PartsOfASegmentThatCameBeforeAreReported) {
   expect_answer(8000, {{7000, 8000}});
   send(9000, 500);
   send(10'000, 500);
-  send(8900, 2000);  // around both
+  send(8900, 2000);  // covers both
   expect_answer(8000, {{9000, 9500}, {8900, 10'900}});
   send(8000, 900);
   expect_answer(10'900);
   send(11'000, 100);
-  send(10'800, 400);  // around its beginning: what lies below the next byte is first
+  send(10'800, 400);  // overlaps the beginning: the part below the next byte is first
   expect_answer(11'200, {{10'800, 10'900}});
   send(11'250, 50);
   send(11'150, 200);
@@ -175,7 +175,7 @@ TEST_F(TcpData, NothingBeyondTheLimitIsAccepted) {
   send(limit, 1);  // a probe with a byte
   expect_answer(limit);
   EXPECT_EQ(receiver.answers[0].headers.window, 0);
-  client.send(limit - 1, {});  // one without
+  client.send(limit - 1, {});  // a probe without a byte
   expect_answer(limit);
   EXPECT_EQ(receiver.counters().probes, 2U);
   EXPECT_TRUE(receiver.pieces.empty());
@@ -247,7 +247,7 @@ TEST_F(TcpData, KeepAliveIsAnsweredButNotForEver) {
   }
   EXPECT_EQ(answered, 10);
   receiver.now += kSecond;
-  client.send(199, {std::byte{0}});  // with a byte of garbage, as some do
+  client.send(199, {std::byte{0}});  // with a garbage byte, as some stacks send
   expect_answer(200, {{199, 200}});
   EXPECT_EQ(receiver.streams[0], pattern(0, 200));
 }
@@ -289,7 +289,7 @@ TEST(TcpWindow, FewerUnitsThanOneAreSaidAsOne) {
   client.send(0, pattern(0, 50));
   client.send(50, pattern(50, 20));
   ASSERT_EQ(receiver.answers.size(), 1U);
-  EXPECT_EQ(receiver.answers[0].headers.window, 1);  // 512 bytes, though there are 30
+  EXPECT_EQ(receiver.answers[0].headers.window, 1);  // 512 bytes, though only 30 are free
   client.send(70, pattern(70, 500));
   EXPECT_EQ(client.offset(receiver.answers.at(0).acknowledgement()), 100);
   EXPECT_EQ(receiver.streams[0], pattern(0, 100));
@@ -309,12 +309,12 @@ TEST(TcpWindow, ClosedFromTheStartUntilThereIsSpace) {
   EXPECT_EQ(client.offset(receiver.answers[0].acknowledgement()), 0);
   receiver.set_limit(1 << 16);
   EXPECT_TRUE(receiver.answers.empty());
-  receiver.set_limit(100);  // never less
+  receiver.set_limit(100);  // a limit never shrinks
   client.send(0, pattern(0, 200));
   EXPECT_EQ(receiver.streams[0].size(), 200U);
 }
 
-// RFC 9293 3.8.6.2.2: no update for a trifle, and the end of the window never moves back.
+// RFC 9293 3.8.6.2.2: no update for a small step, and the end of the window never moves back.
 TEST(TcpWindow, OpensInStepsThatAreWorthIt) {
   Receiver receiver(test_config(1 << 16));
   Client client(receiver);
@@ -363,12 +363,12 @@ TEST(TcpTimestamps, AreEchoedAndProtectAgainstOldSegments) {
   EXPECT_EQ(client.offset(receiver.answers[0].acknowledgement()), 20);
   EXPECT_EQ(receiver.counters().old_timestamps, 1U);
   EXPECT_TRUE(receiver.pieces.empty());
-  receiver.now += 25 * 24 * 3600 * kSecond;  // what was known is too old
+  receiver.now += 25 * 24 * 3600 * kSecond;  // the last timestamp is too old
   client.send(20, pattern(20, 10));
   EXPECT_EQ(receiver.pieces.size(), 1U);
 }
 
-// RFC 7323 4.3: of segments beyond a gap the timestamp is not taken.
+// RFC 7323 4.3: the timestamps of segments beyond a gap are not taken.
 TEST(TcpTimestamps, ThatOfTheOldestUnacknowledgedIsEchoed) {
   Receiver receiver(test_config());
   Client client(receiver, {}, {.timestamp = 1000});
@@ -383,7 +383,7 @@ TEST(TcpTimestamps, ThatOfTheOldestUnacknowledgedIsEchoed) {
   EXPECT_EQ(receiver.answers.at(0).headers.options.timestamp_echo, 1005U);
 }
 
-// As Linux does: a middlebox may strip the option after the handshake, or from the acknowledgement that ends it.
+// As in Linux: a middlebox may strip the option after the handshake, or from the acknowledgement that ends it.
 TEST(TcpTimestamps, SegmentsWithoutAreTaken) {
   Receiver receiver(test_config());
   Client client(receiver, {}, {.timestamp = 1000});
@@ -407,7 +407,7 @@ TEST(TcpTimestamps, SegmentsWithoutAreTaken) {
   EXPECT_EQ(receiver.answers[0].headers.options.timestamp_echo, 1007U) << "of those that have one";
 }
 
-// Linux's TCP_PAWS_WINDOW. The timestamp that is echoed does not go back.
+// Linux's TCP_PAWS_WINDOW. The echoed timestamp does not go back.
 TEST(TcpTimestamps, OneTickBackIsTaken) {
   Receiver receiver(test_config());
   Client client(receiver, {}, {.timestamp = 1000});
@@ -428,7 +428,7 @@ TEST(TcpTimestamps, AfterZeroAnyIsTaken) {
   Receiver receiver(test_config());
   Client client(receiver, {}, {.timestamp = 0});
   client.open();
-  client.elapsed_ms = 0x90000000;  // behind 0, by serial arithmetic
+  client.elapsed_ms = 0x90000000;  // before 0 in serial arithmetic
   client.send(0, pattern(0, 10));
   client.send(10, pattern(10, 10));
   EXPECT_EQ(receiver.counters().old_timestamps, 0U);
@@ -447,7 +447,7 @@ TEST(TcpTimestamps, AnOvertakenAcknowledgementIsNotAnswered) {
   client.send(20, {});
   EXPECT_TRUE(receiver.answers.empty());
   EXPECT_EQ(receiver.counters().old_timestamps, 0U);
-  client.elapsed_ms = 10;  // longer ago than anything is under way
+  client.elapsed_ms = 10;  // older than any segment under way
   client.send(20, {});
   EXPECT_EQ(receiver.answers.size(), 1U);
   EXPECT_EQ(receiver.counters().old_timestamps, 1U);

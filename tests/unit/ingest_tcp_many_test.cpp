@@ -43,7 +43,7 @@ TEST(TcpMany, StreamsDoNotMix) {
   }
 }
 
-// An acknowledgement that waits for the end of the burst is not lost to another connection's.
+// A connection's acknowledgement waits for the end of the burst, and another connection's does not replace it.
 TEST(TcpMany, ABurstOfSeveralIsAcknowledgedToEach) {
   Receiver receiver(test_config());
   std::vector<Client> clients;
@@ -87,7 +87,7 @@ TEST(TcpMany, AFloodOfSynsHarmsNoEstablishedConnection) {
     ASSERT_LE(receiver.view().shared->requests.half_open_count, 5U);
   }
   EXPECT_EQ(receiver.counters().half_open_lost, 995U);
-  Client late(receiver, mixed_peer(1099));  // the last one is still there
+  Client late(receiver, mixed_peer(1099));  // the last one still exists
   late.send_syn();
   late.send(0, {});
   EXPECT_EQ(receiver.events.size(), 1U);
@@ -133,7 +133,7 @@ TEST(TcpMany, AFullTableLetsOthersWaitUntilOneEnds) {
   EXPECT_EQ(receiver.events[1].kind, StreamEvent::opened);
   ASSERT_EQ(receiver.answers.size(), 1U) << "its window opens";
   EXPECT_GT(receiver.answers[0].headers.window, 0);
-  // One that only waits for its time to end gives way as well.
+  // A connection that only waits out TIME-WAIT gives way as well.
   receiver.run({.kind = Step::Kind::close, .connection = receiver.connections[second.stream], .stream = second.stream});
   ++second.acknowledgement;
   second.send(0, {}, kAck | kFin);

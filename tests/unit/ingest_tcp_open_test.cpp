@@ -1,7 +1,7 @@
 #include "headrace/base/error.hpp"
 #include "tests/ingest_peer.hpp"
 
-/// How connections begin, and what becomes of segments that belong to none.
+/// How connections begin, and how the receiver treats segments that belong to none.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -42,7 +42,8 @@ TEST(IngestTcpOpen, OptionsCanBeTurnedOff) {
   EXPECT_EQ(receiver.answers[0].headers.options.mss, 516);
 }
 
-// RFC 6528: numbers of one pair of ends rise with the clock; those of another, or with another key, tell nothing.
+// RFC 6528: the numbers of one pair of ends rise with the clock; those of another pair, or with another key, reveal
+// nothing.
 TEST(IngestTcpOpen, InitialNumbersAreKeyed) {
   const auto number = [](std::uint64_t key, std::uint16_t port, std::uint64_t later) {
     TcpConfig config = test_config();
@@ -120,7 +121,7 @@ TEST(IngestTcpOpen, ResetOfAHalfOpenConnectionForgetsIt) {
   Receiver receiver(test_config());
   Client client(receiver);
   client.send_syn();
-  client.send(5, {}, kRst);  // not the very number
+  client.send(5, {}, kRst);  // not the exact number
   EXPECT_EQ(receiver.view().shared->requests.half_open_count, 1U);
   client.send(0, {}, kRst);
   EXPECT_EQ(receiver.view().shared->requests.half_open_count, 0U);
@@ -139,7 +140,7 @@ TEST(IngestTcpOpen, BytesMayComeWithTheLastStep) {
   EXPECT_EQ(receiver.streams[0], pattern(0, 100));
 }
 
-// RFC 9293 3.10.7.1: what belongs to nobody.
+// RFC 9293 3.10.7.1: segments that belong to no connection.
 TEST(IngestTcpOpen, StraySegmentsAreReset) {
   Receiver receiver(test_config());
   const Peer peer;
@@ -220,7 +221,7 @@ TEST(IngestTcpOpen, PacketsThatAreNotUnderstoodAreCounted) {
   EXPECT_TRUE(receiver.all_replies.empty());
 }
 
-// Answers go back by the link that the packet came by, also those of the timer and those to strangers.
+// Answers go back over the link on which the packet arrived, including those of the timer and those to strangers.
 TEST(IngestTcpOpen, AnswersOverEthernet) {
   std::vector<std::uint64_t> memory(tcp_state_bytes(2, test_config()) / 8 + 8);
   TcpConfig config = test_config();
@@ -257,7 +258,7 @@ TEST(IngestTcpOpen, AnswersOverEthernet) {
   ASSERT_EQ(arrive(2, {.sequence = 11, .acknowledgement = ack, .flags = kAck}), 0U);
   ASSERT_EQ(arrive(3, {.sequence = 11, .acknowledgement = ack, .flags = kAck, .payload = pattern(0, 10)}), 0U);
   now += config.acknowledgement_delay;
-  ASSERT_EQ(arrive(4, {.flags = kRst}), 1U);  // says nothing; the timer answers to where the peer was last
+  ASSERT_EQ(arrive(4, {.flags = kRst}), 1U);  // carries no data; the timer answers to the peer's last address
   expect_to(3, kAck);
 }
 

@@ -1,7 +1,7 @@
 #include "tests/ingest_sender.hpp"
 #include "tests/sanitizers.hpp"
 
-/// Arbitrary segments against a plain map of bytes.
+/// Arbitrary segments, checked against a plain map of bytes.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -45,7 +45,7 @@ TEST_P(TcpProperty, EveryByteOnceAndNothingElse) {
   }
 }
 
-// The stream's 64-bit offset goes on where sequence numbers have wrapped several times.
+// The stream's 64-bit offset continues after sequence numbers have wrapped several times.
 TEST(TcpLong, OffsetsGoOnWhereSequenceNumbersWrap) {
   TcpConfig config = test_config(~std::uint64_t{0} >> 1);
   config.window_bytes_max = 1 << 30 >> 1;
@@ -64,7 +64,7 @@ TEST(TcpLong, OffsetsGoOnWhereSequenceNumbersWrap) {
   while (offset < (std::uint64_t{3} << 32)) {
     Headers headers;
     headers.flow = view.requests[0].flow;
-    headers.payload_length = 400'000'000;  // as if so much had come: nobody reads it
+    headers.payload_length = 400'000'000;  // pretends that so much arrived: nothing reads it
     headers.sequence = 42 + static_cast<std::uint32_t>(offset);
     headers.acknowledgement = acknowledgement;
     headers.window = 65535;

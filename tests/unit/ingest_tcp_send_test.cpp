@@ -1,6 +1,6 @@
 #include "tests/ingest_peer.hpp"
 
-/// Short answers: what is sent, when it is sent again, and when it is not.
+/// Short answers: the segments sent, when they are retransmitted, and when they are not.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -13,7 +13,7 @@ struct TcpSend : ::testing::Test {
     first = client.acknowledgement;
   }
 
-  /// The bytes that the answers of the last call carry, which must follow each other from `offset` on.
+  /// Bytes that the answers of the last call carry; they must be contiguous from `offset` on.
   [[nodiscard]] Bytes said(std::size_t offset) const {
     Bytes bytes;
     for (const Answer& answer : receiver.answers) {
@@ -23,7 +23,7 @@ struct TcpSend : ::testing::Test {
     }
     return bytes;
   }
-  /// The peer has got so many bytes of what was said.
+  /// The peer acknowledges this many of the sent bytes.
   void hear(std::size_t bytes, std::uint16_t window = 65535) {
     client.acknowledgement = first + static_cast<std::uint32_t>(bytes);
     Segment segment = client.segment(at, {});
@@ -42,7 +42,7 @@ struct TcpSend : ::testing::Test {
   Receiver receiver;
   Client client;
   std::uint32_t first = 0;
-  std::int64_t at = 0;  ///< Where the peer's stream stands.
+  std::int64_t at = 0;  ///< Next offset of the peer's stream.
 };
 
 TEST_F(TcpSend, BytesGoAtOnceInSegmentsThatAReplyHolds) {
@@ -124,7 +124,7 @@ TEST_F(TcpSend, FinFollowsWhatIsToBeSaid) {
   EXPECT_EQ(said(0), bytes);
   ASSERT_EQ(last_flags(), kAck | kFin);
   EXPECT_EQ(receiver.answers.back().sequence(), first + 100);
-  wait_for_timer();  // both are lost
+  wait_for_timer();  // both segments are lost
   EXPECT_EQ(said(0), bytes);
   EXPECT_EQ(last_flags(), kAck | kFin);
   EXPECT_EQ(receiver.answers.back().sequence(), first + 100);
@@ -220,7 +220,7 @@ TEST_F(TcpSend, SmallWindowsGetNoSmallSegments) {
   ASSERT_EQ(narrow.answers.size(), 1U) << "nothing but what is in the window";
 }
 
-// RFC 9293 3.10.7.4: an old segment does not say how large the window is.
+// RFC 9293 3.10.7.4: an old segment does not set the window.
 TEST_F(TcpSend, AnOldWindowIsNotBelieved) {
   Segment old = client.segment(0, pattern(0, 10));
   old.window = 0;
@@ -265,7 +265,7 @@ struct TcpSendSlow : TcpSend {
   }
 };
 
-// RFC 6298 2.2: three times the first round trip. Segments keep room for the timestamps.
+// RFC 6298 2.2: three times the first round trip. Segments leave room for the timestamps.
 TEST_F(TcpSendSlow, TheTimerKnowsTheRoundTrip) {
   ASSERT_TRUE(receiver.send(pattern(0, 300)));
   EXPECT_EQ(said(0), pattern(0, 300));
@@ -288,7 +288,7 @@ TEST(TcpSendLate, AfterALostSynTheTimerIsPatient) {
   EXPECT_EQ(receiver.view().deadlines[receiver.connections[0]] - receiver.now, 3 * kSecond);
 }
 
-// Neither a small segment of the peer's nor long headers make an answer that a Reply cannot hold.
+// Neither a small MSS of the peer nor long headers lead to an answer that a Reply cannot hold.
 TEST(TcpSendSizes, SegmentsFitThePeerAndTheReply) {
   for (const std::uint32_t mss : {0U, 1U, 64U, 100U, 1460U}) {
     for (const std::uint32_t version : {4U, 6U}) {

@@ -3,7 +3,8 @@
 
 #include "tests/ingest_peer.hpp"
 
-/// Connections without a stream: what is acknowledged of them, who gets a place, and how long they may be silent.
+/// Connections without a stream: what the receiver acknowledges, which connections get a place, and how long they may
+/// be silent.
 namespace headrace::ingest::testing {
 namespace {
 
@@ -17,7 +18,7 @@ TcpConfig config_of(std::uint32_t streams) {
   return config;
 }
 
-/// SYN, and the acknowledgement of SYN+ACK, which opens no stream.
+/// Sends SYN, and the acknowledgement of SYN+ACK, which opens no stream.
 void connect(Receiver& receiver, Client& client) {
   client.send_syn();
   ASSERT_EQ(receiver.answers.size(), 1U);
@@ -74,7 +75,7 @@ TEST(TcpWait, NothingIsAcknowledgedWithoutAPlace) {
   EXPECT_EQ(receiver.streams[1], pattern(0, 5));
 }
 
-// Places that are made when they are needed do not count as there, but connections are let send for them.
+// Places that can be made on demand do not count as free, but they open windows for connections.
 TEST(TcpWait, PlacesThatCanBeMadeOpenWindowsOnly) {
   Receiver receiver(config_of(0));
   Client client(receiver, peer_of(1));
@@ -107,7 +108,7 @@ TEST(TcpWait, WhoeverCameFirstIsInvitedFirst) {
   }
 }
 
-// A place is kept for the one that was invited, but not for long.
+// A place is kept for the invited connection, but not for long.
 TEST(TcpWait, AnInvitationEnds) {
   Receiver receiver(config_of(1));
   Client silent(receiver, peer_of(1));
@@ -130,7 +131,7 @@ TEST(TcpWait, AnInvitationEnds) {
   EXPECT_EQ(receiver.events.size(), 1U);
 }
 
-// A peer that is near and has something to say says it soon: its place is not kept for a round trip around the Earth.
+// A nearby peer with something to say says it soon: its place is not kept for a round trip around the Earth.
 TEST(TcpWait, AnInvitationIsAsLongAsTheRoundTripNeeds) {
   for (const std::uint64_t round_trip : {1 * kMs, 40 * kMs}) {
     Receiver receiver(config_of(1));
@@ -150,7 +151,7 @@ TEST(TcpWait, AnInvitationIsAsLongAsTheRoundTripNeeds) {
   }
 }
 
-// A window that was opened in the handshake holds, although silent connections have been invited meanwhile.
+// A window opened in the handshake stays open, although silent connections have been invited meanwhile.
 TEST(TcpWait, OneThatWasLetSendGoesBeforeThoseThatAreSilent) {
   constexpr std::uint32_t kPlaces = 2;
   Receiver receiver(config_of(kPlaces));
@@ -167,8 +168,8 @@ TEST(TcpWait, OneThatWasLetSendGoesBeforeThoseThatAreSilent) {
   EXPECT_EQ(receiver.streams[0], pattern(0, 5));
 }
 
-// Connections that take no place once they were invited are expected to be followed by more of that kind, so that those
-// who speak find places however many are silent.
+// If invited connections take no place, the receiver expects more of that kind, so that a peer that speaks finds a
+// place however many are silent.
 TEST(TcpWait, WhereMostAreSilentOneThatSpeaksDoesNotWait) {
   constexpr std::uint32_t kPlaces = 8;
   TcpConfig config = config_of(kPlaces);
@@ -199,7 +200,7 @@ TEST(TcpWait, WhereMostAreSilentOneThatSpeaksDoesNotWait) {
   EXPECT_EQ(receiver.counters().waited, waited);
 }
 
-// Silent connections that were reset come again. Clients that speak in between do not make them forgotten.
+// Silent connections that were reset come again. Clients that speak in between do not make the receiver forget them.
 TEST(TcpWait, ASecondBurstOfSilentConnectionsKeepsNobodyOut) {
   constexpr std::uint32_t kPlaces = 8;
   Receiver receiver(config_of(kPlaces));
@@ -227,7 +228,7 @@ TEST(TcpWait, ASecondBurstOfSilentConnectionsKeepsNobodyOut) {
   EXPECT_EQ(receiver.streams[kPlaces], pattern(9, 5));
 }
 
-// Where windows were opened for too many, that is noticed at once: soon nobody's bytes are dropped any more.
+// The receiver notices at once that it has opened windows for too many; soon it drops no peer's bytes any more.
 TEST(TcpWait, OnceTheSilentHaveGonePlacesAreKeptAgain) {
   constexpr std::uint32_t kPlaces = 4;
   constexpr std::uint32_t kSilent = 64;
@@ -277,7 +278,7 @@ TEST(TcpWait, SilentConnectionsAreResetInTime) {
   EXPECT_TRUE(receiver.all_events.empty());
 }
 
-// A sender that waits for a place is never reset for it.
+// The receiver never resets a sender for waiting for a place.
 TEST(TcpWait, ThoseThatWaitDoNotTimeOut) {
   TcpConfig config = config_of(0);
   config.first_byte_max = kSecond;
@@ -309,11 +310,11 @@ TEST(TcpWait, AFullBacklogLeavesSynsUnanswered) {
   EXPECT_EQ(receiver.counters().syns_unanswered, 1U);
   receiver.set_streams_limit(1);
   clients[0].send(0, pattern(0, 5), kAck | kFin);
-  connect(receiver, clients[3]);  // it has tried again
+  connect(receiver, clients[3]);  // a new attempt
   EXPECT_EQ(receiver.counters().resets_sent, 0U);
 }
 
-// The backlog may be full of those that have nothing to say: they give way to newer ones after a while.
+// The backlog may be full of connections with nothing to say: they give way to newer ones after a while.
 TEST(TcpWait, SilentConnectionsGiveWayWhereTheBacklogIsFull) {
   TcpConfig config = config_of(1);
   config.backlog = 3;
@@ -333,7 +334,7 @@ TEST(TcpWait, SilentConnectionsGiveWayWhereTheBacklogIsFull) {
   EXPECT_TRUE(receiver.answers[1].is(kSyn | kAck));
 }
 
-// Nobody who cannot see the answers can keep a connection from timing out.
+// A host that cannot see the answers cannot keep a connection from timing out.
 TEST(TcpWait, OnlyAcceptableSegmentsAreHeard) {
   TcpConfig config = test_config();
   config.idle_max = 10 * kSecond;
@@ -359,7 +360,8 @@ TEST(TcpWait, OnlyAcceptableSegmentsAreHeard) {
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);
 }
 
-// Where a stream opens with its handshake, one that had to wait for its place opens by itself, and may be silent then.
+// If streams open with the handshake, one that had to wait for its place opens by itself, and may be silent from then
+// on.
 TEST(TcpWait, AStreamThatOpensWhenAPlaceIsFreeTimesOutAsWell) {
   TcpConfig config = config_of(0);
   config.open_at_first_byte = false;
@@ -400,7 +402,7 @@ TEST(TcpWait, ProbesAreHeardAndAClosedWindowIsNoSilence) {
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);
 }
 
-// CVE-2016-5696: one who provokes resets of somebody else's cannot see it from his own.
+// CVE-2016-5696: an attacker who provokes resets of another connection cannot detect it from his own.
 TEST(TcpWait, ResetsToOnePeerTellNothingOfThoseToAnother) {
   TcpConfig config = test_config();
   config.resets_per_second = 40;
@@ -424,7 +426,7 @@ TEST(TcpWait, ResetsToOnePeerTellNothingOfThoseToAnother) {
   EXPECT_NE(std::ranges::min(limits), std::ranges::max(limits)) << "the limit differs from second to second";
 }
 
-// 3,000 SYNs a second with a round trip of 50 ms are 150 at a time; here are 1,000.
+// 3,000 SYNs a second with a round trip of 50 ms are 150 at a time; this test has 1,000.
 TEST(TcpWait, AFloodLeavesTimeForARoundTrip) {
   TcpConfig config = config_of(2);
   config.half_open_max = 1024;

@@ -29,7 +29,7 @@ Bytes stream(std::uint64_t offset, std::size_t count) {
   return bytes;
 }
 
-/// A kernel's socket that sends to a port of the loopback.
+/// A kernel socket that sends to a loopback port.
 class Sender {
  public:
   Sender(const std::string& address, std::uint16_t port) : to_(parse_address(address, port)) {
@@ -61,7 +61,7 @@ TEST_P(UdpSourceOn, GivesDatagramsAsTheyWereSent) {
   try {
     source = open_udp(ring, {.address = GetParam(), .merge = false});
   } catch (const SystemError& error) {
-    GTEST_SKIP() << error.what();  // no IPv6 here
+    GTEST_SKIP() << error.what();  // IPv6 is not available
   }
   EXPECT_EQ(source->layer(), Layer::payload);
   const Sender sender(GetParam(), source->port());

@@ -33,7 +33,7 @@ TEST(LinkSaturation, IsTheSmallestSizeNearTheBest) {
 }
 
 TEST(LinkRates, ArePciExpressOwn) {
-  EXPECT_NEAR(*pcie_rate(3, 16), 15.75e9, 0.01e9);  // published: 985 MB/s a lane
+  EXPECT_NEAR(*pcie_rate(3, 16), 15.75e9, 0.01e9);  // published: 985 MB/s per lane
   EXPECT_NEAR(*pcie_rate(5, 16), 63.0e9, 0.1e9);
   EXPECT_NEAR(*pcie_rate(1, 1), 0.25e9, 1);
   EXPECT_FALSE(pcie_rate({}, 16));

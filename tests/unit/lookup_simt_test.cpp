@@ -11,7 +11,7 @@
 #include "operators/elements/stored.hpp"
 #include "tests/unit/thread_group.hpp"
 
-/// The pooling of a Lookup as CUDA runs it: parts and units dealt to threads, with several loads before the first sum.
+/// The pooling of a Lookup as CUDA runs it: threads share parts and units, with several loads before the first sum.
 namespace headrace::operators {
 namespace {
 

@@ -1,4 +1,4 @@
-// What the machine did apart from this process.
+// Activity of the machine outside this process.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

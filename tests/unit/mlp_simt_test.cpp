@@ -6,7 +6,7 @@
 #include "headrace/operators/mlp.hpp"
 #include "tests/unit/thread_group.hpp"
 
-/// The order of an Mlp's sums, which blocks of any number of threads keep.
+/// The summation order of an Mlp, which is the same for blocks of any number of threads.
 namespace headrace::operators {
 namespace {
 
@@ -39,7 +39,7 @@ TEST(MlpSimt, BlocksOfAnyNumberOfThreadsGiveTheBitsOfTheHost) {
   }
 }
 
-/// The order that the header states, by the book.
+/// The order that the header documents, computed literally.
 TEST(MlpSimt, SumsHaveTheOrderThatIsStated) {
   constexpr std::uint32_t kInputs = 100;
   const std::vector<float> weights = random_floats(kInputs, 6);

@@ -25,7 +25,7 @@ TEST(Occupancy, GivesTheFiguresOfTheSeedDocument) {
                                             Pair{7, 4}, Pair{8, 3}, Pair{9, 3}, Pair{10, 3}));
 }
 
-// 10 and 7 blocks are what the rules give for 128 threads of 41 to 48 and of 65 to 72 registers.
+// The rules give 10 and 7 blocks for 128 threads of 41 to 48 and of 65 to 72 registers.
 TEST(Occupancy, ReachesTheDocumentsBlocksByRegisters) {
   EXPECT_EQ(blocks("L40", 41, 0, 128), 10U);
   EXPECT_EQ(blocks("L40", 48, 0, 128), 10U);
@@ -50,10 +50,10 @@ TEST(Occupancy, EachResourceCanBeTheLimit) {
 
 TEST(Occupancy, RoundsAsTheHardwareAllocates) {
   EXPECT_EQ(blocks("A100", 33, 0, 1024), 1U);   // 40 a thread: 40,960 of 65,536
-  EXPECT_EQ(blocks("A100", 65, 0, 1024), 0U);   // 72 a thread do not fit in one block's 65,536
+  EXPECT_EQ(blocks("A100", 65, 0, 1024), 0U);   // 72 per thread exceed one block's 65,536
   EXPECT_EQ(blocks("A100", 255, 0, 224), 1U);   // checked as 8 warps of 8,192, the whole register file
   EXPECT_EQ(blocks("A100", 255, 0, 288), 0U);   // checked as 12 warps, which is too many
-  EXPECT_EQ(blocks("A100", 256, 0, 32), 0U);    // no thread has as many
+  EXPECT_EQ(blocks("A100", 256, 0, 32), 0U);    // no thread can have as many
   EXPECT_EQ(blocks("L40", 16, 100, 96), 16U);   // 48 warps / 3
   EXPECT_EQ(blocks("L40", 16, 4096, 33), 20U);  // 100 KiB / 5 KiB
 }

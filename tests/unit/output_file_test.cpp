@@ -1,4 +1,4 @@
-// Writing whole files: what is replaced, what is written through, and what stays when it fails.
+// Writing whole files: what they replace, which writes go through links, and what remains after a failure.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST_F(OutputFileTest, TheModeIsTheUmasksAndThatOfTheFileBefore) {
 
 TEST_F(OutputFileTest, SymbolicLinksStay) {
   const auto link = folder_.path() / "link";
-  std::filesystem::create_symlink("figures.json", link);  // to nothing yet
+  std::filesystem::create_symlink("figures.json", link);  // dangling
   write_output(link, bytes_of("one"));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(content(path_), "one");
@@ -103,7 +103,7 @@ TEST_F(OutputFileTest, ACircleOfLinksIsRefused) {
 TEST_F(OutputFileTest, AFifoGetsTheBytesAndStays) {
   const auto fifo = folder_.path() / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  const std::string large(300'000, 'x');  // more than a pipe holds
+  const std::string large(300'000, 'x');  // more than a pipe can hold
   std::string got;
   std::thread reader([&] { got = content(fifo); });
   write_output(fifo, bytes_of(large));

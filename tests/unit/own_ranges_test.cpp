@@ -31,10 +31,10 @@ TEST(OwnRanges, ForgetsWhatIsRemoved) {
   ranges.add({.begin = 100, .end = 200});
   ranges.add({.begin = 300, .end = 400});
   ranges.remove(at(100));
-  ranges.remove(at(150));  // none starts there
+  ranges.remove(at(150));  // no range starts there
   EXPECT_FALSE(ranges.find(at(150)));
   EXPECT_TRUE(ranges.find(at(350)));
-  ranges.add({.begin = 100, .end = 120});  // the address again, as something else
+  ranges.add({.begin = 100, .end = 120});  // the address is reused
   EXPECT_TRUE(ranges.find(at(119)));
   EXPECT_FALSE(ranges.find(at(150)));
 }

@@ -32,7 +32,7 @@ std::size_t count(const std::vector<Place>& pages, Place place) {
   return static_cast<std::size_t>(std::count(pages.begin(), pages.end(), place));
 }
 
-/// The share of `place` in every prefix is within one page of its part.
+/// In every prefix the share of `place` is within one page of its part.
 void expect_even(const std::vector<Place>& pages, const std::vector<Share>& shares) {
   double total = 0;
   for (const Share& share : shares) total += share.weight;

@@ -49,7 +49,7 @@ TEST_F(PlanCache, GivesBackWhatWasKept) {
   EXPECT_EQ(back->p99, std::chrono::microseconds(77));
   EXPECT_EQ(read_cached(file, "b")->plan.threads, 5U);
   EXPECT_FALSE(read_cached(file, "c"));
-  // Nothing is left beside the file.
+  // Nothing remains beside the file.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1);
 }
 
@@ -74,7 +74,7 @@ TEST_F(PlanCache, WritersAtOnceLoseNoPlan) {
   }
 }
 
-/// A name without a folder lies in the current one.
+/// A name without a folder is in the current one.
 TEST_F(PlanCache, KeepsPlansInTheCurrentFolder) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder);

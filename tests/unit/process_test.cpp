@@ -18,7 +18,7 @@
 namespace headrace::testing {
 namespace {
 
-/// Whether `check` is true in a forked child, which is killed where it hangs.
+/// Whether `check` is true in a forked child; a child that hangs is killed.
 template <class Check>
 bool in_child(Check check) {
   const pid_t child = ::fork();

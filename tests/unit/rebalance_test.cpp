@@ -59,7 +59,7 @@ TEST(Rebalanced, PagesOnOtherDevicesStay) { EXPECT_EQ(rebalanced("ohd", 1, {9000
 
 TEST(Rebalanced, CountsMustBeOfThesePages) { EXPECT_THROW(static_cast<void>(rebalanced("dh", 1, {1})), UsageError); }
 
-// Whatever the counts: never more than the budget, and no page on the host far hotter than one on the device.
+// For any counts, the result keeps the budget, and no host page is far hotter than a device page.
 TEST(Rebalanced, KeepsTheBudgetAndTheHottest) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 300; ++round) {

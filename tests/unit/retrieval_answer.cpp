@@ -53,7 +53,7 @@ TEST(RetrievalAnswer, ADocumentInSeveralListsCountsOnce) {
   EXPECT_THAT(ids_of(answer), ::testing::ElementsAre(7, 35, 70, 700));
 }
 
-/// Corpora of all shapes: sizes around multiples of 64, words from everywhere to nowhere.
+/// Corpora of all shapes: sizes around multiples of 64, and words from everywhere to nowhere.
 struct Shape {
   std::uint32_t documents;
   std::uint32_t words;
@@ -85,15 +85,15 @@ TEST(RetrievalProperty, TheFastPathEqualsBruteForce) {
   for (const auto count : modes) EXPECT_GT(count, 50U) << "one way of answering was hardly tried";
 }
 
-/// How the operator goes about a query.
+/// How the operator processes a query.
 struct Way {
   bool walks;
-  std::uint32_t scans;  ///< kTruthTermsMax + 1 for more.
+  std::uint32_t scans;  ///< kTruthTermsMax + 1 if there are more.
   auto operator<=>(const Way&) const = default;
 };
 
 TEST(RetrievalProperty, EveryWayOfAnsweringEqualsBruteForce) {
-  // 60,000 documents: w0 is in each second, w<k> in one of 2^(k + 1), so that rare words have no bitmap.
+  // 60,000 documents: w0 is in every second one, w<k> in one of 2^(k + 1), so rare words have no bitmap.
   constexpr std::uint32_t kDocuments = 60'000;
   constexpr std::uint32_t kWords = 14;
   std::mt19937_64 random(99);
@@ -153,7 +153,7 @@ TEST(RetrievalProperty, QueriesOfAsManyTermsAsThereMayBeEqualBruteForce) {
 }
 
 TEST(RetrievalProperty, MatchesThatTheCoverTakesAwayAreNotListed) {
-  // The first 300 documents with "often" have "seldom" too, so that ids must be looked for far into the bitmap.
+  // The first 300 documents with "often" also have "seldom", so the operator must search far into the bitmap for ids.
   std::vector<std::string> documents(400'000, "x");
   for (std::size_t i = 0; i < documents.size(); i += 2) documents[i] = "often";
   for (std::size_t i = 0; i < 600; i += 2) documents[i] = "often seldom";

@@ -167,7 +167,7 @@ TEST_F(RetrievalFile, CutShortWhileItIsReadIsADataError) {
   whole.save(path);
   const auto bytes = fs::file_size(path);
   std::atomic<bool> done{false};
-  // The file loses and regains its second half all the time, whose bytes are zeros from then on.
+  // The writer keeps truncating the file and extending it again; the bytes of its second half are zeros from then on.
   std::thread writer([&] {
     while (!done.load()) {
       fs::resize_file(path, bytes / 2);
@@ -241,7 +241,7 @@ TEST(RetrievalFormat, ANewerVersionIsNamed) {
   EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace in format version 7; this one reads up to 5");
 }
 
-/// Files that lie with a good checksum: someone made them so.
+/// Forged files with a valid checksum.
 class RetrievalHostile : public ::testing::Test {
  protected:
   RetrievalHostile() { std::memcpy(&header_, bytes_.data(), sizeof(header_)); }
@@ -295,7 +295,7 @@ TEST_F(RetrievalHostile, RulesThatDoNotExist) {
   EXPECT_THAT(with_header(header), HasSubstr("rules for words"));
 }
 
-/// The file that an older version would have written.
+/// The file as an older version would have written it.
 std::vector<std::byte> as_version(std::uint32_t version, const std::vector<std::byte>& now) {
   IndexHeader header{};
   std::memcpy(&header, now.data(), sizeof(header));
@@ -312,7 +312,7 @@ std::vector<std::byte> as_version(std::uint32_t version, const std::vector<std::
   return bytes;
 }
 
-/// A file of version 1 has no rules, and its words were those of ASCII.
+/// A file of version 1 records no rules, and its words were split by the rules of ASCII.
 TEST(RetrievalFormat, Version1IsReadWithItsRules) {
   const auto now = bytes_of(test::build_index(std::vector<std::string>{"cat s", "dog"}));
   const Index index = Index::from_bytes(as_version(1, now), "old.idx");
@@ -336,7 +336,7 @@ TEST_F(RetrievalHostile, SectionsElsewhere) {
       auto header = header_;
       header.section(section).offset = wrong;
       EXPECT_THAT(with_header(header), HasSubstr("corrupt"));
-      if (wrong == header_.section(section).bytes) continue;  // of a section that is empty
+      if (wrong == header_.section(section).bytes) continue;  // for an empty section
       header = header_;
       header.section(section).bytes = wrong;
       EXPECT_THAT(with_header(header), HasSubstr("corrupt"));
@@ -357,7 +357,7 @@ TEST_F(RetrievalHostile, TermsNotSorted) {
 }
 
 TEST_F(RetrievalHostile, TermsThatAreNoText) {
-  put<unsigned char>(kPool, header_.section(kPool).bytes - 1, 0xFF);  // of the last term, so that all are in order
+  put<unsigned char>(kPool, header_.section(kPool).bytes - 1, 0xFF);  // of the last term, so that all stay in order
   EXPECT_THAT(sealed(), HasSubstr("is not UTF-8"));
 }
 

@@ -28,7 +28,7 @@ void expect_same_bytes(const Index& a, const Index& b) {
   EXPECT_EQ(std::memcmp(a.bytes().data(), b.bytes().data(), a.bytes().size()), 0);
 }
 
-/// What loading says; nothing where it is content.
+/// Error message of loading; empty if it succeeds.
 std::string complaint_of_loading(std::span<const std::byte> bytes) {
   try {
     (void)Index::from_bytes(bytes, "some.idx");
@@ -81,7 +81,7 @@ TEST(RetrievalPacked, IsSavedAndLoaded) {
   EXPECT_EQ(std::filesystem::file_size(folder / "b.idx"), index.bytes().size());
 }
 
-/// The least index: its numbers are few enough to say what each byte is.
+/// A minimal index with so few numbers that the test can name each byte.
 class RetrievalHostilePacked : public ::testing::Test {
  protected:
   static constexpr std::size_t kStreams = sizeof(PackedHeader) + header_bytes_of(3);
@@ -104,7 +104,7 @@ class RetrievalHostilePacked : public ::testing::Test {
 };
 
 TEST_F(RetrievalHostilePacked, IsWhatItIsTakenFor) {
-  // be, bee: 0 shared, 2 more; 2 shared, 1 more. Lists of 3 and 1: 0 1 3, 1. Lengths. Frequencies, less one.
+  // be, bee: 0 shared, 2 more; 2 shared, 1 more. Lists of 3 and 1: 0 1 3, 1. Lengths. Frequencies minus one.
   const std::vector<unsigned> expected{0, 2, 'b', 'e', 2, 1, 'e', 3, 1, 0, 0, 1, 1, 1, 2, 0, 1, 0, 0, 0, 0};
   ASSERT_EQ(bytes_.size(), kStreams + expected.size() + kChecksumBytes);
   for (std::size_t i = 0; i < expected.size(); ++i)

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
-/// Every set of ids is tried as it is, and as all documents but these.
+/// Tries every set of ids as it is, and as its complement.
 std::vector<std::uint32_t> members(const std::set<std::uint32_t>& ids, bool all_but, std::uint32_t documents) {
   std::vector<std::uint32_t> there;
   for (std::uint32_t id = 0; id < documents; ++id) {
@@ -125,10 +125,10 @@ TEST(RetrievalFrequencies, EndAt65535) {
   const Index index = test::build_index({text, "a b"}, IndexContents::frequencies);
   EXPECT_THAT(index.frequencies(*index.find("a")), ElementsAre(65'535, 1));
   EXPECT_THAT(index.lengths(), ElementsAre(65'540, 2));
-  static_cast<void>(Index::from_bytes(index.bytes()));  // which is accepted
+  static_cast<void>(Index::from_bytes(index.bytes()));  // which the reader accepts
 }
 
-/// BM25 from the text, by the formula, without an index.
+/// BM25 computed from the text by the formula, without an index.
 class PlainBm25 {
  public:
   explicit PlainBm25(const std::vector<std::string>& documents) {
@@ -162,7 +162,7 @@ class PlainBm25 {
   double mean_ = 0;
 };
 
-/// Documents of up to 60 words, in which some come many times.
+/// Documents of up to 60 words, some of which occur many times.
 std::vector<std::string> repeating_corpus(std::mt19937_64& random, std::size_t documents) {
   std::vector<std::string> corpus(documents);
   for (auto& document : corpus) {

@@ -111,7 +111,7 @@ TEST(RetrievalLimits, TermsAreBounded) {
               HasSubstr("with 't32' the query has more than 32 terms"));
 }
 
-/// `length` different letters of Thai, Japanese or the like, from `first` on: length - 1 pairs.
+/// `length` different letters of Thai, Japanese or the like, starting at `first`: length - 1 pairs.
 std::string letters(char32_t first, std::size_t length) {
   std::string text;
   for (std::size_t i = 0; i < length; ++i) text += test::utf8(first + static_cast<char32_t>(i));

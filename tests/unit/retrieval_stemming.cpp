@@ -33,7 +33,7 @@ struct Sample {
   std::string stem;
 };
 
-/// From the vocabularies that https://snowballstem.org/algorithms shows for each algorithm.
+/// From the sample vocabularies at https://snowballstem.org/algorithms for each algorithm.
 TEST_F(RetrievalStemming, IsThatOfSnowball) {
   const std::vector<Sample> samples{
       {"english", "consigning", "consign"},
@@ -126,7 +126,7 @@ TEST_F(RetrievalStemming, UnknownLanguagesAreNamedBesideThoseKnown) {
   EXPECT_THROW((void)stem_of("dogs", "en"), UsageError) << "which libstemmer takes for english";
 }
 
-/// Files that lie with a good checksum.
+/// Forged files with a valid checksum.
 class RetrievalHostileStems : public RetrievalStemming {
  protected:
   RetrievalHostileStems() {
@@ -138,7 +138,7 @@ class RetrievalHostileStems : public RetrievalStemming {
     std::memcpy(&header_, bytes_.data(), sizeof(header_));
   }
 
-  /// What loading says; nothing where it is content.
+  /// Error message of loading; empty if it succeeds.
   [[nodiscard]] std::string complaint() {
     std::memcpy(bytes_.data(), &header_, sizeof(header_));
     seal_index(bytes_);
@@ -199,7 +199,7 @@ TEST_F(RetrievalHostileStems, EveryFlippedBitIsNoticed) {
   }
 }
 
-/// What a library without libstemmer says; with it, nothing.
+/// Error message of a library without libstemmer; skipped with it.
 TEST(RetrievalStemmingAbsent, SaysSo) {
   if (!stem_languages().empty()) GTEST_SKIP() << "built with libstemmer";
   const auto error = test::error_of<UsageError>([] { const IndexBuilder builder({.stem = "english"}); });

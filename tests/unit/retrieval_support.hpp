@@ -14,10 +14,10 @@
 #include "headrace/operators/retrieval.hpp"
 #include "operators/retrieval/device_image.hpp"
 
-/// What the tests of retrieval share.
+/// Helpers shared by the tests of retrieval.
 namespace headrace::operators::test {
 
-/// The text of the exception of type `Thrown` that `act` throws; fails the test when it throws none.
+/// Message of the exception of type `Thrown` that `act` throws; fails the test if it throws none.
 template <class Thrown, class Act>
 std::string error_of(Act act) {
   try {
@@ -42,7 +42,7 @@ inline Index build_index(const std::vector<std::string>& documents, IndexContent
   return builder.build();
 }
 
-/// An index in host memory, with the state that the operator takes.
+/// An index in host memory with the state that the operator expects.
 struct Loaded {
   Index index;
   DeviceImage image = make_device_image(index);
@@ -55,7 +55,7 @@ struct Loaded {
   }
 };
 
-/// A random corpus: word k is in about one document of 2^(k * steepness), so that all densities come.
+/// A random corpus: word k is in about one document of 2^(k * steepness), so all densities occur.
 inline std::vector<std::string> random_corpus(std::mt19937_64& random, std::uint32_t documents, std::uint32_t words,
                                               double steepness) {
   std::vector<std::string> corpus(documents);
@@ -69,7 +69,7 @@ inline std::vector<std::string> random_corpus(std::mt19937_64& random, std::uint
   return corpus;
 }
 
-/// A random query of `count` of the words w0 to w<words - 1>, without parentheses; two joins of three are OR.
+/// A random query of `count` of the words w0 to w<words - 1>, without parentheses; two of three operators are OR.
 inline std::string long_query(std::mt19937_64& random, std::uint32_t words, std::uint32_t count) {
   std::string text;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ inline std::string long_query(std::mt19937_64& random, std::uint32_t words, std:
   return text;
 }
 
-/// A random query over words w0 to w<words - 1> and one that no document has.
+/// A random query over words w0 to w<words - 1> and one word that no document has.
 inline std::string random_query(std::mt19937_64& random, std::uint32_t words, int depth) {
   const auto pick = [&](std::uint64_t choices) { return random() % choices; };
   if (depth == 0 || pick(5) == 0) return pick(25) == 0 ? "unknown" : fmt::format("w{}", pick(words));

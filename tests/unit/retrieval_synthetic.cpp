@@ -19,8 +19,8 @@
 namespace headrace::operators {
 namespace {
 
-/// The chi-square bound that a right sampler passes all but once in a million times: Wilson and Hilferty's
-/// approximation (1931).
+/// The chi-square bound that a correct sampler exceeds once in a million times: Wilson and Hilferty's approximation
+/// (1931).
 double chi_square_bound(double freedom) {
   constexpr double kDeviations = 4.75;
   const double spread = 2 / (9 * freedom);
@@ -56,7 +56,7 @@ TEST_P(Zipf, ComesWithItsProbabilities) {
     observed.pop_back();
   }
   EXPECT_LT(chi_square(expected, observed), chi_square_bound(static_cast<double>(expected.size() - 1)));
-  if (GetParam() > 0) {  // and the test can tell a wrong exponent
+  if (GetParam() > 0) {  // the test also detects a wrong exponent
     std::vector<std::uint64_t> wrong(kRanks);
     const ZipfLaw other(kRanks, GetParam() * 1.05);
     for (std::uint64_t i = 0; i < kDraws; ++i) ++wrong[std::min<std::size_t>(other.draw(state), expected.size()) - 1];
@@ -117,14 +117,14 @@ TEST(Synthetic, TermsAreInAsManyDocumentsAsZipfAndPoissonSay) {
   std::vector<double> expected;
   std::vector<std::uint64_t> observed;
   for (std::uint32_t k = 2; k <= 400; ++k) {
-    // None of 2 + Poisson(8) words is it: (1 - p)^2 e^(-8p). The few documents whose words are all the same change
-    // less than one in a thousand, mostly for the first word, which is left out.
+    // None of 2 + Poisson(8) words is this one: (1 - p)^2 e^(-8p). The few documents whose words are all the same
+    // change less than one in a thousand, mostly for the first word, which is left out.
     const double p = 1 / (k * total);
     const double share = 1 - (1 - p) * (1 - p) * std::exp(-(corpus.length - 2) * p);
     const double mean = corpus.documents * share;
     const auto with = static_cast<double>(index.postings(index.find(fmt::format("w{:04}", k)).value()).size());
     EXPECT_NEAR(with, mean, 6 * std::sqrt(mean * (1 - share)) + 0.002 * mean) << k;
-    expected.push_back(mean * (1 - share));  // its variance
+    expected.push_back(mean * (1 - share));  // the variance
     observed.push_back(static_cast<std::uint64_t>(std::max(0.0, std::round(expected.back() + with - mean))));
   }
   EXPECT_LT(chi_square(expected, observed), chi_square_bound(static_cast<double>(expected.size())));

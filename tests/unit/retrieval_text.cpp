@@ -41,7 +41,7 @@ TEST(RetrievalText, IndexesOfVersion1SplitAsTheyDid) {
   EXPECT_THAT(terms_of("The cat's CAFé «Ünal»", ascii), ::testing::ElementsAre("the", "cat", "s", "café", "«Ünal»"));
 }
 
-/// Text of ASCII is split by code of our own.
+/// ASCII text is split by Headrace's own code.
 TEST(RetrievalText, AsciiIsSplitAsIcuDoes) {
   std::mt19937 random(7);
   constexpr std::string_view kCharacters = "aZ09__''..,,;;:: -\"\n\t@";
@@ -61,7 +61,8 @@ std::vector<std::string> terms_by_icu(std::string_view text, bool fold_diacritic
   return terms;
 }
 
-/// Words of plain letters are split without ICU: each letter by itself, and words of letters that lie near each other.
+/// Words of plain letters are split without ICU. Tests each letter by itself, and words of letters with neighbouring
+/// codes.
 TEST(RetrievalText, PlainLettersAreSplitAsIcuDoes) {
   std::mt19937 random(8);
   std::size_t plain = 0;

@@ -8,7 +8,7 @@
 namespace headrace::serve::detail {
 namespace {
 
-/// A sample all of whose fields follow from one number, so that a torn one shows.
+/// A sample whose fields all follow from one number, so that a torn read shows.
 StageSample numbered(std::int64_t number) {
   return {.submitted = Time{number},
           .queue = Duration{number + 1},

@@ -11,7 +11,7 @@
 #include "fetch/scan/tiles.hpp"
 #include "thread_group.hpp"
 
-/// The scan as CUDA runs it, a few rows a thread and many threads a block, on host threads.
+/// The scan as CUDA runs it, with a few rows per thread and many threads per block, on host threads.
 namespace headrace::fetch {
 
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kThreads = 32;
 constexpr std::uint32_t kRows = kTileRows / kThreads;
 
-/// ThreadGroup with what a scan needs besides. Atomics are those of a CPU.
+/// A ThreadGroup with what a scan also needs. Its atomics are those of a CPU.
 class BlockGroup : public test_groups::ThreadGroup {
  public:
   static constexpr std::uint32_t kTeam = 32;
@@ -59,7 +59,7 @@ class BlockGroup : public test_groups::ThreadGroup {
   std::uint32_t count_;
 };
 
-/// Runs the blocks one after the other, each with threads of its own.
+/// Runs the blocks one after the other, each with its own threads.
 void run_blocks(const ScanWork& work, std::uint32_t blocks) {
   for (std::uint32_t number = 0; number < blocks; ++number) {
     test_groups::ThreadGroup::Block block(kThreads);
@@ -71,7 +71,7 @@ void run_blocks(const ScanWork& work, std::uint32_t blocks) {
   }
 }
 
-/// As in a chunk, the memory behind the last value goes on to a multiple of 16 bytes.
+/// As in a chunk, the memory continues after the last value up to a multiple of 16 bytes.
 struct Rides {
   explicit Rides(std::size_t count)
       : rows(count), passengers(padded(count)), fares(padded(count)), validity((count + 7) / 8, 0) {
@@ -112,7 +112,7 @@ struct Rides {
   std::vector<std::uint8_t> validity;
 };
 
-/// The arguments of a scan in host memory.
+/// Arguments of a scan in host memory.
 struct HostWork {
   HostWork(const TableView& table, const Compiled& compiled_query) : compiled(compiled_query) {
     for (const auto& fragment : table.fragments) {
@@ -170,7 +170,7 @@ Query by_passengers() {
 class ScanSimtTest : public ::testing::TestWithParam<CompileOptions> {};
 
 TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
-  // The second fragment starts at each of these bits of a byte: 3, 7 (beyond which a run goes) and 0.
+  // The second fragment starts at each of these bits of a byte: 3, 7 (a run crosses it) and 0.
   for (const auto& [with_range, rows] : {std::pair{true, 5003}, {false, 5003}, {true, 4101}, {true, 4106}}) {
     const Rides rides(static_cast<std::size_t>(rows));
     const TableView table = rides.table(with_range);
@@ -200,10 +200,10 @@ TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, ScanSimtTest,
-                         ::testing::Values(CompileOptions{},                   // a copy a thread
+                         ::testing::Values(CompileOptions{},                   // a copy per thread
                                            CompileOptions{.copies_max = 4},    // shared copies
                                            CompileOptions{.local_words = 8},   // device memory
-                                           CompileOptions{.local_words = 32},  // some groups in a block's
+                                           CompileOptions{.local_words = 32},  // some groups in the block's memory
                                            CompileOptions{.local_words = 32, .holds_groups = false},
                                            CompileOptions{.places = 64, .local_words = kBlockWords}  // small tables
                                            ));
@@ -253,7 +253,7 @@ TEST(ScanSimt, YearsAreThoseOfTheCalendarWhateverRangeIsClaimed) {
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     stamps[i] = kYear2008 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kYear2013 - kYear2008));
     if (random() % 50 == 0) {
-      stamps[i] = -stamps[i];  // what lies where there is no value may be anything
+      stamps[i] = -stamps[i];  // missing values may hold anything
     } else {
       validity[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
     }
@@ -279,7 +279,7 @@ TEST(ScanSimt, YearsAreThoseOfTheCalendarWhateverRangeIsClaimed) {
     return years;
   };
   EXPECT_EQ(count({.keys = {year}, .aggregates = {{}}}), years_of(stamps, validity, false));
-  // A range that is not true is no error where no group's number is made of it: the key has its own.
+  // A false range is no error if it determines no group's number: the key has its own range.
   table.columns[0].range = ValueRange{kYear2008, kYear2008 + 1};
   const Expression other =
       Expression::call(Operation::not_equal, {year, Expression::literal({.id = Type::int64}, 2010)});
@@ -291,7 +291,7 @@ TEST(ScanSimt, YearsAreThoseOfTheCalendarWhateverRangeIsClaimed) {
   EXPECT_EQ(bits_at(group_columns(host.compiled, host.states, host.tables)[0], 0), expected);
 }
 
-/// Decimals of 128 bits, of which every third is missing and holds anything.
+/// 128-bit decimals, every third of which is missing and holds anything.
 struct WideDecimals {
   explicit WideDecimals(std::size_t count) : values(count), validity((count + 7) / 8, 0) {
     std::mt19937_64 random(11);

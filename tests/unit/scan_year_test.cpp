@@ -7,7 +7,7 @@
 #include "fetch/program/calendar.hpp"
 #include "fetch/program/year_table.hpp"
 
-/// Days and years of timestamps, which scans find without a division, against division.
+/// Days and years of timestamps, which scans find without a division, checked against division.
 namespace headrace::fetch {
 
 namespace {
@@ -17,7 +17,7 @@ std::int64_t day_by_division(std::int64_t stamp) {
   return floor_divide(stamp, units_per_day(Unit));
 }
 
-/// A unit before a midnight, that midnight and a unit after it, of days apart from each other by a prime.
+/// The unit before a midnight, the midnight, and the unit after it, on days a prime number apart.
 template <TimeUnit Unit>
 void expect_days_and_years() {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -41,7 +41,7 @@ TEST(ScanYear, OfMicroseconds) { expect_days_and_years<TimeUnit::microsecond>();
 TEST(ScanYear, OfNanoseconds) { expect_days_and_years<TimeUnit::nanosecond>(); }
 
 TEST(ScanYear, ChangesAtNewYear) {
-  constexpr std::int32_t kYears = 290'000;  // either way, nearly as many as microseconds count
+  constexpr std::int32_t kYears = 290'000;  // in both directions, nearly as many as microseconds can express
   std::int64_t first = 0;                   // 1 January of the year
   for (std::int32_t year = 1970; year < 1970 + kYears; ++year) {
     ASSERT_EQ(year_of_near(static_cast<std::int32_t>(first)), year);
@@ -58,7 +58,7 @@ TEST(ScanYear, ChangesAtNewYear) {
   }
 }
 
-/// The year of a stamp as the kernel finds it; nothing where the stamp is not in the table.
+/// The year of a stamp as the kernel finds it; empty if the stamp is outside the table.
 std::optional<std::int64_t> year_by(const YearTable& table, std::int64_t stamp) {
   const std::uint64_t since = static_cast<std::uint64_t>(stamp) - static_cast<std::uint64_t>(table.base);
   const std::uint32_t near = near_year(since, table.shift, table.factor);

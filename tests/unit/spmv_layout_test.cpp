@@ -44,7 +44,7 @@ TEST(SpmvLayout, PagesGoWhereMostOfTheirElementsAre) {
   EXPECT_THAT(vector_pages({0, 0, 0}, sizeof(float), {a, b}), ElementsAre(Place::on(a))) << "a span has a page";
 }
 
-// Whatever the rows are like: chunks hold each entry once, in order, and never more than fits in them.
+// For any rows, chunks hold each entry once, in order, and never exceed their capacity.
 TEST(SpmvLayout, ChunksHoldEveryEntryOnce) {
   std::mt19937_64 random(3);
   std::vector<std::int64_t> lengths;
@@ -104,7 +104,7 @@ TEST(SpmvLayout, ArraysOfAPartAreAlignedAndApart) {
   EXPECT_EQ(lay_out({}, 0, 0, sizeof(float)).pages, 0U);
 }
 
-/// What is wrong with a matrix of 3 columns with these row pointers and columns.
+/// The error for a matrix of 3 columns with these row pointers and columns.
 std::string complaint(std::uint64_t rows, const std::vector<std::int64_t>& starts,
                       const std::vector<std::int32_t>& columns, std::size_t value_count) {
   const std::vector<float> values(value_count);

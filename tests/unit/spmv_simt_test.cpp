@@ -12,8 +12,8 @@
 namespace headrace::operators {
 namespace {
 
-/// Threads of one block, as host threads: what a GPU does between them, at the pace of barriers. With it the code that
-/// only devices with teams run is tested where there is none.
+/// The threads of one block as host threads, which meet at barriers as on a GPU. With it, code that only devices with
+/// teams run is tested without such a device.
 class SimtBlock {
  public:
   static constexpr std::uint32_t kThreads = 64;
@@ -77,8 +77,8 @@ void on_every_thread(const Body& body) {
   }
 }
 
-/// y = A x by the kernels, for a matrix whose rows are so long, beside a plain loop. Sums of small whole numbers are
-/// exact in any order.
+/// y = A x by the kernels for a matrix with rows of these lengths, against a plain loop. Sums of small whole numbers
+/// are exact in any order.
 template <class Value>
 void expect_product(const std::vector<std::int64_t>& lengths, std::uint32_t columns) {
   std::mt19937_64 random(11);

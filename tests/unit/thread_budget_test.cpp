@@ -36,7 +36,7 @@ TEST(ThreadBudget, KeepsHalfItsSpareBytesAhead) {
 TEST(ThreadBudget, GivesOutTheLastByte) {
   Budget whole(1000);
   ThreadBudget part(whole, 100);
-  EXPECT_TRUE(part.try_charge(990));  // without anything ahead
+  EXPECT_TRUE(part.try_charge(990));  // without charging ahead
   EXPECT_EQ(part.spare(), 0U);
   EXPECT_FALSE(part.try_charge(11));
   EXPECT_EQ(whole.used(), 990U);
@@ -55,7 +55,7 @@ TEST(ThreadBudget, WithNoSpareBytesIsTheBudgetItself) {
   EXPECT_EQ(whole.used(), 0U);
 }
 
-/// Threads together never hold more than there is, and give all of it back.
+/// Threads together never hold more than the whole budget, and return all of it.
 TEST(ThreadBudget, PartsOfSeveralThreadsStayWithinTheWhole) {
   constexpr std::size_t kLimit = 10'000;
   Budget whole(kLimit);

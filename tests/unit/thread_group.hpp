@@ -9,14 +9,14 @@
 #include <thread>
 #include <vector>
 
-/// A block of several host threads, so that code written for a Group is tested as CUDA runs it.
+/// A block of several host threads, so that tests run code written for a Group as CUDA does.
 namespace headrace::test_groups {
 
 class ThreadGroup {
  public:
   static constexpr std::uint32_t kLanes = 1;
 
-  /// What the threads of the block have in common.
+  /// State shared by the threads of the block.
   struct Block {
     explicit Block(std::uint32_t threads) : barrier(threads), values(threads) {}
     std::barrier<> barrier;

@@ -9,7 +9,7 @@
 #include "headrace/operators/topk.hpp"
 #include "tests/unit/thread_group.hpp"
 
-/// The search of a Topk as CUDA runs it: one row a thread, and lists that threads merge together.
+/// The search of a Topk as CUDA runs it: one row per thread, and lists that the threads merge.
 namespace headrace::operators {
 namespace {
 

@@ -64,7 +64,7 @@ TEST(TopologyTest, CacheDistanceGrows) {
   };
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end(),
                              [&](const Processor& a, const Processor& b) { return distance(a) < distance(b); }));
-  // No core's second hardware thread comes before another core's first at the same distance.
+  // No core's second hardware thread comes before the first one of another core at the same distance.
   std::set<int> cores;
   bool second_seen = false;
   for (const Processor& processor : order) {

@@ -19,10 +19,10 @@ CandidateLimits sixteen() {
   return {.processors = 16, .generators = 1, .resident = 64, .bound = std::chrono::microseconds(500)};
 }
 
-/// A machine that is a formula, with a clock that runs by what is asked of it.
+/// A simulated machine: a formula gives its rates, and its clock advances with each trial.
 class TunerSearchTest : public ::testing::Test {
  protected:
-  /// Highest near `threads` and `streams`, falling off by a tenth for each doubling away from them.
+  /// Highest near `threads` and `streams`; drops by a tenth for each doubling away from them.
   static double hill(const Plan& plan, double threads, double streams, double top) {
     const double away =
         std::abs(std::log2(plan.threads / threads)) + std::abs(std::log2(plan.streams_per_thread / streams));
@@ -44,7 +44,7 @@ class TunerSearchTest : public ::testing::Test {
     return {.capacity =
                 [this](const Candidate& candidate, Duration length) {
                   now += length + milliseconds(20);
-                  // What a closed loop gives is near the rate, and off by a share that depends on the plan.
+                  // A closed loop measures about the rate, off by a share that depends on the plan.
                   const double off = 1 + 0.05 * ((candidate.plan.threads * 7 + candidate.plan.streams_per_thread) % 3);
                   return 1.2 * off * rate(candidate);
                 },
@@ -76,7 +76,7 @@ class TunerSearchTest : public ::testing::Test {
 
   Time now{};
   bool bound_can_be_kept = true;
-  double busy_share = 1;  ///< The share of the highest rate that a machine that others use too leaves.
+  double busy_share = 1;  ///< Share of the highest rate that other users of the machine leave.
   double lowest_tried = 1e12;
   std::stop_source stop;
 };
@@ -122,7 +122,7 @@ TEST_F(TunerSearchTest, SaysWhatTheLastRateDidWhereNoneHolds) {
   EXPECT_EQ(search.failure(), ": p99 was 9 ms");
 }
 
-// A busy machine answers in time, but what it stops for is a queue at the end of a window, at every high rate.
+// A busy machine answers in time, but each of its pauses leaves a queue at the end of a window, at every high rate.
 TEST_F(TunerSearchTest, GoesFurtherDownWhereThePlanOnlyFallsBehind) {
   for (const double share : {0.9, 1.0 / 100, 1.0 / 1000}) {
     busy_share = share;

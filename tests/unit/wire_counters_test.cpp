@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-/// What a thread of a server counts.
+/// Counters of one thread of a server.
 namespace headrace::wire {
 namespace {
 
@@ -14,7 +14,7 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// The bucket in which a duration lies, by its place.
+/// Index of the bucket that contains a duration.
 std::size_t bucket_of(Duration duration) {
   DurationCounts counts;
   counts.add(duration);

@@ -4,13 +4,13 @@
 
 #include <chrono>
 
-/// What queries that came back tell of the time that the next ones will take.
+/// Returned queries predict how long the next ones will take.
 namespace headrace::wire {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// So many queries of `in_flight` come back each millisecond, until `end`.
+/// `each` of `in_flight` queries come back each millisecond until `end`.
 void run(QueueRate& rate, std::size_t each, std::size_t in_flight, Time& now, Time end) {
   for (; now < end; now += milliseconds(1)) rate.add(each, in_flight, now);
 }
@@ -38,7 +38,7 @@ TEST(QueueRate, TimeIsWhatIsBeforeAQueryOverTheRate) {
 TEST(QueueRate, MoreInFlightThanWasSeenMayBeWorkedOnSideBySide) {
   QueueRate rate;
   Time now = milliseconds(1000);
-  // One query after the other, each of which takes 10 ms.
+  // Queries run one after the other and take 10 ms each.
   for (int i = 0; i < 100; ++i, now += milliseconds(10)) rate.add(1, 1, now);
   EXPECT_NEAR(milliseconds_of(rate.time_of(1, 0)), 10, 2);
   EXPECT_NEAR(milliseconds_of(rate.time_of(500, 0)), 10, 2);

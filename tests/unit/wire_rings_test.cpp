@@ -7,7 +7,7 @@
 #include "wire/rings/handshake.hpp"
 #include "wire/rings/layout.hpp"
 
-/// The messages with which a client and a server of rings begin, and where words lie.
+/// The opening messages between a client and a server of rings, and the layout of words.
 namespace headrace::testing {
 namespace {
 

@@ -22,7 +22,7 @@
 #include "tests/temporary_folder.hpp"
 #include "wire/transport.hpp"
 
-/// Both sides of TLS over a socket whose buffers are small, with somebody in between who may change bytes.
+/// Both sides of TLS over a socket with small buffers, with an attacker in between who may change bytes.
 namespace headrace::wire {
 namespace {
 
@@ -38,7 +38,7 @@ struct FreeBy {
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using X509Pointer = std::unique_ptr<X509, FreeBy<X509_free>>;
 
-/// A certificate that has signed itself, for localhost and 127.0.0.1, as PEM files.
+/// A self-signed certificate for localhost and 127.0.0.1, as PEM files.
 TlsFiles made_files(const TemporaryFolder& folder, const std::string& name) {
   const Key key(EVP_EC_gen("P-256"));
   const X509Pointer certificate(X509_new());
@@ -76,19 +76,19 @@ std::pair<FileDescriptor, FileDescriptor> small_sockets() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-/// One side: what it has to send, and what it has received.
+/// One side, with the bytes that it has to send and those that it has received.
 struct Side {
   Transport transport;
   std::string out;
   std::string in;
-  Transfer last = Transfer::wait;  ///< What receive() said.
+  Transfer last = Transfer::wait;  ///< Last result of receive().
 
-  /// Sends and receives a little; whether anything has gone on.
+  /// Sends and receives a few bytes; returns whether any have moved.
   bool step(std::mt19937& draw) {
     bool moves = false;
     std::size_t count = 0;
     if (!out.empty()) {
-      const std::string moved = out;  // elsewhere each time
+      const std::string moved = out;  // at a new address each time
       if (transport.send(moved, count) == Transfer::some) {
         out.erase(0, count);
         moves = true;
@@ -126,7 +126,7 @@ class WireTls : public ::testing::Test {
     }
     return false;
   }
-  /// Lets both sides go on until nothing does any more. A record may take several steps of which each only waits.
+  /// Runs both sides until neither makes progress. A record may take several steps that only wait.
   void exchange() {
     constexpr int kQuiet = 64;
     for (int quiet = 0; quiet < kQuiet; ++quiet) {
@@ -134,7 +134,7 @@ class WireTls : public ::testing::Test {
       if (server_->step(draw_) || client_moves) quiet = 0;
     }
   }
-  /// A client in TLS 1.3 has done its part before the server has looked at its certificate.
+  /// A TLS 1.3 client has done its part before the server has checked its certificate.
   [[nodiscard]] const char* why_server() const { return server_->transport.tls()->why(); }
   [[nodiscard]] const char* why_client() const { return client_->transport.tls()->why(); }
 
@@ -194,7 +194,7 @@ TEST_F(WireTls, BytesThatAreChangedOrCutOnTheirWayAreNoBytes) {
     connect(own_, trusting_);
     ASSERT_TRUE(greet());
     exchange();  // tickets
-    // What the client sends comes out of another pair of sockets, and goes on from there as it has been changed.
+    // The client's bytes come out of a second socket pair and continue from there with the changes made.
     auto [relay, held] = small_sockets();
     const int kept = ::dup(client_->transport.descriptor());
     ::dup2(relay.get(), client_->transport.descriptor());

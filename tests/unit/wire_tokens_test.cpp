@@ -10,7 +10,7 @@
 #include "headrace/base/error.hpp"
 #include "tests/temporary_folder.hpp"
 
-/// Which values of the header Authorization have a token of a file.
+/// Values of the Authorization header that contain a token from a file.
 namespace headrace::wire {
 namespace {
 

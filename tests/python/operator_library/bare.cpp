@@ -1,6 +1,6 @@
 #include <headrace/operators/library.hpp>
 
-// No field is described, and no query is made: its queries and answers are bytes.
+// An operator without field descriptions and without a query generator: its queries and answers are bytes.
 struct Bare {
   static constexpr const char* kName = "bare";
   struct Query {

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-// What a shared object of a later Headrace begins with, as that version will say it: no header of this one is used.
+// The first bytes of a shared object of a later version of Headrace. The file uses no header of this version.
 extern "C" const void* headrace_operator() {
   static const struct {
     std::uint32_t abi = 9;

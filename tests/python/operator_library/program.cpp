@@ -1,4 +1,4 @@
-// A program that has Headrace linked into it, and loads an operator that has another copy of its headers' code.
+// A program that links Headrace and loads an operator with its own copy of the headers' code.
 #include <cstring>
 #include <headrace/operators/load_library.hpp>
 #include <headrace/serve/engine.hpp>
