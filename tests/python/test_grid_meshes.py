@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from headrace import DataError, UsageError
+from headrace import DataError, MissingFileError, UsageError
 from headrace.grid import scenes
 from headrace.grid.solver import meshes
 from headrace.grid.solver.painting import paint
@@ -123,11 +123,11 @@ def test_what_is_no_closed_mesh_is_one_line(tmp_path: Path):
     trimesh.creation.box(bounds=[[0.101] * 3, [0.104] * 3]).export(tmp_path / "tiny.stl")
     trimesh.creation.box(extents=[300.0] * 3).export(tmp_path / "huge.stl")
     for name, kind, why in (
-        ("open.stl", DataError, "its surface is not closed: 4 of 18 edges"),
+        ("open.stl", DataError, "its surface is not closed: 4 of 17 edges"),
         ("garbage.stl", DataError, "not a mesh"),
         ("empty.ply", DataError, "not a mesh"),
         ("box.step", UsageError, "a mesh is a file of .stl, .ply, .obj"),
-        ("none.stl", UsageError, "there is no file"),
+        ("none.stl", MissingFileError, "there is no file"),
         ("tiny.stl", UsageError, "encloses no cell centre"),
         ("huge.stl", UsageError, "scale = 0.001 is for one in millimetres"),
     ):

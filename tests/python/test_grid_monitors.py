@@ -36,18 +36,18 @@ def around(low: tuple[float, ...], high: tuple[float, ...], **more: Any) -> list
     """A flux monitor for each side of a box, by name."""
     found = []
     for axis, letter in enumerate("xyz"[: len(low)]):
-        for sign, at in (("-", low[axis]), ("+", high[axis])):
+        for side, at in (("low", low[axis]), ("high", high[axis])):
             corners = [list(low), list(high)]
             for corner in corners:
                 corner[axis] = at
-            found.append(scenes.Monitor(id=letter + sign, type="flux", low=corners[0], high=corners[1], **more))
+            found.append(scenes.Monitor(id=f"{letter}-{side}", type="flux", low=corners[0], high=corners[1], **more))
     return found
 
 
 def out_of(spectra: dict[tuple[str, str], scenes.Spectrum]) -> np.ndarray:
     """The flux that leaves a box."""
     return sum(
-        (1 if name.endswith("+") else -1) * one.values for (name, what), one in spectra.items() if what == "flux"
+        (1 if name.endswith("high") else -1) * one.values for (name, what), one in spectra.items() if what == "flux"
     )
 
 
@@ -93,7 +93,7 @@ def test_what_leaves_a_box_in_the_plane_is_what_its_source_gives():
     )
     checked = scene.checked()
     traces, spectra = scene.record(CPU)
-    frequencies = spectra["x-", "flux"].frequencies
+    frequencies = spectra["x-low", "flux"].frequencies
     times, field = traces["source", "ez"]
     middles = times - checked.dt / 2  # of a step, where the current is, and the mean of the field before and after
     before = np.concatenate([[0.0], field[:-1]])
@@ -183,7 +183,7 @@ fields = ["ez", "hy"]
 def test_files_have_spectra_of_all_positions(tmp_path: Path):
     scene = parse_scene(FLAT + _MONITORS, PATH)
     assert [one for one in scene.warnings if "monitors" in one] == [
-        "scene.toml: [[monitors]] patch high: 0.103, 0.12 m lies between nodes; the nearest, 0.1, 0.12 m, is used"
+        "scene.toml: [[monitors]] patch high: [0.103, 0.12] m lies between nodes; the nearest, [0.1, 0.12] m, is used"
     ]
     layout = Layout(("cpu:0",))
     path = tmp_path / "all.h5"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 from grid_scenes import FLAT, PATH
 
 from headrace import DataError, UsageError
@@ -90,6 +91,7 @@ DEEP_OBJECTS = [
     scenes.Wire(start=[0.1, 0.1, 0.1], end=[0.1, 0.2, 0.1], material="pec"),
     scenes.HalfSpace(axis="z", below=0.1, material="sand"),
     scenes.Voxels(position=[0, 0, 0], file="cells.npy", material=["sand", "pec"]),
+    scenes.Mesh(file="solid.stl", material="sand", position=[0.1, 0.1, 0.1], scale=0.5),
     scenes.FractalBox(
         **DEEP,
         dimension=1.5,
@@ -109,6 +111,7 @@ def test_every_kind_of_object_is_a_class():
 
 def test_objects_come_back_as_they_were(tmp_path: Path):
     np.save(tmp_path / "cells.npy", np.indices((3, 4, 5)).sum(axis=0) % 2)
+    trimesh.creation.box(extents=[0.1, 0.1, 0.1]).export(tmp_path / "solid.stl")
     flat = small(objects=list(FLAT_OBJECTS))
     assert scenes.Scene.parse(flat.text(), PATH).objects == FLAT_OBJECTS
     deep = small(
@@ -119,6 +122,10 @@ def test_objects_come_back_as_they_were(tmp_path: Path):
         sources=[scenes.Source(position=[0.1] * 3, waveform="impulse", field="ex", resistance=50, stop=1e-9)],
         plane_waves=[scenes.PlaneWave(direction="+x", waveform="ricker", frequency=1e9, field="ey", amplitude=2.0)],
         receivers=[scenes.Receiver(position=[0.2] * 3)],
+        monitors=[
+            scenes.Monitor(id="side", type="flux", low=[0.2, 0.1, 0.1], high=[0.2, 0.2, 0.2], band=[1e8, 1e9], count=3),
+            scenes.Monitor(type="fields", **DEEP, frequencies=[1e9], fields=["ex"]),
+        ],
         scan=None,
         path=tmp_path / "scene.toml",
     )

@@ -1,5 +1,6 @@
 """Objects whose surface is a mesh of triangles: STL, PLY and OBJ files, which trimesh reads."""
 
+import io
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from headrace.errors import DataError, UsageError, how_to_install
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.shapes import SLACK
 from headrace.grid.solver.voxels import Many, Numbers, parts
+from headrace.text import read_bytes
 
 Triangles = NDArray[np.float64]  # by triangle, corner and axis, in metres
 
@@ -50,8 +52,9 @@ def load(path: Path) -> Triangles:
     """The triangles of a closed mesh.
 
     Raises:
-        UsageError: when there is no such file, it is of another kind, or trimesh is not installed.
-        DataError: when it holds no closed mesh.
+        UsageError: when it is a file of another kind, or trimesh is not installed.
+        SystemError: when it cannot be read.
+        DataError: when it holds no closed mesh, or is larger than other files may be.
     """
     if path.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"{path}: a mesh is a file of {', '.join(_SUFFIXES)}")
@@ -59,12 +62,11 @@ def load(path: Path) -> Triangles:
         import trimesh  # noqa: PLC0415 - optional
     except ImportError:
         raise UsageError(f"{path} is a mesh, which needs trimesh: {how_to_install('trimesh')}") from None
+    content = io.BytesIO(read_bytes(path))
     try:
-        mesh: Any = trimesh.load_mesh(path)
+        mesh: Any = trimesh.load_mesh(content, file_type=path.suffix[1:].lower())
         triangles = np.asarray(mesh.triangles, dtype=np.float64)
         edges = np.asarray(mesh.edges_sorted)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
     except Exception as error:  # the errors of its readers have no common class
         raise DataError(f"{path}: not a mesh: {error}") from None
     if len(triangles) == 0 or not np.isfinite(triangles).all():
@@ -99,8 +101,8 @@ def _cross(corners: NDArray[np.float64], crossed: NDArray[np.int32]) -> None:
     if np.any(first >= past):
         return
     # A surface right through centres takes the cells above it, along each axis.
-    x = np.arange(first[0], past[0], dtype=np.float64)[:, np.newaxis] + 0.5 - SLACK
-    y = np.arange(first[1], past[1], dtype=np.float64)[np.newaxis, :] + 0.5 - SLACK
+    x = np.arange(first[0], past[0], dtype=np.float64)[:, np.newaxis] + 0.5 + SLACK
+    y = np.arange(first[1], past[1], dtype=np.float64)[np.newaxis, :] + 0.5 + SLACK
     sides, weights = [], []
     for start, end in pairwise((*flat, flat[0])):
         turned = tuple(start) > tuple(end)  # both triangles of an edge compute with the same end first

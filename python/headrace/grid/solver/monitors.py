@@ -95,14 +95,15 @@ def interval(scene: Scene) -> int:
     A frequency f is mistaken for one that differs from it by 1 / (interval dt).
     """
     highest = max(frequency for monitor in scene.monitors for frequency in monitor.frequencies)
-    content = max((_content(scene, one.wave) for one in (*scene.sources, *scene.plane_waves)), default=0.0)
+    waves = [*(one.wave for one in scene.sources), *(one.wave for one in scene.plane_waves)]
+    content = max((_content(scene, wave) for wave in waves), default=0.0)
     return max(1, int(1 / max((content + highest) * scene.dt, 1e-3)))
 
 
 def _content(scene: Scene, wave: Wave) -> float:
     """The frequency in Hz above which a waveform has next to no content, as its samples have it."""
-    begins = np.arange(scene.steps) * scene.dt
-    samples = wave.at(begins, begins + scene.dt / 2, scene.dt)
+    begins = np.asarray(np.arange(scene.steps) * scene.dt, dtype=np.float64)
+    samples = wave.at(begins, np.asarray(begins + scene.dt / 2), scene.dt)
     spectrum = np.abs(np.fft.rfft(samples, max(2 * len(samples), _TRANSFORM_LEAST)))
     loud = np.flatnonzero(spectrum > _SILENT * spectrum.max())
     return float(loud[-1] / (len(spectrum) - 1) / (2 * scene.dt)) if loud.size else 0.0
