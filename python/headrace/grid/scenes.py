@@ -120,7 +120,7 @@ class Spectrum(NamedTuple):
     frequencies: NDArray[np.float64]
     """In hertz."""
     values: NDArray[Any]
-    """Of a field, complex values by frequency and node, in V s/m or A s/m. Of a flux, the energy per hertz that flows
+    """For a field, complex values by frequency and node, in V s/m or A s/m. For a flux, the energy per hertz that flows
     along the plane's axis, in J/Hz, or J/(Hz m) in two dimensions; its integral over all frequencies above 0 is the
     energy."""
     remaining: float
