@@ -231,7 +231,7 @@ TEST_P(IngestResident, StopsWithEverythingUnderWay) {
   RecordProperty("longest_stop_us", std::to_string(longest.count() / 1000));
 }
 
-// Nobody takes replies and events until everything has stopped; then everything resumes.
+// The host takes no replies and events until everything has stopped; then everything resumes.
 TEST_P(IngestResident, GoesOnAfterEveryRingWasFull) {
   Reception reception(device(), Reception::options(), {.slots = 1024});
   ResidentControl& control = *reception.control;
