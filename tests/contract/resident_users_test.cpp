@@ -120,7 +120,7 @@ TEST_P(ResidentUsers, SayThatACudaDeviceHasFaultedAndEnd) {
 TEST_P(ResidentUsers, EndWhenTheirConstructionFails) {
   if (!on_cpu()) GTEST_SKIP() << "fails calls of a CPU device";
   int failures = 0;
-  for (int calls = 0;; calls += 1 + calls / 8) {  // each of the first, then some: those that ask are many
+  for (int calls = 0;; calls += 1 + calls / 8) {  // each early call, then ever fewer: polling makes many
     FaultyDevice faulty;
     faulty.fail_after(calls);
     const Time began = SteadyClock::now();

@@ -246,7 +246,7 @@ LIMITED = """
     import importlib, pkgutil, resource, sys
     import h5py, headrace, matplotlib.backends.backend_agg, matplotlib.pyplot, pyarrow.parquet, pydantic.main, zoneinfo
     from headrace import cli
-    # What Python loads when it is first needed is not what is limited here. cuda_group needs Numba-CUDA.
+    # Imports everything first, because the limits are not for lazy imports. cuda_group needs Numba-CUDA.
     for found in pkgutil.walk_packages(headrace.__path__, "headrace."):
         if not found.name.endswith(("__main__", "_mpi", "child", "cuda_group")):
             importlib.import_module(found.name)
