@@ -275,11 +275,11 @@ COMMANDS = (
 
 
 def limited(kind: str, limit: int) -> list[str]:
-    """What runs a command under a limit. That of processes counts all of a user's: another one's, who may read all."""
+    """A command prefix that sets a limit. Process limits are per user, so another user, who may read all, runs it."""
     if kind != "processes":
         return [sys.executable, "-c", textwrap.dedent(LIMITED), kind, str(limit)]
     if os.geteuid() != 0 or shutil.which("setpriv") is None or shutil.which("prlimit") is None:
-        pytest.skip("not root, or no setpriv and prlimit: no other user can be had")
+        pytest.skip("needs root, setpriv and prlimit to run as another user")
     rights = "--inh-caps=-all,+dac_read_search,+dac_override"
     ambient = "--ambient-caps=-all,+dac_read_search,+dac_override"
     other = ["setpriv", "--reuid=54322", "--regid=54322", "--clear-groups", rights, ambient]

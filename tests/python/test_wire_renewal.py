@@ -260,7 +260,7 @@ def worker_of(process: "subprocess.Popen[str]") -> int:
 
 
 def ask(port: int, context: ssl.SSLContext) -> int | None:
-    """The status of a request; None if nobody answers."""
+    """The status of a request; None without an answer."""
     try:
         with connected(port, context) as peer:
             peer.sendall(GET)
