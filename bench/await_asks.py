@@ -109,7 +109,7 @@ async def offer(client: Asks, queries: list[NDArray[np.uint8]], arrivals: NDArra
             noted[number] = clock() - started
 
     def look() -> None:
-        """Wakes a coroutine for each arrival that nobody has taken; the loop calls this repeatedly."""
+        """Wakes a coroutine for each arrival that no coroutine has taken; the loop calls this repeatedly."""
         now = clock() - started
         at = taken
         while idle and at < count and due[at] <= now:

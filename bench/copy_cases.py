@@ -25,7 +25,7 @@ _LINGER = 1e-3  # longer than the checks between two batches of a run
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement: what is copied, and the ids of its rows."""
+    """One measurement: its copies, and the ids of its rows."""
 
     ids: tuple[str, ...]
     copy_bytes: int

@@ -172,18 +172,18 @@ def _walk(mine: Stream, theirs: bytes) -> tuple[int, int] | None:
 
 def _explain_tshark(mine: Stream, theirs: bytes) -> str:
     if mine.missing and mine.covered() == theirs:
-        return "payload was cut by the snap length: tshark does not say so"
+        return "the snap length cut the payload: tshark does not report it"
     walked = _walk(mine, theirs)
     if walked is None or walked[0] > len(mine.data):
         return "unexplained"
     at, filled = walked
     if at == len(mine.data):
-        return "the capture holds bytes later than their acknowledgement: tshark calls them missing" if filled else ""
+        return "the capture has bytes after their acknowledgement: tshark reports them as missing" if filled else ""
     if not any(begin <= at <= end for begin, end in mine.missing):
         return "unexplained"
     if mine.missing[-1][0] <= at:
-        return "the end was acknowledged, but is not in the capture: tshark does not say so"
-    return "tshark leaves out what lies behind a gap that nobody acknowledged"
+        return "the end was acknowledged, but is not in the capture: tshark does not report it"
+    return "tshark omits the bytes after a gap that no segment acknowledges"
 
 
 def _is_padded(data: bytes, theirs: bytes) -> bool:
@@ -217,7 +217,7 @@ def _explain_tcpflow(mine: Stream, theirs: bytes) -> str:
     if mine.missing and mine.missing[-1][1] == len(data) and data[: mine.missing[-1][0]] == theirs:
         return "the end was acknowledged, but is not in the capture: tcpflow writes no zeros there"
     if len(data) == len(theirs):
-        return "bytes came twice, and differ: tcpflow takes the last ones"
+        return "bytes arrived twice with different values: tcpflow takes the last ones"
     if theirs.endswith(data):
         return "segments from before the first one of the capture: tcpflow puts them in front"
     return "unexplained"
@@ -230,9 +230,9 @@ def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
         return _PADDING if tool == "tcpflow" and len(theirs) <= 2 * _PADDING_MOST else "unexplained"
     if theirs is None:
         if not mine.covered():
-            return "nothing of it was captured but its length"
+            return "only the length of the stream was captured"
         behind_gap = tool == "tshark" and mine.missing and mine.missing[0][0] == 0
-        return "tshark leaves out what lies behind a gap that nobody acknowledged" if behind_gap else "unexplained"
+        return "tshark omits the bytes after a gap that no segment acknowledges" if behind_gap else "unexplained"
     return _explain_tshark(mine, theirs) if tool == "tshark" else _explain_tcpflow(mine, theirs)
 
 
@@ -243,27 +243,27 @@ _WITHOUT_PORTS = ("frag", "!tcp")
 """Packets found by a filter with one of these have no ports."""
 
 _TCPFLOW_RULES = {
-    "tcpflow does not put IP fragments together": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
+    "tcpflow does not reassemble IP fragments": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
     "tcpflow reads no packet whose IP length is 0, as segmentation offload leaves it": "ip[2:2] == 00:00",
-    "tcpflow takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
-    "tcpflow takes what lies behind the IP packet for payload": _TRAILERS,
+    "tcpflow takes the data of a reset for payload": "tcp.flags.reset == 1 && tcp.len > 0",
+    "tcpflow takes the bytes after the IP packet for payload": _TRAILERS,
     "tcpflow takes a packet that is shorter than its IP length": _TOO_SHORT,
     "tcpflow takes a packet whose TCP header is too short": '_ws.expert.message contains "Bogus TCP header length"',
     "tcpflow takes a packet that was cut within its headers": _CUT_HEADERS,
     "tcpflow takes the payload of a SYN, which was never acknowledged": "tcp.flags.syn == 1 && tcp.len > 0",
 }
 _TSHARK_RULES = {
-    "a tunnel: packets within packets are read by tshark alone": (
+    "a tunnel: only tshark reads packets within packets": (
         "vxlan || geneve || gre || gtp || mpls || pppoe || pppoes || llc || ieee8021ah || ayiya || erspan || vntag || "
         "(ip && ipv6) || ip.proto == 4 || ipv6.nxt == 41"
     ),
-    "tshark takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
+    "tshark takes the data of a reset for payload": "tcp.flags.reset == 1 && tcp.len > 0",
     "tshark takes a packet that is shorter than its IP length": _TOO_SHORT,
-    "tshark takes a SYN that is a reset as well for another beginning": "tcp.flags.syn == 1 && tcp.flags.reset == 1",
-    "tshark puts IP fragments together that overlap, which Headrace and Linux drop": "ip.fragment.overlap",
-    "tshark reads no TCP behind options of IP that it does not know": "ip.hdr_len > 20 && ip.proto == 6 && !tcp",
+    "tshark takes a SYN that is also a reset for a new connection": "tcp.flags.syn == 1 && tcp.flags.reset == 1",
+    "tshark reassembles overlapping IP fragments, which Headrace and Linux drop": "ip.fragment.overlap",
+    "tshark reads no TCP after IP options that it does not know": "ip.hdr_len > 20 && ip.proto == 6 && !tcp",
 }
-"""What a tool does with packets between two ends, by the tshark filter that finds them."""
+"""How a tool treats packets between two ends, with the tshark filter that finds them."""
 
 
 def _filter(ends: Ends, *, has_ports: bool = True) -> str:
@@ -298,14 +298,14 @@ def _takes_what_follows_a_reset(capture: Path, ends: Ends) -> bool:
 def _explain_by_packets(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, tool: str) -> str:
     """A rule for all streams between two ends, derived from the packets between them; empty if there is none."""
     if not here and _takes_what_follows_a_reset(capture, ends):
-        return f"what comes behind a reset belongs to no connection: {tool} takes it"
+        return f"data after a reset belongs to no connection: {tool} takes it"
     if tool == "tcpflow" and here and any(_is_padded(bytes(here[0].data), again) for again in there[1:]):
-        return "what is sent again behind the end: tcpflow takes it for another connection"
+        return "data is retransmitted after the end: tcpflow takes it for another connection"
     for rule, packets in (_TSHARK_RULES if tool == "tshark" else _TCPFLOW_RULES).items():
         if _has(capture, ends, packets):
             return rule
     if tool == "tcpflow" and not there and _link_type(capture) == _LOOPBACK and ends[0].startswith("["):
-        return "tcpflow reads no IPv6 behind the header of a loopback device"
+        return "tcpflow reads no IPv6 after the header of a loopback device"
     together = b"".join(bytes(one.data) for one in here)
     theirs = b"".join(there)
     if len(here) > 1 and (together == theirs or (tool == "tcpflow" and _is_padded(together, theirs))):

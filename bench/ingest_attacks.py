@@ -1,4 +1,4 @@
-"""Attacks on `headrace ingest` while honest clients run: who succeeds, how long it takes, and how much memory it costs.
+"""Attacks on `headrace ingest` while honest clients run: which succeed, how long they take, how much memory they cost.
 
     python bench/ingest_attacks.py [--attack syn,churn,...] [--rounds 3] [--seconds 10] [--save F]
 

@@ -1,9 +1,9 @@
-// The plain receiver that ingest_udp_cpu.py compares with: recvmmsg() into the same 64 buffers, each datagram's number
-// looked at, until none has come for a while.
+// The plain receiver for the comparison in ingest_udp_cpu.py: it calls recvmmsg() into the same 64 buffers and reads
+// the number of each datagram, until none has arrived for a while.
 //
 //     recvmmsg_loop BYTES_OF_A_DATAGRAM
 //
-// Prints the port first; at the end datagrams, the sum of their numbers, and seconds of processor.
+// Prints the port first, and at the end the count of datagrams, the sum of their numbers, and processor seconds.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the Python package into .venv, editable and incrementally (build/python). HEADRACE_CUDA=AUTO|ON|OFF.
-# HEADRACE_UNITY=0 where you change C++: a build after a change then compiles that file alone.
+# HEADRACE_UNITY=0 suits work on C++: a build after a change then compiles only the changed file.
 source "$(dirname "$0")/common.sh"
 
 stamp=.venv/.headrace-built
-# With a library that was installed since, such as MPI, the package has more in it.
+# A library installed since the last build, such as MPI, adds to the package.
 choice="$HEADRACE_CUDA $HEADRACE_WERROR $HEADRACE_UNITY $(installed | sha256sum)"
 newer=$(find src include operators python cmake CMakeLists.txt pyproject.toml VERSION \
   -name __pycache__ -prune -o -newer "$stamp" -print -quit 2>/dev/null || echo none)
@@ -12,8 +12,8 @@ if [[ -z $newer && $(cat "$stamp" 2>/dev/null) == "$choice" ]]; then
   exit 0
 fi
 
-# Copies what the build prints to the log, and shows how far it is and what is being built: on a terminal in one line,
-# elsewhere every twentieth step.
+# Copies the output of the build to the log and shows its progress: on a terminal in one line, elsewhere every twentieth
+# step.
 show_progress() {
   local line step=0
   while IFS= read -r line; do
@@ -38,10 +38,10 @@ log=build/python.log
   --config-settings=cmake.define.HEADRACE_UNITY="$HEADRACE_UNITY" 2>&1 | show_progress || {
   grep -E -A 20 'error:|FAILED|CMake Error' "$log" | head -n 60 >&2 || tail -n 40 "$log" >&2
   rm -f "$started"
-  die "the build failed; $log has all that it said"
+  die "the build failed; $log has its full output"
 }
 say "built in $SECONDS s"
-# The stamp carries the time at which the build started: what changed meanwhile is built next time.
+# The stamp carries the start time of the build: the next build picks up what changes meanwhile.
 echo "$choice" >"$stamp"
 touch -r "$started" "$stamp"
 rm -f "$started"

@@ -1,24 +1,24 @@
 # shellcheck shell=bash
-# Sourced by the other scripts: strict mode, the repository as the working directory, and what they share.
+# Sourced by the other scripts: strict mode, the repository as the working directory, and shared functions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # AUTO, ON or OFF; see cmake/HeadraceCuda.cmake.
 HEADRACE_CUDA=${HEADRACE_CUDA:-AUTO}
-# ON turns warnings into errors, as CI does; a newer compiler than ours may warn about more.
+# ON turns warnings into errors, as in CI; a newer compiler may have more warnings.
 HEADRACE_WERROR=${HEADRACE_WERROR:-OFF}
-# ON compiles the C++ files of a folder as one: sooner done from nothing on few processors, later after a change.
+# ON compiles the C++ files of a folder as one: faster for a full build on few processors, slower after a change.
 HEADRACE_UNITY=${HEADRACE_UNITY:-$(($(nproc) <= 8 ? 1 : 0))}
 export HEADRACE_CUDA HEADRACE_WERROR HEADRACE_UNITY
-# One name for the compiler: ccache tells g++ and c++ apart, and would compile the library twice.
+# One name for the compiler: ccache treats g++ and c++ as different and would compile the library twice.
 export CXX=${CXX:-g++}
-# What one checkout compiled serves every other: paths below the repository are relative to ccache.
+# All checkouts share compiled files: ccache makes paths below the repository relative.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
-# Without the first two ccache caches nothing that uses a precompiled header, and so no test. Without the third a shell
-# with another LANG compiles everything again, for messages that are English in either.
+# Without the first two, ccache caches no file that uses a precompiled header, and so no test. Without the third, a
+# shell with another LANG compiles everything again, although the messages are English in both.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,locale}
 
-# Tests start the command line a thousand times, and without its bytecode each start compiles it anew.
+# Tests start the command line a thousand times; without bytecode files each start compiles it again.
 unset PYTHONDONTWRITEBYTECODE
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
@@ -40,7 +40,7 @@ configure() {
   grep -h '^-- Headrace:' "$folder.log" || true
 }
 
-# installed: a line for each compiler and library that a build finds or does without, with its version.
+# installed: a line with the version of each compiler and library that a build needs or can use.
 installed() {
   local tool library
   for tool in "$CXX" nvcc mpicxx cmake; do
@@ -55,8 +55,8 @@ installed() {
   [[ ! -e /dev/nvidia0 ]] || echo GPU
 }
 
-# cpp_tests FOLDER NAME [PREFIX...]: runs the C++ tests of the build in FOLDER, by a command that is started as
-# PREFIX...; their results go to build/results/NAME.
+# cpp_tests FOLDER NAME [PREFIX...]: runs the C++ tests of the build in FOLDER, with PREFIX... before the command. The
+# results go to build/results/NAME.
 cpp_tests() {
   local folder=$1 name=$2 failed=0
   shift 2
@@ -67,9 +67,9 @@ cpp_tests() {
   return "$failed"
 }
 
-# cpp_tests_again FOLDER NAME [PREFIX...]: runs once more, one after the other, what failed in cpp_tests;
-# scripts/count_tests.py compares both. Fails where the first run has no failed test to compare with (a program crashed,
-# hung, or was stopped by a sanitizer) and where a program fails again.
+# cpp_tests_again FOLDER NAME [PREFIX...]: repeats the failed tests of cpp_tests one after the other;
+# scripts/count_tests.py compares both runs. Fails if the first run has no failed test to compare with (a program
+# crashed, hung, or was stopped by a sanitizer) or if a program fails again.
 cpp_tests_again() {
   local folder=$1 name=$2 file failed=0
   shift 2

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Usage: scripts/compare_speed.sh [BASE [OPTION...]]   (BASE: a commit; by default where this branch left main)
-# Builds the working tree and a base commit, without CUDA and each in a folder of its own, and compares how much processor
-# time the same work takes in both: scripts/compare_speed.py, whose options follow BASE. It is a report: nothing fails.
+# Usage: scripts/compare_speed.sh [BASE [OPTION...]]   (BASE: a commit; default: the branch point from main)
+# Builds the working tree and a base commit without CUDA, each in its own folder, and compares the processor time of the
+# same work in both with scripts/compare_speed.py, whose options follow BASE. The script only reports: slower code does
+# not make it fail.
 source "$(dirname "$0")/common.sh"
 
-base=$(git rev-parse --verify --quiet "${1:-$(git merge-base HEAD main)}^{commit}") || die "there is no commit '${1:-main}'"
+base=$(git rev-parse --verify --quiet "${1:-$(git merge-base HEAD main)}^{commit}") || die "'${1:-main}' is not a commit"
 shift $(($# > 0 ? 1 : 0))
 [[ -x .venv/bin/python ]] || die "there is no .venv: run scripts/setup.sh run"
 python=$PWD/.venv/bin/python
@@ -18,7 +19,7 @@ build_tree() {
   (cd "$1" && HEADRACE_CUDA=OFF CCACHE_BASEDIR=$1 "$python" -m pip install . --quiet --disable-pip-version-check --no-deps \
     --no-build-isolation --target "$2" --config-settings=build-dir=build/compare-speed) >"$2.log" 2>&1 || {
     tail -n 40 "$2.log" >&2
-    die "$1 could not be built; $2.log has all that the build said"
+    die "$1 could not be built; $2.log has the full output of the build"
   }
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the library that scripts/test.sh built to a folder of its own, then builds and runs the programs in examples/ and
+# Installs the library that scripts/test.sh built into a separate folder; then builds and runs the programs in examples/ and
 # the examples of the README, the tutorials, docs/wire.md, docs/wire-security.md, docs/shm.md,
 # docs/source-operators.md, docs/operator-libraries.md and docs/shipped-operators.md
-# against that copy, as a user would. Compiles the examples that open its public headers, too.
+# against that copy, as a user would. Also compiles the examples at the top of its public headers.
 source "$(dirname "$0")/common.sh"
 
-[[ -f build/test/build.ninja ]] || die "run scripts/test.sh first: the library it builds is what is installed"
+[[ -f build/test/build.ninja ]] || die "build/test does not exist: run scripts/test.sh first, which builds the library to install"
 prefix=$PWD/build/installed
 rm -rf "$prefix" build/examples
 cmake --install build/test --prefix "$prefix" >build/install.log || die "cmake --install failed; see build/install.log"

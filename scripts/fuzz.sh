@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds every fuzz target under tests/fuzz (libFuzzer, over the library that `scripts/sanitize.sh asan` builds) and runs
-# each for FUZZ_SECONDS (default 60); then those in Python, tests/python/test_fuzz_*.py, each of whose tests goes on for
+# each for FUZZ_SECONDS (default 60); then those in Python, tests/python/test_fuzz_*.py, each of whose tests runs for
 # as long.
-# Inputs that it finds are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
-# FUZZ_SEED=N makes every run on a commit try the same inputs in the same order, as far as its time reaches: each target
-# begins with the repository's corpus and N alone. libFuzzer remembers comparisons by the address of their code, so that
-# the addresses have to be the same as well. mapped_file is the exception: it maps files where the kernel has room.
+# New inputs are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
+# FUZZ_SEED=N makes every run on a commit try the same inputs in the same order, as far as the time allows: each target
+# begins with only the repository's corpus and N. libFuzzer remembers comparisons by the address of their code, so the
+# addresses must be the same as well. mapped_file is the exception: it maps files where the kernel has room.
 source "$(dirname "$0")/common.sh"
 
 seconds=${FUZZ_SECONDS:-60}
@@ -29,7 +29,7 @@ fuzz() {
     if setarch -R true 2>/dev/null; then
       same_addresses=(setarch -R)
     else
-      say "fuzz: $name: addresses cannot be kept the same here (setarch -R is refused), so inputs differ from run to run"
+      say "fuzz: $name: setarch -R is refused here, so addresses and inputs differ from run to run"
     fi
     found=build/fuzz-corpus-$FUZZ_SEED/$name
     rm -rf "$found"
@@ -47,14 +47,14 @@ fuzz() {
 }
 export -f fuzz say die
 export seconds
-# As many side by side as there are processors; all of them, whatever the first one finds.
+# One target per processor at a time; all targets run, whatever the first one finds.
 # shellcheck disable=SC2016
 printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euo pipefail -c 'fuzz "$1"' fuzz ||
-  die "not every fuzz target passed"
+  die "a fuzz target failed"
 if [[ -x .venv/bin/python ]] && .venv/bin/python -c "import headrace, pytest" 2>/dev/null; then
   say "fuzz: conversations, scenes and gprMax input in Python"
   HEADRACE_FUZZ_SECONDS=$seconds .venv/bin/python -m pytest tests/python/test_fuzz_*.py -q -n "$(nproc)" --max-worker-restart 0 || die "fuzz: Python FAILED"
 else
-  say "fuzz: .venv has no package: targets in Python are left out (make run builds it)"
+  say "fuzz: .venv has no package, so targets in Python are skipped (make run builds it)"
 fi
 printf '%d fuzz targets passed, 0 failed\n' "${#targets[@]}"

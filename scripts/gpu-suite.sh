@@ -3,36 +3,36 @@
 #
 #   scripts/gpu-suite.sh OUT
 #
-# Needs an NVIDIA GPU with its driver, the CUDA toolkit 13, cmake, ninja, fmt, hwloc, xxHash and GoogleTest. Libraries that are
-# not installed as packages are found through CMAKE_PREFIX_PATH in the environment. Builds into build-gpu (kept: a second
-# run builds what changed). Writes at most eight files to the folder OUT:
-#   suite.log      the GPU, its driver, the toolkit, the commit; building; every contract test; the benchmarks' tables
-#   sanitizer.log  memcheck and racecheck of a part of the tests, and of every schedule, where they are installed
+# Needs an NVIDIA GPU with its driver, the CUDA toolkit 13, cmake, ninja, fmt, hwloc, xxHash and GoogleTest.
+# CMAKE_PREFIX_PATH names the places of libraries that are not installed as packages. Builds into build-gpu (kept: a
+# second run builds only changes). Writes at most eight files to the folder OUT:
+#   suite.log      the GPU, its driver, the toolkit, the commit; the build; every contract test; the benchmarks' tables
+#   sanitizer.log  memcheck and racecheck of a part of the tests and of every schedule, if they are installed
 #   ladder-OPERATOR.MACHINE.json   the ladders (three)
 #   floors.MACHINE.json            the special figures
 #   link.MACHINE.json, move.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
 #   grid.MACHINE.json              grids, over one GPU and over two
 #   fetch.MACHINE.json, taxi.MACHINE.json   columns from files, the ways of host memory; the taxi benchmark
 #   ingest.MACHINE.json            packets to frames
-#   report.html    the ladders and figures as a page of plots, where matplotlib is installed
+#   report.html    the ladders and figures as a page of plots, if matplotlib is installed
 #   summary.json   the outcome of every step
-# What is done, by the environment:
-#   HEADRACE_LADDERS   operators whose ladders are climbed ("light reference retrieval"; empty: none)
+# Environment variables select the work (default in parentheses):
+#   HEADRACE_LADDERS   operators whose ladders are climbed ("light reference retrieval"); empty for none
 #   HEADRACE_TABLES    all, single or both (all); HEADRACE_BATCHES, such as 1,2,4,8, varies the batch size of light
 #   HEADRACE_SAMPLES   how often each is climbed (1)
-#   HEADRACE_INDEX     the index that retrieval serves, and ladder.retrieval.wordnet; without it both are left out
+#   HEADRACE_INDEX     the index that retrieval serves, and ladder.retrieval.wordnet; without it both are skipped
 #   HEADRACE_ZIPF      the index of ladder.retrieval.zipf10m, likewise
-#   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids that start so
-#   HEADRACE_MEMORY    what of memory and links is measured: some of "copies moves links spans spmv" (none)
-#   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids that start so
-#   HEADRACE_FETCH     1: the figures of fetches too (0); HEADRACE_FETCH_ROWS of their table (20000000). Needs oneTBB
+#   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids with this prefix
+#   HEADRACE_MEMORY    measurements of memory and links: some of "copies moves links spans spmv" (none)
+#   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids with this prefix
+#   HEADRACE_FETCH     1: the figures of fetches too (0); HEADRACE_FETCH_ROWS: rows of their table (20000000). Needs oneTBB
 #   HEADRACE_TAXI      rows of the taxi benchmark, such as 100M (none)
-#   HEADRACE_INGEST    1: packets to frames too (0); HEADRACE_INGEST_ONLY, such as ingest.device, only ids that start so
-#   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
+#   HEADRACE_INGEST    1: packets to frames too (0); HEADRACE_INGEST_ONLY, such as ingest.device, only ids with this prefix
+#   HEADRACE_BUDGET    size that replaces the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
 #   HEADRACE_REPORT    1: the page of plots too (0)
-#   HEADRACE_CHECKS    0 leaves out the tests and the sanitizers (1)
+#   HEADRACE_CHECKS    0 skips the tests and the sanitizers (1)
 #   HEADRACE_STEP_LIMIT   seconds that one ladder may take (500)
-# Exit status: 0 every step passed, 1 a step failed, 2 wrong use or something needed is missing.
+# Exit status: 0 every step passed, 1 a step failed, 2 wrong usage or a missing requirement.
 set -euo pipefail
 
 usage() {
@@ -51,18 +51,18 @@ out=$(cd "$1" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer
 
-# Every test then runs on the CUDA devices alone.
+# With this, every test runs on CUDA devices only.
 export HEADRACE_DEVICES=cuda
 
 build='build-gpu'
 contract=$build/tests/headrace_contract
 load=$build/tests/headrace_load
-# What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
-# they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
+# Tests for the sanitizers: copies, memory and kernels. Resident kernels are left out because the sanitizers slow their
+# polling down a hundredfold, and so are tests in which CUDA must refuse a call.
 checked='*Ingest*:*PairSorter*:*Scan*:*Fetching*:*HostWays*:*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
-# Every schedule, by the names of their tests: slowed too, but with few queries and limits of their own.
+# Tests of every schedule, by name: they are slower too, but have few queries and their own limits.
 schedules='*Schedule*:*Persistent*:*Dispatched*'
-# The contract tests by part: what maps memory, what measures it, and all others.
+# The contract tests in parts: those that map memory, those that measure it, and all others.
 spans='*Span*:*Heat*:*Advised*'
 links='*Link*:*Peers*:*ManagedMemory*:*Oversub*:*Access*:*MemoryRates*'
 raced='CudaCopies*:Devices/CudaCopies*:*Kernel*:*Group*:*Operator*:-*Resident*:*resident*:*Mailbox*'
@@ -76,8 +76,8 @@ note() {
   [[ $2 != failed* && $2 != timeout ]] || failed=1
 }
 
-# step NAME SECONDS LOG COMMAND...: runs a command for at most so long, its output in OUT/LOG. At its limit it is
-# interrupted, so that a benchmark saves what it has.
+# step NAME SECONDS LOG COMMAND...: runs a command for at most SECONDS, with its output in OUT/LOG. At the limit the step
+# interrupts it, so that a benchmark saves the results so far.
 step() {
   local name=$1 limit=$2 log=$out/$3 status=0 started=$SECONDS
   shift 3
@@ -97,7 +97,7 @@ require() {
   for tool in cmake ninja nvcc nvidia-smi timeout; do
     command -v "$tool" >/dev/null || die "$tool is not on the PATH"
   done
-  timeout 60 nvidia-smi -L >/dev/null || die "no GPU: nvidia-smi finds none"
+  timeout 60 nvidia-smi -L >/dev/null || die "nvidia-smi finds no GPU"
 }
 
 describe_machine() {
@@ -120,7 +120,7 @@ compile() {
     step build 540 suite.log ninja -C "$build" headrace_contract headrace_load
 }
 
-# In processes of their own, because a crash ends one, and a fault is never forgotten by CUDA.
+# The parts run in separate processes, because a crash ends a process, and CUDA never recovers from a fault in one.
 contract_tests() {
   step contract-spans 120 suite.log "$contract" --gtest_filter="$spans" || true
   step contract-links 180 suite.log "$contract" --gtest_filter="$links" || true
@@ -128,7 +128,7 @@ contract_tests() {
   step load 120 suite.log "$load" --gtest_filter='*Devices*' || true
 }
 
-# sanitize NAME TOOL FILTER: errors of the CUDA API itself are not reported, because some tests provoke them.
+# sanitize NAME TOOL FILTER: does not report errors of the CUDA API itself, because some tests provoke them.
 sanitize() {
   local name=$1 tool=$2 filter=$3
   if ! command -v compute-sanitizer >/dev/null; then
@@ -147,12 +147,12 @@ checks() {
   sanitize memcheck memcheck "$checked"
   sanitize racecheck racecheck "$raced"
   sanitize schedules-memcheck memcheck "$schedules"
-  # racecheck watches shared memory alone; what the schedules share with the host is for the tests themselves. It makes
-  # kernels a hundred times slower, so that how soon a pool stops is left out.
+  # racecheck watches shared memory only; the tests themselves check the memory that schedules share with the host. It
+  # makes kernels a hundred times slower, so the time limits for stopping a pool are not tested.
   sanitize schedules-racecheck racecheck "$schedules:-*StopsWithin*"
 }
 
-# ladder OPERATOR ARGUMENTS...: climbs it and keeps the figures.
+# ladder OPERATOR ARGUMENTS...: climbs the ladder and keeps the figures.
 ladder() {
   local operator=$1
   shift
@@ -198,7 +198,7 @@ memory() {
         step advice 120 suite.log python3 bench/advice_grid.py "$cells" --save "$out/advice.$machine.json" || true
       fi
       ;;
-    *) die "HEADRACE_MEMORY: $1 is none of copies, moves, links, spans, spmv" ;;
+    *) die "HEADRACE_MEMORY: '$1' is not one of copies, moves, links, spans, spmv" ;;
   esac
 }
 
@@ -219,7 +219,7 @@ packets() {
   step ingest "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 bench/ingest_build.py --device cuda:0 "${arguments[@]}" || true
 }
 
-# Generates the table where the build is, which is kept.
+# Generates the table in the build folder, which is kept.
 taxi() {
   local table=$build/rides.$HEADRACE_TAXI.parquet
   if [[ ! -f $table ]]; then

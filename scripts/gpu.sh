@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every test on a machine with a GPU, built with CUDA. Fails where there is no GPU: a pass means that it ran there.
+# Builds with CUDA and runs every test on a machine with a GPU. Fails without a GPU, so a pass means that the tests ran
+# on one.
 source "$(dirname "$0")/common.sh"
 
-nvidia-smi -L || die "no GPU: nvidia-smi finds none; 'make test' covers what is present"
+nvidia-smi -L || die "nvidia-smi finds no GPU; 'make test' tests the devices that are present"
 export HEADRACE_CUDA=ON
 scripts/setup.sh test
 scripts/build.sh

@@ -82,7 +82,7 @@ def draw_parts(path: Path, width: int) -> None:
 
 
 def draw_redundant(path: Path) -> None:
-    """What a part computes in each step between two exchanges for R = 4, along a line across it."""
+    """The cells that a part computes in each step between two exchanges for R = 4, along a line across it."""
     figure = Figure(figsize=(8.0, 2.6), layout="constrained")
     axes = figure.add_subplot()
     cells, width = 12, 4

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/lint.sh [check...]   (no argument: every check)
 # Checks formatting, includes, lengths of files, documents, shell scripts, Python and C++. Every check runs; the exit status is non-zero if
-# any fails. LINT_FIX=1 formats in place instead of complaining.
+# any fails. LINT_FIX=1 formats in place instead of failing.
 source "$(dirname "$0")/common.sh"
 
 bin=$PWD/.venv/bin
 fix=${LINT_FIX:-0}
 
-# Every file that git knows or would add, by pattern.
+# Files that git tracks or would add, by pattern.
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do [[ ! -f $file ]] || echo "$file"; done; }
 
 check_clang_format() {
@@ -28,7 +28,7 @@ check_includes() {
 
 check_docs() { "$bin/python" scripts/check_docs.py; }
 
-# A file has one subject, and 400 lines at most. Tests may be longer, and so may the stub, which is generated.
+# A file has one subject and at most 400 lines. Tests and the generated stub may be longer.
 check_lengths() {
   files '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' | grep -v '^tests/' | xargs -r wc -l |
     awk '$2 != "total" && $1 > 400 { print $2 ": " $1 " lines, at most 400: split it by subject"; long = 1 } END { exit long }'
@@ -60,7 +60,7 @@ configure_lint() {
 }
 sources=(src operators python bench examples)
 
-# Each file for itself, so that one that leans on another's includes is found.
+# Compiles each file alone, which finds files that depend on the includes of others.
 check_alone() {
   configure_lint && "$bin/python" scripts/compile_alone.py build/lint "$(installed)" "${sources[@]}"
 }
@@ -77,7 +77,7 @@ checks=("$@")
 ((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes lengths docs prose shell ruff mypy alone clang_tidy)
 failed=()
 for check in "${checks[@]}"; do
-  declare -F "check_$check" >/dev/null || die "there is no check '$check'"
+  declare -F "check_$check" >/dev/null || die "'$check' is not a check"
   started=$SECONDS
   if "check_$check"; then
     printf 'lint: %-13s passed (%d s)\n' "$check" $((SECONDS - started))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: scripts/sanitize.sh asan|tsan
 # Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan) with
-# clang, without CUDA, and runs them. No suppressions. A failed assertion has a second run, a sanitizer's report has not.
+# clang, without CUDA, and runs them. No suppressions. Failed assertions get a second run, a sanitizer's report does not.
 source "$(dirname "$0")/common.sh"
 
 preset=${1:-}
@@ -16,13 +16,13 @@ say "$preset: build"
 cmake --build "$folder"
 
 run=()
-# The thread sanitizer of older compilers cannot live with the address randomisation of newer kernels.
+# The thread sanitizer of older compilers fails with the address randomisation of newer kernels.
 if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then
   run=(setarch "$(uname -m)" -R)
 fi
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
-# oneTBB is not built with the sanitizer: what it frees as the program ends looks like a race with its own threads.
+# oneTBB is not built with the sanitizer: what it frees at program exit looks like a race with its own threads.
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
 say "$preset: run"
 cpp_tests "$folder" "$preset" "${run[@]}" || cpp_tests_again "$folder" "$preset" "${run[@]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: scripts/setup.sh run|test|lint|sanitize|docs|wheel
-# Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and Python packages
-# in .venv, in the versions and with the hashes of requirements/*.lock. When nothing is missing it asks no network and
-# takes no time.
+# Installs missing requirements of that target: system packages (Debian 12, Ubuntu 24.04) and Python packages in .venv,
+# in the versions and with the hashes of requirements/*.lock. If nothing is missing, it uses no network and takes no
+# time.
 # HEADRACE_SKIP_APT=1 leaves the system packages to you.
 source "$(dirname "$0")/common.sh"
 
@@ -13,7 +13,7 @@ case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
     packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl openssl netcat-openbsd)
-    # A browser for tests of pages. Ubuntu has it as a snap alone, and the tests are skipped there.
+    # A browser for tests of pages. Ubuntu has it only as a snap, and the tests are skipped there.
     ! grep -qs '^ID=debian$' /etc/os-release || packages+=(chromium-headless-shell)
     locks+=(test)
     ;;
@@ -39,24 +39,24 @@ missing_packages() {
 
 install_packages() {
   command -v dpkg-query >/dev/null ||
-    die "this is not Debian or Ubuntu: install the counterparts of '${packages[*]}' and set HEADRACE_SKIP_APT=1"
+    die "this system is not Debian or Ubuntu: install the counterparts of '${packages[*]}' and set HEADRACE_SKIP_APT=1"
   local missing as_root=()
   mapfile -t missing < <(missing_packages "${packages[@]}")
   ((${#missing[@]} > 0)) || return 0
   if ((EUID != 0)); then
-    command -v sudo >/dev/null || die "missing packages, and no root or sudo to install them: ${missing[*]}"
+    command -v sudo >/dev/null || die "packages are missing, and installing them needs root or sudo: ${missing[*]}"
     as_root=(sudo)
   fi
   say "installing ${missing[*]}"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
-  "${apt[@]}" update || say "apt-get update failed; trying with the package lists that are here"
+  "${apt[@]}" update || say "apt-get update failed; trying with the existing package lists"
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >build/apt.log 2>&1 || {
     tail -n 20 build/apt.log >&2
     die "apt-get could not install: ${missing[*]}"
   }
 }
 
-# Says on one line why this Python will not do, or nothing if it will.
+# Prints one line that says why this Python is unusable, or nothing if it is usable.
 python_lack() {
   "$1" - 2>&1 <<'PYTHON' | tail -n 1 || true
 import pathlib, sys, sysconfig

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs the C++ tests, then the Python tests. What fails runs once more, alone; the last lines name every test
-# that needed that (docs/decisions/0074-run-failed-tests-once-more.md). Exits non-zero if any fails twice, or none ran.
+# Builds and runs the C++ tests, then the Python tests. Failed tests run once more, alone; the last lines name each of
+# them (docs/decisions/0074-run-failed-tests-once-more.md). Exits non-zero if a test fails twice or none ran.
 source "$(dirname "$0")/common.sh"
 
 rm -rf build/results
@@ -9,22 +9,22 @@ say "C++ tests: build"
 configure build/test -DHEADRACE_CUDA="$HEADRACE_CUDA"
 cmake --build build/test
 say "C++ tests"
-# Both suites run, whatever the first one says.
+# Both suites run, even if the first one fails.
 failed=0
 cpp_tests build/test cpp || cpp_tests_again build/test cpp || failed=1
 say "Python tests"
-# Files run beside each other, but not those that need the whole machine, nor where all would share a GPU. Many tests
-# wait for processes and time limits, so that three of them keep two processors busy.
+# Test files run in parallel, except those that need the whole machine and where all would share a GPU. Many tests wait
+# for processes and time limits, so three of them keep two processors busy.
 workers=$(($(nproc) < 8 ? ($(nproc) * 3 + 1) / 2 : 8))
 [[ ! -e /dev/nvidia0 ]] || workers=0
 
 # python_tests NAME OPTION...: the results go to build/results/NAME.xml, and NAME-again.xml for a second run. A worker
-# that crashes ends the run, which scripts/count_tests.py fails: xdist would wait for the tests of that worker's file for ever.
+# that crashes ends the run, and scripts/count_tests.py fails: xdist would wait for ever for the tests of its file.
 python_tests() {
   local name=$1 status=0 pytest=(.venv/bin/python -m pytest tests/python --quiet)
   shift
   "${pytest[@]}" "$@" --junitxml="build/results/$name.xml" || status=$?
-  # 1: tests failed, which are counted at the end. Others: pytest itself failed, or found no test.
+  # Status 1: tests failed; they are counted at the end. Other values: pytest itself failed or found no test.
   ((status != 1)) || "${pytest[@]}" "$@" -n 0 --last-failed --junitxml="build/results/$name-again.xml" || true
   ((status < 2))
 }

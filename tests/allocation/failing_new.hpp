@@ -22,7 +22,7 @@ class FailingNew {
   [[nodiscard]] bool happened() const noexcept;
 };
 
-/// While it exists, this thread's allocations do not fail: for what the test itself does within a scenario.
+/// While it exists, this thread's allocations do not fail. The test uses it for its own work within a scenario.
 class Spared {
  public:
   Spared() noexcept;

@@ -93,7 +93,7 @@ TEST_P(AccessBenchTest, WritesLeaveWhatTheyShouldAndTheHostSeesIt) {
       fill();
       EXPECT_GT(wrong(work, 5), 0U) << "nothing has been done yet";
       time(work, 4);
-      EXPECT_GT(wrong(work, 5), 0U) << "an earlier run is not this one";
+      EXPECT_GT(wrong(work, 5), 0U) << "the result must not come from an earlier run";
       time(work, 5);
       EXPECT_EQ(wrong(work, 5), 0U);
       if (pattern == AccessPattern::zipf_rows) continue;
@@ -138,7 +138,7 @@ TEST_P(AccessBenchTest, OneCorruptWordIsFound) {
     words()[pattern == AccessPattern::zipf_rows ? 77 : kWord] ^= 0x100;
     const AccessWork modify{.pattern = pattern, .operation = AccessOperation::read_modify_write};
     time(modify, 1);
-    EXPECT_EQ(wrong(modify, 1), 1U) << "what was read wrongly shows in what was written";
+    EXPECT_EQ(wrong(modify, 1), 1U) << "a wrong read shows in the written data";
   }
 }
 
@@ -161,7 +161,7 @@ TEST_P(AccessBenchTest, TouchesAreTheBytesOfTheDraws) {
   const Touches timed = bench_.touches(zipf, kTouchedPages, kPageBytes, DrawSeed::timed);
   const Touches learnt = bench_.touches(zipf, kTouchedPages, kPageBytes, DrawSeed::learnt);
   EXPECT_GT(timed.bytes[0], 5 * timed.bytes[1]);
-  EXPECT_NE(timed.bytes, learnt.bytes) << "a placement learns from other draws than those that are timed";
+  EXPECT_NE(timed.bytes, learnt.bytes) << "a placement learns from draws that are not timed";
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST_P(CopyBatchTest, FlushesByBytesAndByCount) {
   ASSERT_OK(by_count.flush());
   EXPECT_EQ(by_count.statistics().submissions, 3U);
   ASSERT_OK(by_count.flush());
-  EXPECT_EQ(by_count.statistics().submissions, 3U) << "nothing gathered, nothing submitted";
+  EXPECT_EQ(by_count.statistics().submissions, 3U) << "an empty batch submits nothing";
 }
 
 TEST_P(CopyBatchTest, FlushesByTime) {

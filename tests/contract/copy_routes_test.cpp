@@ -330,16 +330,16 @@ TEST_P(CopyRoutesTest, MoreAreGatheredWhileTheDeviceIsBusy) {
     const auto hold = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(true); };
     ASSERT_OK(stream.call(hold, &held));
     add(kStep);
-    EXPECT_EQ(batch.statistics().submissions, before + 1) << "nothing was submitted yet that could be under way";
+    EXPECT_EQ(batch.statistics().submissions, before + 1) << "nothing submitted yet can be in flight";
     add(kMost - 1);
-    EXPECT_EQ(batch.statistics().submissions, before + 1) << "the first are under way";
+    EXPECT_EQ(batch.statistics().submissions, before + 1) << "the first copies are in flight";
     add(1);
-    EXPECT_EQ(batch.statistics().submissions, before + 2) << "as many as there may be";
+    EXPECT_EQ(batch.statistics().submissions, before + 2) << "as many as are allowed";
     held = false;
     held.notify_all();
     ASSERT_OK(stream.wait());
     add(kStep);
-    EXPECT_EQ(batch.statistics().submissions, before + 3) << "all before is done";
+    EXPECT_EQ(batch.statistics().submissions, before + 3) << "all earlier copies are done";
     ASSERT_OK(batch.wait());
   }
 }
@@ -361,7 +361,7 @@ TEST_P(CopyRoutesTest, SubmissionsOfWhatMergesDouble) {
   EXPECT_EQ(add_until(2), 2048U);
   EXPECT_EQ(add_until(3), 4096U);
   ASSERT_OK(batch.wait());
-  EXPECT_EQ(add_until(4), 1024U) << "after a pause they are small again";
+  EXPECT_EQ(add_until(4), 1024U) << "batches are small again after a pause";
 }
 
 TEST_P(CopyRoutesTest, BytesCountAtOnce) {
@@ -431,7 +431,7 @@ TEST(CopyRoutesCalls, SlotsThatFollowEachOtherTravelAsOne) {
   CopyBatch batch(stream, {.staging = {.threads = 1, .slot_bytes = 64 * kKiB}});
   ASSERT_OK(batch.add(target.data(), source.data(), kBytes, CopySource::pageable));
   ASSERT_OK(batch.wait());
-  EXPECT_EQ(counted.taken_copies(), kBytes / (2 * 64 * kKiB)) << "half of the four slots of a thread that is alone";
+  EXPECT_EQ(counted.taken_copies(), kBytes / (2 * 64 * kKiB)) << "half of the four slots of a single thread";
   EXPECT_EQ(std::memcmp(target.data(), source.data(), kBytes), 0);
 }
 
@@ -455,7 +455,7 @@ TEST(CopyRoutesFaults, AStagedBatchThatFailedMayBeFlushedAgain) {
       ASSERT_OK(batch.wait());
       EXPECT_EQ(std::memcmp(target.data(), source.data(), kMiB + 100), 0) << n;
       EXPECT_EQ(std::memcmp(&target[kMiB + 200], &source[kMiB + 200], kBytes - kMiB - 200), 0) << n;
-      ASSERT_LT(n, 1000) << "it never gets by";
+      ASSERT_LT(n, 1000) << "it never passes";
     }
   }
 }
@@ -484,7 +484,7 @@ TEST(CopyRoutesFaults, StagingWithoutMemoryFailsCleanlyOrGoesOn) {
   for (const CopyRoute route : {CopyRoute::automatic, CopyRoute::merged}) {
     bool happened = true;
     for (std::int64_t n = 0; happened; ++n) {
-      ASSERT_LT(n, 200) << "it never gets by";
+      ASSERT_LT(n, 200) << "it never passes";
       std::vector<std::byte> target(kBytes);
       Stream stream(device);
       Status status;

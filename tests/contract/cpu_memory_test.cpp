@@ -56,7 +56,7 @@ TEST(CpuMemoryTest, PoolKeepsItsBlocksUntilTheyAreNeeded) {
   {
     const Buffer pooled(device, MemoryKind::pool, 700 * kKiB);
   }
-  EXPECT_LT(device.memory().free_bytes, 400 * kKiB) << "kept for the next of its size";
+  EXPECT_LT(device.memory().free_bytes, 400 * kKiB) << "kept for the next allocation of its size";
   const Buffer all(device, MemoryKind::device, kMiB);
   EXPECT_EQ(device.memory().free_bytes, 0U);
 }
@@ -196,7 +196,7 @@ TEST(CpuAllocationFailureTest, ResidentLaunches) {
     Stream stream(device);
     const Status launched = launch_resident(stream, echo_kernel(), {.blocks = 3}, boxes.view(), 4U);
     if (!launched) {
-      EXPECT_TRUE(*stream.ready()) << "nothing of it was enqueued";
+      EXPECT_TRUE(*stream.ready()) << "no part of it was enqueued";
       return launched;
     }
     boxes.stop();

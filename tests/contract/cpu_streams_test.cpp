@@ -110,7 +110,7 @@ TEST(CpuStreamTest, RunInWaiterStartsWhenSomebodyWaitsAndRunsThere) {
   Note passes;
   ASSERT_OK(other.call(&Note::write, &passes));
   ASSERT_OK(other.wait());
-  EXPECT_FALSE(by_wait.ran) << "nobody has waited for it yet";
+  EXPECT_FALSE(by_wait.ran) << "no thread has waited for it yet";
   EXPECT_NE(passes.ran_on, std::this_thread::get_id());
   ASSERT_OK(lazy.wait());
   EXPECT_EQ(by_wait.ran_on, std::this_thread::get_id());
@@ -141,7 +141,7 @@ TEST(CpuStreamTest, WorkersRunRunInWaiterWorkOnlyUpToWhatTheirStreamNeeds) {
   ASSERT_OK(lazy.call(&Note::write, &after));
   ASSERT_OK(ordinary.wait_for(event));
   ASSERT_OK(ordinary.call(&Note::write, &dependent));
-  ASSERT_TRUE(eventually([&] { return dependent.ran.load(); })) << "nobody waits, the workers must do it";
+  ASSERT_TRUE(eventually([&] { return dependent.ran.load(); })) << "no thread waits, so the workers must run it";
   EXPECT_TRUE(before.ran);
   EXPECT_NE(before.ran_on, std::this_thread::get_id());
   EXPECT_FALSE(after.ran);
@@ -330,7 +330,7 @@ TEST(CpuStreamTest, NullPointersAreRefused) {
   EXPECT_TRUE(failed_with(stream.call(nullptr, nullptr), Errc::invalid_argument));
   const Copy bad{&byte, nullptr, 1};
   EXPECT_TRUE(failed_with(stream.copy_many({&bad, 1}), Errc::invalid_argument));
-  EXPECT_TRUE(*stream.ready()) << "nothing of it was enqueued";
+  EXPECT_TRUE(*stream.ready()) << "no part of it was enqueued";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(CudaSizeClasses, WasteAtMostAnEighthAndStayAligned) {
     const std::size_t rounded = SizeClassPool::rounded(bytes);
     EXPECT_GE(rounded, bytes);
     EXPECT_LE(rounded, std::max<std::size_t>(256, bytes + bytes / 8 + 1)) << bytes;
-    EXPECT_EQ(SizeClassPool::rounded(rounded), rounded) << "a class is its own";
+    EXPECT_EQ(SizeClassPool::rounded(rounded), rounded) << "each class is separate";
   }
 }
 
@@ -42,7 +42,7 @@ TEST_P(CudaMemoryOn, ManagedMemoryIsRefusedWhenItsSumGoesBeyondWhatIsFree) {
   ASSERT_TRUE(first);
   EXPECT_FALSE(Buffer::allocate(GetParam(), MemoryKind::managed, most_of_it));
   first->reset();
-  EXPECT_TRUE(Buffer::allocate(GetParam(), MemoryKind::managed, most_of_it)) << "what went back counts no more";
+  EXPECT_TRUE(Buffer::allocate(GetParam(), MemoryKind::managed, most_of_it)) << "returned memory no longer counts";
 }
 
 TEST_P(CudaMemoryOn, ThePoolGivesABlockAgainForASizeOfItsClass) {

@@ -358,7 +358,7 @@ TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {
     EXPECT_EQ(statistics.submitted, 2 * kQueries);
     EXPECT_EQ(statistics.answered, 2 * kQueries);
     EXPECT_EQ(statistics.stages.samples, 2 * kQueries / plan.sample_stages_every);
-    EXPECT_LT(statistics.stages.queue, std::chrono::seconds(5)) << "a query had no time at which it was seen";
+    EXPECT_LT(statistics.stages.queue, std::chrono::seconds(5)) << "a query has no time of pickup";
   }
 }
 

@@ -148,7 +148,7 @@ TEST_P(EventTest, TimesTheWorkBetween) {
   ASSERT_OK(stream.record(end));
   gate.wait_entered();
   const Time entered = SteadyClock::now();
-  EXPECT_TRUE(failed_with(end.since(start), Errc::invalid_argument)) << "it has not happened";
+  EXPECT_TRUE(failed_with(end.since(start), Errc::invalid_argument)) << "the event has not happened";
   ASSERT_TRUE(eventually([&] { return SteadyClock::now() - entered > 3ms; }));
   gate.open();
   ASSERT_OK(stream.wait());

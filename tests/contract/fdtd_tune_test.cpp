@@ -46,7 +46,7 @@ TEST_P(FdtdTuneTest, TakesTheQuickestOfWhatIsNotForced) {
   EXPECT_EQ(tried(tuned.trials).size(), 12U);
   Duration best = Duration::max();
   for (const Trial& trial : tuned.trials) {
-    EXPECT_EQ(trial.options.passes, grid::Passes::never) << "what is not chosen is as given";
+    EXPECT_EQ(trial.options.passes, grid::Passes::never) << "values that the tuner does not choose stay as given";
     if (trial.why_not.empty()) best = std::min(best, trial.per_step);
   }
   const auto is_best = [&](const Trial& trial) {

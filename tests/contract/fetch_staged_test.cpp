@@ -16,7 +16,7 @@ namespace {
 
 using namespace fetch;
 
-/// A source over another one that makes what it reads, which takes room on the CPU level.
+/// A source over another one that makes its arrays on reading, so that they take room on the CPU level.
 class Made final : public Source {
  public:
   explicit Made(std::shared_ptr<Source> inner)

@@ -270,7 +270,7 @@ TEST_P(Tables, AFragmentThatDoesNotFitTheDeviceIsAnError) {
   Table table(levels(40 * kKiB), source);
   try {
     static_cast<void>(table.scan({.values = {column(kReal), column(kNumber)}}));
-    FAIL() << "48 KiB do not fit 40 KiB";
+    FAIL() << "48 KiB exceed 40 KiB";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::out_of_memory);
     EXPECT_THAT(error.what(), HasSubstr("column"));

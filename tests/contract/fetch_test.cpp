@@ -490,7 +490,7 @@ TEST_P(Fetching, EndsEarlyWhenCancelled) {
   go.count_down();
   try {
     fetch.wait();
-    FAIL() << "a cancelled fetch came to its end";
+    FAIL() << "a cancelled fetch completed";
   } catch (const Exception& error) {
     EXPECT_EQ(error.code(), Errc::cancelled);
   }

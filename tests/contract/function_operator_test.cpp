@@ -108,7 +108,7 @@ TEST(FunctionOperator, IsAskedForCodeOnDevicesThatNeedIt) {
   options.state = &kRefused;
   options.sample = &sample;
   options.code = [&](Device /*device*/, std::span<const std::string> kernels) {
-    EXPECT_EQ(kernels.size(), 2U) << "those of a plan that launches for its queries";
+    EXPECT_EQ(kernels.size(), 2U) << "the kernels of a plan that launches for each batch";
     ++asked;
     return std::vector<std::byte>(1);
   };
@@ -121,7 +121,7 @@ TEST(FunctionOperator, IsAskedForCodeOnDevicesThatNeedIt) {
   EXPECT_EQ(asked, 0);
   for (const Device device : Device::list()) {
     if (device.properties().host_cores) continue;
-    EXPECT_THROW(Engine(device, op, Plan{}), DeviceError) << "a byte is no code";
+    EXPECT_THROW(Engine(device, op, Plan{}), DeviceError) << "one byte is not code";
     EXPECT_GE(asked, 1);
   }
 }
@@ -147,7 +147,7 @@ TEST(FunctionOperator, IsMadeWhenAnEngineOnACpuDeviceStarts) {
   options.make_function = []() -> operators::AnswerFunction { throw UsageError("line 3 is wrong"); };
   try {
     const Engine engine(Device::parse("cpu:0"), operators::function(options), Plan{});
-    FAIL() << "a function was made of nothing";
+    FAIL() << "a function was made from no code";
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "line 3 is wrong");
   }
@@ -161,7 +161,7 @@ TEST(FunctionOperator, ReadsNoArrayOfAnotherDevice) {
   options.arrays = {{.name = "rows", .data = &kRefused, .bytes = 8, .shape = {1}, .cuda = 3}};
   try {
     const Engine engine(Device::parse("cpu:0"), operators::function(options), Plan{});
-    FAIL() << "an array of a GPU was taken";
+    FAIL() << "an array on a GPU was accepted";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::not_supported);
     EXPECT_STREQ(error.what(), "operator mix: rows lies in the memory of cuda:3 and cannot be read on a CPU device");
@@ -182,7 +182,7 @@ TEST(DeviceCode, IsOfGpusAlone) {
   const std::vector<std::byte> image(8);
   try {
     const DeviceCode code(Device::parse("cpu:0"), image);
-    FAIL() << "a CPU device took code";
+    FAIL() << "a CPU device accepted code";
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.code(), Errc::not_supported);
   }

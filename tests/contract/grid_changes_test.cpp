@@ -235,7 +235,7 @@ TEST(GridChangesFaultTest, ADeviceThatFailsInAnyCallEndsTheRun) {
       ASSERT_EQ(simulation.step_with_changes(4 * kGroup).size(), 4 * kGroup);
       EXPECT_GT(calls, 60);
       faulty.fail_after(-1);
-      EXPECT_NO_THROW(simulation.step(1)) << "a failure was not noticed";
+      EXPECT_NO_THROW(simulation.step(1)) << "a failure went unnoticed";
       break;
     } catch (const DeviceError& error) {
       EXPECT_EQ(error.code(), Errc::device_fault);

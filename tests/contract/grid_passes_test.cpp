@@ -182,7 +182,7 @@ std::vector<Norms> changes(const Decomposition& cut, const Options& options, std
   auto found = simulation.step_with_changes(count);
   EXPECT_EQ(simulation.steps_done(), count);
   const Norms last = simulation.norms_of_difference(0, 1);
-  EXPECT_EQ(found.back().maximum, last.maximum) << "what was before the last step is still there";
+  EXPECT_EQ(found.back().maximum, last.maximum) << "the values before the last step still exist";
   EXPECT_NEAR(found.back().two, last.two, 1e-12 * last.two);
   return found;
 }

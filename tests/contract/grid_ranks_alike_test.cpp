@@ -131,7 +131,7 @@ TEST_P(GridRanksAlikeTest, OtherBoxesOfPhasesAreRefusedOnAll) {
     const Driven<float> stencil{.share = 0.1F, .trace = nullptr};
     Simulation simulation(Decomposition::slabs({8, 8, 8}, 2, 1), devices(1), driven<float>({stencil}),
                           {.ranks = ranks});
-    simulation.restrict(4, {});  // it would note what a cell has
+    simulation.restrict(4, {});  // this phase would record the cell
     const grid::Box box{{1, 1, 1}, {3, 3, 3}};
     const grid::Box other{{1, 1, 1}, {3, 3, 4}};
     simulation.restrict(3, {ranks->rank() == 1 ? other : box});

@@ -205,7 +205,7 @@ class LoneKernel {
     stream_.launch_resident(program_.resident, {.blocks = 3, .threads = 64}, arguments).or_throw("a test");
   }
 
-  /// What it tells its neighbour.
+  /// Marks that the kernel sets for its neighbour.
   [[nodiscard]] grid::ResidentMarks& told() { return *words_.as<grid::ResidentMarks>(); }
   [[nodiscard]] grid::ResidentWords& words() { return *reinterpret_cast<grid::ResidentWords*>(words_.data() + 2048); }
   [[nodiscard]] Stream& stream() { return stream_; }

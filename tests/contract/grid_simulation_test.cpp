@@ -213,7 +213,7 @@ TEST_P(GridSimulationTest, DrivenAloneDoesWhatPlainLoopsDo) {
 
 TEST_P(GridSimulationTest, OnlyWhatNeighboursNeedIsExchanged) {
   Simulation heat_like(Decomposition::slabs({20, 20}, 2, 1), devices(2), skewed<float>(0.1F), {.redundant = 2});
-  EXPECT_EQ(heat_like.exchanged(), grid::fields(0)) << "the field that is overwritten needs no ghosts";
+  EXPECT_EQ(heat_like.exchanged(), grid::fields(0)) << "an overwritten field needs no ghosts";
   EXPECT_EQ(heat_like.ghosts(), (grid::Layers{.low = {4, 2, 2}, .high = {2, 4, 2}}));
   EXPECT_EQ(heat_like.exchanged_bytes(), (2U + 4U) * 20 * sizeof(float));
   DrivenRun<float> run(Decomposition::slabs({20, 20, 20}, 2, 2), devices(2), {});

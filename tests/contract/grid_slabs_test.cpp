@@ -221,7 +221,7 @@ TEST(GridSlabsMemoryTest, ADomainThatDoesNotFitIsCutWithoutBeingAskedTo) {
   };
   EXPECT_TRUE(after(small, 0) == after(Device::parse("cpu:51"), 0));
   EXPECT_EQ(small.memory().free_bytes, 200U << 10U) << "all of it comes back";
-  EXPECT_THROW(after(small, 300U << 10U), DeviceError) << "more than there is";
+  EXPECT_THROW(after(small, 300U << 10U), DeviceError) << "more than is available";
 }
 
 TEST(GridSlabsMemoryTest, HostMemoryThatIsNotThereIsSaid) {

@@ -185,8 +185,8 @@ TEST_P(IngestFrames, AStreamThatBreaksOffIsCutAndAnotherBeginsInItsPlace) {
   pieces.push_back({.ring_offset = 40, .stream_offset = 40, .length = 10});
   ASSERT_OK(builder.place(pieces, 0));
   EXPECT_TRUE(failed_with(builder.break_off(1, 20), Errc::invalid_argument)) << "no such stream";
-  EXPECT_TRUE(failed_with(builder.break_off(0, 50), Errc::invalid_argument)) << "so much has not come";
-  EXPECT_TRUE(failed_with(builder.break_off(0, 90), Errc::invalid_argument)) << "that frame is whole";
+  EXPECT_TRUE(failed_with(builder.break_off(0, 50), Errc::invalid_argument)) << "that many bytes have not arrived";
+  EXPECT_TRUE(failed_with(builder.break_off(0, 90), Errc::invalid_argument)) << "that frame is complete";
   ASSERT_OK(builder.break_off(0, 20));
   ASSERT_OK(builder.wait());
   const auto last = *frames.try_take();
@@ -195,7 +195,7 @@ TEST_P(IngestFrames, AStreamThatBreaksOffIsCutAndAnotherBeginsInItsPlace) {
   EXPECT_EQ(last->missing_bytes, 0U);
   const auto came = content(device(), *last);
   EXPECT_TRUE(std::equal(came.begin(), came.end(), traffic.stream.begin()));
-  EXPECT_FALSE(frames.try_take()->has_value()) << "what lies behind is given up";
+  EXPECT_FALSE(frames.try_take()->has_value()) << "later data is dropped";
   EXPECT_TRUE(frames.drained());
 
   builder.detach(0);

@@ -105,7 +105,7 @@ TEST_P(IngestMessages, AreFoundWhereverFramesAreCut) {
   EXPECT_EQ(found, lengths);
   EXPECT_TRUE(bodies == stream_of(1, bodies.size()));
   EXPECT_EQ(reader.rest(), 0U);
-  EXPECT_EQ(begin, bytes_) << "all frames came: none was kept too long";
+  EXPECT_EQ(begin, bytes_) << "all frames arrived, so none was held too long";
 }
 
 // A message is given as soon as the parts of its frames contain it, and a frame delivers nothing twice.

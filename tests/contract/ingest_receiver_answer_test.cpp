@@ -75,7 +75,7 @@ TEST_P(IngestReceiverAnswers, ARequestIsSeenBeforeItsFrameIsFullAndAnswered) {
   ASSERT_TRUE(receiver.send(0, std::span(answer).subspan(3000)).ok());
   converse(receiver, [&] { return peer.heard().size() == answer.size(); });
   EXPECT_EQ(peer.heard(), answer);
-  EXPECT_EQ(parts_.size(), 1U) << "once for each time that it is asked for";
+  EXPECT_EQ(parts_.size(), 1U) << "once for each request";
 
   receiver.peek(0, 100);
   peer.say(Bytes(second, data.end()));
@@ -86,7 +86,7 @@ TEST_P(IngestReceiverAnswers, ARequestIsSeenBeforeItsFrameIsFullAndAnswered) {
   peer.finish();
   converse(receiver, [&] { return received_.ends.size() == 1; });
   EXPECT_EQ(parts_.size(), 2U);
-  EXPECT_EQ(received_.bytes[0], data) << "the frame still comes, with all of it";
+  EXPECT_EQ(received_.bytes[0], data) << "the frame still arrives in full";
   EXPECT_EQ(received_.frames, 1U);
 }
 
@@ -209,7 +209,7 @@ TEST_P(IngestReceiverAnswers, MoreThanMayWaitIsRefusedAsAWhole) {
   receiver.reset(0);
   converse(receiver, [&] { return received_.ends.size() == 1; });
   EXPECT_EQ(received_.ends[0].end, StreamEnd::cut);
-  EXPECT_TRUE(receiver.send(0, most).ok()) << "what waited of a connection that is no more does not";
+  EXPECT_TRUE(receiver.send(0, most).ok()) << "data that waited on a closed connection is not sent";
 }
 
 TEST_P(IngestReceiverAnswers, FinFollowsWhatWaits) {
@@ -225,7 +225,7 @@ TEST_P(IngestReceiverAnswers, FinFollowsWhatWaits) {
   peer.say(stream_of(6, 5));
   peer.finish();
   converse(receiver, [&] { return received_.ends.size() == 1 && peer.over(); });
-  EXPECT_EQ(received_.ends[0].stream_bytes, 15U) << "what the peer still said has come";
+  EXPECT_EQ(received_.ends[0].stream_bytes, 15U) << "the peer's last bytes have arrived";
   EXPECT_EQ(received_.ends[0].end, StreamEnd::finished);
 }
 

@@ -104,7 +104,7 @@ TEST_P(IngestReceiver, AConsumerThatStopsClosesTheWindowAndLosesNothing) {
     ASSERT_LT(std::chrono::steady_clock::now(), give_up);
     receiver.step(kStep);
   }
-  EXPECT_EQ(sender.acknowledged(), kSmallFrames * kSmallFrameBytes) << "what there is space for, and no byte more";
+  EXPECT_EQ(sender.acknowledged(), kSmallFrames * kSmallFrameBytes) << "exactly the bytes that fit";
   const auto closed = settled_counters(receiver);
   EXPECT_EQ(closed.window_least_bytes, 0U);
   EXPECT_EQ(closed.deliveries_waiting, 1U + kSmallFrames);

@@ -231,7 +231,7 @@ TEST_P(IngestResident, StopsWithEverythingUnderWay) {
   RecordProperty("longest_stop_us", std::to_string(longest.count() / 1000));
 }
 
-// Nobody takes replies and events until everything has stopped; then everything resumes.
+// The host takes no replies and events until everything has stopped; then everything resumes.
 TEST_P(IngestResident, GoesOnAfterEveryRingWasFull) {
   Reception reception(device(), Reception::options(), {.slots = 1024});
   ResidentControl& control = *reception.control;
@@ -374,7 +374,7 @@ TEST_P(IngestResident, RefusesWhatCannotBe) {
   EXPECT_EQ(control.attach(right), 0U);
   EXPECT_EQ(control.attach(other), 1U);
   FrameRing third(device(), {.frame_bytes = 4096});
-  EXPECT_THROW(control.attach(third), UsageError) << "more than connections";
+  EXPECT_THROW(control.attach(third), UsageError) << "more rings than connections";
   const Packet outside{.ring_offset = ring.buffer().bytes() - 10, .length = 11};
   EXPECT_TRUE(failed_with(control.post({&outside, 1}), Errc::invalid_argument));
   const Packet giant{.length = 70'000};

@@ -271,7 +271,7 @@ TEST(TunSource, AConnectionOfIpv6BeginsWithASyn) {
     EXPECT_EQ(load_big(syn, 42, 2), 9000U);
     EXPECT_EQ(load_big(syn, 53, 1), kSyn);
     EXPECT_EQ(load_big(syn, 62, 2), 1440U) << "the MSS of the MTU";
-    EXPECT_EQ(taken.size(), 1U) << "the kernel sends nothing of its own";
+    EXPECT_EQ(taken.size(), 1U) << "the kernel sends nothing itself";
   });
 }
 
@@ -372,7 +372,7 @@ TEST(TunSource, WithoutRightsItNamesTheCapability) {
       said = error.what();
     }
   });
-  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
+  if (!ran) GTEST_SKIP() << "needs root, whose capabilities the test drops";
   if (said.find("/dev/net/tun is not available") != std::string::npos) GTEST_SKIP() << said;
   EXPECT_THAT(said, HasSubstr("CAP_NET_ADMIN"));
 }

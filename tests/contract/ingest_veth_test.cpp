@@ -415,7 +415,7 @@ TEST(PacketSocketSource, WithoutRightsItNamesTheCapability) {
     Ring ring = cpu_ring();
     EXPECT_THAT([&] { (void)open_packet_socket(ring, {.interface = "lo"}); }, Throws<SystemError>(says("CAP_NET_RAW")));
   });
-  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
+  if (!ran) GTEST_SKIP() << "needs root, whose capabilities the test drops";
 }
 
 TEST(XdpSource, WithoutRightsItNamesTheCapabilities) {
@@ -425,7 +425,7 @@ TEST(XdpSource, WithoutRightsItNamesTheCapabilities) {
     EXPECT_THAT([&] { (void)open_xdp(ring, {.interface = "lo"}); },
                 Throws<SystemError>(says("CAP_NET_ADMIN and CAP_BPF")));
   });
-  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
+  if (!ran) GTEST_SKIP() << "needs root, whose capabilities the test drops";
 }
 
 }  // namespace

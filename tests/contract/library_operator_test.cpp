@@ -211,7 +211,7 @@ TEST(LibraryOperator, ThatChangedIsNotTakenForTheOneThatIsLoaded) {
   fs::rename(folder.path() / "new.so", path);
   const Refused error = refused<UsageError>(path);
   EXPECT_THAT(error.says, HasSubstr("libmine.so has changed since this program loaded it"));
-  EXPECT_EQ(answer_of(first, query_of(first, 3)).size(), first.answer_bytes) << "what is loaded stays";
+  EXPECT_EQ(answer_of(first, query_of(first, 3)).size(), first.answer_bytes) << "a loaded library stays";
 }
 
 }  // namespace

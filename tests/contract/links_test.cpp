@@ -198,7 +198,7 @@ TEST_P(LinksTest, AWrongByteIsSeen) {
     ASSERT_OK(stream.fill(end.data() + 40000, 0, 1));
     ASSERT_OK(stream.wait());
     EXPECT_FALSE(end.holds(65536, 5));
-    EXPECT_TRUE(end.holds(40000 / 8 * 8, 5)) << "those before it are right";
+    EXPECT_TRUE(end.holds(40000 / 8 * 8, 5)) << "the results before it are right";
     end.spoil(65536);
     EXPECT_FALSE(end.holds(8, 5));
   }

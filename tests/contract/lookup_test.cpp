@@ -201,7 +201,7 @@ TEST_P(LookupOnDevice, InvalidQueriesAreNanOnTheDeviceToo) {
     });
   }
   EXPECT_TRUE(all_quiet_nan(answers[0]));
-  EXPECT_EQ(answers[1], std::vector<float>(40, 1)) << "the query behind it is answered";
+  EXPECT_EQ(answers[1], std::vector<float>(40, 1)) << "the next query is answered";
   EXPECT_TRUE(all_quiet_nan(answers[2]));
 }
 

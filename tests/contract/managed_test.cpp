@@ -12,7 +12,7 @@ class ManagedMemoryTest : public DeviceTest {
  protected:
   void SetUp() override {
     const DeviceProperties& properties = device().properties();
-    if (!properties.concurrent_managed_access) GTEST_SKIP() << "no managed memory for both sides at once";
+    if (!properties.concurrent_managed_access) GTEST_SKIP() << "no managed memory that both sides can use at once";
   }
 };
 HEADRACE_ON_EVERY_DEVICE(ManagedMemoryTest);
@@ -86,7 +86,7 @@ TEST_P(ManagedMemoryTest, RangesOutsideAndPlacesOfAnotherKindAreRefused) {
     EXPECT_TRUE(failed_with(memory.keep_mapped(offset, bytes), Errc::invalid_argument)) << offset;
     EXPECT_TRUE(failed_with(memory.prefetch(stream, offset, bytes, here), Errc::invalid_argument)) << offset;
   }
-  EXPECT_OK(memory.prefer(4096, 0, here)) << "nothing is within it";
+  EXPECT_OK(memory.prefer(4096, 0, here)) << "no page lies within it";
   if (on_cpu()) return;
   const Place cpu = Place::on(Device::parse("cpu"));
   const Stream cpu_stream(Device::parse("cpu"));

@@ -160,8 +160,8 @@ class NaiveFdtd {
   /// The coefficients of the components along an axis.
   [[nodiscard]] Field& factor(const std::string& name, std::size_t along) { return field(name + "_" + letter(along)); }
 
-  /// What a component of E along an axis takes of the four cells around its edge, and one of H of the two cells that
-  /// share its face; in two dimensions H takes that of its cell. Cells beyond a wall equal those at the wall.
+  /// Mean material of a component along an axis: for E over the four cells around its edge, for H over the two cells
+  /// that share its face; in two dimensions H takes that of its cell. Cells beyond a wall equal those at the wall.
   template <class Material>
   [[nodiscard]] std::array<double, 3> mean_material(Material of, const Offsets& at, std::size_t along) const {
     const auto before = [&](std::array<std::size_t, 3> by) {
@@ -219,8 +219,8 @@ class NaiveFdtd {
 
   [[nodiscard]] static char letter(std::size_t axis) { return "xyz"[axis % 3]; }
 
-  /// What the layers across an axis add to E or H: in the curl, component (axis + 2) takes the derivative of component
-  /// (axis + 1) along this axis with a plus, and the other way round with a minus.
+  /// Adds the terms of the layers across an axis to E or H: in the curl, component (axis + 2) takes the derivative of
+  /// component (axis + 1) along this axis with a plus, and the other way round with a minus.
   void absorb(char of, std::size_t axis) {
     for (std::size_t turn = 1; turn <= 2; ++turn) {
       const std::size_t along = (axis + 3 - turn) % 3;

@@ -46,7 +46,7 @@ void expect_sound(const OversubscriptionResult& result) {
       (cell.pattern == AccessPattern::grid_stride || cell.pattern == AccessPattern::block_stride);
   if (result.times.size() != 1) {
     EXPECT_TRUE(again_if_slow);
-    EXPECT_EQ(result.times.size(), 3U) << "one run, and two more of what fell short";
+    EXPECT_EQ(result.times.size(), 3U) << "one run, and two more because it fell short";
   }
   EXPECT_GT(result.bytes_per_second, 0);
   EXPECT_GT(result.roof, 0);
@@ -161,7 +161,7 @@ TEST(OversubscriptionMemoryTest, WhatDoesNotFitSaysSo) {
     EXPECT_FALSE(result.verified);
     EXPECT_TRUE(result.times.empty());
   }
-  EXPECT_EQ(device.memory().free_bytes, free_bytes) << "nothing was kept";
+  EXPECT_EQ(device.memory().free_bytes, free_bytes) << "no memory was kept";
 }
 
 std::string refusal(const OversubscriptionOptions& options) {

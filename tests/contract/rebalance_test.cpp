@@ -13,7 +13,7 @@ namespace {
 class AdvisedSpanTest : public DeviceTest {
  protected:
   void SetUp() override {
-    if (!on_cpu() && !device().properties().virtual_memory_management) GTEST_SKIP() << "no spans there";
+    if (!on_cpu() && !device().properties().virtual_memory_management) GTEST_SKIP() << "this device has no spans";
   }
 };
 HEADRACE_ON_EVERY_DEVICE(AdvisedSpanTest);

@@ -100,7 +100,7 @@ TEST_P(ResidentSafety, AHungOperatorIsReportedAndANewEngineServes) {
 
       const Time began = SteadyClock::now();
       engine.reset();
-      EXPECT_LT(SteadyClock::now() - began, seconds(10)) << "the end of an engine waits for no kernel that hangs";
+      EXPECT_LT(SteadyClock::now() - began, seconds(10)) << "an engine's destructor does not wait for a hanging kernel";
       client.reset();
       EXPECT_EQ(Engine::abandoned_count(), 1U);
 
@@ -291,7 +291,7 @@ TEST(ResidentWatchdog, FailsTheEngineOfAKernelThatEndsUnasked) {
   engine->fail({Errc::hung, 5});
   EXPECT_EQ(engine->fault()->code, Errc::device_fault) << "the first fault is the one that counts";
   engine->stop();
-  EXPECT_TRUE(told.stayer.told_at_once) << "a kernel in an unknown state is to leave at once";
+  EXPECT_TRUE(told.stayer.told_at_once) << "a kernel in an unknown state must leave at once";
 }
 
 TEST(ResidentWatchdog, AnEngineWhoseKernelStaysIsKeptUntilItLeaves) {

@@ -120,7 +120,7 @@ TEST_P(ResidentUsers, SayThatACudaDeviceHasFaultedAndEnd) {
 TEST_P(ResidentUsers, EndWhenTheirConstructionFails) {
   if (!on_cpu()) GTEST_SKIP() << "fails calls of a CPU device";
   int failures = 0;
-  for (int calls = 0;; calls += 1 + calls / 8) {  // each of the first, then some: those that ask are many
+  for (int calls = 0;; calls += 1 + calls / 8) {  // each early call, then ever fewer: polling makes many
     FaultyDevice faulty;
     faulty.fail_after(calls);
     const Time began = SteadyClock::now();
@@ -141,7 +141,7 @@ TEST_P(ResidentUsers, EndWhenTheirConstructionFails) {
 TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotStart) {
   if (!on_cpu()) GTEST_SKIP() << "holds kernels of a CPU device";
   FaultyDevice busy;
-  if (kind().name == std::string("gate")) GTEST_SKIP() << "is launched as others are: below";
+  if (kind().name == std::string("gate")) GTEST_SKIP() << "is launched like the others: tested below";
   busy.hold();
   const Time began = SteadyClock::now();
   try {
@@ -181,7 +181,7 @@ TEST_P(ResidentUsers, EndBesideAKernelThatHoldsTheDevice) {
 /// Kernels that work, and then do not leave.
 TEST_P(ResidentUsers, EndWhenTheirKernelDoesNotLeave) {
   if (!on_cpu()) GTEST_SKIP() << "keeps kernels of a CPU device";
-  if (kind().name == std::string("gate")) GTEST_SKIP() << "is launched as others are: below";
+  if (kind().name == std::string("gate")) GTEST_SKIP() << "is launched like the others: tested below";
   FaultyDevice stuck;
   stuck.keep();
   auto user = kind().make(stuck.device());
@@ -268,7 +268,7 @@ TEST_P(ResidentKernelTest, AKernelOfACpuDeviceThatThrowsIsAFaultOfItsOwn) {
   stayer.feel(Staying::hung);
   ASSERT_TRUE(eventually([&] { return stayer.hangs(); }));
   EXPECT_TRUE(failed_with(stayer.kernel.leave(milliseconds(20)), Errc::hung))
-      << "the block that did not throw is there";
+      << "the block that did not throw still runs";
   stayer.feel(Staying::well);
   EXPECT_TRUE(failed_with(stayer.kernel.leave(seconds(30)), Errc::device_fault));
   EXPECT_TRUE(stayer.kernel.left());

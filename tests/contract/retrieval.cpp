@@ -101,7 +101,8 @@ TEST_P(RetrievalOnDevice, SurvivesQueriesThatNobodyCompiled) {
     std::memcpy(&query, bytes.data(), sizeof(query));
   }
   static_cast<void>(run(device_, op, state, queries));
-  EXPECT_EQ(run(device_, op, state, examples().queries), examples().answers) << "the device is not what it was";
+  EXPECT_EQ(run(device_, op, state, examples().queries), examples().answers)
+      << "the device no longer answers as before";
 }
 
 TEST_P(RetrievalOnDevice, SamplesAreAnsweredAsTheirTextsSay) {

@@ -18,13 +18,13 @@ TEST_P(RingTest, FillsAndEmpties) {
   EXPECT_FALSE(ring.try_reserve(5));
   for (std::uint64_t i = 0; i < 4; ++i) {
     ASSERT_EQ(ring.try_reserve(), i);
-    ASSERT_EQ(ring.try_reserve(), i) << "reserving again gives the same";
+    ASSERT_EQ(ring.try_reserve(), i) << "reserving again gives the same slot";
     ring.publish(i + 1);
   }
   EXPECT_FALSE(ring.try_reserve());
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(ring.try_claim(), i);
   EXPECT_FALSE(ring.try_claim());
-  EXPECT_FALSE(ring.try_reserve()) << "claimed is not released";
+  EXPECT_FALSE(ring.try_reserve()) << "a claimed slot is not released";
   ring.release(3);
   EXPECT_EQ(ring.try_reserve(3), 4U);
   EXPECT_FALSE(ring.try_reserve(4));
@@ -55,7 +55,7 @@ TEST_P(RingTest, SeveralSlotsAreTakenTogether) {
   EXPECT_EQ(ring.try_claim(), 4U);
   claim = ring.try_claim_many(4);
   EXPECT_EQ(claim.first, 5U);
-  EXPECT_EQ(claim.count, 2U) << "no more than is published";
+  EXPECT_EQ(claim.count, 2U) << "no more than what is published";
   EXPECT_EQ(ring.try_claim_many(4).count, 0U);
 }
 

@@ -39,7 +39,7 @@ TEST_P(SpanMoveTest, KeepsAsManySparePagesAsItIsTold) {
   };
   span.keep_spare_pages(3);
   EXPECT_EQ(spares_after(Place::host()), 3U);
-  EXPECT_EQ(spares_after(here()), 3U) << "those of the device were used, those of the host are kept";
+  EXPECT_EQ(spares_after(here()), 3U) << "the device's spare pages were used, the host's are kept";
   span.keep_spare_pages(kPages);
   EXPECT_EQ(spares_after(Place::host()), kPages);
   const std::size_t free = device().memory().free_bytes;
@@ -76,7 +76,7 @@ TEST_P(SpanMoveTest, AnyPlacementFromAnyOther) {
     for (std::size_t page = 0; page < map.size(); ++page) moved += map[page] == span.place(page) ? 0 : 1;
     span.move(stream, Placement::map(map));
     EXPECT_EQ(span.places(), map);
-    EXPECT_EQ(span.statistics().pages_moved, moved) << "a page that is there already is not moved";
+    EXPECT_EQ(span.statistics().pages_moved, moved) << "a page already in its place is not moved";
     EXPECT_TRUE(read(span, stream) == bytes) << "round " << round;
   }
 }
@@ -183,7 +183,7 @@ TEST(CpuSpanMove, AFullDeviceIsRearranged) {
   span.move(stream, Placement::blocked({Place::host(), here}));
   EXPECT_EQ(span.places(), Placement::blocked({Place::host(), here}).pages(2 * kPages));
   EXPECT_EQ(std::memcmp(span.data(), bytes.data(), bytes.size()), 0);
-  EXPECT_LE(span.statistics().spare_pages, 2 * 16U) << "two batches, and not a second copy of everything";
+  EXPECT_LE(span.statistics().spare_pages, 2 * 16U) << "two batches, not a second copy of everything";
   EXPECT_EQ(device.memory().free_bytes, 0U);
 }
 

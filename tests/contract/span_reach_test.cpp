@@ -95,7 +95,7 @@ TEST_F(SpanReach, RightsAreSetOnceForEachRunOfNeighbours) {
                                               {6, "cpu:0", Right::read_write},
                                               {6, "cpu:1", Right::read_write}}));
   span.allow(other_, Right::none, PageRange{1, 4});
-  EXPECT_EQ(taken_calls(), (std::vector<Call>{{4, "cpu:1", Right::none}})) << "of the others nothing changes";
+  EXPECT_EQ(taken_calls(), (std::vector<Call>{{4, "cpu:1", Right::none}})) << "the other pages do not change";
   span.allow_host(Right::read, PageRange{3, 1});
   EXPECT_EQ(taken_calls(), (std::vector<Call>{{1, "host", Right::read}}));
 }
@@ -113,8 +113,8 @@ TEST_F(SpanReach, AMovedRunCostsAMappingAPageAndFewCallsOtherwise) {
   static_cast<void>(taken_calls());
   pages_.created = pages_.mapped = pages_.unmap_calls = 0;
   span.move(stream, Placement::all(Place::host()));
-  EXPECT_EQ(pages_.created, 0U) << "all pages are there from the moves before";
-  EXPECT_EQ(pages_.mapped, kPages) << "where the copy goes they are mapped as well";
+  EXPECT_EQ(pages_.created, 0U) << "all pages exist from the earlier moves";
+  EXPECT_EQ(pages_.mapped, kPages) << "they are also mapped at the target of the copy";
   EXPECT_EQ(pages_.unmap_calls, 1U);
   EXPECT_EQ(taken_calls(), (std::vector<Call>{{9, "cpu:0", Right::read},
                                               {kPages, "host", Right::read_write},
@@ -173,11 +173,11 @@ TEST_F(SpanReach, CopiesOfAPlaceAreWholeAgainOnceItsSpanIsGone) {
   EXPECT_EQ(faulty_.taken_copies(), 1U);
   Span span = two_and_two();
   EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
-  EXPECT_EQ(faulty_.taken_copies(), 1U) << "memory that is no span's";
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "memory outside of spans";
   span.move(stream, {2, 2}, here_);
   static_cast<void>(faulty_.taken_copies());
   EXPECT_OK(stream.copy(span.data(), from.data(), span.bytes()));
-  EXPECT_EQ(faulty_.taken_copies(), 1U) << "places are those of now";
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "places are the current ones";
   EXPECT_OK(stream.wait());
 }
 
@@ -229,7 +229,7 @@ TEST_F(SpanReach, ACopyThatFailsLeavesThePagesWhereTheyWere) {
   EXPECT_EQ(std::count(span.data(), span.data() + span.bytes(), std::byte{6}), std::ptrdiff_t{4 * kPageBytes});
   const auto calls = taken_calls();
   ASSERT_FALSE(calls.empty());
-  EXPECT_THAT(calls, ::testing::Contains(Call{1, "cpu:0", Right::none})) << "what was lifted for the copy comes back";
+  EXPECT_THAT(calls, ::testing::Contains(Call{1, "cpu:0", Right::none})) << "the rights lifted for the copy come back";
 }
 
 TEST_F(SpanReach, NoVirtualMemoryManagementIsNamed) {

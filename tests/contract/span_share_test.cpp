@@ -34,7 +34,7 @@ TEST_P(SpanShareTest, PagesAreMappedAgain) {
   expect_usage_error([&] { again.move(stream, {0, 1}, Place::host()); }, "another process's span cannot be moved");
   expect_usage_error([&] { static_cast<void>(again.share()); }, "not made shareable");
   span.release();
-  EXPECT_TRUE(read(again, stream) == more) << "the pages live as long as somebody has them";
+  EXPECT_TRUE(read(again, stream) == more) << "the pages live as long as a process maps them";
 }
 
 TEST_P(SpanShareTest, HostPagesAreRefused) {

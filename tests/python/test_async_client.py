@@ -382,7 +382,7 @@ def test_clients_leave_no_descriptor_and_no_lane(operator: headrace.Operator, sc
                 await client.ask(query)
                 if turn % 2:
                     await client.close()
-                del client  # nobody closed it
+                del client  # every second one without close()
                 if turn == 0:
                     before = _open_files()
             assert _open_files() <= before

@@ -364,7 +364,7 @@ def test_checksums_of_pages_are_verified_when_asked_for(tmp_path):
     whole = damaged(path, "b", "none")
     checked = FetchOptions(verify_checksums=True)
     with Table.open(path, device="cpu:0") as table:
-        assert table.fetch().to_arrow() != whole  # nobody asked for verification
+        assert table.fetch().to_arrow() != whole  # verification is off
         with pytest.raises(DataError, match=rf"{path}, row group 2, column 'b': .*CRC"):
             table.fetch(options=checked)  # regardless of the caches' content
         assert table.fetch(["a"], options=checked).to_arrow().equals(whole.select(["a"]))

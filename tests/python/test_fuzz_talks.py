@@ -174,7 +174,7 @@ def test_requests_are_answered_alike_however_they_are_cut(failures: Failures):
 
 
 def check_answer(request: bytes, told: Told) -> bytes | None:
-    """Checks that there is an answer, and that it is right as far as can be told without parsing the request."""
+    """Checks that there is an answer, and that it is right as far as this shows without parsing the request."""
     found = ANSWER.fullmatch(bytes(told.said))
     if found is None:
         assert bytes(told.said) in (b"", b"HTTP/1.1 100 Continue\r\n\r\n"), request

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - the typographic apostrophe is what this is about
+# ruff: noqa: RUF001 - these tests are about the typographic apostrophe
 """Stemmed words, compared with the stemmer of SQLite's FTS5, and through the file and the command line."""
 
 import json

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, RUF003 - characters that look alike are what this is about
+# ruff: noqa: RUF001, RUF003 - these tests are about characters that look alike
 """Text in many scripts: Unicode words, compared with SQLite's FTS5, and invalid corpora."""
 
 import gzip

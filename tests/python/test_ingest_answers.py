@@ -376,7 +376,7 @@ def test_whatever_fails_ends_its_conversation_alone(caplog: pytest.LogCaptureFix
 
 
 class Counting(ingest.Answering):
-    """Reports how many bytes it was given, of 5 MB of which it copies 3 bytes per megabyte."""
+    """Takes 5 MB, copies 3 bytes of each megabyte, and reports how many bytes it was given."""
 
     def talk(self, stream: int) -> ingest.Talk:
         told = 0

@@ -101,7 +101,7 @@ class Sender(threading.Thread):
 
 
 def check_one(source: ingest.Receiver, count: int, seed: int = 1) -> None:
-    """One sender, whose bytes must equal those of the frames."""
+    """One sender; the frames must have its bytes."""
     sender = Sender(source.address, count, seed)
     (stream,) = take(source).values()
     sender.finish()

@@ -246,7 +246,7 @@ LIMITED = """
     import importlib, pkgutil, resource, sys
     import h5py, headrace, matplotlib.backends.backend_agg, matplotlib.pyplot, pyarrow.parquet, pydantic.main, zoneinfo
     from headrace import cli
-    # What Python loads when it is first needed is not what is limited here. cuda_group needs Numba-CUDA.
+    # Imports everything first, because the limits are not for lazy imports. cuda_group needs Numba-CUDA.
     for found in pkgutil.walk_packages(headrace.__path__, "headrace."):
         if not found.name.endswith(("__main__", "_mpi", "child", "cuda_group")):
             importlib.import_module(found.name)
@@ -275,11 +275,11 @@ COMMANDS = (
 
 
 def limited(kind: str, limit: int) -> list[str]:
-    """What runs a command under a limit. That of processes counts all of a user's: another one's, who may read all."""
+    """A command prefix that sets a limit. Process limits are per user, so another user, who may read all, runs it."""
     if kind != "processes":
         return [sys.executable, "-c", textwrap.dedent(LIMITED), kind, str(limit)]
     if os.geteuid() != 0 or shutil.which("setpriv") is None or shutil.which("prlimit") is None:
-        pytest.skip("not root, or no setpriv and prlimit: no other user can be had")
+        pytest.skip("needs root, setpriv and prlimit to run as another user")
     rights = "--inh-caps=-all,+dac_read_search,+dac_override"
     ambient = "--ambient-caps=-all,+dac_read_search,+dac_override"
     other = ["setpriv", "--reuid=54322", "--regid=54322", "--clear-groups", rights, ambient]

@@ -44,7 +44,7 @@ def asked(count: int) -> bytes:
 
 @contextlib.contextmanager
 def greedy(slots: int) -> Iterator[tuple[wire.Server, headrace.Engine, socket.socket]]:
-    """A server in whose line a gRPC client has filled every place, and that client's connection."""
+    """A server whose line a gRPC client has filled, and that client's connection."""
     calls = b"".join(call(1 + 2 * i, "ModelInfer", message(BATCH)) for i in range(CALLS))
     with (
         serving(WORKING, plan=headrace.Plan(slots=slots), grpc_port=0, waiting_max=CALLS * BATCH) as (server, engines),

@@ -173,7 +173,7 @@ def test_trailers_are_no_headers(trailer: str):
     ids=["arrays", "objects", "closed", "many", "long"],
 )
 def test_json_that_no_request_can_be_is_refused_before_it_is_read(text: bytes):
-    """Reading 4 MiB of "[" took a second, in which the thread answered nobody else."""
+    """Parsing 4 MiB of "[" took a second, in which the thread answered no other client."""
     began = time.process_time()
     with serving(third()) as (server, _):
         reply = ask(server, request("/v2/models/third/infer", text))[0]

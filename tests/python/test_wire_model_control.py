@@ -200,7 +200,7 @@ def test_a_model_that_is_replaced_while_clients_ask_loses_no_request(operators: 
         assert wrong == []
         assert len(counts) == len(askers(said))
         assert min(counts) > 20
-        assert ask(client, model="less") == 1 - FIRST  # nobody loaded it
+        assert ask(client, model="less") == 1 - FIRST  # it was not loaded
         until = time.monotonic() + SECONDS
         while threads_of(process) > before and time.monotonic() < until:
             time.sleep(0.01)
@@ -520,7 +520,7 @@ def test_a_supervised_server_is_started_again_with_the_files_as_they_are(operato
         def answer() -> bool:
             try:
                 return ask(client_of(said)) == FIRST + 2 and ask(client_of(said), model="less") == -FIRST - 1
-            except Exception:  # nobody listens yet, which each library reports differently
+            except Exception:  # no server listens yet, which each library reports differently
                 return False
 
         wait_until(answer)

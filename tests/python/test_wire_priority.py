@@ -52,7 +52,7 @@ def infer(count: int, microseconds: int, **parameters: Any) -> bytes:
 
 @contextlib.contextmanager
 def filled(count: int, batch: int, *, high: bool, waiting_max: int, microseconds: int = 1000) -> Iterator[wire.Server]:
-    """A server with one slot, in whose line a gRPC client has put `count` requests of `batch` queries."""
+    """A server with one slot; a gRPC client has put `count` requests of `batch` queries into its line."""
     calls = b"".join(call(1 + 2 * i, "ModelInfer", message(batch, microseconds, high=high)) for i in range(count))
     with (
         serving(waits(), plan=headrace.Plan(slots=1), grpc_port=0, waiting_max=waiting_max) as (server, _),

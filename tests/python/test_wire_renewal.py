@@ -88,7 +88,7 @@ def test_a_renewed_certificate_is_shown_to_new_connections_and_old_ones_stay(
         first = serial(server.http_port, context)
         ends = server.statistics().certificate_ends
         put(authority.issue("renewed", days=60), own)
-        assert serial(server.http_port, context) == first  # nobody has asked for a reload
+        assert serial(server.http_port, context) == first  # no reload was requested
         server.reload_credentials()
         assert serial(server.http_port, context) != first
         assert serial(server.grpc_port or 0, context) != first
@@ -260,7 +260,7 @@ def worker_of(process: "subprocess.Popen[str]") -> int:
 
 
 def ask(port: int, context: ssl.SSLContext) -> int | None:
-    """The status of a request; None if nobody answers."""
+    """The status of a request; None without an answer."""
     try:
         with connected(port, context) as peer:
             peer.sendall(GET)

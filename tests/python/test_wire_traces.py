@@ -271,7 +271,7 @@ def took(server: wire.Server, count: int) -> float:
 
 @pytest.mark.parametrize("kind", ["away", "silent", "failing"])
 def test_a_collector_that_is_no_help_drops_and_never_holds_up(tmp_path: Path, kind: str):
-    """Away: nobody listens. Silent: it never answers. Failing: status 503."""
+    """Away: no server listens. Silent: it never answers. Failing: status 503."""
     with collector(503) as to, socket.create_server(("127.0.0.1", 0)) as unused:
         at = {
             "away": urlsplit(f"http://127.0.0.1:{unused.getsockname()[1]}/v1/traces"),

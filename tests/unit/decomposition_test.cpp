@@ -63,7 +63,7 @@ TEST(DecompositionTest, EqualPartsDifferByACellAtMost) {
 TEST(DecompositionTest, TheBestCutHasTheFewestCellsOfFaces) {
   using Along = std::array<std::size_t, 3>;
   EXPECT_EQ(Decomposition::best({100, 100, 100}, 8).along(), (Along{1, 2, 4})) << "columns cost more";
-  EXPECT_EQ(Decomposition::best({100, 100, 100}, 2).along(), (Along{1, 1, 2})) << "of equals, the slowest axis";
+  EXPECT_EQ(Decomposition::best({100, 100, 100}, 2).along(), (Along{1, 1, 2})) << "among equals, the slowest axis";
   EXPECT_EQ(Decomposition::best({100, 100}, 2).along(), (Along{1, 2, 1}));
   EXPECT_EQ(Decomposition::best({1000, 10}, 2).along(), (Along{2, 1, 1}));
   EXPECT_EQ(Decomposition::best({32000, 4000}, 2).along(), (Along{1, 2, 1}));
@@ -132,7 +132,7 @@ TEST(FlowTest, GhostsAreAsWideAsWhatIsReadBeforeTheNextExchange) {
   EXPECT_EQ(flow.tail, 1U) << "the second phase reads what the first writes";
   ASSERT_EQ(flow.cycles.size(), 3U);
   EXPECT_EQ(flow.cycles[0].beyond[0][0], (Layers{.low = {1, 0, 0}, .high = {}}));
-  EXPECT_EQ(flow.cycles[2].beyond[2][1], Layers{}) << "at the end nothing beyond what is owned";
+  EXPECT_EQ(flow.cycles[2].beyond[2][1], Layers{}) << "at the end nothing beyond the owned cells";
 }
 
 TEST(FlowTest, WhatIsOverwrittenOrNeverChangesIsNotExchanged) {

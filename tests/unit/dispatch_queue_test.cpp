@@ -354,7 +354,7 @@ TEST(LoneQuery, IsAnsweredBeforeItsTailSaysThatItIsThere) {
   CpuGroup::store_unit(pool.lone[0], {{8, 0, 0}, 4});  // right behind it
   pool.held.tails_held = false;
   pool.await(0, 3);
-  pool.await_reads(kQuietly);  // with the tail behind what has been answered
+  pool.await_reads(kQuietly);  // the tail is behind the answered queries
   EXPECT_EQ(pool.submit(0, 7), 2U);
   EXPECT_EQ(pool.submit(0, 8), 3U);
   EXPECT_EQ(pool.poll(0), 2U);

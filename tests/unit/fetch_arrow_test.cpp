@@ -121,7 +121,7 @@ TEST(FetchArrow, BatchesThatAreNotWholeAreRefused) {
     batches[0] = {.array = OwnedArray(changed), .file = "x.arrow", .number = 4};
     try {
       const ArrowSource source(*testing::TableSchema(), std::move(batches));
-      ADD_FAILURE() << "it was taken";
+      ADD_FAILURE() << "it was accepted";
     } catch (const DataError& error) {
       EXPECT_THAT(error.what(), HasSubstr("x.arrow, "));
     }
@@ -328,7 +328,7 @@ TEST(FetchMappedFile, SaysWhatIsNotThere) {
   const testing::TemporaryFolder folder;
   try {
     const MappedFile none(folder.path() / "none");
-    ADD_FAILURE() << "a file that is not there was mapped";
+    ADD_FAILURE() << "a missing file was mapped";
   } catch (const SystemError& error) {
     EXPECT_EQ(error.code(), Errc::not_found);
     EXPECT_NE(std::string(error.what()).find("none"), std::string::npos);

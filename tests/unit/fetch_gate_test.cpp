@@ -19,7 +19,7 @@ TEST(FetchQueryGate, QueriesRunBesideEachOtherAndKnowIt) {
     EXPECT_FALSE(first.has_been_alone());
     EXPECT_FALSE(second.has_been_alone());
   }
-  EXPECT_FALSE(first.has_been_alone()) << "somebody was there";
+  EXPECT_FALSE(first.has_been_alone()) << "a thread was inside";
 }
 
 TEST(FetchQueryGate, OneThatComesAfterAllHaveLeftIsAlone) {

@@ -132,7 +132,7 @@ TEST(DispersiveMedia, have_poles_at_the_edges_of_their_cells) {
   const std::vector<Box> boxes = dispersive_boxes(made, filled.options.extent);
   std::int64_t cells = 0;
   for (const Box& box : boxes) cells += box.cells();
-  EXPECT_EQ(cells, 7) << "all nodes of the cell but the one on the far side of all three axes, which has no edge of it";
+  EXPECT_EQ(cells, 7) << "all nodes of the cell except the far corner on all three axes, which has no edge of the cell";
   const FdtdDispersive<double>& own = made.dispersive[made.electric.numbers[(1 * 5 + 2) * 6 + 2]];
   EXPECT_EQ(own.real[0], 1);
   EXPECT_EQ(own.pairs[0], 0);

@@ -87,7 +87,7 @@ TEST(GridRuns, LeaveRoomForWhatIsBesideAnOnlyWave) {
   EXPECT_EQ(alone.shape.blocks, 252U);
   const Cut beside = cut(small, 264, kHaloOfFour, 32);
   EXPECT_EQ(beside.shape.blocks, 225U) << "9 strips, 100 runs of 10 rows";
-  EXPECT_EQ(cut(small, 264, kHaloOfFour, 264).shape.blocks, alone.shape.blocks) << "no room can be left";
+  EXPECT_EQ(cut(small, 264, kHaloOfFour, 264).shape.blocks, alone.shape.blocks) << "no room can remain";
   const std::vector<Box> large{{{0, 0, 0}, {16000, 8000, 1}}};
   EXPECT_EQ(cut(large, kAtOnce, kHalo, 34).region.rows[0], cut(large).region.rows[0]) << "there is room after a wave";
 }

@@ -176,7 +176,7 @@ TEST(GridSweep, StripsAskNoMoreThanTheyMust) {
   place.first = -4;
   place.low[0] = -4;
   expect(cells, "stores another's cells", [](SweepRegion&, StripPlace&) {});
-  EXPECT_EQ(Unwatched::asks_for(place, region), nothing) << "whose they are is asked for sums alone";
+  EXPECT_EQ(Unwatched::asks_for(place, region), nothing) << "ownership matters for sums only";
   place.low[0] = 0;
   expect(nothing, "the part's first cells", [](SweepRegion&, StripPlace&) {});
   place.low[1] = 0;

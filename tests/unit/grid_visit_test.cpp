@@ -40,7 +40,7 @@ TEST(GridVisitTest, PassesLagAsFarAsTheirStepsTogether) {
   EXPECT_EQ(amid.kept_rows, 12);
   const Visit last = visit_of(program, kPlane, 8, true, 1);
   EXPECT_EQ(lags_of(last), (std::vector<std::int64_t>{4, 8, 10, 11}))
-      << "shorter passes wait until what they overwrite has been read by longer ones";
+      << "shorter passes wait until longer ones have read the cells that they overwrite";
 }
 
 /// A restricted phase leaves other cells as they are, so the pass needs its field, but uses it only in the phase's
@@ -57,7 +57,7 @@ TEST(GridVisitTest, WhatRestrictedPhasesNeed) {
   EXPECT_EQ(cells_in_use(program, kPlane, Heat<float, 2>::now), std::vector<Box>{box.grow(layers(1, 2))});
   program.swaps = {{Heat<float, 2>::now, Heat<float, 2>::next}};
   EXPECT_EQ(cells_in_use(program, kPlane, Heat<float, 2>::next), std::vector<Box>{Box::whole(kPlane)})
-      << "a field that changes places is somewhere else after a step";
+      << "a field that swaps places is elsewhere after a step";
 }
 
 TEST(GridVisitTest, FieldsThatStay) {

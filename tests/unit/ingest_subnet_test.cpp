@@ -23,7 +23,8 @@ TEST(Subnet, AHostWithoutAPrefixIsInTheSmallestSubnet) {
   EXPECT_EQ(shown("fd00:9::2"), "fd00:9::/126 fd00:9::2 fd00:9::1");
   EXPECT_EQ(shown("fd00:9::1"), "fd00:9::/126 fd00:9::1 fd00:9::2");
   EXPECT_EQ(shown("fd00:9::3"), "fd00:9::/126 fd00:9::3 fd00:9::1") << "IPv6 has no broadcast address";
-  EXPECT_EQ(shown("fd00:9::4"), "fd00:9::/125 fd00:9::4 fd00:9::1") << "the first one of a subnet is its routers'";
+  EXPECT_EQ(shown("fd00:9::4"), "fd00:9::/125 fd00:9::4 fd00:9::1")
+      << "the first address of a subnet belongs to its routers";
   EXPECT_EQ(shown("2001:db8:0:1::ffff:7/64"), "2001:db8:0:1::/64 2001:db8:0:1::ffff:7 2001:db8:0:1::1");
   for (const char* wrong : {"",
                             "10.0.0",

@@ -53,7 +53,7 @@ TEST(TcpAttack, AFinWithoutAByteKeepsNobodyWaiting) {
   Client honest(receiver, peer_of(kSilent));
   connect(receiver, honest);
   receiver.set_streams_limit(1);
-  ASSERT_EQ(receiver.answers.size(), 1U) << "the only place is for the one that has something to say";
+  ASSERT_EQ(receiver.answers.size(), 1U) << "the only place is for the connection with data";
   EXPECT_EQ(receiver.answers[0].headers.flow.local_port, honest.peer().port);
   EXPECT_GT(receiver.answers[0].headers.window, 0);
   honest.send(0, pattern(0, 5), kAck | kFin);
@@ -92,7 +92,7 @@ TEST(TcpAttack, ThoseThatFinishedLeaveAsManyPlacesAsTheyTake) {
   EXPECT_EQ(receiver.streams[kPlaces / 2], pattern(0, 5));
   const std::uint32_t back = kPlaces / 2;
   for (int i = 0; i < 10; ++i) receiver.set_streams_limit(kPlaces + back);
-  EXPECT_EQ(receiver.counters().opened, kPlaces / 2 + 1 + back) << "half of what is free again";
+  EXPECT_EQ(receiver.counters().opened, kPlaces / 2 + 1 + back) << "half of the freed places";
 }
 
 // The FIN is answered although it came once: no peer has to repeat it for its deadline.
@@ -226,7 +226,7 @@ TEST(TcpAttack, AnAnswerThatNobodyLetsInGivesWay) {
   Client honest(receiver, peer_of(2));
   honest.send_syn();
   honest.send(0, pattern(1, 5));
-  EXPECT_TRUE(receiver.events.empty()) << "there may be more to be said to the other";
+  EXPECT_TRUE(receiver.events.empty()) << "the other connection may still have data to send";
   receiver.close();
   honest.send(0, pattern(1, 5));
   EXPECT_EQ(receiver.streams[1], pattern(1, 5));
@@ -288,7 +288,7 @@ TEST(TcpAttack, ALongSilenceKeepsNoPlaceForLonger) {
   ASSERT_EQ(receiver.answers.at(0).headers.flow.local_port, late.peer().port);
   receiver.now += 279 * kMs;
   receiver.tick();
-  EXPECT_TRUE(receiver.answers.empty()) << "Linux sends it again after 200 ms and a round trip";
+  EXPECT_TRUE(receiver.answers.empty()) << "Linux retransmits after 200 ms and a round trip";
   receiver.now += 1 * kMs;
   receiver.tick();
   ASSERT_EQ(receiver.answers.size(), 1U);
@@ -318,7 +318,7 @@ TEST(TcpAttack, BytesThatWereDroppedKeepNobodyWaiting) {
   }
   receiver.set_streams_limit(kPlaces + 1);
   late.back().send(0, pattern(0, 5), kAck | kFin);
-  EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "the last of them, which was the first to send again";
+  EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "the last connection, which was the first to retransmit";
   late.front().send(0, pattern(0, 5), kAck | kFin);
   EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "its place was kept";
 }

@@ -129,7 +129,7 @@ TEST(TcpMany, AFullTableLetsOthersWaitUntilOneEnds) {
   third.send(0, {});
   EXPECT_TRUE(receiver.events.empty());
   first.send(0, {}, kRst);
-  ASSERT_EQ(receiver.events.size(), 2U) << "the end of one is the beginning of the other";
+  ASSERT_EQ(receiver.events.size(), 2U) << "one stream ends and the other begins";
   EXPECT_EQ(receiver.events[1].kind, StreamEvent::opened);
   ASSERT_EQ(receiver.answers.size(), 1U) << "its window opens";
   EXPECT_GT(receiver.answers[0].headers.window, 0);

@@ -217,7 +217,7 @@ TEST_F(TcpSend, SmallWindowsGetNoSmallSegments) {
   EXPECT_GT(2 * whole, 100U);
   narrow.now = narrow.next_deadline();
   narrow.tick();
-  ASSERT_EQ(narrow.answers.size(), 1U) << "nothing but what is in the window";
+  ASSERT_EQ(narrow.answers.size(), 1U) << "only the bytes in the window";
 }
 
 // RFC 9293 3.10.7.4: an old segment does not set the window.

@@ -125,7 +125,7 @@ TEST(TcpWait, AnInvitationEnds) {
   waits.send(0, pattern(0, 5));
   EXPECT_EQ(receiver.events.size(), 1U);
   silent.send(0, pattern(0, 5));
-  EXPECT_TRUE(receiver.events.empty()) << "it came too late, and waits";
+  EXPECT_TRUE(receiver.events.empty()) << "it arrived too late, and waits";
   receiver.set_streams_limit(2);
   silent.send(0, pattern(0, 5));
   EXPECT_EQ(receiver.events.size(), 1U);
@@ -250,12 +250,12 @@ TEST(TcpWait, OnceTheSilentHaveGonePlacesAreKeptAgain) {
   for (std::uint32_t i = 0; i < kSilent; ++i) {
     Client later(receiver, peer_of(port++));
     later.send_syn();
-    EXPECT_EQ(receiver.answers.at(0).headers.window, 0) << "it is told that it has to wait, and no byte is dropped";
+    EXPECT_EQ(receiver.answers.at(0).headers.window, 0) << "its window tells it to wait, and no byte is dropped";
     later.send(0, {});
   }
   EXPECT_EQ(receiver.counters().waited, waited + kSilent);
   receiver.set_streams_limit(kPlaces + 1);
-  EXPECT_EQ(receiver.counters().window_updates, 1U) << "one place is for one that waits";
+  EXPECT_EQ(receiver.counters().window_updates, 1U) << "one place is for a waiting connection";
 }
 
 TEST(TcpWait, SilentConnectionsAreResetInTime) {

@@ -96,7 +96,7 @@ TEST(UdpSource, MergedDatagramsSayWhereToCut) {
     return got.size() >= sent.size();
   });
   EXPECT_EQ(got, sent);
-  ASSERT_EQ(taken.size(), 1U) << "loopback hands merged ones on";
+  ASSERT_EQ(taken.size(), 1U) << "the loopback passes merged datagrams on";
   EXPECT_EQ(taken[0].packet.segment_bytes, 1000U);
 }
 

@@ -62,7 +62,7 @@ TEST(LingerWord, TellsItsListFromTheOneBeforeAndKeepsAnAddress) {
       EXPECT_FALSE(LingerWord::is_of(word, sequence + 255));
     }
   }
-  EXPECT_FALSE(LingerWord::is_of(0, 1)) << "words that were never written are of no first list";
+  EXPECT_FALSE(LingerWord::is_of(0, 1)) << "words that were never written belong to no first list";
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(PlacementTest, BudgetGivesWholePagesAndSpreadsTheRest) {
   const auto picture_of = [&](std::size_t bytes, std::size_t pages) {
     return picture(Placement::budget(device, bytes).pages(pages));
   };
-  EXPECT_EQ(picture_of(2 * kPageBytes + kPageBytes - 1, 4), "DHDH") << "a part of a page counts for none";
+  EXPECT_EQ(picture_of(2 * kPageBytes + kPageBytes - 1, 4), "DHDH") << "a partial page does not count";
   EXPECT_EQ(picture_of(kPageBytes - 1, 3), "HHH");
   EXPECT_EQ(picture_of(100 * kPageBytes, 3), "DDD");
   EXPECT_EQ(picture_of(std::size_t{1} << 63, 2), "DD");
@@ -133,7 +133,7 @@ TEST(PlacementTest, HeatPutsTheHottestPagesOnTheDevice) {
   };
   EXPECT_EQ(picture_of(2, {5, 0, 9, 7}), "HHDD");
   EXPECT_EQ(picture_of(2, {3, 3, 3, 3}), "DDHH") << "among equals the earlier page";
-  EXPECT_EQ(picture_of(3, {0, 0, 1, 0}), "DDDH") << "what is left of the budget serves pages never counted";
+  EXPECT_EQ(picture_of(3, {0, 0, 1, 0}), "DDDH") << "the rest of the budget serves pages that were never counted";
   EXPECT_EQ(picture_of(0, {9, 9}), "HH");
   expect_refused([&] { static_cast<void>(Placement::budget(device, kPageBytes, {1, 2}).pages(3)); },
                  "the heat is for 2 pages, but the span has 3");

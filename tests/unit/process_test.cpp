@@ -51,7 +51,7 @@ TEST(Processes, AChildMakesAnewWhatIsProcessWide) {
 }
 
 TEST(Processes, InheritedStreamsEventsAndBatchesRefuseAndNewOnesWork) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer does not start threads in the child of a process that has some";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer cannot start threads in the child of a process with threads";
   const Device device = Device::parse("cpu:47");
   std::array<int, 2> from{3, 4};
   std::array<int, 2> to{};

@@ -81,7 +81,7 @@ TEST(RetrievalProperty, TheFastPathEqualsBruteForce) {
       }
     }
   }
-  EXPECT_GT(with_hits, 2000U) << "the queries are too hard to show anything";
+  EXPECT_GT(with_hits, 2000U) << "the queries are too selective to show anything";
   for (const auto count : modes) EXPECT_GT(count, 50U) << "one way of answering was hardly tried";
 }
 

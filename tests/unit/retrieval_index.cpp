@@ -158,7 +158,7 @@ TEST_F(RetrievalFile, EmptyOrForeignIsADataErrorThatNamesIt) {
 }
 
 TEST_F(RetrievalFile, CutShortWhileItIsReadIsADataError) {
-  if (headrace::testing::kSanitized) GTEST_SKIP() << "a sanitizer has a handler of SIGBUS itself";
+  if (headrace::testing::kSanitized) GTEST_SKIP() << "the sanitizer has its own SIGBUS handler";
   std::vector<std::string> texts;
   for (int i = 0; i < 20'000; ++i)
     texts.push_back("word" + std::to_string(i * 7919 % 100'000) + " and other" + std::to_string(i));
@@ -191,7 +191,7 @@ TEST_F(RetrievalFile, AFailedSaveLeavesNothing) {
   EXPECT_THAT(error_of<SystemError>([&] { index.save(folder_ / "missing" / "a.idx"); }), HasSubstr("a.idx"));
   fs::create_directory(folder_ / "taken.idx");
   EXPECT_THAT(error_of<UsageError>([&] { index.save(folder_ / "taken.idx"); }), HasSubstr("taken.idx is a folder"));
-  EXPECT_EQ(files(), 1U) << "the folder that was in the way";
+  EXPECT_EQ(files(), 1U) << "the obstructing folder";
 }
 
 TEST_F(RetrievalFile, ASaveThatRunsOutOfSpaceKeepsTheOldFile) {

@@ -123,7 +123,7 @@ TEST_F(RetrievalStemming, UnknownLanguagesAreNamedBesideThoseKnown) {
   const auto error = test::error_of<UsageError>([] { const IndexBuilder builder({.stem = "klingon"}); });
   EXPECT_THAT(error, HasSubstr("stemming: there is no language 'klingon'; the languages are arabic, "));
   EXPECT_THAT(error, HasSubstr(", english, "));
-  EXPECT_THROW((void)stem_of("dogs", "en"), UsageError) << "which libstemmer takes for english";
+  EXPECT_THROW((void)stem_of("dogs", "en"), UsageError) << "libstemmer accepts it for english";
 }
 
 /// Forged files with a valid checksum.

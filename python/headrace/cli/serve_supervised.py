@@ -165,7 +165,7 @@ class _Supervisor:
             health = self._health(told, asks)
         if asked or (health is None and self._restarts == 0) or process.returncode == 0:
             return None
-        if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # somebody signalled the server directly
+        if process.returncode in {128 + signal.SIGINT, 128 + signal.SIGTERM}:  # the signal went to the server directly
             return None
         return f"The server ended with {_how(process.returncode)}"
 

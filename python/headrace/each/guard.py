@@ -48,7 +48,7 @@ class Guard:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(lines.encode())
-        except BrokenPipeError:  # somebody has killed the guard
+        except BrokenPipeError:  # the guard has been killed
             self._process.stdin.close()
             self._process.wait()
             self._process = self._start()
