@@ -199,7 +199,7 @@ TEST(FunctionOperator, RefusesWhatCannotBe) {
   };
   EXPECT_EQ(says({.name = "a", .query_bytes = 1, .answer_bytes = 1}), "operator a has no function");
   EXPECT_EQ(says({.name = "a", .query_bytes = 0, .answer_bytes = 8, .function = &mix}),
-            "operator a: a query has 0 bytes and an answer 8, but both have at least one");
+            "operator a: a query has 0 bytes and an answer 8, but both need at least one");
   EXPECT_EQ(says({.name = "a", .query_bytes = 8, .answer_bytes = 8, .function = &mix, .threads = 1025}),
             "operator a: 1 blocks of 1025 threads are not possible: it needs at least 1 block of 1 to 1024 threads");
 }

@@ -90,7 +90,7 @@ TEST_P(SpanContract, RefusesWhatCannotBe) {
   const Placement all = Placement::all(here());
   expect_usage_error([&] { span_of(0, all); }, "needs at least one byte");
   expect_usage_error([&] { span_of(3 * kPageBytes, Placement::map({here(), here()})); }, "for 2 pages");
-  expect_usage_error([&] { span_of(kPageBytes, all, {.numa_node = -3}); }, "memory node -3");
+  expect_usage_error([&] { span_of(kPageBytes, all, {.numa_node = -3}); }, "there is no NUMA node -3");
   expect_usage_error([] { static_cast<void>(Place::parse("cuda:77")); }, "there is no device 'cuda:77'");
   if (device() != Device::parse("cpu") && !on_cpu()) {
     const Device cpu = Device::parse("cpu");

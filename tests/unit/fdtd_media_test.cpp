@@ -108,7 +108,7 @@ TEST(FdtdMedia, CountsCombinationsAndRefusesMoreThanNumbersTellApart) {
   } catch (const UsageError& error) {
     said = error.what();
   }
-  EXPECT_THAT(said, HasSubstr("more than 59 combinations"));
+  EXPECT_THAT(said, HasSubstr("more than 59 different combinations"));
   EXPECT_THROW(static_cast<void>(magnetic_media({kOne, kNone, values}, options, kStep, 59)), UsageError);
 }
 
