@@ -131,7 +131,7 @@ def test_jacobi_refuses_what_cannot_be():
     with pytest.raises(UsageError, match="a pass over memory must do 1 to 4 steps, not 5"):
         Jacobi((16,), pass_steps=5)
     run = Jacobi((16,))
-    with pytest.raises(UsageError, match=r"the source has the shape \(3,\)"):
+    with pytest.raises(UsageError, match=r"the source has shape \(3,\)"):
         run.set_source(np.zeros(3))
     with pytest.raises(UsageError, match="count is 0 or more"):
         run.step(-1)

@@ -332,7 +332,11 @@ def test_files_that_are_included(tmp_path: Path):
         ),
         ("#rx:", "#voltage_source: z 0.1 0.1 0 -5 my_ricker\n#rx:", "a resistance of -5 Ohm is below 0"),
         ("#rx:", "#transmission_line: z 0.1 0.1 0 50 a\n#rx:", "#transmission_line: there is no waveform 'a'"),
-        ("#rx:", "#transmission_line: z 0.1 0.1 0 400 my_ricker\n#rx:", "not above 0 and below that of vacuum"),
+        (
+            "#rx:",
+            "#transmission_line: z 0.1 0.1 0 400 my_ricker\n#rx:",
+            "a resistance of 400 Ohm is out of range: it must be above 0 and below that of vacuum, 376.73",
+        ),
         (
             "#rx:",
             "#add_dispersion_debye: 0 half_space\n#rx:",
@@ -386,15 +390,15 @@ def test_files_that_are_included(tmp_path: Path):
             "#rx: 0.340",
             "cylinder.in:11: #rx: 0.34 m along x is node 170, but the domain has nodes 0 to 119",
         ),
-        ("#rx:", "#pml_cells: 60 5 5 61 6 5\n#rx:", "60 and 61 cells of absorbing layers at both ends leave nothing"),
-        ("#rx:", "#pml_cells: 60\n#rx:", "#pml_cells: 60 cells of absorbing layers at both ends leave nothing"),
+        ("#rx:", "#pml_cells: 60 5 5 61 6 5\n#rx:", "absorbing layers of 60 and 61 cells at both ends leave nothing"),
+        ("#rx:", "#pml_cells: 60\n#rx:", "#pml_cells: absorbing layers of 60 cells at both ends leave nothing"),
         ("#rx:", "#time_step_stability_factor: 1.5\n#rx:", "1.5 is out of range: it must be above 0 and at most 1"),
         (
             "#rx:",
             "#python:\nprint('#rx: 0 0 0')\n#end_python:\n#rx:",
             ":11: #python: a block of code runs only with --trust",
         ),
-        ("#rx:", "#python:\nprint(1)\n#rx:", ":11: #python: there is no #end_python for it"),
+        ("#rx:", "#python:\nprint(1)\n#rx:", ":11: #python: it has no #end_python"),
     ],
 )
 def test_refusals(old: str, new: str, says: str):

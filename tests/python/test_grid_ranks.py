@@ -290,7 +290,7 @@ ANOTHER = "has a different domain, cut or number of redundant steps"
         (3, "exception", LEFT, (0, 2)),
         (3, "fewer", LEFT, (0, 2)),
         (2, "counts", OTHER_CALLS.format("step(100) after 0 steps", "step(90) after 0 steps"), (0, 1)),
-        (3, "field", OTHER_CALLS.format("step(201) after 100 steps", "get(field"), (0, 1, 2)),
+        (3, "field", OTHER_CALLS.format("step(201) after 100 steps", "get(field 0) after 100 steps"), (0, 1, 2)),
         (3, "domains", ANOTHER, (0, 1, 2)),
         (3, "cuts", ANOTHER, (0, 1, 2)),
         (3, "_Exit", "", ()),

@@ -184,7 +184,7 @@ def test_a_checkpoint_records_whether_materials_were_averaged(tmp_path: Path, av
     assert bool(arrays["averaging"]) is averaging
     assert ran(scene, Outputs(restart=path)).first_step == 150
     switched = ("[domain]", f"[domain]\naveraging = {other}")
-    refused = rf"its run had averaging = {says}, and scene\.toml has {other}"
+    refused = rf"its run had averaging = {says}, but scene\.toml has {other}"
     with pytest.raises(UsageError, match=refused):
         ran(flat(switched), Outputs(restart=path))
     with pytest.raises(UsageError, match=r"the checkpoint is of another scene than scene\.toml"):

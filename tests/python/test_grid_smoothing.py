@@ -245,7 +245,7 @@ def test_files_record_it(tmp_path: Path):
         assert bool(file.attrs["smoothing"]) is True
     with np.load(path, allow_pickle=False) as file:
         assert bool(file["smoothing"]) is True
-    with pytest.raises(UsageError, match=r"its run had smoothing = true, and scene\.toml has false"):
+    with pytest.raises(UsageError, match=r"its run had smoothing = true, but scene\.toml has false"):
         run_one(flat(), Layout(), Outputs(restart=path))
     assert run_one(smoothed, Layout(), Outputs(restart=path)).first_step == 150
 

@@ -64,7 +64,7 @@ def test_costs_are_not_fitted_below_nothing():
     assert flat.model.limit() == math.inf
     steep = ingest_model.fit([1, 2], [1e-6, 3e-6], 1000, 64)
     assert steep.model.offset == 0
-    with pytest.raises(UsageError, match="two numbers of packets"):
+    with pytest.raises(UsageError, match="two different numbers of packets"):
         ingest_model.fit([5, 5], [1e-6, 1e-6], 1000, 64)
 
 

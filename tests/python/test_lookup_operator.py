@@ -189,7 +189,7 @@ def test_samples_follow_counts_unless_an_exponent_is_given() -> None:
         ({"most": 1025}, "lookup: most must be 1 to 1024, not 1025"),
         ({"pooling": "median"}, "a pooling must be sum, mean or max, not 'median'"),
         ({"pooling": "mean", "weighted": True}, "lookup: weights are possible only with sum pooling"),
-        ({"dtype": "int8"}, "lookup: dtype is float16 or float32, not int8"),
+        ({"dtype": "int8"}, "lookup: dtype must be float16 or float32, not int8"),
         ({"threads": 2000}, "lookup: threads must be 1 to 1024, not 2000"),
         ({"exponent": -1.0}, "lookup: the exponent of Zipf's law must be finite and 0 or more, not -1"),
         ({"counts": [1, 2, 3]}, "lookup: there are 3 counts, but the table has 2 rows"),
@@ -210,10 +210,10 @@ def test_what_a_table_cannot_be(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "lookup: a span needs shape, its rows and columns, 1 or more of each, not None"),
-        ({"shape": (0, 8)}, "lookup: a span needs shape, its rows and columns, 1 or more of each, not (0, 8)"),
+        ({}, "lookup: a span needs shape: its rows and columns, 1 or more of each, not None"),
+        ({"shape": (0, 8)}, "lookup: a span needs shape: its rows and columns, 1 or more of each, not (0, 8)"),
         ({"shape": (1, 12)}, "lookup: rows of a span must have a multiple of 8 columns, not 12"),
-        ({"shape": (131073, 8)}, "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, and the span has"),
+        ({"shape": (131073, 8)}, "lookup: 131073 rows of 8 columns as float16 take 2097168 bytes, but the span has"),
         ({"shape": (2**32 - 1, 4096)}, "lookup: 4294967295 rows of 4096 columns as float16 take 35184372080640 bytes"),
         ({"shape": (2**32, 8)}, "lookup: rows of the table must be 1 to 4294967295, not 4294967296"),
         ({"shape": (1, 8), "device_bytes": 0}, "lookup: the rows of a span are already placed: leave out device_bytes"),
@@ -243,5 +243,6 @@ except Exception as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "SystemError lookup: 1000000 rows of 64 columns as float32 take 256000000 bytes of host memory\n"
+        "SystemError lookup: 1000000 rows of 64 columns as float32 take 256000000 bytes of host memory, "
+        "which is not available\n"
     )

@@ -276,7 +276,7 @@ def test_what_cannot_be_passed_is_named():
 
 
 def test_a_missing_function_is_refused():
-    with pytest.raises(UsageError, match="operator none: there is no function"):
+    with pytest.raises(UsageError, match="operator none has no function"):
         function_operator("none", 1, 1, None, 0, (), None, "")
 
 

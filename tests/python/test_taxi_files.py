@@ -171,7 +171,7 @@ def test_what_cannot_be_loaded_is_refused_by_name(files, tmp_path):
     with pytest.raises(UsageError, match="neither yellow nor green"):
         taxi_files.look(other)
     black = _yellow(tmp_path / "cabs.parquet", cab_type=["yellow", "green", "black"])
-    with pytest.raises(DataError, match="row group 0, column cab_type: a kind of cab that is none of yellow, green"):
+    with pytest.raises(DataError, match="row group 0, column cab_type: it has a kind of cab other than yellow, green"):
         _load([files[0], black], out)
     assert not out.exists(), "an unfinished table is removed"
     wrong = _yellow(tmp_path / "yellow_wrong.parquet", passenger_count=["one", "2", "3"])
