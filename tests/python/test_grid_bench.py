@@ -133,7 +133,7 @@ def test_jacobi_refuses_what_cannot_be():
     run = Jacobi((16,))
     with pytest.raises(UsageError, match=r"the source has shape \(3,\)"):
         run.set_source(np.zeros(3))
-    with pytest.raises(UsageError, match="count is 0 or more"):
+    with pytest.raises(UsageError, match="count must be 0 or more"):
         run.step(-1)
 
 
