@@ -64,7 +64,7 @@ def test_a_trace_repeats():
         ({"rate": 0}, "a rate must be above 0"),
         ({"rate": -5}, "a rate must be above 0"),
         ({"rate": float("nan")}, "a rate must be above 0"),
-        ({"rate": 1e12}, "more than 1 generator thread can make"),
+        ({"rate": 1e12}, "more than 1 generator thread can generate"),
         ({"rate": 1000, "arrivals": "bursty"}, "bursty"),
         ({"arrivals": "trace"}, "needs a trace"),
         ({"arrivals": "trace", "trace": [2.0, 1.0]}, "ascend"),
