@@ -1,5 +1,6 @@
 """Monitors: spectra against transforms of traces, energy against sources and analytic radiation."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from grid_scenes import FLAT, PATH
 
 from headrace import UsageError
+from headrace.cli import app
+from headrace.cli.errors import guarded
 from headrace.grid import scenes
 from headrace.grid.solver import Layout, parse_scene
 from headrace.grid.solver.monitors import Recorder, interval
@@ -257,4 +260,23 @@ def test_mistakes_are_named(old: str, new: str, why: str):
 def test_a_run_with_monitors_does_not_restart(tmp_path: Path):
     scene = parse_scene(FLAT + _MONITORS, PATH)
     with pytest.raises(UsageError, match="monitors need a run from its start"):
-        run_one(scene, Layout(("cpu:0",)), Outputs(restart=tmp_path / "none.npz"))
+        run_one(scene, Layout(("cpu:0",)), Outputs(traces=tmp_path / "a.h5", restart=tmp_path / "none.npz"))
+
+
+def test_the_command_says_what_is_kept_and_what_is_not_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    Path("scene.toml").write_text(FLAT + _MONITORS, encoding="utf-8")
+    assert guarded(app, ["grid", "fdtd", "scene.toml", "--device", "cpu:0"]) == 0
+    said = capsys.readouterr()
+    assert "[[monitors]] record nothing without --traces" in said.err
+    assert "of its peak" not in said.out
+    assert guarded(app, ["grid", "fdtd", "scene.toml", "--device", "cpu:0", "--traces", "a.h5"]) == 0
+    said = capsys.readouterr()
+    assert "record nothing" not in said.err
+    assert "line: the field was still at" in said.out
+    assert guarded(app, ["grid", "fdtd", "scene.toml", "--device", "cpu:0", "--traces", "a.h5", "--json"]) == 0
+    monitors = json.loads(capsys.readouterr().out)["monitors"]
+    assert [one["id"] for one in monitors] == ["line", "patch"]
+    assert all(0.01 < one["remaining"] <= 1 for one in monitors)

@@ -279,7 +279,8 @@ def fdtd(
         layout = make_layout(scene, ranks, device or [], "best" if by_speed else cut, layers or 1, push, mode)
         layout = replace(layout, wait_limit=wait_limit, device_memory=device_memory or 0, visit_steps=visit_steps)
         devices = _devices(layout)
-        for line in scene.warnings if layout.first else ():
+        unkept = [f"{scene.path}: [[monitors]] record nothing without --traces FILE.h5"] if scene.monitors else []
+        for line in (*scene.warnings, *(() if traces else unkept)) if layout.first else ():
             show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)
         if layout.first:
             _expect(scene, layout, scene.scan.count if scan and scene.scan else 1)

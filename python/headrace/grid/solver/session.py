@@ -1,7 +1,7 @@
 """Runs a scene from its start or a checkpoint to its files: `headrace grid fdtd` without the command line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class Outputs:
             _check_snapshots(self.snapshots)
         if self.checkpoint:
             files.check(self.checkpoint)
-        if self.restart and scene.monitors:
+        if self.restart and self.traces and scene.monitors:
             raise UsageError(f"{scene.path}: monitors need a run from its start: leave out --restart or [[monitors]]")
         if self.field not in scene.fields:
             raise UsageError(f"there is no field '{self.field}' in this scene; there are {', '.join(scene.fields)}")
@@ -107,7 +107,7 @@ def run_one(
             require_alike(layout.ranks, f"checkpoint {outputs.restart}", restored.digest())
     done = Done([position], first_step=model.solver.steps_done)
     keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
-    recorder = Recorder(moved)
+    recorder = _recorder(moved, outputs)
     watch = Watch()
     with Stop() as stop:
         done.speed = run(
@@ -157,7 +157,7 @@ def run_scan(
         for number in range(scene.scan.count):
             moved = scene.moved(number)
             model = build(moved, layout, maker)
-            recorder = Recorder(moved)
+            recorder = _recorder(moved, outputs)
             speed = run(
                 moved,
                 model.solver,
@@ -178,6 +178,11 @@ def run_scan(
         if done.positions and layout.first:
             write_traces(outputs, done.traces, done.files)
     return done
+
+
+def _recorder(scene: Scene, outputs: Outputs) -> Recorder:
+    """Records the scene's monitors if their spectra are to be kept."""
+    return Recorder(scene if outputs.traces else replace(scene, monitors=()))
 
 
 def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
