@@ -55,7 +55,7 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that vouches for itself, and its key."""
     file, key = folder / "server.pem", folder / "server.key"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-keyout", str(key), "-out", str(file), "-subj", "/CN=localhost", "-days", "2"]
+    command += ["-keyout", str(key), "-out", str(file), "-subj", "/CN=localhost", "-days", "30"]
     command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -146,10 +146,10 @@ def _measure(given: argparse.Namespace) -> Iterator[Json]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-soak-")))
         server = Server(folder, "--shm", shm)
         stack.callback(server.close)
+        descriptors = server.descriptors
         peak = _peak(server, shm, given)
         say(f"peak: {peak:,.0f} requests/s")
-        server.settle(0, _SETTLE_SECONDS)
-        descriptors = server.descriptors
+        server.settle(descriptors, _SETTLE_SECONDS)
         soak, shorts = Soak(server, given.share * peak), _Shorts(server.http)
         comparer = Comparer(server.http, f"shm://{shm}/light")
         for thread in (shorts, comparer):
