@@ -149,3 +149,15 @@ def test_without_trimesh_it_says_what_to_install(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(UsageError, match=r"needs trimesh: .* -m pip install trimesh"):
         meshes.load(tmp_path / "a.stl")
+
+
+def test_rays_right_through_edges_and_corners_meet_one_triangle_of_those_that_share_them():
+    """Corners lie exactly on rays, so each ray through one passes along the edges of up to eight triangles."""
+    mesh = trimesh.creation.box(bounds=[[2] * 3, [8] * 3]).subdivide().subdivide()
+    vertices = np.asarray(mesh.vertices)
+    vertices[:, :2] = np.round(vertices[:, :2]) + 0.5 + meshes.SLACK
+    found = meshes.filled(vertices[mesh.faces], (12, 12, 12))
+    counts = found.sum(axis=2)
+    assert set(np.unique(counts)) == {0, 6}
+    assert not found[:, :, 8:].any()
+    assert (counts > 0).sum() == 6 * 6

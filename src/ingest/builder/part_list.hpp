@@ -76,7 +76,7 @@ class PartList {
   [[nodiscard]] Result<std::uint32_t> copy(StreamRef stream, const DoneArgument& done = {}) const noexcept;
 
  private:
-  /// Who reads the list, and in which form.
+  /// Consumer of the list, and the form that it reads.
   enum class Reader : std::uint8_t {
     kernel,  ///< Parts.
     cuda,    ///< Arrays of addresses and of lengths; see detail::ListedCopies.
