@@ -18,6 +18,7 @@
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
 #include "wire/credentials.hpp"
+#include "wire/inbox.hpp"
 #include "wire/inference_pool.hpp"
 #include "wire/loop.hpp"
 #include "wire/model_calls.hpp"
@@ -98,6 +99,7 @@ struct Shared {
   /// One element per thread, which writes to it. No element is added once the threads have started.
   std::deque<ReplyCounters> replies;
   std::deque<InferencePool> inferences;  ///< Likewise, for the threads of HTTP and gRPC.
+  std::deque<Inbox> inboxes;             ///< Likewise, for the threads of HTTP and gRPC.
   const Time began = SteadyClock::now();
   const std::int64_t started = wall_milliseconds();  ///< Since 1970.
   const DeviceMemory device_memory;

@@ -49,6 +49,7 @@ std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protoco
 FrontThread::FrontThread(Shared& shared, std::size_t number, std::vector<Listener> listeners)
     : shared_(shared),
       listeners_(std::move(listeners)),
+      inbox_(shared.inboxes.emplace_back()),
       buffer_(kBufferBytes),
       front_{.shared = shared,
              .loop = loop_,
@@ -62,9 +63,12 @@ FrontThread::FrontThread(Shared& shared, std::size_t number, std::vector<Listene
   for (const Listener& listener : listeners_) {
     on_accept_.emplace_back().act = [this, &listener] { accept(listener); };
   }
-  on_wake_.act = [this] { (void)wake_.clear(); };
+  on_wake_.act = [this] {
+    static_cast<void>(inbox_.wake().clear());
+    empty_inbox();
+  };
   listen(true);
-  loop_.add(wake_.get(), EPOLLIN, on_wake_);
+  loop_.add(inbox_.wake().get(), EPOLLIN, on_wake_);
 }
 
 FrontThread::~FrontThread() {
@@ -76,6 +80,7 @@ void FrontThread::adopt(FileDescriptor socket) {
   auto connection = std::make_unique<http::Connection>(front_, Transport(std::move(socket)));
   connection->keep_open();
   connections_.push_back(std::move(connection));
+  inbox_.count(1);
   shared_.connections.fetch_add(1, std::memory_order_relaxed);
   shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
 }
@@ -102,7 +107,7 @@ void FrontThread::run() {
       std::this_thread::sleep_for(kCheckEvery);  // out of memory: the work stays pending and is retried
     }
   }
-  shared_.connections_open.fetch_sub(connections_.size(), std::memory_order_relaxed);
+  shared_.connections_open.fetch_sub(connections_.size() + inbox_.take().size(), std::memory_order_relaxed);
   most_silent_.clear();
   connections_.clear();
 }
@@ -193,17 +198,42 @@ void FrontThread::accept(const Listener& listener) {
     }
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    connections_.emplace_back();  // reserves the element first, because a new connection may request a turn
+    shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
+    Inbox& fewest = *std::ranges::min_element(shared_.inboxes, {}, &Inbox::connections);
     try {
-      connections_.back() = connect(front_, std::move(socket), listener.protocol);
-    } catch (const std::exception&) {
-      connections_.pop_back();
+      if (fewest.connections() < inbox_.connections()) {
+        fewest.add({std::move(socket), listener.protocol});
+      } else {
+        inbox_.count(1);
+        welcome({std::move(socket), listener.protocol});
+      }
+    } catch (const std::bad_alloc&) {
+      shared_.connections_open.fetch_sub(1, std::memory_order_relaxed);
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    shared_.connections.fetch_add(1, std::memory_order_relaxed);
-    shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+void FrontThread::welcome(NewConnection made) {
+  try {
+    connections_.emplace_back();  // reserves the element first, because a new connection may request a turn
+    try {
+      connections_.back() = connect(front_, std::move(made.socket), made.protocol);
+    } catch (...) {
+      connections_.pop_back();
+      throw;
+    }
+    shared_.connections.fetch_add(1, std::memory_order_relaxed);
+  } catch (const std::exception&) {
+    inbox_.discount(1);
+    shared_.connections_open.fetch_sub(1, std::memory_order_relaxed);
+    shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void FrontThread::empty_inbox() {
+  for (NewConnection& made : inbox_.take()) welcome(std::move(made));
 }
 
 bool FrontThread::make_room() noexcept {
@@ -260,7 +290,9 @@ void FrontThread::bury() {
   for (auto connection = over; connection != connections_.end(); ++connection) {
     std::erase(front_.turns, static_cast<Turn*>(connection->get()));
   }
-  shared_.connections_open.fetch_sub(static_cast<std::uint64_t>(connections_.end() - over), std::memory_order_release);
+  const auto ended = static_cast<std::uint64_t>(connections_.end() - over);
+  inbox_.discount(ended);
+  shared_.connections_open.fetch_sub(ended, std::memory_order_release);
   connections_.erase(over, connections_.end());
 }
 

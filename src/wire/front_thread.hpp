@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/event_descriptor.hpp"
 #include "base/file_descriptor.hpp"
 #include "wire/connection.hpp"
 #include "wire/front.hpp"
@@ -23,8 +22,8 @@ struct Listener {
   Protocol protocol = Protocol::http;
 };
 
-/// A thread of a server: an event loop, listening sockets, the connections that it has accepted, and a client of every
-/// engine.
+/// A thread of a server: an event loop, listening sockets, connections, and a client of every engine. It hands a new
+/// connection to the thread that has the fewest.
 class FrontThread {
  public:
   /// Throws SystemError if the system lacks a resource.
@@ -41,9 +40,9 @@ class FrontThread {
   /// Throws std::system_error if the system cannot start a thread.
   void start();
   /// Makes the thread check Shared::news, Shared::draining and Shared::stopping.
-  void wake() noexcept { signal_event(wake_.get()); }
+  void wake() noexcept { signal_event(inbox_.wake().get()); }
   /// The eventfd for an Asker of this thread to signal.
-  [[nodiscard]] int wake_descriptor() const noexcept { return wake_.get(); }
+  [[nodiscard]] int wake_descriptor() const noexcept { return inbox_.wake().get(); }
   /// Makes room for one more bring(). Throws std::bad_alloc. The caller holds Shared::publishing, as for bring().
   void expect() { arriving_.reserve(arriving_.size() + 1); }
   /// Adds the asker of a model that is published next.
@@ -67,6 +66,9 @@ class FrontThread {
   /// Starts or stops watching the listeners.
   void listen(bool on);
   void accept(const Listener& listener);
+  /// Serves a connection that is counted as this thread's.
+  void welcome(NewConnection made);
+  void empty_inbox();
   /// A connection whose client is silent, and since when.
   struct Silent {
     Connection* connection;
@@ -86,7 +88,7 @@ class FrontThread {
   Shared& shared_;
   Loop loop_;
   std::vector<Listener> listeners_;  ///< Empty once the server drains.
-  EventDescriptor wake_;
+  Inbox& inbox_;
   std::vector<std::unique_ptr<Asker>> askers_;
   std::vector<std::unique_ptr<Asker>> arriving_;  ///< Guarded by Shared::publishing.
   std::atomic<std::uint64_t> seen_{0};
