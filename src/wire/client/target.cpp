@@ -88,6 +88,7 @@ void Target::turn() {
   shared_->loop.wait(Time::zero());  // already passed, so the loop does not wait
   const Time now = SteadyClock::now();
   if (now - checked_at_ >= kCheckPause) check(now);
+  next_channel();
   while (!waiting_.empty()) {
     Channel* const channel = find_room();
     if (channel == nullptr) break;
@@ -120,9 +121,8 @@ void Target::check(Time now) {
 
 Channel* Target::find_room() noexcept {
   for (std::size_t tried = 0; tried < channels_.size(); ++tried) {
-    Channel& channel = *channels_[next_channel_];
-    next_channel_ = next_channel_ + 1 == channels_.size() ? 0 : next_channel_ + 1;
-    if (channel.has_room()) return &channel;
+    if (channels_[channel_]->has_room()) return channels_[channel_].get();
+    next_channel();
   }
   return nullptr;
 }

@@ -52,7 +52,9 @@ class Target {
  private:
   void turn();
   void check(Time now);
+  /// A connection with a free stream. One connection takes all queries of a turn, so that they go out together.
   [[nodiscard]] Channel* find_room() noexcept;
+  void next_channel() noexcept { channel_ = channel_ + 1 == channels_.size() ? 0 : channel_ + 1; }
   void ask(Channel& channel, const Asked& asked);
   void flush();
 
@@ -60,7 +62,7 @@ class Target {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::deque<Asked> waiting_;   ///< Queries that wait for a stream.
   std::size_t handed_out_ = 0;  ///< Elements of Shared::back that poll() has returned.
-  std::size_t next_channel_ = 0;
+  std::size_t channel_ = 0;     ///< The connection that takes queries.
   std::size_t next_content_ = 0;
   Time checked_at_{};
   Time up_at_{};  ///< When a connection was last up.
