@@ -1,6 +1,7 @@
 """A server with gRPC clients that speak unusual, invalid, excessive or incomplete HTTP/2, and while it drains."""
 
 import contextlib
+import itertools
 import socket
 import struct
 import threading
@@ -27,6 +28,7 @@ from headrace import wire
 
 SLOW = headrace.light(query_bytes=4, threads=1024, steps=1 << 20)  # hundreds of milliseconds in a thread
 OPEN = h2.PREFACE + frame(h2.SETTINGS, 0, 0)
+INTERNAL_ERROR, ENHANCE_YOUR_CALM = 2, 11  # codes of HTTP/2
 
 
 def connect(server: wire.Server) -> socket.socket:
@@ -280,6 +282,47 @@ def test_headers_take_no_memory_once_a_call_has_begun():
             peer.sendall(OPEN + calls + call(511))
             assert until_end_of(511, peer)
         assert resident() - before < 20 << 20
+
+
+def bomb(stream: int, references: int) -> bytes:
+    """A call with a header of 4,000 bytes that HPACK's table keeps, and `references` to it of one byte each."""
+    head = h2.block({**h2.GRPC, "content-type": "application/grpc"})
+    kept = b"\x40" + h2.text("x") + h2.text("y" * 4000)
+    return frame(h2.HEADERS, h2.END_HEADERS, stream, head + kept + b"\xbe" * references)
+
+
+def test_headers_that_grow_by_references_to_one_are_not_read_to_their_end():
+    with serving(third(), grpc_port=0) as (server, _), connect(server) as peer:
+        peer.sendall(OPEN + bomb(1, 10) + bomb(3, 10_000) + call(5))
+        found = list(itertools.takewhile(lambda one: one.stream != 5, frames(peer)))
+        assert status_in([one for one in found if one.stream == 1]) == b"8"  # RESOURCE_EXHAUSTED
+        assert [(one.kind, one.payload) for one in found if one.stream == 3] == [
+            (h2.RST_STREAM, struct.pack(">I", INTERNAL_ERROR))
+        ]
+        peer.sendall(b"".join(bomb(stream, 10_000) for stream in range(7, 207, 2)))
+        ended = [one for one in frames(peer) if one.kind == h2.GOAWAY]
+        assert [one.payload[4:8] for one in ended] == [struct.pack(">I", ENHANCE_YOUR_CALM)]
+        assert_serves(server)
+
+
+def test_connections_are_spread_evenly_over_the_threads():
+    def watched() -> list[int]:
+        """Number of descriptors that each epoll instance of this process watches."""
+        found = {}
+        for one in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if str(one.readlink()) == "anon_inode:[eventpoll]":
+                    found[one.name] = Path(f"/proc/self/fdinfo/{one.name}").read_text(encoding="ascii").count("tfd:")
+        return [found[name] for name in sorted(found, key=int)]
+
+    with serving(third(), grpc_port=0, threads=4) as (server, _), contextlib.ExitStack() as stack:
+        before = watched()
+        for _ in range(20):
+            peer = stack.enter_context(connect(server))
+            peer.sendall(OPEN + call(1))
+            assert until_end_of(1, peer)
+        more = [now - once for now, once in zip(watched(), before, strict=True)]
+        assert [count for count in more if count > 0] == [5, 5, 5, 5]
 
 
 def test_messages_beyond_their_limit_and_beyond_memory_are_refused():

@@ -22,6 +22,7 @@ constexpr std::uint64_t kResetsBurst = 1000;         // streams that a client ma
 constexpr std::uint64_t kResetsPerSecond = 33;       // and the sustained rate of further resets
 constexpr std::uint32_t kErrorsMax = 100;            // resets by the server before it ends the connection
 constexpr std::size_t kContinuationsMax = 8;         // most CONTINUATION frames per block of headers
+constexpr std::size_t kHeadExcess = 4;               // a longer head, in limits of a head, is not read to its end
 
 nghttp2_nv header(std::string_view name, std::string_view value) {
   // nghttp2 copies both strings and modifies neither.
@@ -80,12 +81,18 @@ struct Session::Callbacks {
   }
 
   static int begin_headers(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* user) {
+    static_cast<Session*>(user)->head_bytes_ = 0;
     if (!is_request(*frame)) return 0;
     return shielded([&] { events_of(user).on_open(frame->hd.stream_id); });
   }
   static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame, const std::uint8_t* name,
                        std::size_t name_bytes, const std::uint8_t* value, std::size_t value_bytes,
                        std::uint8_t /*flags*/, void* user) {
+    Session& session = *static_cast<Session*>(user);
+    session.head_bytes_ += name_bytes + value_bytes;
+    // HPACK names a header of 4 KiB in one byte. After this, nghttp2 resets the stream, and neither checks nor reports
+    // the rest of its headers.
+    if (session.head_bytes_ > kHeadExcess * session.head_bytes_max_) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     return shielded([&] {
       events_of(user).on_header(frame->hd.stream_id, text_of(name, name_bytes), text_of(value, value_bytes));
     });
@@ -140,7 +147,8 @@ struct Session::Callbacks {
   }
 };
 
-Session::Session(SessionEvents& events, std::uint32_t head_bytes_max) : events_(events) {
+Session::Session(SessionEvents& events, std::uint32_t head_bytes_max)
+    : events_(events), head_bytes_max_(head_bytes_max) {
   nghttp2_session_callbacks* made = nullptr;
   nghttp2_option* chosen = nullptr;
   require(nghttp2_session_callbacks_new(&made));

@@ -50,7 +50,9 @@ class Session {
   /// Most concurrently open streams of a connection.
   static constexpr std::uint32_t kStreamsMax = 256;
 
-  /// @param head_bytes_max  limit on the headers of a request. The client is told; `events` must enforce it
+  /// @param head_bytes_max  limit on the headers of a request. The client is told, and `events` must enforce it. A
+  /// stream
+  ///     whose headers exceed it four times is reset
   /// Throws std::bad_alloc.
   Session(SessionEvents& events, std::uint32_t head_bytes_max);
 
@@ -88,6 +90,8 @@ class Session {
   };
 
   SessionEvents& events_;
+  const std::size_t head_bytes_max_;
+  std::size_t head_bytes_ = 0;  ///< Names and values of the block of headers that is being read.
   std::unique_ptr<nghttp2_session, Delete> session_;
   std::uint32_t errors_ = 0;  ///< Streams that the server reset because of client errors.
 };
