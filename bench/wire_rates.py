@@ -14,10 +14,11 @@ converge on the highest sustained rate. That rate is run --samples times for the
   wire.shm.idle.p50       shared memory, one client at 2,000 queries a second: the round trip
   wire.overload.goodput   gRPC, three times the rate of wire.grpc.qps with deadlines, over that rate
 
-With --triton ADDRESS (its gRPC address, and --triton-http its HTTP address), a Triton server with a model `light` of
-the same sizes is measured in turn; its rates are in the rows' conditions. A few answers of each way are compared with
-the host's, and the server's statistics must count as many answers as the clients. Exit status: 0; 1 when an answer was
-wrong or a rate could not be found; 2 for wrong use.
+The roof of a rate is what TCP over loopback carries in messages of the same size, with as many under way and as many
+threads, when nothing reads them (loopback_echo.c). With --triton ADDRESS (its gRPC address, and --triton-http its
+HTTP address), a Triton server with a model `light` of the same sizes is measured in turn; its rates are in the rows'
+conditions. A few answers of each way are compared with the host's, and the server's statistics must count as many
+answers as the clients. Exit status: 0; 1 when an answer was wrong or a rate could not be found; 2 for wrong use.
 """
 
 import argparse
@@ -40,6 +41,9 @@ from headrace import Device, Error, UsageError, results
 from headrace.profiles import Json
 
 _QUERY_BYTES = 1024
+_ANSWER_BYTES = 64
+_FRAMING_BYTES = 96  # of a protocol, in a request and in a reply: about what gRPC adds
+_STREAMS = 64  # requests under way on a connection of wire.grpc.qps
 _KEPT = 0.999  # share of the requests that must be answered
 _FINE = 1.04  # precision of the search for the highest rate
 _TRIES = 3  # consecutive failed loads before a rate counts as not sustained: the host itself pauses now and then
@@ -65,6 +69,7 @@ class Way:
     processes: int = 1  # client processes
     generators: int = 1  # threads per client
     first: float = 20_000.0  # requests per second, the start of the search
+    under_way: int = 0  # most requests under way over TCP
 
 
 @dataclass
@@ -146,14 +151,16 @@ def highest(attempt: Callable[[float], Result], way: Way) -> float | None:
 
 def _ways(given: argparse.Namespace) -> list[Way]:
     wide, generators = ("--connections", str(given.connections)), given.generators
+    many = _STREAMS * given.connections
     http_streams = ("--connections", "64")
     return [
-        Way("wire.grpc.qps", "grpc://{grpc}/light", 2e-3, options=wide, generators=generators),
+        Way("wire.grpc.qps", "grpc://{grpc}/light", 2e-3, options=wide, generators=generators, under_way=many),
         Way("wire.grpc.64x1.qps", "grpc://{grpc}/light", 2e-3, options=(*http_streams, "--streams-per-connection", "1"),
-            generators=generators),
+            generators=generators, under_way=64),
         Way("wire.grpc.batch64.qps", "grpc://{grpc}/light", 2e-3, "queries/s", (*wide, "--queries-per-request", "64"),
-            queries=64, generators=generators),
-        Way("wire.http.qps", "http://{http}/light", 2e-3, options=http_streams, generators=generators),
+            queries=64, generators=generators, under_way=many),
+        Way("wire.http.qps", "http://{http}/light", 2e-3, options=http_streams, generators=generators,
+            under_way=64),
         Way("wire.shm.qps", "shm://{shm}/light", 1e-4, "queries/s", processes=given.processes,
             first=4e6 if given.device.startswith("cuda") else 2e5),
     ]  # fmt: skip
@@ -227,6 +234,25 @@ def _measure(servers: Servers, way: Way, given: argparse.Namespace) -> list[Resu
     return []
 
 
+def _roof(way: Way, given: argparse.Namespace, folder: Path) -> tuple[float, str]:
+    """Queries a second that loopback carries, and what that is."""
+    echo = folder / "loopback_echo"
+    if not echo.exists():
+        source = Path(__file__).with_name("loopback_echo.c")
+        command = ["cc", "-O2", "-pthread", "-o", str(echo), str(source)]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        if built.returncode != 0:
+            raise Error(f"compiling {source.name}: {built.stderr.strip()}")
+    pairs = min(given.threads, given.generators)
+    under_way = max(way.under_way // pairs, 1)
+    sizes = [size * way.queries + _FRAMING_BYTES for size in (_QUERY_BYTES, _ANSWER_BYTES)]
+    command = [str(echo), *map(str, sizes), str(under_way), str(pairs), f"{given.seconds}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Error(f"loopback_echo: {done.stderr.strip()}")
+    return float(done.stdout) * way.queries, f"loopback without a protocol, {pairs} x {under_way} under way"
+
+
 def _about(way: Way, samples: list[Result], given: argparse.Namespace) -> Json:
     return {
         "p99_us": median(one.p99 for one in samples) * 1e6,
@@ -259,7 +285,7 @@ def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace
     )  # fmt: skip
 
 
-def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> list[Json]:
+def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, folder: Path) -> list[Json]:
     rows = []
     for way in _ways(given):
         if given.only and not any(way.identity.startswith(word) for word in given.only):
@@ -277,7 +303,8 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace) -> l
                     "triton_per_second": median(one.per_second * way.queries for one in peer),
                     "triton_p99_us": median(one.p99 for one in peer) * 1e6,
                 }
-        rows.append(results.row(way.identity, rates, way.unit, None, about | {"verified": not ours.failures}))
+        roof = _roof(way, given, folder) if way.under_way else None
+        rows.append(results.row(way.identity, rates, way.unit, roof, about | {"verified": not ours.failures}))
         if way.identity == "wire.grpc.qps" and given.overload:
             rows.append(_overload(ours, way, median(rates), given))
     idle = Way("wire.shm.idle.p50", "shm://{shm}/light", 1.0, "us")
@@ -327,7 +354,7 @@ def main() -> int:
             triton = Servers("triton", {"grpc": given.triton, "http": given.triton_http})
         with tempfile.TemporaryDirectory() as folder, _serving(given, Path(folder)) as ours:
             _check(ours, given)
-            rows = _rows(ours, triton, given)
+            rows = _rows(ours, triton, given, Path(folder))
             failures = ours.failures
     except Error as error:
         print(f"wire_rates: error: {error}", file=sys.stderr)
