@@ -29,7 +29,13 @@ from headrace.cli.options import count
 from headrace.profiles import Json
 
 _BUILT_IN = headrace.light(query_bytes=1024, threads=128, steps=64)
-_LANGUAGES = {"python": light_in_python.served, "source": light_from_source.served}
+_LANGUAGES = ("python", "source")
+
+
+def _written(language: str, device: Device) -> headrace.Operator:
+    if language == "source":
+        return light_from_source.served
+    return light_in_python.served_on_cpu if device.name.startswith("cpu") else light_in_python.served
 
 
 def _asked(device: Device, operator: headrace.Operator, plan: headrace.Plan, queries: NDArray[Any]) -> Any:  # noqa: ANN401
@@ -45,7 +51,7 @@ def _asked(device: Device, operator: headrace.Operator, plan: headrace.Plan, que
 
 
 def _rows(device: Device, queries: NDArray[Any], given: argparse.Namespace) -> Iterator[Json]:
-    written = _LANGUAGES[given.language]
+    written = _written(given.language, device)
     for rung in headrace.serve.rungs():
         if rung.plan.schedule == "none" or (given.rung and rung.id not in given.rung):
             continue
