@@ -77,7 +77,7 @@ cpp_tests_again() {
     grep -qs '<failure' "build/results/$name/$file.xml" || failed=1
   done <"$folder/Testing/Temporary/LastTestsFailed.log"
   rm -rf "$folder/results"
-  "$@" ctest --test-dir "$folder" --rerun-failed --output-on-failure || failed=1
+  scripts/beside.sh alone "$@" ctest --test-dir "$folder" --rerun-failed --output-on-failure || failed=1
   for file in "$folder"/results/*.xml; do
     cp "$file" "build/results/$name/$(basename "$file" .xml)-again.xml" || failed=1
   done

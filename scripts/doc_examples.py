@@ -9,6 +9,8 @@ and .venv/bin on the PATH. Fails if a block fails, or if there is no C++ or no P
 In a tutorial, it runs all blocks of these languages in order, in a separate folder and on the CPU device, where CMake
 finds the Headrace of CMAKE_PREFIX. A block with a title, such as ```toml title="scene.toml", is also kept under that
 name. A block of text that follows the line `<!-- ci: output -->` is the exact output of the block before it.
+
+Pages run beside each other, one per processor.
 """
 
 import os
@@ -16,6 +18,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 BLOCK = re.compile(r"(?:^<!-- ci: (run|output) -->\n+)?^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,7 +37,7 @@ target_link_libraries(example PRIVATE headrace::headrace)
 
 
 def run(command: list[str | Path], folder: Path, **environment: str) -> str:
-    """Runs a command in a folder, prints and returns its output; raises CalledProcessError when it fails."""
+    """Runs a command in a folder and returns its output; raises CalledProcessError, which has it, when it fails."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
@@ -42,7 +47,6 @@ def run(command: list[str | Path], folder: Path, **environment: str) -> str:
         text=True,
         check=False,
     )
-    print(done.stdout, end="", flush=True)
     done.check_returncode()
     return done.stdout
 
@@ -70,6 +74,17 @@ def run_block(language: str, code: str, folder: Path, prefix: Path, place: Path,
     raise ValueError(f"examples in {language} cannot be run")
 
 
+def shown(name: str, block: Callable[[], str]) -> str:
+    """The output of a block, which is printed below its name in one piece, because other pages print as well."""
+    try:
+        printed = block()
+    except subprocess.CalledProcessError as error:
+        print(f"{name}\n{error.output}", end="", flush=True)
+        raise
+    print(f"{name}\n{printed}", end="", flush=True)
+    return printed
+
+
 def run_readme(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
     """Runs the marked blocks; returns how many passed and how many failed."""
     blocks = [(language, code) for mark, language, _, code in BLOCK.findall(page.read_text("utf-8")) if mark == "run"]
@@ -81,9 +96,9 @@ def run_readme(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
     for number, (language, code) in enumerate(blocks, start=1):
         place = folder / str(number)
         place.mkdir(parents=True)
-        print(f"README example {number} ({language})", flush=True)
         try:
-            run_block(language, code, page.parent, prefix, place)
+            block = partial(run_block, language, code, page.parent, prefix, place)
+            shown(f"README example {number} ({language})", block)
         except (subprocess.CalledProcessError, ValueError) as error:
             print(f"README example {number} failed: {error}", file=sys.stderr)
             failed += 1
@@ -105,9 +120,8 @@ def run_tutorial(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
                 if printed != code:
                     raise ValueError(f"it prints\n{printed}but the page says\n{code}")
             elif language in LANGUAGES:
-                print(name, flush=True)
                 settings = {"HEADRACE_DEVICES": "cpu", "COLUMNS": "100", "CMAKE_PREFIX_PATH": str(prefix)}
-                printed = run_block(language, code, folder, prefix, folder, **settings)
+                printed = shown(name, partial(run_block, language, code, folder, prefix, folder, **settings))
                 passed += 1
         except (subprocess.CalledProcessError, ValueError) as error:
             print(f"{name} failed: {error}", file=sys.stderr)
@@ -121,8 +135,10 @@ def main() -> int:
     """Runs the pages and prints how many examples passed."""
     folder, prefix, readme, *tutorials = (Path(argument).resolve() for argument in sys.argv[1:])
     shutil.rmtree(folder, ignore_errors=True)
-    counts = [run_readme(readme, folder / "readme", prefix)]
-    counts += [run_tutorial(page, folder / page.stem, prefix) for page in tutorials]
+    pages = [partial(run_readme, readme, folder / "readme", prefix)]
+    pages += [partial(run_tutorial, page, folder / page.stem, prefix) for page in tutorials]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        counts = list(threads.map(lambda page: page(), pages))
     passed, failed = (sum(part) for part in zip(*counts, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Usage: scripts/sanitize.sh asan|tsan
+# Usage: scripts/sanitize.sh asan|tsan [build]
 # Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan) with
-# clang, without CUDA, and runs them. No suppressions. Failed assertions get a second run, a sanitizer's report does not.
+# clang, without CUDA, and runs them, unless it is to build alone. No suppressions. Failed assertions get a second run, a sanitizer's report does not.
 source "$(dirname "$0")/common.sh"
 
 preset=${1:-}
-[[ $preset == asan || $preset == tsan ]] || die "usage: scripts/sanitize.sh asan|tsan"
+case "$preset ${2:-build}" in
+  "asan build" | "tsan build") ;;
+  *) die "usage: scripts/sanitize.sh asan|tsan [build]" ;;
+esac
 scripts/setup.sh sanitize
 folder=build/$preset
 cmake --preset "$preset" >"$folder.log" 2>&1 || {
@@ -14,6 +17,7 @@ cmake --preset "$preset" >"$folder.log" 2>&1 || {
 }
 say "$preset: build"
 cmake --build "$folder"
+(($# == 1)) || exit 0
 
 run=()
 # The thread sanitizer of older compilers fails with the address randomisation of newer kernels.

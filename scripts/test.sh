@@ -23,12 +23,14 @@ workers=$(($(nproc) < 8 ? ($(nproc) * 3 + 1) / 2 : 8))
 python_tests() {
   local name=$1 status=0 pytest=(.venv/bin/python -m pytest tests/python --quiet)
   shift
-  "${pytest[@]}" "$@" --junitxml="build/results/$name.xml" || status=$?
+  "${launcher[@]}" "${pytest[@]}" "$@" --junitxml="build/results/$name.xml" || status=$?
   # Status 1: tests failed; they are counted at the end. Other values: pytest itself failed or found no test.
-  ((status != 1)) || "${pytest[@]}" "$@" -n 0 --last-failed --junitxml="build/results/$name-again.xml" || true
+  ((status != 1)) || scripts/beside.sh alone "${pytest[@]}" "$@" -n 0 --last-failed --junitxml="build/results/$name-again.xml" || true
   ((status < 2))
 }
+launcher=()
 python_tests python -m "not whole_machine" -n "$workers" --dist loadfile --max-worker-restart 0 || failed=1
+launcher=(scripts/beside.sh alone)
 python_tests python-measuring -m whole_machine || failed=1
 .venv/bin/python scripts/count_tests.py build/results || failed=1
 exit "$failed"
