@@ -13,10 +13,7 @@ from test_interrupt import interrupted
 
 from headrace import _core
 
-pytestmark = [
-    pytest.mark.whole_machine,
-    pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB"),
-]
+pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
 # Uninterrupted, this takes hours; the limit leaves enough time on a busy machine.
 SOON = 60.0

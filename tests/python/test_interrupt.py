@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.whole_machine
-
 
 def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) -> subprocess.CompletedProcess[str]:
     """Runs the command line on a terminal, and sends `by`, like Ctrl-C, once `when` appears there."""
@@ -62,6 +60,7 @@ CLIMB = (
 )
 
 
+@pytest.mark.whole_machine
 def test_ladder_prints_what_it_has():
     result = interrupted(*CLIMB, when="Rung 3")
     assert result.returncode == 130
@@ -70,6 +69,7 @@ def test_ladder_prints_what_it_has():
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.whole_machine
 def test_ladder_json_says_so():
     result = interrupted(*CLIMB, "--json", when="Rung 3")
     assert result.returncode == 130
@@ -78,6 +78,7 @@ def test_ladder_json_says_so():
     assert any(row["id"] == "ladder.light.rung01.qps" for row in content["rows"])
 
 
+@pytest.mark.whole_machine
 def test_what_is_whole_is_saved_when_it_is_terminated(tmp_path: Path):
     machine = f"cpu-{len(os.sched_getaffinity(0))}"
     path = tmp_path / f"ladder.{machine}.json"
@@ -86,6 +87,7 @@ def test_what_is_whole_is_saved_when_it_is_terminated(tmp_path: Path):
     assert any(row["id"] == "ladder.light.rung01.qps" for row in json.loads(path.read_text())["rows"])
 
 
+@pytest.mark.whole_machine
 def test_nothing_is_saved(tmp_path: Path):
     machine = f"cpu-{len(os.sched_getaffinity(0))}"
     path = tmp_path / f"ladder.{machine}.json"
@@ -94,6 +96,7 @@ def test_nothing_is_saved(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.whole_machine
 @pytest.mark.parametrize(
     ("verb", "when"), [(("load", "--duration", "20s"), " 5%"), (("soak", "--minutes", "5"), "queries/s")]
 )
