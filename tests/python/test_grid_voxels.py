@@ -67,21 +67,49 @@ def slope_of(values: np.ndarray) -> float:
 @pytest.mark.parametrize("dimension", [0.5, 1.5, 2.5])
 def test_spectra_fall_as_those_of_gprmax(dimension: float):
     """gprMax 4.0.1 in boxes of 64 cells along each side: -1.00, -2.97 and -4.88."""
-    slopes = [slope_of(Noise(dimension, (1.0,) * 3, seed).values((48,) * 3)) for seed in range(3)]
+    slopes = [slope_of(Noise(dimension, (1.0,) * 3, seed).values((48,) * 3, per_cell=True)) for seed in range(3)]
     assert np.mean(slopes) == pytest.approx(-2 * dimension, abs=0.25)
-    surface = [slope_of(Noise(dimension, (1.0, 1.0), seed).values((96, 96))) for seed in range(6)]
+    surface = [slope_of(Noise(dimension, (1.0, 1.0), seed).values((96, 96), per_cell=False)) for seed in range(6)]
     assert np.mean(surface) == pytest.approx(-2 * dimension, abs=0.4)
 
 
 def test_noise_reaches_from_0_to_1_and_is_repeatable():
-    first, again, other = (Noise(1.5, (1.0,) * 3, seed).values((20, 24, 12)) for seed in (1, 1, 2))
+    first, again, other = (Noise(1.5, (1.0,) * 3, seed).values((20, 24, 12), per_cell=True) for seed in (1, 1, 2))
     assert (first == again).all()
     assert np.abs(first - other).max() > 0.1
     assert (first.min(), first.max()) == (0.0, 1.0)
 
 
+def test_cells_of_a_box_are_those_of_gprmax():
+    """gprMax 4.0.1, 5 x 4 x 3 cells with an odd number along two axes, and weights: the material of each cell."""
+    materials = [
+        [[2, 3, 2], [2, 3, 2], [2, 4, 2], [2, 4, 2]],
+        [[2, 1, 2], [2, 1, 1], [1, 1, 1], [1, 1, 2]],
+        [[2, 2, 1], [1, 2, 2], [0, 2, 1], [1, 3, 1]],
+        [[2, 4, 3], [2, 4, 3], [1, 4, 4], [1, 4, 3]],
+        [[2, 5, 3], [2, 5, 3], [2, 5, 3], [3, 5, 3]],
+    ]
+    values = Noise(1.3, (1.0, 2.0, 0.7), 7).values((5, 4, 3), per_cell=True)
+    assert np.ceil(values * 5 - 1e-6).tolist() == materials
+
+
+def test_heights_of_a_surface_are_those_of_gprmax():
+    """gprMax 4.0.1, 7 x 4 columns with weights and limits of 6 and 15 cells."""
+    heights = [
+        [10, 10, 10, 10],
+        [7, 7, 7, 7],
+        [7, 7, 7, 6],
+        [10, 10, 10, 10],
+        [14, 14, 14, 14],
+        [15, 15, 15, 15],
+        [14, 14, 14, 14],
+    ]
+    values = Noise(5.0, (1.0, 2.0), 3).values((7, 4), per_cell=False)
+    assert np.ceil(6 + 9 * values - 1e-6).tolist() == heights
+
+
 def test_a_larger_weight_makes_it_smoother_along_that_axis():
-    plain, weighted = (Noise(1.5, (1.0, 1.0, weight), 4).values((40,) * 3) for weight in (1.0, 4.0))
+    plain, weighted = (Noise(1.5, (1.0, 1.0, weight), 4).values((40,) * 3, per_cell=True) for weight in (1.0, 4.0))
     steps = [[np.abs(np.diff(values, axis=axis)).mean() for axis in range(3)] for values in (plain, weighted)]
     assert steps[1][2] < 0.6 * steps[0][2]
     assert steps[1][0] == pytest.approx(steps[0][0], rel=0.3)
@@ -102,7 +130,7 @@ def test_a_box_has_all_of_its_materials():
 
 
 def test_equal_shares_of_the_range_or_those_of_gprmax():
-    values = Noise(1.5, (1.0,) * 3, 7).values((28, 24, 10))
+    values = Noise(1.5, (1.0,) * 3, 7).values((28, 24, 10), per_cell=True)
     for spread, numbers in (("even", np.minimum(np.floor(values * 4), 3)), ("gprmax", np.ceil(values * 3 - 1e-6))):
         names = fractal(box=BOX + f'spread = "{spread}"\n')[2:30, :, :10]
         assert (names == np.array([f"m{int(number)}" for number in numbers.ravel()]).reshape(names.shape)).all()
@@ -120,7 +148,7 @@ def test_a_rough_surface_lies_between_its_limits():
     assert (heights[2:30].min(), heights[2:30].max()) == (6, 15)
     assert (heights[:2] == 0).all()
     assert (heights[30:] == 0).all()
-    wanted = np.ceil(6 + 9 * Noise(1.2, (1.0, 1.0), 3).values((28, 24)) - 1e-6)
+    wanted = np.ceil(6 + 9 * Noise(1.2, (1.0, 1.0), 3).values((28, 24), per_cell=False) - 1e-6)
     assert (heights[2:30] == wanted).all()
 
 
@@ -207,7 +235,7 @@ def test_files_that_are_none(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("dimension = 1.5", "dimension = 3.5", "3.5 is above 3"),
+        ("dimension = 1.5", "dimension = 10.5", "10.5 is above 10"),
         ("high = [0.3,", "high = [0.02,", "it is less than a cell thick along x"),
         ("seed = 7", "seed = 7\nweights = [1, 0, 1]", "weights: 0 is not above 0"),
         ('"m3"]', '"m9"]', "there is no material 'm9'"),
@@ -246,10 +274,17 @@ def test_fractal_boxes_of_gprmax():
     assert not (names[:, :, z > 26] == "water").any()
     heights = np.isin(names, ["m0", "m1", "m2"]).sum(axis=2)
     assert (heights.min(), heights.max()) == (20, 30)
-    assert any("fractals match gprMax's in their statistics" in note for note in found.notes)
     rigid = convert(SOIL.replace("soil box 7", "soil box 7 n"), PATH).scene
     assert set(lay(rigid).edges) == {"ex", "ey", "ez"}
     assert any("it has no seed" in note for note in convert(SOIL.replace("box 7", "box"), PATH).notes)
+
+
+def test_fractal_boxes_of_one_name():
+    head, box = SOIL.split("#add_surface_roughness")[0], "#fractal_box: 0 0 0.06 0.1 0.1 0.08 1.5 1 1 2 3 soil box 8\n"
+    names = {one.name for one in convert(head + box, PATH).scene.objects}
+    assert names == {"fractal_box-line12", "fractal_box-line13"}
+    with pytest.raises(InputFileError, match="there are several fractal boxes 'box' above"):
+        convert(SOIL.replace("#add_surface_roughness", box + "#add_surface_roughness"), PATH)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def _fractal_box(model: Model, command: Command) -> None:
     if not count:
         raise command.error(f"'{command.words[10]}' is not a number of materials")
     if name in model.fractals:
-        raise command.error(f"there is already a fractal box '{name}' above")
+        model.namesakes.add(name)
     keys = {
         "low": model.point(low),
         "high": model.point(high),
@@ -71,13 +71,14 @@ def _fractal_box(model: Model, command: Command) -> None:
         raise command.error(f"'{command.words[-1]}' is neither y nor n")
     keys["seed"] = str(_seed(model, command, _BOX))
     model.objects.append(Object(command, "fractal_box", keys, materials, smoothed))
-    model.findings.note(f"{command.place}: fractals match gprMax's in their statistics, but not in every cell")
 
 
 def _side(model: Model, command: Command, name: str) -> tuple[Fractal, int, str, dict[str, str]]:
     """The box and side that a command refers to: its axis, - or +, and the part of the side."""
     if name not in model.fractals:
         raise command.error(f"there is no fractal box '{name}'")
+    if name in model.namesakes:
+        raise command.error(f"there are several fractal boxes '{name}' above: give each its own name")
     box = model.fractals[name]
     low, high = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
     across = [axis for axis in range(3) if low[axis] == high[axis]]

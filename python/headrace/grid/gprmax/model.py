@@ -43,7 +43,7 @@ class Dipole:
     stop: float | None
     resistance: float | None = None
     line: bool = False
-    """Whether it is a transmission line: twice its voltage behind its resistance, delayed by the line."""
+    """Whether it is a transmission line of that resistance."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,16 @@ class Probe:
     position: list[float]
     name: str
     fields: list[str]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a quantity of a layer rises from its minimum to its maximum; `most` is None for the optimum."""
+
+    order: int
+    forward: bool
+    least: float
+    most: float | None
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,7 @@ class Model:
     window: tuple[Command, str] | None = None
     courant: float | None = None
     layers: tuple[Command, list[int]] | None = None
+    grading: list[tuple[Command, Profile, Profile, Profile]] = field(default_factory=list)  # alpha, kappa, sigma
     waveforms: dict[str, WaveForm] = field(default_factory=dict)
     materials: dict[str, str] = field(default_factory=dict)  # tables by gprMax's id
     magnetic: set[str] = field(default_factory=set)  # materials with a permeability other than 1
@@ -94,6 +105,7 @@ class Model:
     soils: dict[str, Soil] = field(default_factory=dict)  # components of soil mixtures
     mixtures: dict[str, tuple[Command, list[str]]] = field(default_factory=dict)  # lists of materials; [] for a soil
     fractals: dict[str, Fractal] = field(default_factory=dict)
+    namesakes: set[str] = field(default_factory=set)  # names that several fractal boxes have
     objects: list[Object] = field(default_factory=list)
     sources: list[Dipole] = field(default_factory=list)
     receivers: list[Probe] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 White noise is filtered in the space of wave numbers k: amplitudes fall as |k| to the power of minus the dimension, so
 the spectrum falls like that of gprMax's fractals (Turcotte, Fractals and Chaos in Geology and Geophysics, chapter 7).
-Wave numbers count waves along each side of the box and are multiplied by the weights: a larger weight smooths
-structures along that axis.
+Wave numbers are multiplied by the weights: a larger weight smooths structures along that axis. In a box they count
+waves per cell, so equal weights make structures equally long along every axis. On a surface they count waves along each
+side, as in gprMax.
 """
 
 from dataclasses import dataclass
@@ -26,15 +27,20 @@ class Noise:
     weights: tuple[float, ...]
     seed: int
 
-    def values(self, shape: Cell) -> Values:
-        """Noise for this shape, from 0 to 1; the same seed gives the same noise."""
+    def values(self, shape: Cell, *, per_cell: bool) -> Values:
+        """Noise for this shape, from 0 to 1; the same seed gives the same noise.
+
+        `per_cell`: whether wave numbers count waves per cell, not along each side.
+        """
         white = np.random.default_rng(self.seed).standard_normal(shape)
         squared = np.zeros(shape)
         for axis, (count, weight) in enumerate(zip(shape, self.weights, strict=True)):
             along = [1] * len(shape)
             along[axis] = count
-            squared = squared + ((np.fft.fftfreq(count) * count * weight) ** 2).reshape(along)
-        squared.flat[0] = np.inf  # excludes the mean
+            # The centre of an odd number of wave numbers is half a wave beside their middle one, as in gprMax.
+            number = (np.fft.ifftshift(np.arange(count)) - count / 2) * weight
+            squared = squared + ((number / count if per_cell else number) ** 2).reshape(along)
+        squared[squared == 0] = np.inf  # excludes the mean
         found = np.fft.ifftn(np.fft.fftn(white) * squared ** (-self.dimension / 2)).real
         low, high = found.min(), found.max()
         return np.asarray((found - low) / (high - low) if high > low else np.zeros(shape))
@@ -88,7 +94,7 @@ def box(low: Cell, high: Cell, noise: Noise, count: int, surfaces: list[Surface]
     shape = tuple(last - first for first, last in zip(corner, end, strict=True))
     data = np.zeros(shape, dtype=np.int32)
     if count > 1:
-        values = noise.values(shape)
+        values = noise.values(shape, per_cell=True)
         numbers = np.minimum(values * count, count - 1) if even else np.ceil(values * (count - 1) - SLACK)
         data = numbers.astype(np.int32)
     walls: list[list[Values]] = [[np.array(float(at)) for at in pair] for pair in zip(low, high, strict=True)]
@@ -140,7 +146,8 @@ def _heights(one: Surface, corner: Cell, shape: Cell, low: Cell, high: Cell) -> 
         part = tuple(
             slice(begin - corner[axis], end - corner[axis]) for begin, end, axis in zip(first, last, axes, strict=True)
         )
-        values = one.noise.values(tuple(end - begin for begin, end in zip(first, last, strict=True)))
+        rough_shape = tuple(end - begin for begin, end in zip(first, last, strict=True))
+        values = one.noise.values(rough_shape, per_cell=False)
         heights[part] = np.ceil(one.limits[0] + values * (one.limits[1] - one.limits[0]) - SLACK)
         rough[part] = True
     return np.expand_dims(heights, one.axis), np.expand_dims(rough, one.axis)

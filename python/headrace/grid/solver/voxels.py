@@ -17,6 +17,7 @@ from headrace.grid.solver.shapes import AXES, Axes, Mask, Point
 Numbers = NDArray[np.int32]  # material numbers in the order of a list; -1: outside of the object
 
 _MATERIALS_MOST = 10_000
+_DIMENSION_MOST = 10  # beyond it, noise is its longest waves alone
 _SAME = 1e-6  # relative tolerance for cell lengths
 
 
@@ -122,7 +123,9 @@ def read_fractal(keys: Keys, dimensions: int, spacing: float, path: Path) -> Man
         if first >= last:
             raise keys.error(f"it is less than a cell thick along {axis}", "high")
     count = len(keys.names("material", None)) if keys.is_list("material") else 1
-    noise = fractals.Noise(keys.number("dimension", least=0, most=3), _weights(keys, dimensions), keys.whole("seed", 0))
+    noise = fractals.Noise(
+        keys.number("dimension", least=0, most=_DIMENSION_MOST), _weights(keys, dimensions), keys.whole("seed", 0)
+    )
     surfaces = [_surface(table, dimensions, spacing) for table in keys.tables("surfaces")]
     sides = [(one.axis, one.upper) for one in surfaces]
     if len(set(sides)) < len(sides):
@@ -149,7 +152,9 @@ def _surface(table: Keys, dimensions: int, spacing: float) -> fractals.Surface:
     if lowest >= highest:
         raise table.error(f"{highest:g} is not above lowest, {lowest:g}", "highest")
     noise = fractals.Noise(
-        table.number("dimension", least=0, most=3), _weights(table, dimensions - 1), table.whole("seed", 0)
+        table.number("dimension", least=0, most=_DIMENSION_MOST),
+        _weights(table, dimensions - 1),
+        table.whole("seed", 0),
     )
     across = (
         [[table.point(key, [dimensions - 1]) for key in ("low", "high")]] if "low" in table or "high" in table else []
