@@ -13,7 +13,7 @@ import os
 import resource
 import sys
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 _NOBODY = 65534
 _NO_NEW_PRIVILEGES = 38  # prctl
@@ -95,6 +95,14 @@ class _Printed(io.StringIO):
         return super().write(text)
 
 
+class _Point(NamedTuple):
+    """A place or a size, which blocks read by number or by letter."""
+
+    x: float
+    y: float
+    z: float
+
+
 def _functions() -> types.ModuleType:
     """The functions of gprMax's module of input commands: each prints its command."""
     module = types.ModuleType("gprMax.input_cmd_funcs")
@@ -112,12 +120,34 @@ def _functions() -> types.ModuleType:
         return function
 
     names = (
-        *("domain", "dx_dy_dz", "time_window", "material", "edge", "plate", "triangle", "box", "sphere", "cylinder"),
-        *("cylindrical_sector", "geometry_view", "geometry_objects_write", "snapshot", "excitation_file"),
-        *("src_steps", "rx_steps", "soil_peplinski", "title", "pml_cells", "num_threads"),
+        *("time_window", "material", "triangle", "sphere", "cylinder", "cylindrical_sector", "geometry_view"),
+        *("geometry_objects_write", "snapshot", "excitation_file", "soil_peplinski", "title", "pml_cells"),
+        "num_threads",
     )
     for name in names:
         setattr(module, name, plain(name))
+
+    def sized(name: str) -> Any:  # noqa: ANN401 - a function
+        def function(x: float, y: float, z: float) -> _Point:
+            command(name, x, y, z)
+            return _Point(x, y, z)
+
+        return function
+
+    def stepped(name: str) -> Any:  # noqa: ANN401 - a function
+        def function(dx: float = 0, dy: float = 0, dz: float = 0) -> None:
+            command(name, dx, dy, dz)
+
+        return function
+
+    def between(name: str) -> Any:  # noqa: ANN401 - a function
+        def function(
+            xs: float, ys: float, zs: float, xf: float, yf: float, zf: float, *others: object, **named: object
+        ) -> tuple[_Point, _Point]:
+            command(name, xs, ys, zs, xf, yf, zf, *others, *named.values())
+            return _Point(xs, ys, zs), _Point(xf, yf, zf)
+
+        return function
 
     def waveform(shape: str, amplitude: float, frequency: float, identifier: str) -> str:
         command("waveform", shape, amplitude, frequency, identifier)
@@ -127,24 +157,27 @@ def _functions() -> types.ModuleType:
         def function(
             polarisation: str, x: float, y: float, z: float, identifier: str,
             start: object = "", stop: object = "", *_: object, **__: object,
-        ) -> tuple[float, float, float]:  # fmt: skip
+        ) -> _Point:  # fmt: skip
             command(name, polarisation, x, y, z, identifier, start, stop)
-            return x, y, z
+            return _Point(x, y, z)
 
         return function
 
     def rx(
         x: float, y: float, z: float, identifier: object = "", outputs: Any = (), *_: object, **__: object  # noqa: ANN401
-    ) -> tuple[float, float, float]:  # fmt: skip
+    ) -> _Point:  # fmt: skip
         named = [outputs] if isinstance(outputs, str) else list(outputs or ())
         command("rx", x, y, z, identifier, *named)
-        return x, y, z
+        return _Point(x, y, z)
 
     def rx_array(*parameters: object) -> None:
         command("rx_array", *parameters)
 
     found = {"command": command, "waveform": waveform, "rx": rx, "rx_array": rx_array}
     found |= {name: dipole(name) for name in ("hertzian_dipole", "magnetic_dipole")}
+    found |= {name: sized(name) for name in ("domain", "dx_dy_dz")}
+    found |= {name: stepped(name) for name in ("src_steps", "rx_steps")}
+    found |= {name: between(name) for name in ("edge", "plate", "box")}
     for name, function in found.items():
         setattr(module, name, function)
     return module

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import DataError, Error
-from headrace.grid.gprmax import dispersion, fractals, general, newer, sheets, solids, sources, turned
+from headrace.grid.gprmax import dispersion, fractals, general, layers, newer, sheets, solids, sources, turned
 from headrace.grid.gprmax.lines import Command, Findings, Runner, commands
 from headrace.grid.gprmax.model import Model
 from headrace.grid.gprmax.older import Older, is_older
@@ -17,6 +17,7 @@ from headrace.grid.solver.scene import Scene
 
 _READERS = {
     **general.READERS,
+    **layers.READERS,
     **dispersion.READERS,
     **sources.READERS,
     **solids.READERS,
@@ -37,8 +38,7 @@ _NOTED = {
     "geometry_vtk": "--snapshots writes materials.vti",
     "geometry_objects_write": "--snapshots writes materials.vti",
     "snapshot": "snapshots are taken at regular intervals: see [snapshots] and --snapshots",
-    "pml_cfs": "the absorbing layers have their own grading",
-    "pml_formulation": "the absorbing layers are convolutional (CPML)",
+    "pml_formulation": "layers of one pole are the same in every formulation",
     "abc_type": "the walls have absorbing layers (CPML)",
     "abc_order": "the walls have absorbing layers (CPML)",
     "abc_stability_factors": "the walls have absorbing layers (CPML)",

@@ -1,4 +1,4 @@
-"""Reads commands of the model as a whole, of its materials and of its absorbing layers."""
+"""Reads commands of the model as a whole and of its materials."""
 
 import json
 import math
@@ -9,7 +9,6 @@ from headrace.grid.gprmax.model import Model, once
 
 Reader = Callable[[Model, Command], None]
 
-_SIDES = 6
 _BEST_CONDUCTOR = 1e10  # S/m, as for pec
 
 
@@ -64,15 +63,6 @@ def _courant(model: Model, command: Command) -> None:
     model.courant = factor
 
 
-def _layers(model: Model, command: Command) -> None:
-    command.expect(1, _SIDES)
-    once(command, model.layers)
-    cells = [count for index in range(len(command.words)) if (count := command.whole(index)) is not None]
-    if len(cells) != len(command.words):
-        raise command.error("the thickness of layers must be a whole number of cells")
-    model.layers = (command, cells * (_SIDES // len(cells)))
-
-
 def _material(model: Model, command: Command) -> None:
     command.expect(5)
     # An infinite conductivity is allowed: gprMax makes it a perfect conductor.
@@ -105,6 +95,5 @@ READERS: dict[str, Reader] = {
     "dx_dy_dz": _spacing,
     "time_window": _window,
     "time_step_stability_factor": _courant,
-    "pml_cells": _layers,
     "material": _material,
 }

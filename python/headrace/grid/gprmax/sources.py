@@ -89,17 +89,14 @@ def _voltage_source(model: Model, command: Command) -> None:
 
 
 def _transmission_line(model: Model, command: Command) -> None:
-    """A line that ends at an edge: its outgoing wave is that of a source of twice the voltage behind its resistance."""
+    """A line that ends at an edge."""
     command.expect(6, 8)
     name, position, resistance = f"e{_axis(command)}", command.numbers(1, 3), command.number(4)
     if not 0 < resistance < _VACUUM:
         raise command.error(
             f"a resistance of {resistance:g} Ohm is out of range: it must be above 0 and below that of vacuum, 376.73"
         )
-    model.findings.note(
-        f"{command.place}: the line becomes twice its voltage behind its resistance, 9.5 steps later; its voltages "
-        "and currents are not recorded"
-    )
+    model.findings.note(f"{command.place}: voltages and currents of the line are not recorded")
     times = _times(command, 6)
     model.sources.append(Dipole(command, name, position, command.words[5], *times, resistance, line=True))
 

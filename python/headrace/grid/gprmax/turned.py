@@ -36,13 +36,11 @@ _SIX = 6
 
 def translated(commands: list[Command], findings: Findings) -> Iterator[Command]:
     """The commands with the axis across the plane turned to z; unchanged if it is z already or there is no plane."""
-    axis = _flat_axis(commands)
-    if axis in (None, _Z):
+    order = axes(commands)
+    axis = order[_Z]
+    if axis == _Z:
         yield from commands
         return
-    assert axis is not None
-    # A rotation, not a reflection: the old axes that become x, y and z. The axis across the plane comes last.
-    order = [(axis + 1) % 3, (axis + 2) % 3, axis]
     names = ", ".join(f"{_AXES[old]} is now {_AXES[new]}" for new, old in enumerate(order))
     place = next(one.place for one in commands if one.name == "domain")
     findings.note(
@@ -51,6 +49,12 @@ def translated(commands: list[Command], findings: Findings) -> Iterator[Command]
     for command in commands:
         with findings.noting():
             yield _turned(command, order)
+
+
+def axes(commands: list[Command]) -> list[int]:
+    """The old axes that become x, y and z: a rotation, not a reflection. The axis across a plane comes last."""
+    axis = _flat_axis(commands)
+    return [0, 1, 2] if axis is None else [(axis + 1) % 3, (axis + 2) % 3, axis]
 
 
 def _flat_axis(commands: list[Command]) -> int | None:

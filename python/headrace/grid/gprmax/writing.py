@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from headrace.grid.gprmax import dispersion
+from headrace.grid.gprmax import dispersion, layers
 from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Dipole, Model, Object, Probe, quoted
 from headrace.grid.solver.keys import nearest
@@ -12,8 +12,6 @@ from headrace.grid.solver.scene import fields_of, nearest_node
 _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
 _CELL_BY_CELL = ("fractal_box", "voxels")
-_LINE = 9.5  # steps from the source of a transmission line to its end
-_LAYERS = 10  # gprMax's default
 
 
 def scene_text(model: Model, path: Path) -> str:
@@ -54,25 +52,10 @@ def _domain(model: Model) -> str:
     exact = [count * model.cell for count in shape]
     if any(abs(one - other) > 1e-6 * model.cell for one, other in zip(exact, size, strict=True)):
         findings.note(f"{command.place}: rounded to {' x '.join(map(str, shape))} whole cells, as gprMax does")
-    layers = ""
+    text = ""
     with findings.noting():
-        layers = _layers(model, shape)
-    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\n{layers}"
-
-
-def _layers(model: Model, shape: list[int]) -> str:
-    """The absorbing layers for the scene's text; in two dimensions there are none across z."""
-    command, cells = model.layers or (model.domain or model.spacing, [_LAYERS] * 6)
-    assert command is not None
-    place: Command = command if isinstance(command, Command) else command[0]
-    pairs = [(cells[axis], cells[axis + 3]) for axis in range(2 if model.flat else 3)]
-    for letter, (low, high), count in zip("xyz", pairs, shape, strict=False):
-        if count <= low + high:
-            both = f"{low} cells" if low == high else f"{low} and {high} cells"
-            raise place.error(f"absorbing layers of {both} at both ends leave nothing of {count} cells along {letter}")
-    if len({side for pair in pairs for side in pair}) == 1:
-        return f"cpml = {pairs[0][0]}\n"
-    return f"\n[domain.cpml]\ncells = {json.dumps(pairs)}\n"
+        text = layers.text_of(model, shape)
+    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\n{text}"
 
 
 def _time(model: Model) -> str:
@@ -137,14 +120,12 @@ def _source(model: Model, one: Dipole) -> str:
         keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
     if one.resistance is not None:
         keys["resistance"] = repr(one.resistance)
-    start, stop = one.start, one.stop
     if one.line:
-        keys["amplitude"] = repr(2 * float(keys.get("amplitude", "1")))
-        start, stop = start + _LINE * model.step, None if stop is None else stop + _LINE * model.step
-    if start:
-        keys["delay"] = repr(start)
-    if stop is not None:
-        keys["stop"] = repr(stop)
+        keys["line"] = "true"
+    if one.start:
+        keys["delay"] = repr(one.start)
+    if one.stop is not None:
+        keys["stop"] = repr(one.stop)
     return _keys("[[sources]]", keys)
 
 
@@ -200,8 +181,6 @@ def _conventions(model: Model, path: Path) -> None:
             f"{rigid[0].command.place}: without smoothing, gprMax gives components of H its permeability; here "
             f"they take {here}"
         )
-    if model.layers is None or any(model.layers[1]):
-        note(f"{path}: the absorbing layers are graded differently from gprMax's")
     note(
         f"{path}: traces begin after the first step, but gprMax's begin at time 0, when the fields are 0; "
         "headrace grid export adds that sample"

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Ranks
-from headrace.grid.solver import plane_wave
+from headrace.grid.solver import lines, plane_wave
 from headrace.grid.solver.painting import Laid, lay, paint
 from headrace.grid.solver.poles import Media, in_step, mean_poles, values_needed
-from headrace.grid.solver.scene import VACUUM_PERMEABILITY, VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
+from headrace.grid.solver.scene import LIGHT, VACUUM_PERMEABILITY, VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
 from headrace.grid.solver.smoothing import Smoothed, smooth
 from headrace.grid.solver.waveforms import Samples
 
@@ -141,10 +141,12 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     a line across the cell, in three that of a dipole as long as the cell. It is evaluated in the middle of the step. A
     magnetic current adds -dt / mu M to its field, which belongs to a time half a step earlier, so it is evaluated at
     the beginning of the step. A voltage behind a resistance is the current that it drives through the resistance when
-    shorted; the resistance is part of the edge's material, see resisting().
+    shorted; the resistance is part of the edge's material, see resisting(). For a line, see lines.py.
     """
     # After its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
+    if source.line:
+        count = min(scene.steps, count + lines.LATE)
     begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
     material = in_step(material, scene.dt)
     if source.field.startswith("h"):
@@ -153,6 +155,8 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
     factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2 / (source.resistance or 1)
+    if source.line:
+        return np.asarray(factor * lines.arriving(source.wave, count, scene.dt))
     return np.asarray(factor * source.wave.at(begins, begins + scene.dt / 2, scene.dt))
 
 
@@ -178,16 +182,25 @@ def _with_resistances(
 ) -> dict[tuple[str, tuple[int, ...]], Material]:
     """The material of each source's component, with the resistances of sources there; also set in `smoothed`."""
     found: dict[tuple[str, tuple[int, ...]], Material] = {}
+    ends = {(source.field, scene.cell(source.position)) for source in scene.sources if source.line}
     for source in scene.sources:
         cell = scene.cell(source.position)
         key = (source.field, cell)
         if key not in found:
             found[key] = smoothed.at(source.field, cell) if smoothed else _material_of(scene, source.field, cell, laid)
+            if key in ends:  # whose end replaces what the edge is made of
+                found[key] = replace(found[key], conductivity=0.0, poles=())
         if source.resistance is None:
             continue
         found[key] = resisting(source, scene, found[key])
         if smoothed:
             smoothed.conductivity[cell] = found[key].conductivity
+    # The step is stable in vacuum, so a shorter one is stable for less.
+    least = min(1.0, (LIGHT * scene.dt / scene.spacing) ** 2 * scene.dimensions)
+    for key in ends:
+        found[key] = lines.ended(found[key], scene.dt, least)
+        if smoothed:
+            smoothed.permittivity[key[1]] = found[key].permittivity
     return found
 
 

@@ -266,8 +266,11 @@ def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, .
         resistance = keys.number("resistance", above=0) if "resistance" in keys else None
         if resistance is not None and field.startswith("h"):
             raise keys.error("is for a voltage source, which lies along an electric field", "resistance")
+        line = keys.flag("line", False)
+        if line and resistance is None:
+            raise keys.error("is a transmission line, which needs its resistance", "line")
         name, position = keys.text("id", f"source{number}"), keys.point("position", [dimensions])
-        found.append(Source(name, field, position, _wave(keys, path), resistance))
+        found.append(Source(name, field, position, _wave(keys, path), resistance, line))
         keys.done()
     unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)

@@ -64,7 +64,8 @@ class Source:
     """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole).
 
     Its position is the one in the file; Scene.placed() is the node that the solver uses. If its field is magnetic, it
-    is a magnetic current in V; with a resistance in ohms, it is a voltage source behind that resistance.
+    is a magnetic current in V; with a resistance in ohms, it is a voltage source behind that resistance. As a line, it
+    is a wave that arrives at the end of a transmission line of that resistance.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Source:
     position: Point
     wave: Wave
     resistance: float | None = dataclasses.field(default=None, repr=False)
+    line: bool = dataclasses.field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,7 @@ class Scene:
                 if (closed := _closed(one.shape)) is not None
             ),
             *((one.name, one.resistance) for one in self.sources if one.resistance is not None),
+            *((one.name, "line") for one in self.sources if one.line),
             *((self.layers.sides,) if self.layers.sides else ()),
             *((name, one.poles) for name, one in sorted(self.materials.items()) if one.poles),
         )

@@ -279,6 +279,7 @@ class Source(Keys):
     delay: float | None = None
     stop: float | None = None
     resistance: float | None = None
+    line: bool | None = None
     file: str | Path | None = None
     column: str | None = None
 
