@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from headrace import Device, Error, UsageError, results
 from headrace.base import parse_bytes
@@ -46,10 +47,10 @@ def _print_table(rows: list[Json]) -> None:
         print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} {spread}{share}{wrong}")
 
 
-def keep(topic: str, given: argparse.Namespace, rows: list[Json]) -> bool:
-    """Saves rows in given.save, and prints them as JSON with given.json; returns whether it printed them."""
+def keep(topic: str, given: argparse.Namespace, rows: list[Json], **more: Any) -> bool:  # noqa: ANN401
+    """Saves rows, with further members, in given.save; with given.json prints them. Returns whether it printed them."""
     device = Device.parse("cpu:0")
-    content = results.document(results.topic_of(given.save, device) if given.save else topic, device, rows)
+    content = results.document(results.topic_of(given.save, device) if given.save else topic, device, rows, **more)
     if given.save:
         results.save(given.save, content)
     if given.json:
