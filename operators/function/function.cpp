@@ -89,8 +89,8 @@ serve::Operator function(FunctionOptions options) {
   op.name = kept->name;
   op.answer_type = kept->answer_type;
   if (linked) {
-    op.link = [linked](serve::Operator& to, Device device, serve::KernelUse use) {
-      if (!device.properties().host_cores) linked->link(to, device, use);
+    op.link = [linked](serve::Operator& to, Device device, std::span<const serve::KernelMember> kernels) {
+      if (!device.properties().host_cores) linked->link(to, device, kernels);
     };
   }
   return op;

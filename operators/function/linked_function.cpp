@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "headrace/base/error.hpp"
@@ -16,29 +17,19 @@ namespace headrace::operators {
 
 namespace {
 
-/// A kernel of linked_kernels.cu.
-struct Named {
-  serve::KernelUse use;
-  Kernel serve::Operator::* kernel;
-  const char* name;
-};
-
-using serve::KernelUse;
+using serve::KernelMember;
 using serve::Operator;
-constexpr std::array<Named, 6> kKernels{
-    Named{KernelUse::launched, &Operator::kernel, "headrace_kernel"},
-    Named{KernelUse::launched, &Operator::scattered_kernel, "headrace_scattered"},
-    Named{KernelUse::pool, &Operator::pool, "headrace_pool"},
-    Named{KernelUse::pool_inline, &Operator::pool_inline, "headrace_inline_pool"},
-    Named{KernelUse::persistent, &Operator::persistent, "headrace_persistent"},
-    Named{KernelUse::persistent_barrier, &Operator::persistent_barrier, "headrace_barrier_persistent"}};
 
-std::vector<std::string> names_of(KernelUse use) {
-  std::vector<std::string> names;
-  for (const Named& one : kKernels) {
-    if (one.use == use) names.emplace_back(one.name);
-  }
-  return names;
+/// The name of a kernel in linked_kernels.cu.
+const char* name_of(KernelMember kernel) {
+  static constexpr std::array<std::pair<KernelMember, const char*>, 6> kNames{
+      {{&Operator::kernel, "headrace_kernel"},
+       {&Operator::scattered_kernel, "headrace_scattered"},
+       {&Operator::pool, "headrace_pool"},
+       {&Operator::pool_inline, "headrace_inline_pool"},
+       {&Operator::persistent, "headrace_persistent"},
+       {&Operator::persistent_barrier, "headrace_barrier_persistent"}}};
+  return std::ranges::find(kNames, kernel, &std::pair<KernelMember, const char*>::first)->second;
 }
 
 /// The device memory that one engine keeps.
@@ -64,21 +55,21 @@ LinkedFunction::LinkedFunction(std::string name, std::vector<FunctionArray> arra
                                decltype(FunctionOptions::code) code)
     : name_(std::move(name)), arrays_(std::move(arrays)), make_code_(std::move(code)) {}
 
-void LinkedFunction::link(serve::Operator& op, Device device, KernelUse use) {
-  const DeviceCode& code = code_for(device, use);
-  for (const Named& one : kKernels) {
-    if (one.use == use) (op.*one.kernel).set_entry(device.kind(), code.entry(one.name));
-  }
+void LinkedFunction::link(serve::Operator& op, Device device, std::span<const KernelMember> kernels) {
+  std::vector<std::string> names;
+  for (const KernelMember kernel : kernels) names.emplace_back(name_of(kernel));
+  const DeviceCode& code = code_for(device, std::move(names));
+  for (const KernelMember kernel : kernels) (op.*kernel).set_entry(device.kind(), code.entry(name_of(kernel)));
 }
 
-const DeviceCode& LinkedFunction::code_for(Device device, KernelUse use) {
-  const std::pair key(device.ordinal(), use);
+const DeviceCode& LinkedFunction::code_for(Device device, std::vector<std::string> kernels) {
+  const std::pair key(device.ordinal(), std::move(kernels));
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = code_.find(key); found != code_.end()) return found->second;
   }
   // Without the lock: the code may be made by Python, and a thread that holds Python's lock may be waiting here.
-  DeviceCode made(device, make_code_(device, names_of(use)));
+  DeviceCode made(device, make_code_(device, key.second));
   const std::lock_guard lock(mutex_);
   return code_.try_emplace(key, std::move(made)).first->second;
 }

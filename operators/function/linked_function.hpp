@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,22 +19,22 @@ class LinkedFunction {
   LinkedFunction(std::string name, std::vector<FunctionArray> arrays, decltype(FunctionOptions::code) code);
 
   /// Sets the entries of these kernels of an operator. Throws what FunctionOptions::code throws, and DeviceError.
-  void link(serve::Operator& op, Device device, serve::KernelUse use);
+  void link(serve::Operator& op, Device device, std::span<const serve::KernelMember> kernels);
   /// Copies the arrays to the device. Engines that run at the same time share them.
   [[nodiscard]] serve::LoadedState load(Device device, std::shared_ptr<const void> owner);
 
  private:
   struct Arrays;
 
-  [[nodiscard]] const DeviceCode& code_for(Device device, serve::KernelUse use);
+  [[nodiscard]] const DeviceCode& code_for(Device device, std::vector<std::string> kernels);
   [[nodiscard]] std::shared_ptr<const Arrays> arrays_on(Device device);
 
   std::string name_;
   std::vector<FunctionArray> arrays_;
   decltype(FunctionOptions::code) make_code_;
-  std::mutex mutex_;                                             ///< Guards all members below.
-  std::map<std::pair<int, serve::KernelUse>, DeviceCode> code_;  ///< Keyed by device number and kernels.
-  std::map<int, std::weak_ptr<const Arrays>> used_;              ///< Keyed by device number.
+  std::mutex mutex_;                                                     ///< Guards all members below.
+  std::map<std::pair<int, std::vector<std::string>>, DeviceCode> code_;  ///< Keyed by device number and kernels.
+  std::map<int, std::weak_ptr<const Arrays>> used_;                      ///< Keyed by device number.
 };
 
 }  // namespace headrace::operators

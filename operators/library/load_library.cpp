@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "base/file_descriptor.hpp"
@@ -141,7 +142,7 @@ serve::Operator load_library(const std::filesystem::path& path) {
   op.persistent = kernel(LibraryKernel::persistent);
   op.persistent_barrier = kernel(LibraryKernel::persistent_barrier);
   if (library.cuda_kernel != nullptr) {
-    op.link = [&library](serve::Operator& to, Device device, serve::KernelUse /*use*/) {
+    op.link = [&library](serve::Operator& to, Device device, std::span<const serve::KernelMember> /*kernels*/) {
       link_kernels(library, to, device);
     };
   }

@@ -11,14 +11,8 @@ namespace headrace::serve {
 
 namespace {
 
-KernelUse kernels_of(const Plan& plan) {
-  if (plan.schedule == Schedule::dispatched) return plan.answer_inline ? KernelUse::pool_inline : KernelUse::pool;
-  if (plan.schedule != Schedule::persistent) return KernelUse::launched;
-  return plan.doorbell == Doorbell::barrier ? KernelUse::persistent_barrier : KernelUse::persistent;
-}
-
 std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan) {
-  op = linked(std::move(op), device, kernels_of(plan));
+  op = linked(std::move(op), device, detail::kernels_of(plan));
   std::shared_ptr<detail::EngineState> state(
       make_process_owned<detail::EngineState>(device, std::move(op), std::move(plan)));
   switch (state->plan.schedule) {

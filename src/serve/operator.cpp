@@ -23,10 +23,10 @@ Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& 
 
 }  // namespace
 
-Operator linked(Operator op, Device device, KernelUse use) {
+Operator linked(Operator op, Device device, std::span<const KernelMember> kernels) {
   if (op.link) {
     const auto link = op.link;  // copied, because the call may replace it
-    link(op, device, use);
+    link(op, device, kernels);
   }
   return op;
 }

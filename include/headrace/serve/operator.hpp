@@ -16,6 +16,7 @@
 //     auto load = [](headrace::Device) { return headrace::serve::make_state(Square::State{}); };
 //     headrace::serve::Operator square = headrace::serve::make_operator<Square>({.threads = 32}, load);
 
+#include <array>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -23,6 +24,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -68,14 +70,9 @@ template <class State>
   return loaded;
 }
 
-/// Kernels of an Operator that are used together.
-enum class KernelUse : std::uint8_t {
-  launched,            ///< Operator::kernel and scattered_kernel: every schedule that launches for its queries.
-  pool,                ///< Operator::pool
-  pool_inline,         ///< Operator::pool_inline
-  persistent,          ///< Operator::persistent
-  persistent_barrier,  ///< Operator::persistent_barrier
-};
+struct Operator;
+/// One of an operator's kernels.
+using KernelMember = Kernel Operator::*;
 
 /// An operator with its type erased: everything that an engine needs to answer queries with it. Made by
 /// make_operator().
@@ -93,7 +90,7 @@ struct Operator {
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
   /// Adds code of some kernels for a device to `op`, a copy of this operator, if that code is made at run time.
   /// linked() calls it, perhaps often and from several threads, so it should cache the code.
-  std::function<void(Operator& op, Device device, KernelUse use)> link;
+  std::function<void(Operator& op, Device device, std::span<const KernelMember> kernels)> link;
   /// Loads the state on a device. Throws DeviceError if it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
@@ -235,8 +232,11 @@ template <class Op>
   return op;
 }
 
+/// The kernels that are launched for a batch of queries.
+inline constexpr std::array<KernelMember, 2> kLaunchedKernels{&Operator::kernel, &Operator::scattered_kernel};
+
 /// The operator with code of those kernels for `device`. Throws as Operator::link does.
-[[nodiscard]] Operator linked(Operator op, Device device, KernelUse use = KernelUse::launched);
+[[nodiscard]] Operator linked(Operator op, Device device, std::span<const KernelMember> kernels = kLaunchedKernels);
 
 /// Enqueues a launch that answers `items` queries. Queries lie `query_stride` bytes apart, answers `answer_stride`. The
 /// device must reach both, and `state` must have been loaded on it.

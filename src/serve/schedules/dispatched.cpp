@@ -19,9 +19,7 @@ namespace headrace::serve::detail {
 
 namespace {
 
-const Kernel& pool_kernel(const EngineState& engine) {
-  return engine.plan.answer_inline ? engine.op.pool_inline : engine.op.pool;
-}
+const Kernel& kernel_of(const EngineState& engine) { return engine.op.*pool_kernel(engine.plan); }
 
 /// Number of blocks of `threads` threads that answer queries, besides the one that hands them out: as the plan says, or
 /// as many as a share of a CPU device holds. Throws UsageError.
@@ -31,7 +29,7 @@ std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, dou
                                ? fmt::format("the resident pool of {}", engine.op.name)
                                : fmt::format("plan: {} blocks of {} threads of {}", wanted, threads, engine.op.name);
   const std::uint32_t workers =
-      ResidentKernel::block_count(engine.device, pool_kernel(engine), threads, 1, wanted, what);
+      ResidentKernel::block_count(engine.device, kernel_of(engine), threads, 1, wanted, what);
   return wanted != 0 ? workers : std::max(1U, static_cast<std::uint32_t>(workers * share));
 }
 
@@ -45,7 +43,7 @@ class Pool final : public Resident {
     threads_ = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
     queue_ = std::make_unique<DispatchQueue>(engine.device, view_);
     if (has_multiprocessors()) {
-      own_ = std::make_shared<OwnMultiprocessors>(engine.device, pool_kernel(engine), threads_, share_, name());
+      own_ = std::make_shared<OwnMultiprocessors>(engine.device, kernel_of(engine), threads_, share_, name());
     }
     start();
   }
@@ -113,7 +111,7 @@ class Pool final : public Resident {
   void launch(LaunchShape shape) {
     std::vector<std::byte> state = engine_.loaded.bytes;
     const std::array<void*, 2> arguments{state.data(), &view_};
-    kernel_->run([&](StreamRef stream) { return stream.launch_resident(pool_kernel(engine_), shape, arguments); })
+    kernel_->run([&](StreamRef stream) { return stream.launch_resident(kernel_of(engine_), shape, arguments); })
         .or_throw(doing("starting"));
     const Status started = kernel_->wait_started([this] { return memory_.heartbeat() != 0; },
                                                  std::max(engine_.plan.hang_after, ResidentKernel::kPatience));

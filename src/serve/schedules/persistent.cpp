@@ -27,7 +27,8 @@ void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape s
 }
 
 template <class Mail>
-void start(EngineState& engine, const Kernel& kernel) {
+void start(EngineState& engine) {
+  const Kernel& kernel = engine.op.*persistent_kernel(engine.plan);
   require_room(engine, kernel, engine.plan.shape(engine.op.shape));
   auto boxes = std::make_unique<PersistentBoxes<Mail>>(engine, kernel);
   std::vector<std::shared_ptr<PersistentFeeder<Mail>>> feeders;
@@ -51,8 +52,8 @@ void start(EngineState& engine, const Kernel& kernel) {
 
 void start_persistent(EngineState& engine) {
   switch (engine.plan.doorbell) {
-    case Doorbell::words: return start<Mailbox>(engine, engine.op.persistent);
-    case Doorbell::barrier: return start<BarrierMailbox>(engine, engine.op.persistent_barrier);
+    case Doorbell::words: return start<Mailbox>(engine);
+    case Doorbell::barrier: return start<BarrierMailbox>(engine);
   }
 }
 

@@ -2,11 +2,19 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "serve/engine_state.hpp"
 
 namespace headrace::serve::detail {
+
+/// The kernels that the plan's schedule uses.
+[[nodiscard]] std::span<const KernelMember> kernels_of(const Plan& plan) noexcept;
+/// The kernel of a resident pool.
+[[nodiscard]] const KernelMember& pool_kernel(const Plan& plan) noexcept;
+/// The resident kernel that threads feed.
+[[nodiscard]] const KernelMember& persistent_kernel(const Plan& plan) noexcept;
 
 /// Starts the threads of a schedule. All steps that can fail run before the first thread starts.
 void start_blocking(EngineState& engine);
