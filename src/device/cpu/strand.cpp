@@ -14,10 +14,19 @@ void StrandList::push(Ref<Strand> strand) noexcept {
   last_ = added;
 }
 
+void StrandList::push_by_use(Ref<Strand> strand) noexcept {
+  if (first_ == nullptr || last_->used_ <= strand->used_) return push(std::move(strand));
+  Strand** place = &first_;
+  while ((*place)->used_ <= strand->used_) place = &(*place)->next_;  // ends at the last one
+  Strand* added = strand.release();
+  added->next_ = *place;
+  *place = added;
+}
+
 Ref<Strand> StrandList::pop() noexcept {
-  Strand* oldest = first_;
-  if (oldest != nullptr) first_ = oldest->next_;
-  return Ref<Strand>::adopt(oldest);
+  Strand* first = first_;
+  if (first != nullptr) first_ = first->next_;
+  return Ref<Strand>::adopt(first);
 }
 
 Strand::Strand(Workers& workers, StreamOptions options) noexcept
@@ -132,8 +141,10 @@ void Strand::run_in_worker(Workers& workers) noexcept {
     state_ = State::owned;
     if (run_in_waiter_) target = demanded_;
   }
+  const Time began = SteadyClock::now();
   const Stop stop = drain(target, &workers);
   if (stop == Stop::resident) return;  // resident_done() continues
+  used_ += SteadyClock::now() - began;
   if (stop != Stop::blocked) return settle_and_schedule();
 
   const auto& wait = static_cast<const WaitTask&>(queue_.front());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "device/cpu/ref.hpp"
 #include "device/cpu/task_queue.hpp"
 #include "headrace/base/detail/bytes.hpp"
+#include "headrace/base/detail/clock.hpp"
 #include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
@@ -26,12 +28,15 @@ struct StrandPoint {
   [[nodiscard]] bool reached() const noexcept;
 };
 
-/// A FIFO of references to strands. A strand is on at most one list.
+/// A list of references to strands. A strand is on at most one list.
 class StrandList {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  /// Appends a strand.
   void push(Ref<Strand> strand) noexcept;
-  /// The oldest, or an empty Ref.
+  /// Inserts a strand behind those that have used no more time of workers than it has.
+  void push_by_use(Ref<Strand> strand) noexcept;
+  /// The first, or an empty Ref.
   [[nodiscard]] Ref<Strand> pop() noexcept;
 
  private:
@@ -90,6 +95,12 @@ class Strand final : public RefCounted {
   void wait(std::uint64_t sequence) noexcept;
   /// Whether the point is reached. If the strand runs in its waiter, first runs the tasks that can run. Does not wait.
   [[nodiscard]] bool poll(std::uint64_t sequence) noexcept;
+
+  /// Time that workers have run this strand, for the order of the ready list. Only the thread that has taken it from
+  /// the list, or that holds the list's lock, may call this and the next function.
+  [[nodiscard]] Duration used() const noexcept { return used_; }
+  /// Counts a strand that has had less as if it had had `least`, so that idle time is no credit.
+  void catch_up(Duration least) noexcept { used_ = std::max(used_, least); }
 
   /// For a worker that took this strand from the ready list: runs tasks until none is left, one is blocked, or another
   /// strand should have its turn.
@@ -162,6 +173,7 @@ class Strand final : public RefCounted {
   std::uint32_t blocked_count_ = 0;  ///< Under mutex_; threads in block().
   StrandList parked_;                ///< Under mutex_; strands that wait for a point of this one.
 
+  Duration used_{};                 ///< See used().
   Strand* next_ = nullptr;          ///< The next strand on the same list.
   std::uint64_t parked_until_ = 0;  ///< Point of the strand that this one is parked on; under that strand's mutex_.
 

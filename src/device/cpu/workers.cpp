@@ -57,20 +57,22 @@ void Workers::remove_user() noexcept {
 void Workers::push(Ref<Strand> strand) noexcept {
   const std::lock_guard lock(mutex_);
   ready_count_.fetch_add(1, std::memory_order_relaxed);
-  if (strand->high_priority()) {
-    high_count_.fetch_add(1, std::memory_order_relaxed);
-    high_.push(std::move(strand));
-  } else {
-    normal_.push(std::move(strand));
-  }
+  const bool high = strand->high_priority();
+  if (high) high_count_.fetch_add(1, std::memory_order_relaxed);
+  Ready& ready = high ? high_ : normal_;
+  strand->catch_up(ready.least);
+  ready.strands.push_by_use(std::move(strand));
   if (sleeping_ > 0) changed_.notify_one();
 }
 
 Ref<Strand> Workers::take() noexcept {
-  const bool high = !high_.empty();
-  Ref<Strand> strand = high ? high_.pop() : normal_.pop();
-  if (strand) ready_count_.fetch_sub(1, std::memory_order_relaxed);
-  if (strand && high) high_count_.fetch_sub(1, std::memory_order_relaxed);
+  const bool high = !high_.strands.empty();
+  Ready& ready = high ? high_ : normal_;
+  Ref<Strand> strand = ready.strands.pop();
+  if (!strand) return strand;
+  ready.least = strand->used();
+  ready_count_.fetch_sub(1, std::memory_order_relaxed);
+  if (high) high_count_.fetch_sub(1, std::memory_order_relaxed);
   return strand;
 }
 

@@ -9,8 +9,9 @@
 
 namespace headrace::detail {
 
-/// The threads that run the strands of one device. They start with the first user (stream) and exit shortly after the
-/// last user is gone. Never destroyed.
+/// The threads that run the strands of one device. Of the strands that are ready, the one goes first that workers have
+/// run for the least time, so strands share the threads by work and not by the number of their tasks. They start with
+/// the first user (stream) and exit shortly after the last user is gone. Never destroyed.
 class Workers {
  public:
   /// @param count  threads, at least 1
@@ -40,8 +41,13 @@ class Workers {
   const std::uint32_t count_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  StrandList high_;
-  StrandList normal_;
+  /// Strands of one priority that are ready.
+  struct Ready {
+    StrandList strands;
+    Duration least{};  ///< Strand::used() of the one taken last: all here have had as much, or count as if.
+  };
+  Ready high_;
+  Ready normal_;
   std::uint32_t users_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t sleeping_ = 0;
