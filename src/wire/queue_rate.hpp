@@ -21,7 +21,12 @@ class QueueRate {
     ++looks_;
     const Duration elapsed = now - since_;
     if (elapsed < kWindow) return;
-    const double rate = static_cast<double>(back_) / std::chrono::duration<double>(elapsed).count();
+    const double seconds = std::chrono::duration<double>(elapsed).count();
+    if (back_ == 0) {  // the engine stands still, perhaps for its pool to restart: less than one query in all this time
+      per_second_ = std::min(per_second_, 1 / seconds);
+      return;
+    }
+    const double rate = static_cast<double>(back_) / seconds;
     const double together = static_cast<double>(in_flight_) / static_cast<double>(looks_);
     const double kept = per_second_ == 0 ? 0 : kKept;
     per_second_ = kept * per_second_ + (1 - kept) * rate;

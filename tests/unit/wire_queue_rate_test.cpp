@@ -71,5 +71,15 @@ TEST(QueueRate, AnEngineThatStandsStillTakesLongAndNotForever) {
   EXPECT_LE(rate.time_of(100, UINT64_MAX), std::chrono::seconds(100'000'000));
 }
 
+TEST(QueueRate, APauseIsAsLongAsItIsHoweverOftenOneLooks) {
+  QueueRate rate;
+  Time now = milliseconds(1000);
+  run(rate, 10, 100, now, milliseconds(1100));
+  run(rate, 0, 100, now, milliseconds(3100));
+  EXPECT_NEAR(milliseconds_of(rate.time_of(1, 0)), 2000, 50);
+  run(rate, 10, 100, now, milliseconds(3300));
+  EXPECT_NEAR(milliseconds_of(rate.time_of(100, 0)), 10, 2);
+}
+
 }  // namespace
 }  // namespace headrace::wire
