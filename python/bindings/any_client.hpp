@@ -65,6 +65,11 @@ class AnyClient {
   void cancel(serve::Ticket ticket) {
     std::visit([&](auto& client) { client.cancel(ticket); }, client_);
   }
+  /// The deadline of a query that waits from now on, see serve::Client::bounded().
+  [[nodiscard]] Time bounded(Time deadline) const {
+    const auto* const client = std::get_if<serve::Client>(&client_);
+    return client == nullptr ? deadline : client->bounded(deadline, SteadyClock::now());
+  }
   /// The most queries in flight.
   [[nodiscard]] std::size_t slots() const { return engine_ != nullptr ? engine_->plan().slots : remote().slots(); }
   /// A descriptor that an event loop must watch in addition to that of wake(); -1 if there is none.

@@ -100,7 +100,7 @@ nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadl
   enter("ask");
   const BytesView query(object, "query");
   query.require_one(query_bytes_);
-  const Time until = to_deadline(deadline);
+  const Time until = client_->bounded(to_deadline(deadline));
   nb::object future;
   if (line_.empty()) {
     future = loop_.create_future();
@@ -125,7 +125,8 @@ nb::object AsyncClientHandle::ask(nb::handle object, std::optional<double> deadl
 nb::object AsyncClientHandle::ask_many(nb::handle object, std::optional<double> deadline) {
   enter("ask_many");
   auto batch = std::make_shared<Batch>(object, query_bytes_, answer_bytes_);
-  InLine entry{.future = {}, .batch = std::move(batch), .query = {}, .deadline = to_deadline(deadline)};
+  InLine entry{
+      .future = {}, .batch = std::move(batch), .query = {}, .deadline = client_->bounded(to_deadline(deadline))};
   if (!line_.empty()) require_room();
   entry.future = loop_.create_future();
   nb::object future = entry.future;

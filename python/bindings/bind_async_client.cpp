@@ -52,7 +52,8 @@ void bind_async_client(nb::module_& module) {
       .def("ask", &AsyncClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
                    "float | None = None) -> asyncio.Future[typing.Any]"),
-           "Submits one query immediately, without being awaited, and returns the future of its answer. If Plan.slots "
+           "Submits one query immediately, without being awaited, and returns the future of its answer. If "
+           "Plan.in_flight_max "
            "queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code of a "
            "query that failed. The call itself raises UsageError for a query of the wrong size and if no event loop or "
            "another one is running, and Error with the code full if the line is full.")

@@ -116,18 +116,26 @@ void bind_engine(nb::module_& module) {
       .def("stop", &Engine::stop, nb::call_guard<GilRelease>(),
            "Rejects new queries, returns those not yet started with the status stopped, and ends the threads. Clients "
            "may still poll.")
-      .def_prop_rw(
-          "share", [](const Engine& engine) { return engine.share(); },
-          [](Engine& engine, double share) {
+      .def(
+          "change",
+          [](Engine& engine, std::optional<double> share, std::optional<std::uint32_t> in_flight_max,
+             std::optional<double> latency_max) {
+            serve::PlanChange change{.share = share, .in_flight_max = in_flight_max, .latency_max = {}};
+            if (latency_max) change.latency_max = to_duration("latency_max", *latency_max);
             const GilRelease released;
-            engine.set_share(share);
+            engine.change(change);
           },
-          "The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while "
-          "queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises "
-          "UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, "
-          "and, with the code full, if the device has no room for it; the engine keeps its old share then.")
+          nb::kw_only(), "share"_a = nb::none(), "in_flight_max"_a = nb::none(), "latency_max"_a = nb::none(),
+          "Changes these fields of the plan while queries are in flight; none is lost, and each comes back once. It "
+          "returns when the change is in force, and `plan` then has it. A new `share` restarts the pool: queries that "
+          "no block works on yet wait some milliseconds. A lower `in_flight_max` leaves the queries beyond it in "
+          "flight. `latency_max` holds for queries submitted from then on. Raises UsageError for values that the plan "
+          "could not have had and, with the code full, if the device has no room for the share; nothing has changed "
+          "then. Callable from any thread.")
       .def("statistics", &Engine::statistics, "What the engine has done so far. Callable from any thread.")
-      .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
+      .def_prop_ro(
+          "plan", [](const Engine& engine) { return engine.plan(); },
+          "A copy of the plan in force, with what change() has changed.")
       .def_prop_ro(
           "operator", [](nb::handle self) { return nb::object(self.attr(kOperator)); },
           nb::sig("def operator(self) -> Operator"))
@@ -187,7 +195,8 @@ void bind_client_class(nb::module_& module) {
            nb::sig(
                "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
                "deadline: float | None = None) -> int"),
-           "Offers one query and returns its ticket. Raises Error with the code full if Plan.slots queries are in "
+           "Offers one query and returns its ticket. Raises Error with the code full if Plan.in_flight_max queries are "
+           "in "
            "flight, not yet polled, or late and still being answered, and with the code stopped after Engine.stop().")
       .def("submit_many", &ClientHandle::submit_many, "queries"_a, nb::kw_only(), "tag"_a = 0,
            "deadline"_a = nb::none(),

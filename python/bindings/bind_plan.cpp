@@ -35,7 +35,8 @@ void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t
           std::string_view host_memory, std::string_view binding, std::uint32_t first_processor,
           std::uint32_t batch_max, double batch_age, std::string_view doorbell, std::uint32_t blocks,
           std::uint32_t block_threads, std::uint32_t workers, double share, bool answer_inline, double hang_after,
-          std::uint32_t clients_max, std::uint32_t slots, double spin, std::uint32_t sample_stages_every) {
+          std::uint32_t clients_max, std::uint32_t slots, std::uint32_t in_flight_max, double latency_max, double spin,
+          std::uint32_t sample_stages_every) {
   Plan plan;
   plan.name = std::move(name);
   plan.schedule = serve::parse_schedule(schedule);
@@ -57,6 +58,8 @@ void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t
   plan.hang_after = to_duration("hang_after", hang_after);
   plan.clients_max = clients_max;
   plan.slots = slots;
+  plan.in_flight_max = in_flight_max;
+  plan.latency_max = to_duration("latency_max", latency_max);
   plan.spin = to_duration("spin", spin);
   plan.sample_stages_every = sample_stages_every;
   new (self) Plan(std::move(plan));
@@ -79,8 +82,8 @@ void bind_plan_class(nb::module_& module) {
            "streams_per_thread"_a = 1, "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned",
            "binding"_a = "none", "first_processor"_a = 0, "batch_max"_a = 1, "batch_age"_a = 0.0,
            "doorbell"_a = "words", "blocks"_a = 0, "block_threads"_a = 0, "workers"_a = 0, "share"_a = 1.0,
-           "answer_inline"_a = false, "hang_after"_a = 2.0, "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6,
-           "sample_stages_every"_a = 64);
+           "answer_inline"_a = false, "hang_after"_a = 2.0, "clients_max"_a = 8, "slots"_a = 1024,
+           "in_flight_max"_a = 0, "latency_max"_a = 0.0, "spin"_a = 50e-6, "sample_stages_every"_a = 64);
   plan.def_rw("name", &Plan::name);
   choice<&Plan::schedule, &serve::parse_schedule>(plan, "schedule",
                                                   "\"blocking\", \"pipelined\", \"async\", \"graph\", "
@@ -107,7 +110,7 @@ void bind_plan_class(nb::module_& module) {
   plan.def_rw("workers", &Plan::workers, "\"dispatched\": resident blocks; 0 means as many as fit into `share`.");
   plan.def_rw("share", &Plan::share,
               "\"dispatched\": the part of the device that resident blocks take, above 0 and at most 1, so that "
-              "engines can share it.");
+              "engines can share it. It may change: Engine.change().");
   plan.def_rw("answer_inline", &Plan::answer_inline,
               "\"dispatched\": the block that dispatches queries answers a query that comes alone.");
   plan.def_prop_rw(
@@ -115,7 +118,14 @@ void bind_plan_class(nb::module_& module) {
       [](Plan& self, double limit) { self.hang_after = to_duration("hang_after", limit); },
       "Seconds after which a resident kernel that does not answer is given up.");
   plan.def_rw("clients_max", &Plan::clients_max, "The most connected clients.");
-  plan.def_rw("slots", &Plan::slots, "Queries that a client may have in flight; a power of two.");
+  plan.def_rw("slots", &Plan::slots, "Queries that a client has memory for; a power of two.");
+  plan.def_rw("in_flight_max", &Plan::in_flight_max,
+              "Queries that a client may have in flight, at most `slots`; 0: `slots`. It may change: Engine.change().");
+  plan.def_prop_rw(
+      "latency_max", [](const Plan& self) { return to_seconds(self.latency_max); },
+      [](Plan& self, double most) { self.latency_max = to_duration("latency_max", most); },
+      "Seconds from a query's submission after which it comes back as deadline exceeded, at most 3600; an earlier "
+      "deadline of its own holds. 0: no bound. It may change: Engine.change().");
   plan.def_prop_rw(
       "spin", [](const Plan& self) { return to_seconds(self.spin); },
       [](Plan& self, double spin) { self.spin = to_duration("spin", spin); },

@@ -26,12 +26,10 @@ namespace headrace::python {
 
 namespace {
 
-using wire::DataType;
 using wire::Model;
 using wire::ModelRequest;
 using wire::RequestTrace;
 using wire::ServerConfig;
-using wire::Tensor;
 
 /// A server that releases the GIL whenever it waits, including at its end, because queries in flight may need the GIL
 /// to finish.
@@ -78,6 +76,14 @@ class ServerHandle {
     const GilRelease released;
     return server_->unload(name, reason);
   }
+  void change(const std::string& name, std::optional<double> share, std::optional<std::uint32_t> in_flight_max,
+              std::optional<double> latency_max, std::optional<std::uint32_t> waiting_max) {
+    wire::ModelChange change{.plan = {.share = share, .in_flight_max = in_flight_max, .latency_max = {}},
+                             .waiting_max = waiting_max};
+    if (latency_max) change.plan.latency_max = to_duration("latency_max", *latency_max);
+    const GilRelease released;
+    server_->change(name, change);
+  }
   [[nodiscard]] bool uses(const serve::Engine& engine) {
     const GilRelease released;
     return server_->uses(engine);
@@ -104,93 +110,6 @@ class ServerHandle {
  private:
   std::optional<wire::Server> server_;
 };
-
-void bind_tensor(nb::module_& module) {
-  nb::enum_<DataType>(module, "DataType", "The types of a tensor's elements, as the Open Inference Protocol has them.")
-      .value("boolean", DataType::boolean)
-      .value("uint8", DataType::uint8)
-      .value("uint16", DataType::uint16)
-      .value("uint32", DataType::uint32)
-      .value("uint64", DataType::uint64)
-      .value("int8", DataType::int8)
-      .value("int16", DataType::int16)
-      .value("int32", DataType::int32)
-      .value("int64", DataType::int64)
-      .value("fp16", DataType::fp16)
-      .value("fp32", DataType::fp32)
-      .value("fp64", DataType::fp64);
-  nb::class_<Tensor>(module, "Tensor",
-                     "A part of a query or of an answer, which clients send or get as one tensor. A request of N "
-                     "queries has N such parts: its tensor has the shape [N, *shape].")
-      .def(
-          "__init__",
-          [](Tensor* self, std::string name, DataType type, std::vector<std::int64_t> shape, std::size_t offset) {
-            new (self) Tensor{.name = std::move(name), .type = type, .shape = std::move(shape), .offset = offset};
-          },
-          "name"_a, "type"_a, "shape"_a = std::vector<std::int64_t>{}, nb::kw_only(), "offset"_a = 0,
-          "`shape` is that of one query, empty for a single element; `offset` is where it begins in the query or "
-          "answer, in bytes.")
-      .def_ro("name", &Tensor::name)
-      .def_ro("type", &Tensor::type)
-      .def_prop_ro(
-          "datatype", [](const Tensor& tensor) { return std::string(to_string(tensor.type)); },
-          "The type as requests and replies write it, such as \"FP32\".")
-      .def_ro("shape", &Tensor::shape, "The shape of one query; empty for a single element.")
-      .def_ro("offset", &Tensor::offset, "Where it begins in the query or answer, in bytes.")
-      .def_prop_ro("bytes", &Tensor::bytes, "Bytes in one query or answer.")
-      .def("__repr__", [](const Tensor& tensor) {
-        return fmt::format("Tensor('{}', {}, [{}], offset={})", tensor.name, to_string(tensor.type),
-                           fmt::join(tensor.shape, ", "), tensor.offset);
-      });
-}
-
-void bind_model(nb::module_& module) {
-  nb::class_<Model>(
-      module, "Model",
-      "An operator that clients of a server request by name; headrace.wire.model() makes one from an engine.")
-      .def(
-          "__init__",
-          [](Model* self, std::shared_ptr<serve::Engine> engine, std::vector<Tensor> inputs,
-             std::vector<Tensor> outputs, std::string name, std::string version, std::uint32_t batch_max,
-             std::string query_type, std::string answer_type) {
-            Model model{.name = std::move(name),
-                        .version = std::move(version),
-                        .engine = std::move(engine),
-                        .inputs = std::move(inputs),
-                        .outputs = std::move(outputs),
-                        .batch_max = batch_max,
-                        .query_type = std::move(query_type),
-                        .answer_type = std::move(answer_type)};
-            check_model(model);
-            new (self) Model(std::move(model));
-          },
-          "engine"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a, "version"_a = Model{}.version,
-          "batch_max"_a = Model{}.batch_max, "query_type"_a = "", "answer_type"_a = "",
-          "`inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are "
-          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` "
-          "and `answer_type` are the types for clients of shared memory, like Operator.answer_type; empty for those of "
-          "the engine's operator. Raises UsageError for an invalid name, for two tensors of one name, and for tensors "
-          "that overlap or leave their query or answer.")
-      .def_ro("name", &Model::name)
-      .def_ro("version", &Model::version)
-      .def_ro("engine", &Model::engine)
-      .def_ro("inputs", &Model::inputs, "Parts of a query.")
-      .def_ro("outputs", &Model::outputs, "Parts of an answer.")
-      .def_ro("batch_max", &Model::batch_max, "Queries in one request.")
-      .def("__repr__", [](const Model& model) {
-        return fmt::format("<headrace.wire.Model {}: {} inputs, {} outputs>", model.name, model.inputs.size(),
-                           model.outputs.size());
-      });
-}
-
-void bind_model_request(nb::module_& module) {
-  nb::class_<ModelRequest>(module, "ModelRequest", "A client's request to load or unload a model of a server.")
-      .def_ro("model", &ModelRequest::model, "A name that the server knows.")
-      .def_ro("load", &ModelRequest::load, "True to load it, again if it is already loaded; False to unload it.")
-      .def("__repr__", [](const ModelRequest& request) {
-        return fmt::format("<headrace.wire.ModelRequest: {} {}>", request.load ? "load" : "unload", request.model);
-      });
-}
 
 void bind_request_trace(nb::module_& module) {
   const auto bytes_of = [](const auto& bytes) { return nb::bytes(bytes.data(), bytes.size()); };
@@ -287,7 +206,7 @@ void bind_server(nb::module_& module) {
           "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
           "`shared_memory` clients may register POSIX shared memory for their tensors, "
           "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
-          "process may open. With `model_control` they may ask for models to be loaded and unloaded, which "
+          "process may open. With `model_control` they may ask for models to be loaded, changed and unloaded, which "
           "next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared "
           "memory, by headrace.Client(\"shm://NAME/MODEL\"): `shm_clients_max` of them at most, each with at most "
           "`shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for "
@@ -335,6 +254,13 @@ void bind_server(nb::module_& module) {
       .def("unload", &ServerHandle::unload, "name"_a, "reason"_a = "unloaded",
            "Stops serving the model of a name: requests for it are refused with `reason` (404, NOT_FOUND). Returns "
            "whether there was one. Requests that it has begun are answered, see uses(). Callable from any thread.")
+      .def("change", &ServerHandle::change, "name"_a, nb::kw_only(), "share"_a = nb::none(),
+           "in_flight_max"_a = nb::none(), "latency_max"_a = nb::none(), "waiting_max"_a = nb::none(),
+           "Changes a model while it is served: the plan of its engine, as Engine.change() does, and the queries that "
+           "may wait for slots of the engine, for each thread (0: the server's `waiting_max`). No request is lost. A "
+           "request that waits keeps its deadline and its place; under a lower `waiting_max` a new one waits only in "
+           "the place of another until fewer wait. Raises UsageError if there is no such model, and otherwise as "
+           "Engine.change(); nothing has changed then. Callable from any thread.")
       .def("uses", &ServerHandle::uses, "engine"_a,
            "Whether requests may still come to an engine of this server, or are not yet answered. Once it returns "
            "False for an engine whose model was replaced or unloaded, the engine may be stopped.")
@@ -346,7 +272,8 @@ void bind_server(nb::module_& module) {
            "on all connections the new tokens. Open connections stay. Callable from any thread. Raises as the "
            "constructor does, and UsageError if there are none or after stop(); the previous ones stay in use then.")
       .def("next_model_request", &ServerHandle::next_model_request, "seconds"_a,
-           "The next request of a client to load or unload a model; None after `seconds`, and after stop(). Requests "
+           "The next request of a client to load, change or unload a model; None after `seconds`, and after stop(). "
+           "Requests "
            "come one after the other, and each must be ended. Needs `model_control`. Callable from any thread.")
       .def("end_model_request", &ServerHandle::end_model_request, "request"_a, "failure"_a = nb::none(),
            "Tells the client that its request is done, or why it has failed; a name without a model is listed with "
@@ -369,10 +296,8 @@ void bind_server(nb::module_& module) {
 }  // namespace
 
 void bind_wire(nb::module_& module) {
-  bind_tensor(module);
-  bind_model(module);
+  bind_wire_models(module);
   bind_request_trace(module);
-  bind_model_request(module);
   bind_wire_statistics(module);
   bind_server(module);
 }

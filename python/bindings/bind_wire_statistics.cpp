@@ -93,7 +93,14 @@ void bind_model_statistics(nb::module_& module) {
               "Queries that wait for a slot of the engine now, of both priorities.")
       .def_ro("queries_in_flight", &ModelStatistics::queries_in_flight, "Queries that the engine has now.")
       .def_ro("last_inference", &ModelStatistics::last_inference,
-              "When it answered last, in milliseconds since 1970; 0: never.");
+              "When it answered last, in milliseconds since 1970; 0: never.")
+      .def_ro("share", &ModelStatistics::share,
+              "What Server.change() may change, in force now; 0 if it is not loaded. The share of its engine ...")
+      .def_prop_ro(
+          "latency_max", [](const ModelStatistics& self) { return to_seconds(self.latency_max); },
+          "... its bound in seconds, 0: none ...")
+      .def_ro("in_flight_max", &ModelStatistics::in_flight_max, "... the queries that it takes from each thread ...")
+      .def_ro("waiting_max", &ModelStatistics::waiting_max, "... and those that may wait for slots, for each thread.");
 }
 
 void bind_server_statistics(nb::module_& module) {

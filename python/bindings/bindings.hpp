@@ -44,7 +44,8 @@ void bind_receiver(nanobind::module_& module);
 void bind_reception(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
 void bind_wire(nanobind::module_& module);
-/// Part of bind_wire().
+/// Parts of bind_wire().
+void bind_wire_models(nanobind::module_& module);
 void bind_wire_statistics(nanobind::module_& module);
 void bind_wire_client(nanobind::module_& module);
 

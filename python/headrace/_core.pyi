@@ -724,7 +724,7 @@ class Plan:
     All choices of an engine. A choice is a name; UsageError for an unknown name lists the known ones. Engine rejects what does not work on a device.
     """
 
-    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., share: float = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
+    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., share: float = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., in_flight_max: int = ..., latency_max: float = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
 
     @property
     def name(self) -> str: ...
@@ -837,7 +837,7 @@ class Plan:
     @property
     def share(self) -> float:
         """
-        "dispatched": the part of the device that resident blocks take, above 0 and at most 1, so that engines can share it.
+        "dispatched": the part of the device that resident blocks take, above 0 and at most 1, so that engines can share it. It may change: Engine.change().
         """
 
     @share.setter
@@ -870,10 +870,28 @@ class Plan:
 
     @property
     def slots(self) -> int:
-        """Queries that a client may have in flight; a power of two."""
+        """Queries that a client has memory for; a power of two."""
 
     @slots.setter
     def slots(self, arg: int, /) -> None: ...
+
+    @property
+    def in_flight_max(self) -> int:
+        """
+        Queries that a client may have in flight, at most `slots`; 0: `slots`. It may change: Engine.change().
+        """
+
+    @in_flight_max.setter
+    def in_flight_max(self, arg: int, /) -> None: ...
+
+    @property
+    def latency_max(self) -> float:
+        """
+        Seconds from a query's submission after which it comes back as deadline exceeded, at most 3600; an earlier deadline of its own holds. 0: no bound. It may change: Engine.change().
+        """
+
+    @latency_max.setter
+    def latency_max(self, arg: float, /) -> None: ...
 
     @property
     def spin(self) -> float:
@@ -976,7 +994,7 @@ class AsyncClient:
 
     def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[Any]:
         """
-        Submits one query immediately, without being awaited, and returns the future of its answer. If Plan.slots queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code of a query that failed. The call itself raises UsageError for a query of the wrong size and if no event loop or another one is running, and Error with the code full if the line is full.
+        Submits one query immediately, without being awaited, and returns the future of its answer. If Plan.in_flight_max queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code of a query that failed. The call itself raises UsageError for a query of the wrong size and if no event loop or another one is running, and Error with the code full if the line is full.
         """
 
     def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[tuple[numpy.typing.NDArray[Any], numpy.typing.NDArray[numpy.uint8]]]:
@@ -1141,7 +1159,7 @@ class Client:
 
     def submit(self, query: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
-        Offers one query and returns its ticket. Raises Error with the code full if Plan.slots queries are in flight, not yet polled, or late and still being answered, and with the code stopped after Engine.stop().
+        Offers one query and returns its ticket. Raises Error with the code full if Plan.in_flight_max queries are in flight, not yet polled, or late and still being answered, and with the code stopped after Engine.stop().
         """
 
     def submit_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
@@ -1231,20 +1249,17 @@ class Engine:
         Rejects new queries, returns those not yet started with the status stopped, and ends the threads. Clients may still poll.
         """
 
-    @property
-    def share(self) -> float:
+    def change(self, *, share: float | None = ..., in_flight_max: int | None = ..., latency_max: float | None = ...) -> None:
         """
-        The part of the device that the pool of schedule dispatched has: Plan.share at first. It may be set while queries are in flight: none is lost, and those that no block works on yet wait some milliseconds. Raises UsageError for another schedule, for a plan with workers, for a share that is not above 0 and at most 1, and, with the code full, if the device has no room for it; the engine keeps its old share then.
+        Changes these fields of the plan while queries are in flight; none is lost, and each comes back once. It returns when the change is in force, and `plan` then has it. A new `share` restarts the pool: queries that no block works on yet wait some milliseconds. A lower `in_flight_max` leaves the queries beyond it in flight. `latency_max` holds for queries submitted from then on. Raises UsageError for values that the plan could not have had and, with the code full, if the device has no room for the share; nothing has changed then. Callable from any thread.
         """
-
-    @share.setter
-    def share(self, arg: float, /) -> None: ...
 
     def statistics(self) -> EngineStatistics:
         """What the engine has done so far. Callable from any thread."""
 
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> Plan:
+        """A copy of the plan in force, with what change() has changed."""
 
     @property
     def operator(self) -> Operator: ...
@@ -4075,9 +4090,9 @@ class Model:
     An operator that clients of a server request by name; headrace.wire.model() makes one from an engine.
     """
 
-    def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ..., query_type: str = ..., answer_type: str = ...) -> None:
+    def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ..., waiting_max: int = ..., query_type: str = ..., answer_type: str = ...) -> None:
         """
-        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. `query_type` and `answer_type` are the types for clients of shared memory, like Operator.answer_type; empty for those of the engine's operator. Raises UsageError for an invalid name, for two tensors of one name, and for tensors that overlap or leave their query or answer.
+        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries, and `waiting_max` may wait for slots, for each thread of the server; 0: as the server has it. `query_type` and `answer_type` are the types for clients of shared memory, like Operator.answer_type; empty for those of the engine's operator. Raises UsageError for an invalid name, for two tensors of one name, and for tensors that overlap or leave their query or answer.
         """
 
     @property
@@ -4100,6 +4115,29 @@ class Model:
     @property
     def batch_max(self) -> int:
         """Queries in one request."""
+
+    @property
+    def waiting_max(self) -> int:
+        """Queries that may wait for slots; 0: as the server has it."""
+
+    def __repr__(self) -> str: ...
+
+class ModelRequest:
+    """A client's request to load, change or unload a model of a server."""
+
+    @property
+    def model(self) -> str:
+        """A name that the server knows."""
+
+    @property
+    def load(self) -> bool:
+        """True to load it, again if it is already loaded; False to unload it."""
+
+    @property
+    def change(self) -> dict[str, float] | None:
+        """
+        Arguments of Server.change() if the model is to be changed; if it is not loaded, it is to be loaded with them. None: it is to be loaded or unloaded.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -4155,19 +4193,6 @@ class RequestTrace:
     @property
     def ended(self) -> int:
         """When the reply was ready to send."""
-
-class ModelRequest:
-    """A client's request to load or unload a model of a server."""
-
-    @property
-    def model(self) -> str:
-        """A name that the server knows."""
-
-    @property
-    def load(self) -> bool:
-        """True to load it, again if it is already loaded; False to unload it."""
-
-    def __repr__(self) -> str: ...
 
 class Outcomes:
     """Requests, or queries of requests, by how they ended."""
@@ -4329,6 +4354,24 @@ class ModelStatistics:
     def last_inference(self) -> int:
         """When it answered last, in milliseconds since 1970; 0: never."""
 
+    @property
+    def share(self) -> float:
+        """
+        What Server.change() may change, in force now; 0 if it is not loaded. The share of its engine ...
+        """
+
+    @property
+    def latency_max(self) -> float:
+        """... its bound in seconds, 0: none ..."""
+
+    @property
+    def in_flight_max(self) -> int:
+        """... the queries that it takes from each thread ..."""
+
+    @property
+    def waiting_max(self) -> int:
+        """... and those that may wait for slots, for each thread."""
+
 class ServerStatistics:
     """What a server has done since it began."""
 
@@ -4413,7 +4456,7 @@ class Server:
 
     def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., grpc_port: int | None = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ..., page: bool = ..., shared_memory: bool = ..., shared_memory_max: int = ..., model_control: bool = ..., shm: str | None = ..., shm_threads: int = ..., shm_clients_max: int = ..., shm_slots_max: int = ..., shm_spin: float = ..., tls_certificate: str | os.PathLike[str] | None = ..., tls_key: str | os.PathLike[str] | None = ..., tls_clients: str | os.PathLike[str] | None = ..., token_file: str | os.PathLike[str] | None = ..., plain_tokens: bool = ..., traces_max: int = ..., watcher: int = ...) -> None:
         """
-        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its name behind a space, each request has to carry one of the tokens, as "Authorization: Bearer TOKEN"; only the server's health and the page, which shows nothing without one, need none. Tokens need TLS where `address` is not of the loopback, unless `plain_tokens` allows them without. `traces_max` requests whose caller samples a trace are kept for take_traces(); 0 traces none. `watcher` is a connected stream socket, which the server closes, for a program that watches this one: it asks for the server's health over it, without TLS. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC or TLS in a build without it.
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. gRPC is spoken where `grpc_port` is given, usually 8001. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON or a message of gRPC, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With `shared_memory` clients may register POSIX shared memory for their tensors, `shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this process may open. With `model_control` they may ask for models to be loaded, changed and unloaded, which next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared memory, by headrace.Client("shm://NAME/MODEL"): `shm_clients_max` of them at most, each with at most `shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for queries for `shm_spin` seconds before they sleep. With `tls_certificate` and `tls_key`, PEM files, both ports speak TLS; with `tls_clients`, a PEM file of authorities, clients have to show a certificate of one of them. With `token_file`, a token a line and its name behind a space, each request has to carry one of the tokens, as "Authorization: Bearer TOKEN"; only the server's health and the page, which shows nothing without one, need none. Tokens need TLS where `address` is not of the loopback, unless `plain_tokens` allows them without. `traces_max` requests whose caller samples a trace are kept for take_traces(); 0 traces none. `watcher` is a connected stream socket, which the server closes, for a program that watches this one: it asks for the server's health over it, without TLS. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads` and `shm_threads` together), SystemError where the address or a port cannot be had, an error with Errc.not_supported for gRPC or TLS in a build without it.
         """
 
     @property
@@ -4448,6 +4491,11 @@ class Server:
         Stops serving the model of a name: requests for it are refused with `reason` (404, NOT_FOUND). Returns whether there was one. Requests that it has begun are answered, see uses(). Callable from any thread.
         """
 
+    def change(self, name: str, *, share: float | None = ..., in_flight_max: int | None = ..., latency_max: float | None = ..., waiting_max: int | None = ...) -> None:
+        """
+        Changes a model while it is served: the plan of its engine, as Engine.change() does, and the queries that may wait for slots of the engine, for each thread (0: the server's `waiting_max`). No request is lost. A request that waits keeps its deadline and its place; under a lower `waiting_max` a new one waits only in the place of another until fewer wait. Raises UsageError if there is no such model, and otherwise as Engine.change(); nothing has changed then. Callable from any thread.
+        """
+
     def uses(self, engine: Engine) -> bool:
         """
         Whether requests may still come to an engine of this server, or are not yet answered. Once it returns False for an engine whose model was replaced or unloaded, the engine may be stopped.
@@ -4465,7 +4513,7 @@ class Server:
 
     def next_model_request(self, seconds: float) -> ModelRequest | None:
         """
-        The next request of a client to load or unload a model; None after `seconds`, and after stop(). Requests come one after the other, and each must be ended. Needs `model_control`. Callable from any thread.
+        The next request of a client to load, change or unload a model; None after `seconds`, and after stop(). Requests come one after the other, and each must be ended. Needs `model_control`. Callable from any thread.
         """
 
     def end_model_request(self, request: ModelRequest, failure: str | None = ...) -> None:

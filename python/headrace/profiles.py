@@ -74,9 +74,15 @@ def plan_as_dict(plan: Plan) -> Json:
         "share",
         "answer_inline",
         "slots",
+        "in_flight_max",
         "clients_max",
     )
-    times = {"batch_age_us": plan.batch_age, "spin_us": plan.spin, "hang_after_us": plan.hang_after}
+    times = {
+        "batch_age_us": plan.batch_age,
+        "latency_max_us": plan.latency_max,
+        "spin_us": plan.spin,
+        "hang_after_us": plan.hang_after,
+    }
     return {name: getattr(plan, name) for name in names} | {name: _micro(value) for name, value in times.items()}
 
 

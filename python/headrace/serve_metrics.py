@@ -95,6 +95,7 @@ class ServerCollector(Collector):
         yield _gauge("headrace_serve_model_queries_waiting", waiting, models, "queries_waiting")
         in_flight = "Queries that the engine has."
         yield _gauge("headrace_serve_model_queries_in_flight", in_flight, models, "queries_in_flight")
+        yield from _of_bounds([model for model in models if model.loaded])
         yield from _triton(models)
 
     def _by_protocol(self, model: ModelStatistics) -> list[tuple[str, ProtocolStatistics]]:
@@ -142,6 +143,17 @@ class ServerCollector(Collector):
             metric = GaugeMetricFamily(f"headrace_device_memory_{name}_bytes", means, labels=("device",))
             metric.add_metric((self._device.name,), value)
             yield metric
+
+
+def _of_bounds(models: Sequence[ModelStatistics]) -> Iterator[Metric]:
+    """What may change while the server runs, as it is now."""
+    for attribute, unit, means in (
+        ("share", "", "Share of the device that the engine has."),
+        ("latency_max", "_seconds", "Bound on the latency of its queries; 0 if there is none."),
+        ("in_flight_max", "", "Queries that the engine takes from each thread."),
+        ("waiting_max", "", "Queries that may wait for slots of the engine, for each thread."),
+    ):
+        yield _gauge(f"headrace_serve_model_{attribute}{unit}", means, models, attribute)
 
 
 def _of_priorities(models: Sequence[ModelStatistics]) -> Iterator[Metric]:

@@ -95,6 +95,7 @@ def model(
     *,
     version: str = "1",
     batch_max: int = _BATCH_MAX,
+    waiting_max: int = 0,
 ) -> Model:
     """The model that serves an engine; its tensors follow from the types of the operator's queries and answers.
 
@@ -111,6 +112,7 @@ def model(
         answer: NumPy type of an answer. Default: the operator's own.
         version: version of the model.
         batch_max: maximum number of queries per request.
+        waiting_max: maximum number of queries that wait for slots, per thread of the server; 0: the server's.
 
     Raises:
         UsageError: for a type whose size differs from that of the operator's queries or answers, and for a field that
@@ -128,6 +130,7 @@ def model(
         name=operator.name if name is None else name,
         version=version,
         batch_max=batch_max,
+        waiting_max=waiting_max,
         query_type=_text_of(np.dtype(of_query)),
         answer_type=_text_of(np.dtype(of_answer)),
     )

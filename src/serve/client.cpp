@@ -25,6 +25,7 @@ Client::Client(std::shared_ptr<detail::EngineState> engine, detail::LaneRef lane
     : engine_(std::move(engine)),
       lane_(lane.queued),
       direct_(lane.direct),
+      limits_(&engine_->limits),
       query_bytes_(engine_->op.query_bytes),
       next_(lane_ != nullptr ? lane_->ring.published() : 0),
       taken_(next_) {}
@@ -38,6 +39,7 @@ Client& Client::operator=(Client&& other) noexcept {
     engine_ = std::move(other.engine_);
     lane_ = other.lane_;
     direct_ = other.direct_;
+    limits_ = other.limits_;
     query_bytes_ = other.query_bytes_;
     next_ = other.next_;
     taken_ = other.taken_;
@@ -72,15 +74,16 @@ Result<Ticket> Client::submit_queued(std::span<const std::byte> query, SubmitOpt
   if (const auto fault = engine_->fault()) return *fault;
   if (late_.keeps()) [[unlikely]]
     free_slots();
-  if (!lane_->ring.try_reserve()) {
+  const bool full = next_ - late_.freed(taken_) >= limits_->in_flight_max();
+  if (full || !lane_->ring.try_reserve()) {
     detail::add_single_writer(lane_->refused, std::uint64_t{1});
     return Errc::full;
   }
   std::memcpy(lane_->query(next_), query.data(), query.size());
   detail::SlotControl& slot = lane_->control(next_);
   slot.tag = options.tag;
-  slot.deadline = options.deadline;
-  late_.watch(options.deadline);
+  slot.deadline = limits_->deadline(options.deadline);
+  late_.watch(slot.deadline);
   if (engine_->sampled(next_)) slot.submitted = SteadyClock::now();
   lane_->ring.publish(next_ + 1);
   engine_->published(*lane_);

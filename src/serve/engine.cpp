@@ -64,20 +64,10 @@ bool Engine::drain(Duration limit) {
   return true;
 }
 
-void Engine::set_share(double share) {
-  state_->birth.require("changing the share of an engine");
-  Plan wanted = plan();
-  wanted.share = share;
-  validate(wanted, device(), op());
-  if (plan().schedule != Schedule::dispatched || plan().workers != 0) {
-    throw UsageError("the share can change only with schedule 'dispatched' and a plan that does not set workers");
-  }
-  if (state_->stopping()) throw_error("changing the share of an engine", Error{Errc::stopped, 0});
-  state_->watchdog->set_share(share);
-  state_->share.store(share, std::memory_order_relaxed);
+void Engine::change(const PlanChange& change) {
+  state_->birth.require("changing the plan of an engine");
+  state_->change(change);
 }
-
-double Engine::share() const noexcept { return state_->share.load(std::memory_order_relaxed); }
 
 void Engine::stop() noexcept { state_->stop(); }
 
@@ -137,7 +127,7 @@ std::optional<Error> Engine::fault() const noexcept { return state_->fault(); }
 
 std::size_t Engine::abandoned_count() noexcept { return ResidentKernel::abandoned_count(); }
 
-const Plan& Engine::plan() const noexcept { return state_->plan; }
+Plan Engine::plan() const { return state_->plan_now(); }
 const Operator& Engine::op() const noexcept { return state_->op; }
 Device Engine::device() const noexcept { return state_->device; }
 

@@ -171,6 +171,23 @@ bool EngineState::all_answered() const noexcept {
   return true;
 }
 
+Plan EngineState::plan_now() const {
+  Plan now = plan;
+  now.share = share_.load(std::memory_order_relaxed);
+  limits.put_into(now);
+  return now;
+}
+
+void EngineState::change(const PlanChange& change) {
+  const std::lock_guard one_at_a_time(changing_);
+  const Plan before = plan_now();
+  const Plan wanted = validated(change.of(before), device, op);
+  if (stopping()) throw_error("changing the plan of an engine", Error{Errc::stopped, 0});
+  if (wanted.share != before.share) watchdog->set_share(wanted.share);
+  share_.store(wanted.share, std::memory_order_relaxed);
+  limits.set(wanted);
+}
+
 void EngineState::stop() noexcept {
   if (birth.inherited()) return;  // the parent's threads continue
   std::call_once(stopped_, [this] {

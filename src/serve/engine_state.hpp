@@ -9,6 +9,7 @@
 
 #include "base/first_error.hpp"
 #include "headrace/base/detail/process.hpp"
+#include "headrace/serve/detail/client_limits.hpp"
 #include "headrace/serve/engine.hpp"
 #include "serve/direct_memory.hpp"
 #include "serve/resident.hpp"
@@ -63,6 +64,12 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   void fail(Error error) noexcept;
   [[nodiscard]] std::optional<Error> fault() const noexcept;
 
+  // --- changing
+  /// The plan in force. Any thread.
+  [[nodiscard]] Plan plan_now() const;
+  /// See Engine::change().
+  void change(const PlanChange& change);
+
   // --- stopping
   void stop() noexcept;
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_seq_cst); }
@@ -71,15 +78,15 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   const Birth birth;
   const Device device;
   const Operator op;
-  const Plan plan;
+  const Plan plan;  ///< As it was given. For what may have changed since, see plan_now().
+  ClientLimits limits{plan};
   LoadedState loaded;
   std::vector<std::unique_ptr<Lane>> lanes;  ///< Empty if lanes are direct; direct_lanes is empty otherwise.
   std::shared_ptr<const DirectMemory> direct_memory;
   std::vector<std::unique_ptr<DirectLane>> direct_lanes;
   std::vector<WorkerCounters> counters;  ///< One per worker or direct client; async has two per thread.
   std::vector<std::jthread> workers;
-  std::atomic<double> share{plan.share};  ///< See Engine::share().
-  std::unique_ptr<Watchdog> watchdog;     ///< The watchdog of engines with resident kernels.
+  std::unique_ptr<Watchdog> watchdog;  ///< The watchdog of engines with resident kernels.
 
  private:
   void answer_without_worker(Lane& lane, Status status) noexcept;
@@ -91,6 +98,8 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   std::mutex lanes_mutex_;
   std::vector<LaneRef> free_lanes_;
   std::once_flag stopped_;
+  std::mutex changing_;  ///< One change at a time.
+  std::atomic<double> share_{plan.share};
 
   friend class headrace::serve::Engine;
 };

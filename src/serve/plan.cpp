@@ -38,6 +38,7 @@ constexpr std::uint32_t kBatchMax = 4096;
 constexpr std::uint32_t kBlockThreadsMax = 1024;
 constexpr std::uint32_t kClientsMax = 1024;
 constexpr std::uint32_t kSlotsMax = 1U << 20;
+constexpr Duration kLatencyMax = std::chrono::hours(1);
 
 }  // namespace
 
@@ -68,6 +69,10 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("clients_max must be 1 to {}, not {}", kClientsMax, plan.clients_max));
   require(is_power_of_two(plan.slots) && plan.slots <= kSlotsMax,
           fmt::format("slots must be a power of two up to {}, not {}", kSlotsMax, plan.slots));
+  require(plan.in_flight_max <= plan.slots,
+          fmt::format("in_flight_max must be at most the {} slots, not {}", plan.slots, plan.in_flight_max));
+  require(plan.latency_max >= Duration::zero() && plan.latency_max <= kLatencyMax,
+          "latency_max must be 0 to 3600 seconds");
   require(host_accessible(plan.host_memory),
           fmt::format("host_memory must be pageable, pinned, mapped or managed, not {}", to_string(plan.host_memory)));
   require(plan.spin >= Duration::zero(), "spin must not be negative");

@@ -97,6 +97,8 @@ const auto& members() {
       duration("hang_after_us", &Plan::hang_after),
       count("clients_max", &Plan::clients_max),
       count("slots", &Plan::slots),
+      count("in_flight_max", &Plan::in_flight_max),
+      duration("latency_max_us", &Plan::latency_max),
       duration("spin_us", &Plan::spin),
       count("sample_stages_every", &Plan::sample_stages_every),
   };

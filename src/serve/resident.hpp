@@ -24,7 +24,7 @@ class Resident {
   /// The watchdog calls it every few milliseconds. Returns why the kernel is unusable (Errc::device_fault: it ended or
   /// faulted; Errc::hung: it does not return from a query), or ok.
   [[nodiscard]] virtual Status look(Time now) noexcept = 0;
-  /// Ends the kernel and restarts it with another share of the device; see Engine::set_share(). Called by the watchdog.
+  /// Ends the kernel and restarts it with another share of the device; see Engine::change(). Called by the watchdog.
   /// If it throws UsageError, the kernel keeps its old share; after any other exception the kernel is unusable.
   virtual void set_share(double share);
   /// Called when the kernel has left for good: releases its share of the device, because clients may keep this object.

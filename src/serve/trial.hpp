@@ -42,7 +42,7 @@ class Trial {
   Trial(Device device, const Operator& op, const QuerySet& queries, Candidate candidate, const TrialOptions& options);
 
   /// The plan as it runs.
-  [[nodiscard]] const Plan& plan() const noexcept { return engine_.plan(); }
+  [[nodiscard]] Plan plan() const { return engine_.plan(); }
   /// Queries per second that are answered in a closed loop of that length.
   [[nodiscard]] double capacity(Duration length);
   /// The highest rate sustained within the bound: a search with few samples per rate, begun at `start`, then a

@@ -23,16 +23,16 @@ constexpr unsigned kNumberShift = 32;  // a tag has the inference's number above
 
 }  // namespace
 
-Asker::Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_max, int wake)
+Asker::Asker(ServedModel& served, ModelCounters& counters, int wake)
     : served_(served),
       counters_(counters),
-      waiting_max_(waiting_max),
       wake_(wake),
       client_(served.model.engine->connect()),
       polls_(served.model.engine->plan().schedule == serve::Schedule::dispatched) {}
 
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
+  inference->deadline = client_.bounded(inference->deadline, inference->began);
   if (would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
   if (waits() && !make_room(*inference)) {
     if (!finished_.empty()) signal_event(wake_);
@@ -121,12 +121,15 @@ bool Asker::would_be_late(const Inference& inference) const {
 bool Asker::make_room(const Inference& inference) {
   Class& high = class_of(Priority::high);
   Class& normal = class_of(Priority::normal);
-  const std::size_t kept = waiting_max_ / kNormalShare;
+  // After a lower bound has been set, those that wait stay: the line must only not grow.
+  const std::size_t bound = served_.waiting_max.load(std::memory_order_relaxed);
+  const std::size_t most = std::max(bound, high.waiting + normal.waiting);
+  const std::size_t kept = bound / kNormalShare;
   if (inference.priority == Priority::normal) {
-    return make_room_among(normal, inference, std::max(kept, waiting_max_ - std::min(high.waiting, waiting_max_)));
+    return make_room_among(normal, inference, std::max(kept, most - high.waiting));
   }
-  if (!make_room_among(high, inference, waiting_max_ - kept)) return false;
-  while (normal.waiting > kept && high.waiting + normal.waiting + inference.batch > waiting_max_) {
+  if (!make_room_among(high, inference, most - kept)) return false;
+  while (normal.waiting > kept && high.waiting + normal.waiting + inference.batch > most) {
     refuse_last(normal, std::ranges::max_element(normal.lines, {}, &Line::waiting));
   }
   return true;

@@ -27,11 +27,10 @@ inline constexpr int kWaitsTooLong = 1;
 /// normal priority may always wait if no other does. After construction, used by one thread only.
 class Asker {
  public:
-  /// @param counters     those of this thread and model
-  /// @param waiting_max  most queries that may wait for a slot
-  /// @param wake         the eventfd that is signalled when take_in() has work
+  /// @param counters  those of this thread and model
+  /// @param wake      the eventfd that is signalled when take_in() has work
   /// Throws UsageError if the engine has no lane left.
-  Asker(ServedModel& served, ModelCounters& counters, std::size_t waiting_max, int wake);
+  Asker(ServedModel& served, ModelCounters& counters, int wake);
 
   [[nodiscard]] ServedModel& served() const noexcept { return served_; }
 
@@ -119,7 +118,6 @@ class Asker {
 
   ServedModel& served_;
   ModelCounters& counters_;
-  std::size_t waiting_max_;
   int wake_;
   serve::Client client_;
   std::vector<std::shared_ptr<Inference>> active_;  ///< By number.

@@ -10,9 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-json shape_of(const Tensor& tensor, bool with_batch) {
-  json shape = json::array();
-  if (with_batch) shape.push_back(-1);
+/// With the number of queries, which varies, in front.
+json shape_of(const Tensor& tensor) {
+  json shape{-1};
   for (const std::int64_t dimension : tensor.shape) shape.push_back(dimension);
   return shape;
 }
@@ -20,23 +20,7 @@ json shape_of(const Tensor& tensor, bool with_batch) {
 json metadata_of(const std::vector<Tensor>& tensors) {
   json list = json::array();
   for (const Tensor& tensor : tensors) {
-    list.push_back({{"name", tensor.name}, {"datatype", to_string(tensor.type)}, {"shape", shape_of(tensor, true)}});
-  }
-  return list;
-}
-
-/// Triton's configuration names types like TYPE_FP32, and omits the batch dimension.
-json config_of(const std::vector<Tensor>& tensors) {
-  json list = json::array();
-  for (const Tensor& tensor : tensors) {
-    json dimensions = shape_of(tensor, false);
-    json config{{"name", tensor.name}, {"data_type", "TYPE_" + std::string(to_string(tensor.type))}};
-    if (dimensions.empty()) {  // "dims" may not be empty there
-      dimensions.push_back(1);
-      config["reshape"] = {{"shape", json::array()}};
-    }
-    config["dims"] = std::move(dimensions);
-    list.push_back(std::move(config));
+    list.push_back({{"name", tensor.name}, {"datatype", to_string(tensor.type)}, {"shape", shape_of(tensor)}});
   }
   return list;
 }
@@ -91,15 +75,6 @@ json describe_model(const ServedModel& served) {
           {"platform", "headrace"},
           {"inputs", metadata_of(served.model.inputs)},
           {"outputs", metadata_of(served.model.outputs)}};
-}
-
-json describe_config(const ServedModel& served) {
-  return {{"name", served.model.name},
-          {"platform", "headrace"},
-          {"backend", "headrace"},
-          {"max_batch_size", served.model.batch_max},
-          {"input", config_of(served.model.inputs)},
-          {"output", config_of(served.model.outputs)}};
 }
 
 json describe_repository(const Models& models, bool only_ready) {

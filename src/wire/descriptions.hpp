@@ -13,8 +13,6 @@ namespace headrace::wire {
 /// @param regions, model_control  determine the list of extensions
 [[nodiscard]] nlohmann::json describe_server(const SharedRegions& regions, bool model_control);
 [[nodiscard]] nlohmann::json describe_model(const ServedModel& served);
-/// Triton's extension model_configuration.
-[[nodiscard]] nlohmann::json describe_config(const ServedModel& served);
 /// Triton's extension model_repository.
 /// @param only_ready  omit models that take no queries
 [[nodiscard]] nlohmann::json describe_repository(const Models& models, bool only_ready);

@@ -22,10 +22,10 @@ std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', f
 std::string_view reason(Error error) {
   switch (error.code) {
     case Errc::full:
-      return error.native == kWaitsTooLong
-                 ? "the queries that wait for this model take longer than the request's timeout; try again later"
-                 : "too many queries wait for this model; try again later";
-    case Errc::deadline_exceeded: return "the request's timeout passed before it was answered";
+      return error.native == kWaitsTooLong ? "the queries that wait for this model take longer than the request's "
+                                             "timeout or the model's bound; try again later"
+                                           : "too many queries wait for this model; try again later";
+    case Errc::deadline_exceeded: return "the request's timeout or the model's bound passed before it was answered";
     case Errc::stopped: return "the model has been stopped";
     case Errc::hung: return "the model hangs and no longer answers";
     case Errc::device_fault: return "the model's device failed and no longer answers";

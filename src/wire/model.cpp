@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "headrace/base/error.hpp"
+#include "wire/served_model.hpp"
 
 namespace headrace::wire {
 
@@ -63,6 +64,9 @@ void check_model(const Model& model) {
   if (model.engine == nullptr) throw UsageError(fmt::format("model {} has no engine", model.name));
   if (model.batch_max < 1 || model.batch_max > kBatchMax) {
     throw UsageError(fmt::format("model {}: batch_max must be 1 to {}", model.name, kBatchMax));
+  }
+  if (model.waiting_max > kWaitingMost) {
+    throw UsageError(fmt::format("model {}: waiting_max must be at most {}", model.name, kWaitingMost));
   }
   check_tensors(model, model.inputs, "input", model.engine->op().query_bytes);
   check_tensors(model, model.outputs, "output", model.engine->op().answer_bytes);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/model_config.hpp"
+
 namespace headrace::wire {
 
 namespace {
@@ -13,24 +15,32 @@ constexpr std::size_t kCallsMax = 64;  // most calls that have not ended
 
 }  // namespace
 
+void ModelParameters::note(std::string_view name, bool load, bool is_false, std::optional<std::string_view> text) {
+  if (name == "unload_dependents" && is_false) return;  // clients of Triton always send it
+  if (name == "unload_dependents")
+    refuse("the parameter \"unload_dependents\" is not supported: models have no dependents");
+  if (name == "config" && load) {
+    if (!text) refuse("the parameter \"config\" must be text");
+    config = *text;
+    return;
+  }
+  refuse(fmt::format("the parameter \"{}\" is not supported: a model is loaded from the file that the server was given",
+                     name));
+}
+
 std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, bool draining, std::string_view name,
-                                           bool load) {
+                                           bool load, const ModelParameters& parameters) {
   if (!enabled) {
     throw RequestError(
         kNotImplemented,
         "this server does not offer loading and unloading models; start headrace serve with --model-control");
   }
-  if (models.entry(name) == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
+  const RepositoryEntry* const entry = models.entry(name);
+  if (entry == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", name));
   if (draining) throw RequestError(kUnavailable, "the server is about to stop");
-  return std::make_shared<ModelCall>(ModelCall{.request = {.model = std::string(name), .load = load}});
-}
-
-void check_model_parameter(std::string_view name, bool is_false) {
-  if (name == "unload_dependents" && is_false) return;  // clients of Triton always send it
-  if (name == "unload_dependents")
-    refuse("the parameter \"unload_dependents\" is not supported: models have no dependents");
-  refuse(fmt::format("the parameter \"{}\" is not supported: a model is loaded from the file that the server was given",
-                     name));
+  auto call = std::make_shared<ModelCall>(ModelCall{.request = {.model = std::string(name), .load = load}});
+  if (parameters.config) call->request.change = read_config(*entry, *parameters.config);
+  return call;
 }
 
 void ModelCalls::add(const std::shared_ptr<ModelCall>& call) {

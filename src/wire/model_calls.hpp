@@ -31,7 +31,7 @@ class ModelCallOwner {
   ~ModelCallOwner() = default;
 };
 
-/// A client's request to load or unload a model. The program that runs the server completes it.
+/// A client's request to load, change or unload a model. The program that runs the server completes it.
 struct ModelCall {
   ModelRequest request;
   std::size_t thread = 0;           ///< The thread that the connection belongs to.
@@ -40,14 +40,24 @@ struct ModelCall {
   std::string message = {};         ///< Why the call failed.
 };
 
-/// Makes a ModelCall for a client's request. Throws RequestError if loading is disabled or the name is unknown.
+/// The parameters of a request to load or unload a model, independent of the protocol.
+struct ModelParameters {
+  std::optional<std::string> config = {};  ///< See read_config().
+
+  /// Notes a parameter. Throws RequestError for one that the server does not support, or for a wrong value.
+  /// @param load      whether the request is to load
+  /// @param is_false  whether the value is false
+  /// @param text      the value, if it is text
+  void note(std::string_view name, bool load, bool is_false, std::optional<std::string_view> text);
+};
+
+/// Makes a ModelCall for a client's request. Throws RequestError if loading is disabled, the name is unknown, or the
+/// model cannot have the configuration.
 /// @param enabled   whether the server loads and unloads models
 /// @param draining  whether the server is about to stop
 [[nodiscard]] std::shared_ptr<ModelCall> make_model_call(const Models& models, bool enabled, bool draining,
-                                                         std::string_view name, bool load);
-/// Throws RequestError for a parameter that the server does not support.
-/// @param is_false  whether the parameter's value is false
-void check_model_parameter(std::string_view name, bool is_false);
+                                                         std::string_view name, bool load,
+                                                         const ModelParameters& parameters);
 
 /// Passes requests to load and unload models from the answering threads to the program, and results back.
 class ModelCalls {

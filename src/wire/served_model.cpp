@@ -46,6 +46,11 @@ ModelStatistics ServedModel::statistics() const {
   sum.version = model.version;
   sum.loaded = true;
   sum.ready = ready();
+  const serve::Plan plan = model.engine->plan();
+  sum.share = plan.share;
+  sum.latency_max = plan.latency_max;
+  sum.in_flight_max = plan.in_flight_max == 0 ? plan.slots : plan.in_flight_max;
+  sum.waiting_max = waiting_max.load(std::memory_order_relaxed);
   return sum;
 }
 

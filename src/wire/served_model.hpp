@@ -16,6 +16,9 @@ namespace headrace::wire {
 
 class Asker;
 
+/// The highest Model::waiting_max.
+inline constexpr std::uint32_t kWaitingMost = 1U << 30;
+
 /// The counts of a model name, by thread of the server. A model that replaces another continues its counts.
 using ModelCounts = std::vector<ModelCounters>;
 
@@ -26,8 +29,9 @@ struct ServedModel {
 
   const Model model;
   const std::shared_ptr<ModelCounts> counters;
-  std::vector<Asker*> askers;           ///< One for each thread. Set before threads serve it, then constant.
-  std::atomic<std::uint32_t> users{0};  ///< Threads that may still send queries to its engine.
+  std::vector<Asker*> askers;                 ///< One for each thread. Set before threads serve it, then constant.
+  std::atomic<std::uint32_t> users{0};        ///< Threads that may still send queries to its engine.
+  std::atomic<std::uint32_t> waiting_max{0};  ///< Model::waiting_max, or the server's. Set before threads serve it.
 
   /// Whether the model takes queries.
   [[nodiscard]] bool ready() const noexcept { return !model.engine->stopped() && !model.engine->fault(); }

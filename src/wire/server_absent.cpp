@@ -20,6 +20,7 @@ ServerStatistics Server::statistics() const { return {}; }
 std::vector<ModelStatistics> Server::model_statistics() const { return {}; }
 void Server::load(Model /*model*/) {}
 bool Server::unload(std::string_view /*name*/, std::string_view /*reason*/) { return false; }
+void Server::change(std::string_view /*name*/, const ModelChange& /*change*/) {}
 bool Server::uses(const serve::Engine& /*engine*/) { return false; }
 std::optional<ModelRequest> Server::next_model_request(Duration /*limit*/) { return {}; }
 void Server::end_model_request(const ModelRequest& /*request*/, const std::optional<std::string>& /*failure*/) {}

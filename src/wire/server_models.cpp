@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -15,10 +17,11 @@
 namespace headrace::wire {
 
 Server::State::Ways Server::State::make_ways(ServedModel& served) {
+  const std::uint32_t waiting_max = served.model.waiting_max;
+  served.waiting_max.store(waiting_max == 0 ? shared.config.waiting_max : waiting_max, std::memory_order_relaxed);
   Ways made;
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    made.askers.push_back(std::make_unique<Asker>(served, (*served.counters)[i], shared.config.waiting_max,
-                                                  threads[i].wake_descriptor()));
+    made.askers.push_back(std::make_unique<Asker>(served, (*served.counters)[i], threads[i].wake_descriptor()));
     served.askers.push_back(made.askers.back().get());
   }
   for (const rings::RingThread& thread : ring_threads) {
@@ -97,6 +100,24 @@ bool Server::unload(std::string_view name, std::string_view reason) {
   if (before->find(name) == nullptr) return false;
   state.publish(std::make_shared<const Models>(before->without(name, reason)), nullptr, before->entry(name)->served);
   return true;
+}
+
+void Server::change(std::string_view name, const ModelChange& change) {
+  State& state = *state_;
+  if (change.waiting_max.value_or(0) > kWaitingMost) {
+    throw UsageError(fmt::format("model {}: waiting_max must be at most {}", name, kWaitingMost));
+  }
+  // Without `changing`: a new share may take as long as a query, and loads of other models need not wait for that.
+  const std::shared_ptr<const Models> models = state.shared.models();
+  const RepositoryEntry* const entry = models->entry(name);
+  if (entry == nullptr || entry->served == nullptr) {
+    throw UsageError(fmt::format("there is no model '{}', or it is not loaded", name), Errc::not_found);
+  }
+  ServedModel& served = *entry->served;
+  served.model.engine->change(change.plan);
+  if (!change.waiting_max) return;
+  const std::uint32_t most = *change.waiting_max == 0 ? state.shared.config.waiting_max : *change.waiting_max;
+  served.waiting_max.store(most, std::memory_order_relaxed);
 }
 
 bool Server::uses(const serve::Engine& engine) {

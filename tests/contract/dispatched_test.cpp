@@ -317,8 +317,8 @@ TEST_P(Dispatched, PoolsHaveMultiprocessorsOfTheirOwn) {
       for (const std::uint32_t which : ones) EXPECT_FALSE(others.contains(which)) << which;
     };
     ASSERT_NO_FATAL_FAILURE(expect(0.25, 0.5));
-    second.set_share(0.25);
-    first.set_share(0.75);
+    second.change({.share = 0.25});
+    first.change({.share = 0.75});
     ASSERT_NO_FATAL_FAILURE(expect(0.75, 0.25));
   }
 }
@@ -349,8 +349,8 @@ TEST_P(Dispatched, SharesChangeWhileQueriesAreInFlight) {
     // Bounded, because lost queries would never count as hung.
     for (; asking > 0 && changes < 300; ++changes) {
       const double share = kShares[changes % kShares.size()];
-      engine.set_share(share);
-      EXPECT_EQ(engine.share(), share);
+      engine.change({.share = share});
+      EXPECT_EQ(engine.plan().share, share);
     }
     askers.clear();
     EXPECT_GT(changes, 2U);
@@ -378,7 +378,7 @@ TEST_P(Dispatched, QueriesThatNoPoolHasAnsweredWaitForTheNext) {
   std::uint64_t asked = 0;
   submit(headrace::testing::Moodiness::hold, asked++);
   while (!hold.entered()) std::this_thread::yield();
-  std::jthread changing([&] { engine.set_share(0.25); });  // waits for the held block
+  std::jthread changing([&] { engine.change({.share = 0.25}); });  // waits for the held block
   while (asked < 40) submit(headrace::testing::Moodiness::answer, asked++);
   std::this_thread::sleep_for(milliseconds(20));
   hold.release();
@@ -386,7 +386,7 @@ TEST_P(Dispatched, QueriesThatNoPoolHasAnsweredWaitForTheNext) {
   EXPECT_EQ(back.size(), asked);
   for (const auto& [tag, status] : back) EXPECT_TRUE(status.ok()) << tag;
   changing.join();
-  EXPECT_EQ(engine.share(), 0.25);
+  EXPECT_EQ(engine.plan().share, 0.25);
 }
 
 TEST_P(Dispatched, SharesThatEnginesCannotChangeToAreRefused) {
@@ -396,22 +396,22 @@ TEST_P(Dispatched, SharesThatEnginesCannotChangeToAreRefused) {
   Engine first(device(), light, half);
   const Engine second(device(), operators::reference({.blocks = 2, .threads = 32}), half);
   for (const double share : {0.0, -1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THROW(first.set_share(share), UsageError) << share;
+    EXPECT_THROW(first.change({.share = share}), UsageError) << share;
   }
   if (!device().properties().host_cores) {
     try {
-      first.set_share(0.75);
+      first.change({.share = 0.75});
       ADD_FAILURE() << "there was room for 1.25";
     } catch (const UsageError& error) {
       EXPECT_EQ(error.code(), Errc::full) << error.what();
     }
   }
-  EXPECT_EQ(first.share(), 0.5);
+  EXPECT_EQ(first.plan().share, 0.5);
   Client client = first.connect();
   ASSERT_NO_FATAL_FAILURE(exchange(client, light, 0, 100));
   first.stop();
   try {
-    first.set_share(0.25);
+    first.change({.share = 0.25});
     ADD_FAILURE() << "an engine that has stopped took a share";
   } catch (const Exception& error) {
     EXPECT_EQ(error.code(), Errc::stopped) << error.what();
@@ -421,8 +421,8 @@ TEST_P(Dispatched, SharesThatEnginesCannotChangeToAreRefused) {
   Plan blocking;
   for (const Plan& plan : {workers, blocking}) {
     Engine other(device(), light, plan);
-    EXPECT_THROW(other.set_share(0.5), UsageError) << plan.workers;
-    EXPECT_EQ(other.share(), 1);
+    EXPECT_THROW(other.change({.share = 0.5}), UsageError) << plan.workers;
+    EXPECT_EQ(other.plan().share, 1);
   }
 }
 
@@ -437,7 +437,7 @@ TEST_P(Dispatched, AnEngineThatHangsFailsWhereItsShareIsToChange) {
   ASSERT_TRUE(client.submit(headrace::testing::bytes_of(query)).ok());
   while (!hold.entered()) std::this_thread::yield();
   try {
-    engine.set_share(0.25);
+    engine.change({.share = 0.25});
     ADD_FAILURE() << "a pool that hangs took a share";
   } catch (const Exception& error) {
     EXPECT_EQ(error.code(), Errc::hung) << error.what();

@@ -1,9 +1,11 @@
 """Engines and clients: single and multiple queries, arrays of every kind, and invalid ones."""
 
+import asyncio
 import threading
 
 import numpy as np
 import pytest
+from wire_serving import waits
 
 import headrace
 from headrace import Engine, Errc, Plan, UsageError
@@ -300,13 +302,14 @@ def test_a_share_changes_while_queries_are_in_flight(operator: headrace.Operator
     plan = Plan(schedule="dispatched", host_memory="mapped", share=0.5, slots=64)
     queries = operator.sample(20_000)
     with Engine("cpu", operator, plan) as engine, engine.connect() as client:
-        assert engine.share == 0.5
+        assert engine.plan == plan
         changes, asked = 0, []
         asking = threading.Thread(target=lambda: asked.append(client.ask_many(queries)))
         asking.start()
         while asking.is_alive():
-            engine.share = share = (0.25, 1.0)[changes % 2]
-            assert engine.share == share
+            share = (0.25, 1.0)[changes % 2]
+            engine.change(share=share)
+            assert engine.plan.share == share
             changes += 1
         asking.join()
         ((answers, status),) = asked
@@ -315,12 +318,59 @@ def test_a_share_changes_while_queries_are_in_flight(operator: headrace.Operator
         assert np.array_equal(answers, operator.answer_on_host(queries))
         for wrong in (0.0, -1.0, 2.0, float("nan")):
             with pytest.raises(UsageError, match="share must be above 0 and at most 1"):
-                engine.share = wrong
+                engine.change(share=wrong)
     with pytest.raises(headrace.Error) as stopped:
-        engine.share = 0.5
+        engine.change(share=0.5)
     assert stopped.value.code == Errc.stopped
     with (
         Engine("cpu", operator) as engine,
-        pytest.raises(UsageError, match="the share can change only with schedule 'dispatched'"),
+        pytest.raises(UsageError, match="share is available with schedule 'dispatched'"),
     ):
-        engine.share = 1.0
+        engine.change(share=0.5)
+
+
+def test_bounds_change_while_queries_are_in_flight(operator: headrace.Operator):
+    queries = operator.sample(20_000)
+    with Engine("cpu", operator, Plan(slots=64, latency_max=600)) as engine, engine.connect() as client:
+        assert engine.plan.latency_max == 600
+        changes, asked = 0, []
+        asking = threading.Thread(target=lambda: asked.append(client.ask_many(queries)))
+        asking.start()
+        while asking.is_alive():
+            engine.change(in_flight_max=changes % 65, latency_max=(600, 0)[changes % 2])
+            assert engine.plan.in_flight_max == changes % 65
+            changes += 1
+        asking.join()
+        ((answers, status),) = asked
+        assert changes > 1
+        assert not status.any()
+        assert np.array_equal(answers, operator.answer_on_host(queries))
+        before = engine.plan
+        for wrong, says in (
+            ({"in_flight_max": 65}, "at most the 64 slots"),
+            ({"latency_max": -1.0}, "latency_max must be 0 to"),
+            ({"latency_max": float("nan")}, "latency_max must be 0 to"),
+            ({"latency_max": 3601.0}, "latency_max must be 0 to 3600 seconds"),
+        ):
+            with pytest.raises(UsageError, match=says):
+                engine.change(**wrong)
+        for wrong in ({"in_flight_max": -1}, {"in_flight_max": 1.5}, {"share": "half"}, {"slots": 32}):
+            with pytest.raises(TypeError):
+                engine.change(**wrong)
+        assert engine.plan == before
+
+
+def test_the_time_in_line_of_a_coroutine_counts_towards_the_bound():
+    async def ask() -> list[object]:
+        plan = Plan(slots=1, latency_max=0.2)
+        with Engine("cpu", waits(), plan) as engine:
+            async with engine.connect_async() as client:
+                engine.change(latency_max=0)
+                first = client.ask(np.int64(600_000))
+                engine.change(latency_max=0.2)
+                return await asyncio.gather(first, client.ask(np.int64(1)), return_exceptions=True)
+
+    first, late = asyncio.run(ask())
+    assert first == 600_000
+    assert isinstance(late, headrace.Error)
+    assert late.code == Errc.deadline_exceeded

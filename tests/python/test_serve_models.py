@@ -24,19 +24,18 @@ class Device:
 
 class FakeEngine:
     def __init__(self, device: Device, share: float, schedule: str = "dispatched") -> None:
-        self._device, self._share, self.stopped = device, 0.0, False
-        self.plan = SimpleNamespace(schedule=schedule)
-        self.share = share
+        self._device, self.stopped = device, False
+        self.plan = SimpleNamespace(schedule=schedule, share=0.0)
+        self.change(share=share)
         device.engines.append(self)
 
     @property
     def share(self) -> float:
-        return self._share
+        return self.plan.share
 
-    @share.setter
-    def share(self, share: float) -> None:
+    def change(self, share: float) -> None:
         self._device.take(self, share)
-        self._share = share
+        self.plan.share = share
 
     def stop(self) -> None:
         self.stopped = True
@@ -49,6 +48,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.in_use: list[FakeEngine] = []
         self.refuses = False
+        self.models: dict[str, FakeEngine] = {}
 
     def load(self, _model: object) -> None:
         if self.refuses:
@@ -56,6 +56,9 @@ class FakeServer:
 
     def unload(self, _name: str) -> bool:
         return True
+
+    def change(self, name: str, share: float) -> None:
+        self.models[name].change(share=share)
 
     def uses(self, engine: FakeEngine) -> bool:
         return engine in self.in_use
@@ -70,7 +73,9 @@ def serve(device: Device, names: str, schedule: str = "dispatched") -> ServedMod
     source = {name: SimpleNamespace(operator=None, at=None) for name in names}
     part = 1 / len(names)
     served = ServedModels(
-        source, lambda _operator, share: FakeEngine(device, part if share is None else share, schedule), lambda *_: None
+        source,
+        lambda _operator, changes: FakeEngine(device, changes.get("share", part), schedule),
+        lambda engine, *_: engine,
     )
     served.models()
     return served
@@ -120,3 +125,31 @@ def test_other_schedules_and_other_failures_take_no_share(device):
     with pytest.raises(UsageError, match="no room"):
         served._load(FakeServer(), "a")
     assert [one.share for one in device.engines] == [0.5, 0.5]
+
+
+def test_a_share_that_a_client_changed_stays_with_the_name(device):
+    server = FakeServer()
+    served = serve(device, "ab")
+    first, other = device.engines
+    server.models["a"] = first
+    served._change(server, "a", {"share": 0.25})
+    served._load(server, "a")
+    served._stop_left(server)
+    assert first.stopped
+    assert (served._engines["a"].share, other.share) == (0.25, 0.5)
+    served._unload(server, "a")
+    served._stop_left(server)
+    served._load(server, "a", {"share": 0.375})
+    assert served._engines["a"].share == 0.375
+
+
+def test_a_changed_share_replaces_one_that_is_owed(device):
+    server = FakeServer()
+    served = serve(device, "ab")
+    server.in_use.append(device.engines[0])
+    served._load(server, "a")  # with half of the share until the old one has gone
+    server.models["a"] = served._engines["a"]
+    served._change(server, "a", {"share": 0.125})
+    server.in_use.clear()
+    served._stop_left(server)
+    assert served._engines["a"].share == 0.125

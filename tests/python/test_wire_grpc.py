@@ -114,6 +114,7 @@ def test_descriptions_are_those_over_http(
         assert plain(client.get_model_metadata(name, as_json=True)) == plain(over_http.get_model_metadata(name))
         said = plain(client.get_model_config(name, as_json=True))["config"]
         expected = plain(over_http.get_model_config(name))
+        assert expected["dynamic_batching"]["default_queue_policy"].pop("timeout_action") == "REJECT"  # the default
         for one in (*expected["input"], *expected["output"]):
             one.setdefault("reshape", {})
         for one in (*said["input"], *said["output"]):

@@ -382,7 +382,7 @@ LOAD = "/v2/repository/models/times/load"
         ("/v2/repository/models/nobody/unload", b"{}", 404, "nobody"),
         ("/v2/repository/models/times/reload", b"{}", 404, "nothing"),
         ("/v2/repository/mine/models/times/load", b"{}", 404, "nothing"),
-        (LOAD, b'{"parameters":{"config":"{}"}}', 400, "config"),
+        (LOAD, b'{"parameters":{"config":{}}}', 400, "config"),
         (LOAD, b'{"parameters":{"file:1/model.py":"eA=="}}', 400, "file:1/model.py"),
         ("/v2/repository/models/times/unload", b'{"parameters":{"unload_dependents":true}}', 400, "unload_dependents"),
         (LOAD, b'{"parameters":[1]}', 400, "parameters"),

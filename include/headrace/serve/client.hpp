@@ -21,6 +21,7 @@
 #include "headrace/base/detail/clock.hpp"
 #include "headrace/base/detail/process.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/serve/detail/client_limits.hpp"
 #include "headrace/serve/detail/direct_lane.hpp"
 #include "headrace/serve/detail/lane.hpp"
 #include "headrace/serve/detail/late_queries.hpp"
@@ -37,9 +38,9 @@ using Ticket = std::uint64_t;
 /// How one query is submitted.
 struct SubmitOptions {
   std::uint64_t tag = 0;  ///< Comes back with the answer.
-  /// On SteadyClock. A query that is not answered by then comes back with Errc::deadline_exceeded, at once or at the
-  /// next poll(), whether it waits or is worked on. The work on it continues, and its slot stays taken until the work
-  /// ends.
+  /// On SteadyClock; Plan::latency_max may set an earlier one. A query that is not answered by then comes back with
+  /// Errc::deadline_exceeded, at once or at the next poll(), whether it waits or is worked on. The work on it
+  /// continues, and its slot stays taken until the work ends.
   Time deadline = Time::max();
 };
 
@@ -60,19 +61,19 @@ class Client {
   /// Waits for the queries in flight, drops their answers, and gives the lane back.
   ~Client();
 
-  /// Submits a query of Operator::query_bytes bytes, which are copied. Returns Errc::full if Plan::slots queries are in
-  /// flight, not yet polled, or late and still worked on; Errc::stopped after Engine::stop(); the engine's fault once
-  /// it has one; Errc::invalid_argument for another size. Never blocks.
+  /// Submits a query of Operator::query_bytes bytes, which are copied. Returns Errc::full if Plan::in_flight_max
+  /// queries are in flight, not yet polled, or late and still worked on; Errc::stopped after Engine::stop(); the
+  /// engine's fault once it has one; Errc::invalid_argument for another size. Never blocks.
   [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept {
     if (birth_.inherited()) return kInherited;
     if (direct_ == nullptr) return submit_queued(query, options);
     if (query.size() != query_bytes_) return Errc::invalid_argument;
     if (const Status open = direct_->open_status(); !open) return open.error();
-    if (direct_->full()) {
+    if (direct_->full(limits_->in_flight_max())) {
       direct_->refuse();
       return Errc::full;
     }
-    direct_->submit(query.data(), options.tag, options.deadline);
+    direct_->submit(query.data(), options.tag, limits_->deadline(options.deadline));
     return direct_->next() - 1;
   }
   /// Submits queries that lie one behind the other, with tags that count up from `options.tag`. Returns how many were
@@ -116,6 +117,9 @@ class Client {
   /// this client is in flight or `answer` is not Operator::answer_bytes long.
   [[nodiscard]] Status ask(std::span<const std::byte> query, std::span<std::byte> answer,
                            SubmitOptions options = {}) noexcept;
+  /// The deadline of a query that has waited since `began`, for instance in a caller's own line: `deadline`, or
+  /// Plan::latency_max after `began` if that is earlier.
+  [[nodiscard]] Time bounded(Time deadline, Time began) const noexcept { return limits_->deadline(deadline, began); }
   /// Requests that a query not be answered. If work on it has not started, it comes back with Errc::cancelled;
   /// otherwise with its answer.
   void cancel(Ticket ticket) noexcept;
@@ -176,6 +180,7 @@ class Client {
   std::shared_ptr<detail::EngineState> engine_;
   detail::Lane* lane_;
   detail::DirectLane* direct_;
+  const detail::ClientLimits* limits_;
   std::size_t query_bytes_;
   Ticket next_;   ///< The next ticket to issue. A direct lane has its own copy of this and of the next member.
   Ticket taken_;  ///< The oldest ticket not yet polled.

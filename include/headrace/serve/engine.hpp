@@ -77,14 +77,20 @@ class Engine {
   /// Waits until every query submitted so far has come back, or `limit` has passed. False if queries are left. Any
   /// thread.
   [[nodiscard]] bool drain(Duration limit = Duration::max());
-  /// Gives the resident pool of schedule dispatched another share of the device, above 0 and at most 1: see
-  /// Plan::share. Queries in flight stay in flight: blocks finish those that they work on, and the others wait some
-  /// milliseconds until the pool runs again. Returns when it does. Any thread. Throws UsageError for another schedule,
-  /// for a plan with workers, for an invalid share, and (Errc::full) if the device has no room for it, all of which
-  /// keep the old share. Throws Exception if the engine has failed, has stopped (Errc::stopped), or does so meanwhile.
-  void set_share(double share);
-  /// The pool's share of the device: Plan::share, or the last value of set_share(). Any thread.
-  [[nodiscard]] double share() const noexcept;
+  /// Changes the plan while queries are in flight; none is lost, and each comes back once. Returns when the change is
+  /// in force. Any thread.
+  ///
+  /// - share: the resident pool of schedule dispatched starts again with it. Blocks finish the queries that they work
+  ///   on, and the others wait some milliseconds until the pool runs again.
+  /// - in_flight_max: holds from the next submit() on. Queries beyond a lower limit stay in flight, and submit()
+  /// returns
+  ///   Errc::full until fewer are.
+  /// - latency_max: holds for queries submitted from then on. Those in flight keep their deadlines.
+  ///
+  /// Throws UsageError for values that the plan could not have had, and (Errc::full) if the device has no room for the
+  /// share; then nothing has changed. Throws Exception with Errc::stopped after stop(), and if the engine fails before
+  /// a new share is in force.
+  void change(const PlanChange& change);
   /// Refuses new queries, answers those not yet started with Errc::stopped, waits for those in progress, and ends the
   /// threads. Clients may still poll. Calling it again does nothing.
   void stop() noexcept;
@@ -103,8 +109,8 @@ class Engine {
   /// memory, streams and blocks.
   [[nodiscard]] static std::size_t abandoned_count() noexcept;
 
-  /// The plan as it was given.
-  [[nodiscard]] const Plan& plan() const noexcept;
+  /// The plan in force: as it was given, with what change() has changed. Any thread.
+  [[nodiscard]] Plan plan() const;
   /// The operator that it serves, linked for its device.
   [[nodiscard]] const Operator& op() const noexcept;
   /// The device that it was made for.

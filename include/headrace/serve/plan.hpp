@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -87,15 +88,20 @@ struct Plan {
   std::uint32_t block_threads = 0;      ///< Threads of each; 0 means Operator::shape.
   std::uint32_t workers = 0;            ///< dispatched: resident blocks; 0 means as many as fit into `share`.
   /// dispatched: the share of the device that resident blocks take, so that several engines can use it together; 1: all
-  /// that other resident kernels of this process leave.
+  /// that other resident kernels of this process leave. May change: Engine::change().
   double share = 1;
   /// dispatched: a lone query is answered by the block that hands queries out, without passing through the queue. Needs
   /// one block per query and an operator with Operator::pool_inline.
   bool answer_inline = false;
   Duration hang_after = std::chrono::seconds(2);  ///< A resident kernel that holds a query longer counts as hung.
 
-  std::uint32_t clients_max = 8;                  ///< Most clients at a time; each has a lane.
-  std::uint32_t slots = 1024;                     ///< Queries that a client may have in flight; a power of two.
+  std::uint32_t clients_max = 8;  ///< Most clients at a time; each has a lane.
+  std::uint32_t slots = 1024;     ///< Queries that a client has memory for; a power of two.
+  /// Queries that a client may have in flight, at most `slots`; 0: `slots`. May change: Engine::change().
+  std::uint32_t in_flight_max = 0;
+  /// Most time from a query's submission to its answer, at most an hour, after which it comes back with
+  /// Errc::deadline_exceeded; an earlier SubmitOptions::deadline holds. 0: no bound. May change: Engine::change().
+  Duration latency_max{};
   Duration spin = std::chrono::microseconds(50);  ///< How long an idle thread polls before it sleeps.
   std::uint32_t sample_stages_every =
       64;  ///< Takes stage times of one query in this many (dispatched: the next power of two); 0: of none.
@@ -118,6 +124,21 @@ struct Plan {
     if (blocks != 0) shape.blocks = blocks;
     if (block_threads != 0) shape.threads = block_threads;
     return shape;
+  }
+};
+
+/// New values of the choices that may change while an engine runs, see Engine::change(). An empty one stays as it is.
+struct PlanChange {
+  std::optional<double> share = {};                 ///< Plan::share.
+  std::optional<std::uint32_t> in_flight_max = {};  ///< Plan::in_flight_max.
+  std::optional<Duration> latency_max = {};         ///< Plan::latency_max.
+
+  /// The plan with these values.
+  [[nodiscard]] Plan of(Plan plan) const {
+    plan.share = share.value_or(plan.share);
+    plan.in_flight_max = in_flight_max.value_or(plan.in_flight_max);
+    plan.latency_max = latency_max.value_or(plan.latency_max);
+    return plan;
   }
 };
 

@@ -33,6 +33,9 @@ struct Model {
   std::vector<Tensor> inputs;             ///< Parts of a query that do not overlap, at least one.
   std::vector<Tensor> outputs;            ///< Parts of an answer, at least one.
   std::uint32_t batch_max = 1024;         ///< Most queries in one request.
+  /// Queries that may wait for slots of the engine, for each thread of the server; 0: ServerConfig::waiting_max. May
+  /// change: Server::change().
+  std::uint32_t waiting_max = 0;
   /// How Python shows queries to clients of shared memory, see serve::Operator::query_type. Empty: as the engine's
   /// operator defines.
   std::string query_type = {};

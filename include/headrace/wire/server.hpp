@@ -53,7 +53,7 @@ struct ServerConfig {
   std::uint32_t shm_clients_max = 64;                 ///< Clients with rings; more are refused.
   std::uint32_t shm_slots_max = 4096;                 ///< Queries that one of them may have in flight.
   Duration shm_spin = std::chrono::microseconds(50);  ///< How long an idle thread polls rings before it sleeps.
-  /// Whether clients may ask for models to be loaded and unloaded. The program must then handle
+  /// Whether clients may ask for models to be loaded, changed and unloaded. The program must then handle
   /// Server::next_model_request().
   bool model_control = false;
   /// PEM file of the server's certificate, followed by the chain to its authority. Both ports then speak TLS 1.2 or
@@ -112,11 +112,24 @@ class Server {
   /// Stops serving the model of that name: new requests for it are refused with `reason` (404, NOT_FOUND), and requests
   /// that it has begun are still answered, see uses(). False if there was no such model. Any thread.
   bool unload(std::string_view name, std::string_view reason = "unloaded");
+  /// Changes a model, and the plan of its engine, while it is served. No request is lost, and each is answered once or
+  /// refused. serve::Engine::change() says what happens to the queries that the engine has. For requests that wait for
+  /// slots:
+  ///
+  /// - latency_max counts from when a request has been read. A waiting request keeps its deadline, unless the bound,
+  ///   counted from when the engine takes its queries, is earlier.
+  /// - Under a lower waiting_max they go on waiting. Until there are fewer, a new request waits only if it takes the
+  ///   place of another one, as in a full line.
+  ///
+  /// Returns when the change is in force. Any thread. Throws UsageError if there is no such model, and otherwise as
+  /// serve::Engine::change(); then nothing has changed.
+  void change(std::string_view name, const ModelChange& change);
   /// True while the server may send queries to the engine or waits for its answers. Once it is false for an engine
   /// whose model was replaced or unloaded, the engine may be stopped.
   [[nodiscard]] bool uses(const serve::Engine& engine);
-  /// Waits for a client's request to load or unload a model; empty once `limit` has passed, or after stop(). Requests
-  /// come one at a time, and each must be ended by end_model_request(). Needs ServerConfig::model_control. Any thread.
+  /// Waits for a client's request to load, change or unload a model; empty once `limit` has passed, or after stop().
+  /// Requests come one at a time, and each must be ended by end_model_request(). Needs ServerConfig::model_control. Any
+  /// thread.
   [[nodiscard]] std::optional<ModelRequest> next_model_request(Duration limit);
   /// Tells the client that its request is done, or why it failed. The list of models shows that reason for a name
   /// without a model.

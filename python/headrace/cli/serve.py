@@ -17,7 +17,7 @@ from headrace.cli.dense_options import Dense
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.grouped import grouped
 from headrace.cli.notify import notify
-from headrace.cli.serve_models import ServedModels
+from headrace.cli.serve_models import Changes, ServedModels
 from headrace.cli.serve_options import Engines, Limits, Rings
 from headrace.cli.serve_security import Reading, Security, tell_of_certificate, warn_of_others
 from headrace.cli.serve_shown import Served, Source
@@ -86,12 +86,13 @@ def _at(address: str, port: int) -> str:
     return f"{host}:{port}"
 
 
-def _with_share(plan: Plan, share: float | None) -> Plan:
-    """The plan with another share of the device, unless `share` is None."""
-    changed = plan.copy()
-    if share is not None:
-        changed.share = share
-    return changed
+def _changed(plan: Plan, changes: Changes) -> Plan:
+    """The plan with these values, as far as it has them."""
+    plan = plan.copy()
+    for name, value in changes.items():
+        if name != "waiting_max":
+            setattr(plan, name, value)
+    return plan
 
 
 def _grpc_port(text: str | None) -> int | None:
@@ -299,8 +300,8 @@ def serve(  # noqa: PLR0915 - a list of steps
     with ExitStack() as stack:
         served = ServedModels(
             sources,
-            lambda operator, share: Engine(device, operator, _with_share(plan, share)),
-            lambda engine, name: wire.model(engine, name, batch_max=limits.queries),
+            lambda operator, changes: Engine(device, operator, _changed(plan, changes)),
+            lambda engine, name, waiting: wire.model(engine, name, batch_max=limits.queries, waiting_max=waiting),
         )
         stack.callback(served.close)
         server = stack.enter_context(

@@ -1,11 +1,11 @@
-"""The models of `headrace serve`: their engines, and how they are loaded and unloaded at run time (--model-control)."""
+"""The models of `headrace serve`: their engines, and how clients load, change and unload them (--model-control)."""
 
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace import Engine, Operator
 from headrace.cli import show
@@ -23,21 +23,24 @@ _LEFT_SECONDS = 10.0
 """How long a load waits for replaced engines to end, whose room on the device it may need."""
 _END_SECONDS = 1.0
 
+Changes = dict[str, float]
+"""Arguments of headrace.wire.Server.change()."""
+
 
 class ServedModels:
     """The engines of a server, by model name.
 
     Args:
         sources: operators by name; reloaded ones take their place.
-        make_engine: makes an engine for an operator, with the plan's share of the device or another one.
-        make_model: makes a model from an engine and a name.
+        make_engine: makes an engine for an operator, with these changes of the plan.
+        make_model: makes a model from an engine, a name, and the number of queries that may wait (0: the server's).
     """
 
     def __init__(
         self,
         sources: dict[str, Source],
-        make_engine: Callable[[Operator, float | None], Engine],
-        make_model: "Callable[[Engine, str], Model]",
+        make_engine: Callable[[Operator, Changes], Engine],
+        make_model: "Callable[[Engine, str, int], Model]",
     ) -> None:
         self._sources = sources
         self._make_engine = make_engine
@@ -45,6 +48,7 @@ class ServedModels:
         self._engines: dict[str, Engine] = {}
         self._left: list[Engine] = []  # engines that requests may still wait for
         self._small: dict[str, float] = {}  # shares owed to models once the replaced engine has stopped
+        self._changes: dict[str, Changes] = {}  # what clients have changed, which lasts until the server ends
         self._log: ServerLog | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -53,11 +57,11 @@ class ServedModels:
         """A model for each operator, whose engine starts at the first call."""
         for name, source in self._sources.items():
             if name not in self._engines:
-                self._engines[name] = self._make_engine(source.operator, None)
-        return [self._make_model(engine, name) for name, engine in self._engines.items()]
+                self._engines[name] = self._make_engine(source.operator, {})
+        return [self._make_model(engine, name, 0) for name, engine in self._engines.items()]
 
     def control(self, server: "Server", log: ServerLog | None) -> None:
-        """Handles clients' requests to load and unload models in its own thread, until end()."""
+        """Handles clients' requests to load, change and unload models in its own thread, until end()."""
         self._log = log
         # A daemon thread: a file that runs forever cannot be ended.
         self._thread = threading.Thread(target=self._run, args=(server,), name="headrace-models", daemon=True)
@@ -85,52 +89,67 @@ class ServedModels:
     def _answer(self, server: "Server", request: "ModelRequest") -> None:
         began = time.monotonic()
         try:
-            if request.load:
-                self._load(server, request.model)
-            else:
-                self._unload(server, request.model)
+            act = self._act(server, request)
         except Exception as error:  # whatever the file raises is reported to the client that asked for the load
             failure = " ".join(_why(error).split())
             server.end_model_request(request, failure)
             self._tell_failure(request, failure)
             return
         server.end_model_request(request)
-        self._tell(request, time.monotonic() - began)
+        self._tell(request, act, time.monotonic() - began)
 
-    def _load(self, server: "Server", name: str) -> None:
+    def _act(self, server: "Server", request: "ModelRequest") -> str:
+        """Does what a client asks for, and returns how the log calls it."""
+        if not request.load:
+            self._unload(server, request.model)
+            return "unloaded"
+        if request.change is not None and request.model in self._engines:
+            self._change(server, request.model, request.change)
+            return "changed"
+        self._load(server, request.model, request.change or {})
+        return "loaded"
+
+    def _change(self, server: "Server", name: str, change: Changes) -> None:
+        server.change(name, **change)  # type: ignore[arg-type] # whole numbers where it takes no others
+        if "share" in change:
+            self._small.pop(name, None)
+        self._changes[name] = self._changes.get(name, {}) | change
+
+    def _load(self, server: "Server", name: str, change: Changes | None = None) -> None:
         self._await_left(server)
+        changes = self._changes.get(name, {}) | (change or {})
         source = self._sources[name]
         if source.at is not None:
             source = replace(source, operator=files.load_again(source.at, name))
         former = self._engines.get(name)
-        share = None if former is None else self._small.pop(name, former.share)
-        engine = self._start(source.operator, former)
+        share = None if former is None else self._small.pop(name, former.plan.share)
+        engine = self._start(source.operator, changes, former)
         try:
-            server.load(self._make_model(engine, name))
+            server.load(self._make_model(engine, name, int(changes.get("waiting_max", 0))))
         except BaseException:
             engine.stop()
-            if former is not None and share is not None and former.share != share:
-                former.share = share
+            if former is not None and share is not None and former.plan.share != share:
+                former.change(share=share)
             raise
-        self._engines[name], self._sources[name] = engine, source
+        self._engines[name], self._sources[name], self._changes[name] = engine, source, changes
         if former is not None:
             self._left.append(former)
-        if share is not None and engine.share < share:
+        if share is not None and engine.plan.share < share:
             self._small[name] = share
 
-    def _start(self, operator: Operator, former: Engine | None) -> Engine:
+    def _start(self, operator: Operator, changes: Changes, former: Engine | None) -> Engine:
         """Starts an engine beside the one it replaces, which gives up half of its share if there is no room."""
         try:
-            return self._make_engine(operator, None)
+            return self._make_engine(operator, changes)
         except UsageError as error:
             if error.code != Errc.full or former is None or former.plan.schedule != "dispatched":
                 raise
-        share = former.share
-        former.share = share / 2
+        share = former.plan.share
+        former.change(share=share / 2)
         try:
-            return self._make_engine(operator, share / 2)
+            return self._make_engine(operator, changes | {"share": share / 2})
         except BaseException:
-            former.share = share
+            former.change(share=share)
             raise
 
     def _unload(self, server: "Server", name: str) -> None:
@@ -147,7 +166,7 @@ class ServedModels:
         for name, share in self._small.items():
             if name in self._engines:
                 with suppress(Error):  # another program has taken the room, so the model keeps its present share
-                    self._engines[name].share = share
+                    self._engines[name].change(share=share)
         self._small.clear()
 
     def _await_left(self, server: "Server") -> None:
@@ -157,20 +176,24 @@ class ServedModels:
             if self._left:
                 time.sleep(_LOOK_SECONDS / 10)
 
-    def _tell(self, request: "ModelRequest", seconds: float) -> None:
+    def _tell(self, request: "ModelRequest", act: str, seconds: float) -> None:
+        change: dict[str, Any] = request.change or {}
         if self._log is not None:
-            event = "model_loaded" if request.load else "model_unloaded"
-            self._log.write(event, model=request.model, seconds=round(seconds, 3))
+            self._log.write(f"model_{act}", model=request.model, seconds=round(seconds, 3), **change)
             return
-        done = f"Loaded {request.model} in {seconds:.2f} s." if request.load else f"Unloaded {request.model}."
+        took = f" in {seconds:.2f} s" if act == "loaded" else ""
+        changes = ", ".join(f"{name} {value:g}" for name, value in change.items())
+        done = f"{act.capitalize()} {request.model}{took}{': ' if changes else ''}{changes}."
         show.stderr().print(done, markup=False, soft_wrap=True)
 
     def _tell_failure(self, request: "ModelRequest", failure: str) -> None:
+        changes = request.change is not None and request.model in self._engines
+        act = "change" if changes else "load" if request.load else "unload"
         if self._log is not None:
-            event = "model_load_failed" if request.load else "model_unload_failed"
-            self._log.write(event, "error", model=request.model, message=failure)
+            self._log.write(f"model_{act}_failed", "error", model=request.model, message=failure)
             return
-        message = f"{request.model} could not be {'loaded' if request.load else 'unloaded'}: {printable(failure)}"
+        done = "changed" if changes else f"{act}ed"
+        message = f"{request.model} could not be {done}: {printable(failure)}"
         show.stderr().print(message, markup=False, soft_wrap=True)
 
 

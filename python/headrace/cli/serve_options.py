@@ -65,6 +65,16 @@ class Engines:
         ),
     ] = None
 
+    latency_max: Annotated[
+        float | None,
+        typer.Option(
+            "--latency-max",
+            parser=options.duration,
+            metavar="TIME",
+            help="Refuse requests that would take longer, and end those that do. Default: no bound.",
+        ),
+    ] = None
+
     def made(self, threads: int, operators: int) -> Plan:
         """The plan of each engine, for this number of engines and of server threads that are their clients."""
         plan = make_plan(
@@ -80,6 +90,8 @@ class Engines:
             raise UsageError("schedule none answers no queries: it is for measuring what feeds an engine")
         plan.binding = self.binding
         plan.clients_max = max(plan.clients_max, threads)
+        if self.latency_max is not None:
+            plan.latency_max = self.latency_max
         if plan.schedule == "dispatched":
             plan.share = 1 / operators if self.share is None else self.share
         elif self.share is not None:
@@ -234,8 +246,8 @@ class Limits:
         bool,
         typer.Option(
             "--model-control",
-            help="Let clients load and unload models. Any client can then make the server rerun the files it was "
-            "given, and take models away from other clients.",
+            help="Let clients load, change and unload models. Any client can then make the server rerun the files it "
+            "was given, take models away from other clients, and change the shares and bounds of models.",
         ),
     ] = False
 

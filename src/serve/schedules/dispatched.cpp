@@ -28,8 +28,7 @@ std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads, dou
   const std::string what = wanted == 0
                                ? fmt::format("the resident pool of {}", engine.op.name)
                                : fmt::format("plan: {} blocks of {} threads of {}", wanted, threads, engine.op.name);
-  const std::uint32_t workers =
-      ResidentKernel::block_count(engine.device, kernel_of(engine), threads, 1, wanted, what);
+  const std::uint32_t workers = ResidentKernel::block_count(engine.device, kernel_of(engine), threads, 1, wanted, what);
   return wanted != 0 ? workers : std::max(1U, static_cast<std::uint32_t>(workers * share));
 }
 

@@ -12,6 +12,7 @@
 #include "wire/grpc/infer_messages.hpp"
 #include "wire/grpc/proto_reader.hpp"
 #include "wire/grpc/proto_writer.hpp"
+#include "wire/model_config.hpp"
 #include "wire/request_error.hpp"
 
 namespace headrace::wire::grpc {
@@ -75,6 +76,7 @@ bool is_ready(const Service& service, std::string_view message) {
 /// A RepositoryModelLoadRequest or RepositoryModelUnloadRequest.
 std::shared_ptr<ModelCall> read_model_call(const Service& service, std::string_view message, bool load) {
   std::string_view name;
+  ModelParameters parameters;
   for (ProtoReader fields(message); fields.next();) {
     if (fields.field() == 1 && !fields.text().empty()) {
       throw RequestError(kNotImplemented,
@@ -84,16 +86,18 @@ std::shared_ptr<ModelCall> read_model_call(const Service& service, std::string_v
     if (fields.field() != 3) continue;
     std::string_view parameter;
     bool is_false = false;
+    std::optional<std::string_view> text;
     for (ProtoReader entry = fields.message(); entry.next();) {
       if (entry.field() == 1) parameter = entry.text();
       if (entry.field() != 2) continue;
       for (ProtoReader value = entry.message(); value.next();) {
         is_false = value.field() == 1 && value.number() == 0;
+        text = value.field() == 3 ? std::optional(value.text()) : std::nullopt;
       }
     }
-    check_model_parameter(parameter, is_false);
+    parameters.note(parameter, load, is_false, text);
   }
-  return make_model_call(service.models, service.model_control, service.draining, name, load);
+  return make_model_call(service.models, service.model_control, service.draining, name, load, parameters);
 }
 
 std::string index_message(const Models& models, std::string_view message) {
@@ -103,6 +107,14 @@ std::string index_message(const Models& models, std::string_view message) {
   }
   json list = describe_repository(models, only_ready);
   return write_described({{"models", std::move(list)}}, kRepositoryIndex);
+}
+
+std::string config_message(const ServedModel& served) {
+  json config = describe_config(served);
+  json entries = json::array();
+  for (auto& [name, value] : config["parameters"].items()) entries.push_back({{"key", name}, {"value", value}});
+  config["parameters"] = std::move(entries);
+  return write_described({{"config", std::move(config)}}, kModelConfigResponse);
 }
 
 /// The region that a message describes.
@@ -175,9 +187,7 @@ Outcome call(const Service& service, Method method, std::string_view message, In
       return {.message = write_described(describe_server(service.regions, service.model_control), kServerMetadata)};
     case Method::model_metadata:
       return {.message = write_described(describe_model(required_model(models, message)), kModelMetadata)};
-    case Method::model_config:
-      return {.message = write_described({{"config", describe_config(required_model(models, message))}},
-                                         kModelConfigResponse)};
+    case Method::model_config: return {.message = config_message(required_model(models, message))};
     case Method::model_statistics: {
       const ServedModel* const served = named_model(models, message);
       return {.message = write_described(describe_statistics(models, served), kModelStatistics)};

@@ -26,11 +26,24 @@ constexpr Schema kConfigInput(kConfigInputFields);
 constexpr std::array kConfigOutputFields{Field{"name", 1}, Field{"data_type", 2, nullptr, true}, Field{"dims", 3},
                                          Field{"reshape", 5, &kReshape}};
 constexpr Schema kConfigOutput(kConfigOutputFields);
+// "timeout_action" is left out: REJECT is the default.
+constexpr std::array kQueuePolicyFields{Field{"default_timeout_microseconds", 2}, Field{"allow_timeout_override", 3},
+                                        Field{"max_queue_size", 4}};
+constexpr Schema kQueuePolicy(kQueuePolicyFields);
+constexpr std::array kBatchingFields{Field{"max_queue_delay_microseconds", 2},
+                                     Field{"default_queue_policy", 6, &kQueuePolicy}};
+constexpr Schema kBatching(kBatchingFields);
+constexpr std::array kParameterFields{Field{"string_value", 1}};
+constexpr Schema kParameter(kParameterFields);
+constexpr std::array kParameterEntryFields{Field{"key", 1}, Field{"value", 2, &kParameter}};
+constexpr Schema kParameterEntry(kParameterEntryFields);
 constexpr std::array kConfigFields{Field{"name", 1},
                                    Field{"platform", 2},
                                    Field{"max_batch_size", 4},
                                    Field{"input", 5, &kConfigInput},
                                    Field{"output", 6, &kConfigOutput},
+                                   Field{"dynamic_batching", 11, &kBatching},
+                                   Field{"parameters", 14, &kParameterEntry},
                                    Field{"backend", 17}};
 constexpr Schema kConfig(kConfigFields);
 constexpr std::array kConfigResponseFields{Field{"config", 1, &kConfig}};

@@ -22,10 +22,11 @@ struct Field {
 
 extern const Schema kServerMetadata;
 extern const Schema kModelMetadata;
+/// "parameters" is a list of objects with "key" and "value", which encode the entries of a map.
 extern const Schema kModelConfigResponse;
 extern const Schema kModelStatistics;
 extern const Schema kRepositoryIndex;
-/// "regions" is a list of objects with "key" and "value", which encode the entries of a map.
+/// The same for "regions".
 extern const Schema kRegionStatus;
 
 /// Encodes a description (wire/descriptions.hpp), which is a JSON object, as a message. Omits members that the schema

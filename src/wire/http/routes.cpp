@@ -15,6 +15,7 @@
 #include "wire/http/page.hpp"
 #include "wire/infer_reply.hpp"
 #include "wire/infer_request.hpp"
+#include "wire/model_config.hpp"
 #include "wire/request_error.hpp"
 #include "wire/server_status.hpp"
 
@@ -169,10 +170,13 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
   if (!(asked.is_null() || asked.is_object()) || !(parameters.is_null() || parameters.is_object())) {
     wire::refuse("a load or unload request must be a JSON object or empty, and its \"parameters\" an object");
   }
-  for (const auto& [name, value] : parameters.items())
-    check_model_parameter(name, value.is_boolean() && !value.get<bool>());
+  ModelParameters noted;
+  for (const auto& [name, value] : parameters.items()) {
+    noted.note(name, load, value.is_boolean() && !value.get<bool>(),
+               value.is_string() ? std::optional<std::string_view>(value.get_ref<const std::string&>()) : std::nullopt);
+  }
   return {.call = make_model_call(service.models, service.model_control,
-                                  service.draining.load(std::memory_order_relaxed), rest[1], load)};
+                                  service.draining.load(std::memory_order_relaxed), rest[1], load, noted)};
 }
 
 /// Registers the region that a request's JSON describes.

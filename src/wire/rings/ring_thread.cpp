@@ -99,17 +99,17 @@ std::size_t RingThread::feed(RingLink& link, Time now) {
   std::size_t taken = 0;
   for (; taken < kTurnQueries && ring.ready(); ++taken) {
     const ServerRing::Request request = ring.request();
+    const Time deadline = lane.client().bounded(request.deadline, now);
     std::optional<Error> refused;
     if (request.cancelled) {
       refused = Error{Errc::cancelled};
     } else if (request.deadline <= now) {
       refused = Error{Errc::deadline_exceeded};
-    } else if (lane.would_be_late(request.deadline, now)) {
+    } else if (lane.would_be_late(deadline, now)) {
       refused = Error{Errc::full, kWaitsTooLong};
     } else {
       const std::uint64_t tag = std::uint64_t{link.number} << kLinkShift | ring.next_slot();
-      const Result<serve::Ticket> ticket =
-          lane.client().submit(request.query, {.tag = tag, .deadline = request.deadline});
+      const Result<serve::Ticket> ticket = lane.client().submit(request.query, {.tag = tag, .deadline = deadline});
       if (ticket) {
         ring.take(*ticket, now);
         continue;

@@ -47,7 +47,10 @@ class DirectLane {
     if (closed == 0) return operator_failed() ? Status(Errc::device_fault) : Status();
     return Error{static_cast<Errc>(closed - 1), closed_native_.load(std::memory_order_relaxed)};
   }
-  [[nodiscard]] bool full() noexcept { return next_ - taken_ > mask_ || (late_.keeps() && kept_full()); }
+  /// Whether `most` slots are taken, which may be fewer than there are.
+  [[nodiscard]] bool full(std::uint32_t most) noexcept {
+    return next_ - taken_ >= most || (late_.keeps() && kept_full(most));
+  }
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   void refuse() noexcept { add(counters_.refused, 1); }
@@ -183,8 +186,8 @@ class DirectLane {
   }
   /// Frees the slots of given-up queries whose work has ended, and returns whether others are still taken.
   [[nodiscard]] bool kept() noexcept;
-  /// The same, and returns whether in addition no slot is free.
-  [[nodiscard]] bool kept_full() noexcept { return kept() && next_ - late_.freed(taken_) > mask_; }
+  /// The same, and returns whether in addition `most` slots are taken.
+  [[nodiscard]] bool kept_full(std::uint32_t most) noexcept { return kept() && next_ - late_.freed(taken_) >= most; }
 
   /// Writes the query that is about to be submitted as sealed units with the sequence of its tail.
   void write_lone(const std::byte* query) noexcept;

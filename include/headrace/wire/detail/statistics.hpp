@@ -117,6 +117,11 @@ struct ModelStatistics {
   std::uint64_t queries_waiting = 0;    ///< Queries that wait for a slot of the engine now, of both priorities.
   std::uint64_t queries_in_flight = 0;  ///< Queries that the engine has now.
   std::int64_t last_inference = 0;      ///< Time of its last answer, in milliseconds since 1970; 0: none yet.
+  // What Server::change() may change, in force now; 0 if the model is not loaded.
+  double share = 0;                 ///< Plan::share of its engine.
+  Duration latency_max{};           ///< Plan::latency_max of its engine; 0: no bound.
+  std::uint32_t in_flight_max = 0;  ///< Queries that the engine takes from each thread.
+  std::uint32_t waiting_max = 0;    ///< Queries that may wait for slots, for each thread.
 };
 
 /// Activity of a server since it started.
