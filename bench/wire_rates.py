@@ -18,7 +18,7 @@ The roof of a rate is what TCP over loopback carries in messages of the same siz
 threads, when nothing reads them (loopback_echo.c). With --triton ADDRESS (its gRPC address, and --triton-http its
 HTTP address), a Triton server with a model `light` of the same sizes is measured in turn; its rates are in the rows'
 conditions. A few answers of each way are compared with the host's, and the server's statistics must count as many
-answers as the clients. Exit status: 0; 1 when an answer was wrong or a rate could not be found; 2 for wrong use.
+answers as the clients. Exit status: 0; 1 when an answer was wrong or no rate could be found; 2 for wrong use.
 """
 
 import argparse
@@ -33,11 +33,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 import headrace
-from headrace import Device, Error, UsageError, results
+import row_by_row
+from headrace import Error, UsageError, results
 from headrace.profiles import Json
 
 _QUERY_BYTES = 1024
@@ -150,17 +152,20 @@ def highest(attempt: Callable[[float], Result], way: Way) -> float | None:
 
 
 def _ways(given: argparse.Namespace) -> list[Way]:
-    wide, generators = ("--connections", str(given.connections)), given.generators
-    many = _STREAMS * given.connections
-    http_streams = ("--connections", "64")
+    begins: dict[str, Any] = {"generators": given.generators, "first": given.first}
+    wide: dict[str, Any] = {
+        "options": ("--connections", str(given.connections)),
+        "under_way": _STREAMS * given.connections,
+        **begins,
+    }
+    narrow = {"options": ("--connections", "64"), "under_way": 64, **begins}
+    singly = narrow | {"options": (*narrow["options"], "--streams-per-connection", "1")}
+    batches = wide | {"options": (*wide["options"], "--queries-per-request", "64"), "queries": 64, "unit": "queries/s"}
     return [
-        Way("wire.grpc.qps", "grpc://{grpc}/light", 2e-3, options=wide, generators=generators, under_way=many),
-        Way("wire.grpc.64x1.qps", "grpc://{grpc}/light", 2e-3, options=(*http_streams, "--streams-per-connection", "1"),
-            generators=generators, under_way=64),
-        Way("wire.grpc.batch64.qps", "grpc://{grpc}/light", 2e-3, "queries/s", (*wide, "--queries-per-request", "64"),
-            queries=64, generators=generators, under_way=many),
-        Way("wire.http.qps", "http://{http}/light", 2e-3, options=http_streams, generators=generators,
-            under_way=64),
+        Way("wire.grpc.qps", "grpc://{grpc}/light", 2e-3, **wide),
+        Way("wire.grpc.64x1.qps", "grpc://{grpc}/light", 2e-3, **singly),
+        Way("wire.grpc.batch64.qps", "grpc://{grpc}/light", 2e-3, **batches),
+        Way("wire.http.qps", "http://{http}/light", 2e-3, **narrow),
         Way("wire.shm.qps", "shm://{shm}/light", 1e-4, "queries/s", processes=given.processes,
             first=4e6 if given.device.startswith("cuda") else 2e5),
     ]  # fmt: skip
@@ -285,14 +290,14 @@ def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace
     )  # fmt: skip
 
 
-def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, folder: Path) -> list[Json]:
-    rows = []
+def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, folder: Path) -> Iterator[Json]:
+    _check(ours, given)
     for way in _ways(given):
         if given.only and not any(way.identity.startswith(word) for word in given.only):
             continue
         samples = _measure(ours, way, given)
         if not samples:
-            print(f"{way.identity}: no rate keeps p99 within {way.bound * 1e3:g} ms", file=sys.stderr)
+            row_by_row.say(f"{way.identity}: no rate keeps p99 within {way.bound * 1e3:g} ms")
             continue
         rates = [one.per_second * way.queries for one in samples]
         about = _about(way, samples, given)
@@ -304,16 +309,27 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, fold
                     "triton_p99_us": median(one.p99 for one in peer) * 1e6,
                 }
         roof = _roof(way, given, folder) if way.under_way else None
-        rows.append(results.row(way.identity, rates, way.unit, roof, about | {"verified": not ours.failures}))
+        yield results.row(way.identity, rates, way.unit, roof, about | {"verified": not ours.failures})
         if way.identity == "wire.grpc.qps" and given.overload:
-            rows.append(_overload(ours, way, median(rates), given))
+            yield _overload(ours, way, median(rates), given)
     idle = Way("wire.shm.idle.p50", "shm://{shm}/light", 1.0, "us")
     if not given.only or any(idle.identity.startswith(word) for word in given.only):
         loads = [load(ours, idle, _IDLE_RATE, given) for _ in range(given.samples)]
         about = {"rate": _IDLE_RATE, "p99_us": median(one.p99 for one in loads) * 1e6, "plan": given.plan}
         values = [one.p50 * 1e6 for one in loads]
-        rows.append(results.row(idle.identity, values, "us", None, about | {"verified": not ours.failures}))
-    return rows
+        yield results.row(idle.identity, values, "us", None, about | {"verified": not ours.failures})
+
+
+def _measured(given: argparse.Namespace) -> Iterator[Json]:
+    triton = None
+    if given.triton:
+        triton = Servers("triton", {"grpc": given.triton, "http": given.triton_http})
+    with tempfile.TemporaryDirectory() as folder, _serving(given, Path(folder)) as ours:
+        try:
+            yield from _rows(ours, triton, given, Path(folder))
+        finally:
+            for why in ours.failures:
+                row_by_row.say(f"wire_rates: {why}")
 
 
 def _parse() -> argparse.Namespace:
@@ -324,6 +340,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--shm-threads", type=int, default=1, help="server threads for shared memory")
     parser.add_argument("--generators", type=int, default=1, help="client threads")
     parser.add_argument("--connections", type=int, default=4, help="connections of wire.grpc.qps and batch64")
+    parser.add_argument("--first", type=float, default=20_000.0, help="requests a second at which a search begins")
     parser.add_argument("--processes", type=int, default=4, help="client processes of wire.shm.qps")
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of a load")
     parser.add_argument("--samples", type=int, default=3)
@@ -334,6 +351,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC address of a Triton server to measure in turn")
     parser.add_argument("--triton-http", metavar="HOST:PORT")
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
     parser.add_argument("--verbose", action="store_true", help="print every load")
     given = parser.parse_args()
     if given.samples < 1 or min(given.threads, given.generators, given.processes, given.connections) < 1:
@@ -346,27 +364,7 @@ def _parse() -> argparse.Namespace:
 def main() -> int:
     """Runs the program."""
     given = _parse()
-    try:
-        device = Device.parse(given.device)
-        topic = results.topic_of(given.save, device) if given.save else "wire-rates"
-        triton = None
-        if given.triton:
-            triton = Servers("triton", {"grpc": given.triton, "http": given.triton_http})
-        with tempfile.TemporaryDirectory() as folder, _serving(given, Path(folder)) as ours:
-            _check(ours, given)
-            rows = _rows(ours, triton, given, Path(folder))
-            failures = ours.failures
-    except Error as error:
-        print(f"wire_rates: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    for why in failures:
-        print(f"wire_rates: {why}", file=sys.stderr)
-    content = results.document(topic, device, rows)
-    for row in rows:
-        print(f"{row['id']:<24} {row['value']:12,.4g} {row['unit']:<10} {results.describe(row['conditions'])}")
-    if given.save:
-        results.save(given.save, content)
-    return 0 if rows and not failures else 1
+    return row_by_row.run("wire-rates", given, lambda _device: _measured(given))
 
 
 if __name__ == "__main__":

@@ -294,7 +294,7 @@ def test_the_same_over_grpc(operators: Operators):
         error = refusal(lambda: client.load_model("times"))
         assert error.status() == "StatusCode.INTERNAL"
         assert error.message().endswith("ValueError: on purpose")
-        error = refusal(lambda: client.load_model("times", config="{}"))
+        error = refusal(lambda: client.load_model("times", config="[]"))
         assert error.status() == "StatusCode.INVALID_ARGUMENT"
         assert "config" in error.message()
 
