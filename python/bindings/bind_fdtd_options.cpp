@@ -35,10 +35,11 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
                   const std::string& passes, int pass_steps, double wait_limit, std::int64_t cpml,
                   const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
                   const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides,
-                  int pole_values, std::size_t device_memory, int visit_steps) {
+                  int pole_values, std::size_t device_memory, int visit_steps, const std::string& polarisation) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
+  options.polarisation = grid::parse_polarisation(polarisation);
   options.spacing = spacing;
   options.time_step = time_step;
   for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
@@ -110,7 +111,7 @@ void bind_fdtd_options(nb::module_& module) {
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
            "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0, "device_memory"_a = 0,
-           "visit_steps"_a = 0)
+           "visit_steps"_a = 0, "polarisation"_a = "tm")
       .def("weigh", &weigh, "speeds"_a,
            "Cuts slabs along the last axis, with thickness in proportion to these numbers, one for each part.")
       .def(

@@ -16,6 +16,8 @@ constexpr auto kPasses = names_of<Passes>(
     "a use of passes", {{Passes::automatic, "automatic"}, {Passes::never, "never"}, {Passes::always, "always"}});
 constexpr auto kPrecisions =
     names_of<Precision>("a precision", {{Precision::fp32, "single"}, {Precision::fp64, "double"}});
+constexpr auto kPolarisations =
+    names_of<Polarisation>("a polarisation", {{Polarisation::tm, "tm"}, {Polarisation::te, "te"}});
 constexpr auto kWorks = names_of<Work>("a kind of work", {{Work::body, "body"},
                                                           {Work::border, "border"},
                                                           {Work::push, "push"},
@@ -33,6 +35,8 @@ std::string_view to_string(Passes passes) noexcept { return kPasses.of(passes); 
 Passes parse_passes(std::string_view text) { return kPasses.parse(text); }
 std::string_view to_string(Precision precision) noexcept { return kPrecisions.of(precision); }
 Precision parse_precision(std::string_view text) { return kPrecisions.parse(text); }
+std::string_view to_string(Polarisation polarisation) noexcept { return kPolarisations.of(polarisation); }
+Polarisation parse_polarisation(std::string_view text) { return kPolarisations.parse(text); }
 std::string_view to_string(Work work) noexcept { return kWorks.of(work); }
 
 }  // namespace headrace::grid

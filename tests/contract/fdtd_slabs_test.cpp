@@ -29,12 +29,20 @@ struct SweptScene {
   bool uniform = false;
   bool per_component = false;
   bool dispersive = false;
+  grid::Polarisation polarisation = grid::Polarisation::tm;
+
+  /// "ez" or "hz", and "hx" or "ex", and "hy" or "ey".
+  [[nodiscard]] const char* across() const { return is_te() ? "hz" : "ez"; }
+  [[nodiscard]] const char* along_x() const { return is_te() ? "ex" : "hx"; }
+  [[nodiscard]] const char* along_y() const { return is_te() ? "ey" : "hy"; }
+  [[nodiscard]] bool is_te() const { return polarisation == grid::Polarisation::te; }
 };
 
 [[nodiscard]] FdtdOptions options_of(const SweptScene& scene, grid::Precision precision) {
   FdtdOptions options;
   options.extent = scene.extent;
   options.dimensions = scene.extent.dimensions();
+  options.polarisation = scene.polarisation;
   options.spacing = 1e-3;
   options.devices = GridTest::devices(1);
   options.cpml.cells = scene.layers;
@@ -76,8 +84,8 @@ void add_points(Fdtd& fdtd, const SweptScene& scene, int number) {
   };
   std::vector<double> samples(9);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = std::sin(static_cast<double>(i) + number);
-  fdtd.add_source(number % 3 == 2 ? "hx" : "ez", at(extent.nx / 2 - across, row), samples);
-  fdtd.add_receiver(number % 2 == 0 ? "ez" : "hy", at(extent.nx / 2 + across, rows - row));
+  fdtd.add_source(number % 3 == 2 ? scene.along_x() : scene.across(), at(extent.nx / 2 - across, row), samples);
+  fdtd.add_receiver(number % 2 == 0 ? scene.across() : scene.along_y(), at(extent.nx / 2 + across, rows - row));
 }
 
 struct Result {
@@ -93,7 +101,7 @@ Result result_of(const SweptScene& scene, const grid::SimulationOptions& simulat
   options.simulation = simulation;
   Fdtd fdtd(options);
   set_materials(fdtd, scene);
-  fdtd.set<V>("hy", scattered<V>(scene.extent, 9).values);
+  fdtd.set<V>(scene.along_y(), scattered<V>(scene.extent, 9).values);
   Result result;
   for (int i = 0; i < scene.points - 1; ++i) add_points(fdtd, scene, i);
   fdtd.step(5);
@@ -174,6 +182,13 @@ TEST_P(FdtdSlabsTest, PlaneWithMaterialsOfComponents) {
 
 TEST_P(FdtdSlabsTest, PlaneWithDispersiveMedia) {
   expect_as_in_core<double>({.extent = {40, 160}, .layers = 3, .points = 3, .dispersive = true});
+}
+
+TEST_P(FdtdSlabsTest, PlaneOfHz) {
+  constexpr auto kTe = grid::Polarisation::te;
+  expect_as_in_core<float>({.extent = {50, 220}, .polarisation = kTe});
+  expect_as_in_core<double>({.extent = {70, 180}, .layers = 3, .points = 3, .polarisation = kTe});
+  expect_as_in_core<float>({.extent = {40, 160}, .layers = 3, .points = 3, .dispersive = true, .polarisation = kTe});
 }
 
 TEST_P(FdtdSlabsTest, SpaceWithoutLayers) { expect_as_in_core<float>({.extent = {14, 11, 90}, .points = 3}); }

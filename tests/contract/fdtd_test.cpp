@@ -63,6 +63,7 @@ struct Scene {
   bool averaging = true;
   std::array<double, 3> (*material)(const Offsets&) = material_at;
   std::array<double, 4> (*component)(const Offsets&) = nullptr;  // instead of material
+  grid::Polarisation polarisation = grid::Polarisation::tm;
 };
 
 const Scene kPlane{
@@ -72,6 +73,16 @@ const Scene kPlane{
     {{"ez", {12, 11, 0}}, {"hx", {13, 12, 0}}, {"ez", {12, 11, 0}}, {"hy", {2, 3, 0}}, {"ez", {11, 11, 0}}},
     {{"ez", {20, 5, 0}}, {"hy", {12, 12, 0}}, {"hx", {25, 22, 0}}, {"ez", {12, 11, 0}}},
     30};
+const Scene kPlaneTe{2,
+                     {26, 23, 1},
+                     4,
+                     {{"hz", {12, 11, 0}}, {"ex", {13, 12, 0}}, {"hz", {12, 11, 0}}, {"ey", {2, 3, 0}}},
+                     {{"hz", {20, 5, 0}}, {"ey", {12, 12, 0}}, {"ex", {25, 22, 0}}, {"hz", {12, 11, 0}}},
+                     30,
+                     true,
+                     material_at,
+                     nullptr,
+                     grid::Polarisation::te};
 const Scene kSpace{3,
                    {14, 12, 13},
                    3,
@@ -83,6 +94,18 @@ const Scene kSpace{3,
 const Scene kPieces{
     3,  {83, 9, 8}, 2,        {{"ez", {20, 4, 4}}, {"hy", {40, 5, 3}}}, {{"ex", {33, 3, 4}}, {"hz", {60, 6, 5}}},
     24, true,       pieces_at};
+
+/// The same in a plane with Hz.
+const Scene kPiecesTe{2,
+                      {83, 41, 1},
+                      4,
+                      {{"hz", {20, 4, 0}}, {"ey", {40, 5, 0}}},
+                      {{"ex", {33, 3, 0}}},
+                      24,
+                      true,
+                      pieces_at,
+                      nullptr,
+                      grid::Polarisation::te};
 
 /// How the domain is run.
 struct Way {
@@ -104,6 +127,7 @@ constexpr double kSpacing = 1e-3;
   FdtdOptions options;
   options.extent = scene.extent;
   options.dimensions = scene.dimensions;
+  options.polarisation = scene.polarisation;
   options.spacing = kSpacing;
   options.decomposition = Decomposition::blocks(scene.extent, way.cut);
   options.devices.assign(way.cut[0] * way.cut[1] * way.cut[2], device);
@@ -152,8 +176,9 @@ void add_naive_sources(NaiveFdtd<V>& fdtd, const Scene& scene, std::uint64_t ste
 
 template <class V>
 [[nodiscard]] Expected<V> expected(const Scene& scene, double time_step) {
-  Expected<V> made{NaiveFdtd<V>(scene.extent, scene.dimensions, kSpacing, time_step, {.cells = scene.layer}),
-                   std::vector<std::vector<double>>(scene.receivers.size())};
+  Expected<V> made{
+      NaiveFdtd<V>(scene.extent, scene.dimensions, kSpacing, time_step, {.cells = scene.layer}, scene.polarisation),
+      std::vector<std::vector<double>>(scene.receivers.size())};
   if (scene.component != nullptr) {
     made.fdtd.set_component_materials(scene.component);
   } else {
@@ -216,6 +241,23 @@ TEST_P(FdtdTest, PlaneIsTheSameHoweverItIsCut) {
   expect_right<float>(kPlane, {{2, 2, 1}, 3}, device());
 }
 
+TEST_P(FdtdTest, PlaneOfHzIsThatOfPlainLoops) {
+  expect_right<float>(kPlaneTe, {{1, 1, 1}}, device());
+  expect_right<double>(kPlaneTe, {{1, 1, 1}}, device());
+  expect_right<float>(kPiecesTe, {{1, 1, 1}}, device());
+}
+
+TEST_P(FdtdTest, PlaneOfHzIsTheSameHoweverItIsCut) {
+  expect_right<float>(kPlaneTe, {{1, 2, 1}}, device());
+  expect_right<float>(kPlaneTe, {{3, 1, 1}}, device());
+  expect_right<double>(kPlaneTe, {{2, 2, 1}, 1, Push::copy}, device());
+  expect_right<float>(kPlaneTe, {{2, 1, 1}, 2, Push::host}, device());
+  expect_right<float>(kPlaneTe, {{2, 2, 1}, 3}, device());
+  expect_right<double>(kPlaneTe, {{1, 1, 1}, 4}, device());  // in passes
+  expect_right<float>(kPiecesTe, {{1, 1, 1}, 4}, device());
+  expect_right<double>(kPiecesTe, {{2, 1, 1}, 2}, device());  // the second part begins within a run
+}
+
 TEST_P(FdtdTest, SpaceIsThatOfPlainLoops) {
   expect_right<float>(kSpace, {{1, 1, 1}}, device());
   expect_right<double>(kSpace, {{1, 1, 1}}, device());
@@ -238,6 +280,9 @@ TEST_P(FdtdTest, WithoutAveragingAllComponentsOfACellTakeItsMaterial) {
   Scene plane = kPlane;
   plane.averaging = false;
   expect_right<float>(plane, {{2, 2, 1}, 2}, device());
+  Scene te = kPlaneTe;
+  te.averaging = false;
+  expect_right<float>(te, {{2, 1, 1}, 2}, device());
   Scene space = kSpace;
   space.averaging = false;
   expect_right<float>(space, {{1, 1, 1}}, device());
@@ -289,6 +334,9 @@ TEST_P(FdtdTest, RefusesMaterialsPerComponentThatAreNotStable) {
   fdtd.set_component_materials({raised, none, cut, one});
   raised[3 * 6 + 3] *= 1 - 1e-6;
   EXPECT_THROW(fdtd.set_component_materials({raised, none, cut, one}), UsageError);
+  options.polarisation = grid::Polarisation::te;
+  EXPECT_THROW(Fdtd{options}, UsageError);
+  options.polarisation = grid::Polarisation::tm;
   options.dimensions = 3;
   options.extent = {4, 4, 4};
   EXPECT_THROW(Fdtd{options}, UsageError);
@@ -298,9 +346,71 @@ TEST_P(FdtdTest, WallsWithoutLayers) {
   Scene plane = kPlane;
   plane.layer = 0;
   expect_right<float>(plane, {{2, 2, 1}, 2}, device());
+  Scene te = kPlaneTe;
+  te.layer = 0;
+  expect_right<double>(te, {{2, 2, 1}, 2}, device());
+  expect_right<float>(te, {{1, 1, 1}, 4}, device());
   Scene space = kSpace;
   space.layer = 0;
   expect_right<double>(space, {{1, 2, 2}}, device());
+}
+
+/// In the middle of a thick domain that does not change along z, everything is as in a plane, until the walls across z
+/// are felt.
+TEST_P(FdtdTest, PlaneOfHzIsThatOfSpaceWithoutChangeAlongZ) {
+  constexpr std::int64_t kThick = 34;
+  constexpr std::uint64_t kSteps = 15;
+  Scene plane = kPlaneTe;
+  plane.receivers.clear();
+  // The layers are in vacuum: sums over their cells, which grade them, are then equal to the last bit.
+  plane.material = [](const Offsets& at) {
+    const bool inside = at[0] >= 4 && at[0] < 22 && at[1] >= 4 && at[1] < 19;
+    return inside ? material_at({at[0], at[1], 0}) : std::array{1.0, 0.0, 1.0};
+  };
+  Scene thick = plane;
+  thick.dimensions = 3;
+  thick.extent.nz = kThick;
+  thick.polarisation = grid::Polarisation::tm;
+  const auto make = [&](const Scene& scene) {
+    FdtdOptions options;
+    options.extent = scene.extent;
+    options.dimensions = scene.dimensions;
+    options.polarisation = scene.polarisation;
+    options.spacing = kSpacing;
+    options.time_step = 0.99 * grid::stable_time_step(3, kSpacing);
+    options.devices = {device()};
+    options.cpml.cells = scene.layer;
+    options.cpml.sides = {{{4, 4}, {4, 4}, {0, 0}}};
+    options.precision = Precision::fp64;
+    Fdtd fdtd(std::move(options));
+    std::array<std::vector<double>, 3> materials;
+    NaiveFdtd<double>(scene.extent, scene.dimensions, kSpacing, 1e-12, {.cells = 0}).each([&](const Offsets& at) {
+      for (std::size_t i = 0; i < 3; ++i) materials[i].push_back(scene.material(at)[i]);
+    });
+    fdtd.set_materials({materials[0], materials[1], materials[2]});
+    for (std::size_t i = 0; i < plane.sources.size(); ++i) {
+      std::vector<Offsets> cells;
+      for (std::int64_t z = 0; z < scene.extent.nz; ++z)
+        cells.push_back({plane.sources[i].cell[0], plane.sources[i].cell[1], z});
+      // E along the low wall stays 0, so no source may lie there.
+      if (scene.dimensions == 3 && plane.sources[i].field[0] == 'e') cells.erase(cells.begin());
+      fdtd.add_sources(plane.sources[i].field, cells, samples_of(i));
+    }
+    fdtd.step(kSteps);
+    return fdtd;
+  };
+  Fdtd flat = make(plane);
+  Fdtd space = make(thick);
+  const auto cells = static_cast<std::size_t>(plane.extent.cells());
+  for (const std::string& name : flat.state_fields()) {
+    std::vector<double> found(cells);
+    std::vector<double> all(cells * kThick);
+    flat.get<double>(name, found);
+    space.get<double>(name, all);
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(cells * (kThick / 2));
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), middle)) << name;
+    EXPECT_GT(*std::ranges::max_element(found), 0) << name;
+  }
 }
 
 TEST_P(FdtdTest, PointsAddedBetweenSteps) {

@@ -113,8 +113,10 @@ TEST_P(GridPassesTest, AnotherPhaseNowAndThen) {
 }
 
 template <class T>
-std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, bool with_source, int layers = 0) {
+std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, bool with_source, int layers = 0,
+                                    bool te = false) {
   grid::FdtdOptions made;
+  if (te) made.polarisation = grid::Polarisation::te;
   made.extent = {70, 52};
   made.spacing = 0.01;
   made.devices = GridTest::devices(parts);
@@ -125,13 +127,13 @@ std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, b
   std::vector<double> permittivity(70 * 52);
   for (std::size_t i = 0; i < permittivity.size(); ++i) permittivity[i] = 1 + static_cast<double>(i % 7);
   fdtd.set_materials({.permittivity = permittivity, .conductivity = std::array{0.01}, .permeability = std::array{1.0}});
-  fdtd.set<T>("hx", scattered<T>(made.extent, 9).values);
+  fdtd.set<T>(te ? "ex" : "hx", scattered<T>(made.extent, 9).values);
   if (with_source) {
-    fdtd.add_source("ez", {20, 17, 0}, std::vector<double>{1, 3, -2, 5, 0.5});
-    static_cast<void>(fdtd.add_receiver("hx", {12, 19, 0}));
+    fdtd.add_source(te ? "hz" : "ez", {20, 17, 0}, std::vector<double>{1, 3, -2, 5, 0.5});
+    static_cast<void>(fdtd.add_receiver(te ? "ex" : "hx", {12, 19, 0}));
   }
   fdtd.step(5);
-  if (with_source) fdtd.add_source("hy", {33, 40, 0}, std::vector<double>(12, 0.25));
+  if (with_source) fdtd.add_source(te ? "ey" : "hy", {33, 40, 0}, std::vector<double>(12, 0.25));
   fdtd.step(18);
   std::vector<std::vector<T>> found;
   for (const std::string& name : fdtd.state_fields()) fdtd.get<T>(name, found.emplace_back(70 * 52));
@@ -170,6 +172,21 @@ TEST_P(GridPassesTest, MaxwellsEquationsWithLayers) {
         const Options passes{.redundant = redundant, .passes = Passes::always};
         EXPECT_EQ(maxwell<float>(passes, parts, with_source, 3), wanted);
         EXPECT_EQ(maxwell<double>(passes, parts, with_source, 3), wanted_double);
+      }
+    }
+  }
+}
+
+TEST_P(GridPassesTest, MaxwellsEquationsWithHzInAPlane) {
+  for (const int layers : {0, 3}) {
+    const auto wanted = maxwell<float>({.passes = Passes::never}, 1, true, layers, true);
+    const auto wanted_double = maxwell<double>({.passes = Passes::never}, 1, true, layers, true);
+    for (const std::size_t parts : {1U, 2U, 4U}) {
+      for (const int redundant : {1, 2, 4, 6}) {
+        SCOPED_TRACE(fmt::format("{} parts, {} redundant, {} layers", parts, redundant, layers));
+        const Options passes{.redundant = redundant, .passes = Passes::always};
+        EXPECT_EQ(maxwell<float>(passes, parts, true, layers, true), wanted);
+        EXPECT_EQ(maxwell<double>(passes, parts, true, layers, true), wanted_double);
       }
     }
   }

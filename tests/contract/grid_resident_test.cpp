@@ -162,24 +162,27 @@ TEST(GridResidentCpuTest, FieldsThatChangePlaces) {
 /// Maxwell's equations with absorbing layers, a source and a receiver.
 TEST_P(GridResidentTest, MaxwellsEquations) {
   if (!has_devices(2)) GTEST_SKIP() << "needs two devices";
-  std::vector<std::vector<float>> found;
-  for (const Mode mode : {Mode::streams, Mode::resident}) {
-    grid::FdtdOptions options;
-    options.extent = {40, 36};
-    options.dimensions = 2;
-    options.spacing = 0.01;
-    options.devices = devices(2);
-    options.simulation = {.redundant = 2, .mode = mode};
-    options.cpml.cells = 6;
-    grid::Fdtd fdtd(options);
-    fdtd.add_source("ez", {20, 17, 0}, std::vector<double>{1, 3, -2, 5, 0.5});
-    static_cast<void>(fdtd.add_receiver("hx", {12, 19, 0}));
-    fdtd.step(25);
-    std::vector<float>& field = found.emplace_back(40 * 36);
-    fdtd.get<float>("ez", field);
-    for (const double value : fdtd.trace(0)) found.back().push_back(static_cast<float>(value));
+  for (const bool te : {false, true}) {
+    std::vector<std::vector<float>> found;
+    for (const Mode mode : {Mode::streams, Mode::resident}) {
+      grid::FdtdOptions options;
+      options.extent = {40, 36};
+      options.dimensions = 2;
+      if (te) options.polarisation = grid::Polarisation::te;
+      options.spacing = 0.01;
+      options.devices = devices(2);
+      options.simulation = {.redundant = 2, .mode = mode};
+      options.cpml.cells = 6;
+      grid::Fdtd fdtd(options);
+      fdtd.add_source(te ? "hz" : "ez", {20, 17, 0}, std::vector<double>{1, 3, -2, 5, 0.5});
+      static_cast<void>(fdtd.add_receiver(te ? "ex" : "hx", {12, 19, 0}));
+      fdtd.step(25);
+      std::vector<float>& field = found.emplace_back(40 * 36);
+      fdtd.get<float>(te ? "hz" : "ez", field);
+      for (const double value : fdtd.trace(0)) found.back().push_back(static_cast<float>(value));
+    }
+    EXPECT_EQ(found[0], found[1]);
   }
-  EXPECT_EQ(found[0], found[1]);
 }
 
 /// A kernel of three blocks whose neighbour never answers.

@@ -10,6 +10,7 @@
 
 #include "headrace/grid/detail/box.hpp"
 #include "headrace/grid/detail/fdtd_coefficients.hpp"
+#include "headrace/grid/fdtd.hpp"
 
 /// Finite differences in the time domain as plain loops over whole arrays, with the arithmetic of the stencils.
 namespace headrace::testing {
@@ -47,9 +48,11 @@ class NaiveField {
 template <class V>
 class NaiveFdtd {
  public:
-  NaiveFdtd(const Extent& extent, int dimensions, double spacing, double time_step, const grid::CpmlOptions& cpml)
+  NaiveFdtd(const Extent& extent, int dimensions, double spacing, double time_step, const grid::CpmlOptions& cpml,
+            grid::Polarisation polarisation = grid::Polarisation::tm)
       : extent_(extent),
         dimensions_(dimensions),
+        te_(polarisation == grid::Polarisation::te),
         spacing_(spacing),
         time_step_(time_step),
         cpml_(cpml),
@@ -96,7 +99,11 @@ class NaiveFdtd {
 
   void half_step_h() {
     const Field &db_x = factor("db", 0), &db_y = factor("db", 1), &db_z = factor("db", 2);
-    if (dimensions_ == 2) {
+    if (te_) {
+      Field& hz = field("hz");
+      const Field &ex = field("ex"), &ey = field("ey");
+      each([&](const Offsets& at) { hz(at) = hz(at) - db_z(at) * (above(ey, at, 0) - above(ex, at, 1)); });
+    } else if (dimensions_ == 2) {
       Field &hx = field("hx"), &hy = field("hy"), &ez = field("ez");
       each([&](const Offsets& at) {
         hx(at) = hx(at) - db_x(at) * above(ez, at, 1);
@@ -117,15 +124,22 @@ class NaiveFdtd {
   void half_step_e() {
     const Field &ca_x = factor("ca", 0), &ca_y = factor("ca", 1), &ca_z = factor("ca", 2);
     const Field &cb_x = factor("cb", 0), &cb_y = factor("cb", 1), &cb_z = factor("cb", 2);
-    Field& ez = field("ez");
-    if (dimensions_ == 2) {
+    if (te_) {
+      Field &ex = field("ex"), &ey = field("ey");
+      const Field& hz = field("hz");
+      each([&](const Offsets& at) {
+        ex(at) = free_of_walls(0, at, ca_x(at) * ex(at) + cb_x(at) * below(hz, at, 1));
+        ey(at) = free_of_walls(1, at, ca_y(at) * ey(at) - cb_y(at) * below(hz, at, 0));
+      });
+    } else if (dimensions_ == 2) {
+      Field& ez = field("ez");
       const Field &hx = field("hx"), &hy = field("hy");
       each([&](const Offsets& at) {
         const V curl = below(hy, at, 0) - below(hx, at, 1);
         ez(at) = free_of_walls(2, at, ca_z(at) * ez(at) + cb_z(at) * curl);
       });
     } else {
-      Field &ex = field("ex"), &ey = field("ey");
+      Field &ex = field("ex"), &ey = field("ey"), &ez = field("ez");
       const Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
       each([&](const Offsets& at) {
         ex(at) = free_of_walls(0, at, ca_x(at) * ex(at) + cb_x(at) * (below(hz, at, 1) - below(hy, at, 2)));
@@ -161,7 +175,8 @@ class NaiveFdtd {
   [[nodiscard]] Field& factor(const std::string& name, std::size_t along) { return field(name + "_" + letter(along)); }
 
   /// Mean material of a component along an axis: for E over the four cells around its edge, for H over the two cells
-  /// that share its face; in two dimensions H takes that of its cell. Cells beyond a wall equal those at the wall.
+  /// that share its face; in two dimensions H takes that of its cell. Cells beyond a wall equal those at the wall, and
+  /// there are no others along z in two dimensions.
   template <class Material>
   [[nodiscard]] std::array<double, 3> mean_material(Material of, const Offsets& at, std::size_t along) const {
     const auto before = [&](std::array<std::size_t, 3> by) {
@@ -180,8 +195,9 @@ class NaiveFdtd {
     const auto own = before({}), a = before(one), b = before(other), c = before(both);
     std::array<double, 3> mean = own;
     for (std::size_t i = 0; i < 2; ++i) {
-      // In two dimensions rows are paired, in three the cells across the edge.
-      mean[i] = dimensions_ == 2 ? ((c[i] + b[i]) + (a[i] + own[i])) / 4 : ((own[i] + c[i]) + (a[i] + b[i])) / 4;
+      // For ez in two dimensions rows are paired, otherwise the cells across the edge.
+      mean[i] =
+          dimensions_ == 2 && !te_ ? ((c[i] + b[i]) + (a[i] + own[i])) / 4 : ((own[i] + c[i]) + (a[i] + b[i])) / 4;
     }
     if (dimensions_ == 3 && before(across)[2] != own[2]) mean[2] = 2 / (1 / before(across)[2] + 1 / own[2]);
     return mean;
@@ -225,7 +241,9 @@ class NaiveFdtd {
     for (std::size_t turn = 1; turn <= 2; ++turn) {
       const std::size_t along = (axis + 3 - turn) % 3;
       const std::string component{of, letter(along)};
-      if (dimensions_ == 2 && component != "hx" && component != "hy" && component != "ez") continue;
+      const bool across = component == (te_ ? "hz" : "ez");
+      const bool in_plane = component[0] == (te_ ? 'e' : 'h') && along < 2;
+      if (dimensions_ == 2 && !across && !in_plane) continue;
       const std::string other{of == 'e' ? 'h' : 'e', letter(axis + turn)};
       const bool plus = (turn == 1) == (of == 'e');
       absorb_component(of, axis, along, field(component), field(other), field("psi_" + component + letter(axis)), plus);
@@ -250,6 +268,7 @@ class NaiveFdtd {
 
   Extent extent_;
   int dimensions_;
+  bool te_;
   double spacing_;
   double time_step_;
   grid::CpmlOptions cpml_;

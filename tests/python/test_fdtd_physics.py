@@ -211,9 +211,9 @@ def layered_trace(
     run.set_materials(*materials(size))
     time = (np.arange(steps) + 0.5) * run.dt
     phase = (np.pi * LAYER_PULSE / slowness * (time - np.sqrt(2) * slowness / LAYER_PULSE)) ** 2
-    run.add_source("ez", (size // 2, size // 2), (1 - 2 * phase) * np.exp(-phase))
+    run.add_source(run.fields[0], (size // 2, size // 2), (1 - 2 * phase) * np.exp(-phase))
     side, corner = (size // 2 + 15, size // 2), (size // 2 + 18, size // 2 + 18)
-    receivers = [run.add_receiver("ez", cell) for cell in (side, corner)]
+    receivers = [run.add_receiver(run.fields[0], cell) for cell in (side, corner)]
     run.step(steps)
     return [run.trace(receiver) for receiver in receivers]
 
@@ -226,11 +226,13 @@ def reflection_in(
     margin: int = 150,
     precision: str = "double",
     cpml: int | Cpml = 10,
+    polarisation: str = "tm",
 ) -> float:
     """The reflection of layers of ten cells, in dB of the incident wave, against a domain with walls out of reach."""
     steps = steps or round(500 * slowness)
-    absorbed = layered_trace(80, 0, steps, slowness, materials, cpml=cpml, precision=precision)
-    free = layered_trace(80, margin, steps, slowness, materials, cpml=0, precision=precision)
+    options = {"precision": precision, "polarisation": polarisation}
+    absorbed = layered_trace(80, 0, steps, slowness, materials, cpml=cpml, **options)
+    free = layered_trace(80, margin, steps, slowness, materials, cpml=0, **options)
     return max(
         float(20 * np.log10(np.max(np.abs(one - other)) / np.max(np.abs(other))))
         for one, other in zip(absorbed, free, strict=True)
@@ -253,6 +255,12 @@ def test_layers_absorb_equally_well_in_every_medium(
 ):
     index = np.sqrt(permittivity * permeability)
     assert reflection_in(lambda _: (permittivity, 0, permeability), index, precision=precision) < level
+
+
+@pytest.mark.parametrize(("permittivity", "permeability"), [(1, 1), (25, 1), (1, 100)])
+def test_layers_absorb_hz_equally_well(permittivity: float, permeability: float):
+    index = np.sqrt(permittivity * permeability)
+    assert reflection_in(lambda _: (permittivity, 0, permeability), index, polarisation="te") < -110
 
 
 def test_layers_absorb_in_a_medium_that_conducts():

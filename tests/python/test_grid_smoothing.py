@@ -220,7 +220,7 @@ def test_what_there_is_no_smoothing_for():
         scene_of("size = [0.2, 0.2], averaging = false")
     with pytest.raises(UsageError, match="per_component"):
         Fdtd((20, 20), 1e-3, cpml=0).set_component_materials()
-    with pytest.raises(UsageError, match="two dimensions only"):
+    with pytest.raises(UsageError, match="two dimensions with polarisation tm only"):
         Fdtd((20, 20, 20), 1e-3, cpml=0, per_component=True)
 
 

@@ -42,13 +42,25 @@ enum class Precision : std::uint8_t {
 /// The precision of that name. Throws UsageError that lists the names if there is none.
 [[nodiscard]] Precision parse_precision(std::string_view text);
 
+/// Which components there are in two dimensions.
+enum class Polarisation : std::uint8_t {
+  tm,  ///< Transverse magnetic: Ez, Hx and Hy.
+  te,  ///< Transverse electric: Hz, Ex and Ey.
+};
+
+/// "tm" or "te".
+[[nodiscard]] std::string_view to_string(Polarisation polarisation) noexcept;
+/// The polarisation of that name. Throws UsageError that lists the names if there is none.
+[[nodiscard]] Polarisation parse_polarisation(std::string_view text);
+
 /// What Fdtd solves, and on which devices.
 struct FdtdOptions {
-  Extent extent;                    ///< Cells of the domain along each axis.
-  int dimensions = 2;               ///< 2: Ez, Hx and Hy in a plane of one cell along z; 3: all six components.
-  double spacing = 0;               ///< The spacing of cells along every axis, in metres.
-  std::optional<double> time_step;  ///< In seconds; by default 0.99 of the largest that is stable in vacuum.
-  std::vector<Device> devices;      ///< One for each part of this process.
+  Extent extent;       ///< Cells of the domain along each axis.
+  int dimensions = 2;  ///< 2: a plane of one cell along z, with three components; 3: all six components.
+  Polarisation polarisation = Polarisation::tm;  ///< Which three components a plane has; Polarisation::tm in space.
+  double spacing = 0;                            ///< The spacing of cells along every axis, in metres.
+  std::optional<double> time_step;             ///< In seconds; by default 0.99 of the largest that is stable in vacuum.
+  std::vector<Device> devices;                 ///< One for each part of this process.
   std::optional<Decomposition> decomposition;  ///< By default the best one for the devices of all ranks.
   SimulationOptions simulation;                ///< How steps and exchanges are done.
   CpmlOptions cpml;                            ///< The absorbing layers.
@@ -56,11 +68,11 @@ struct FdtdOptions {
   /// Whether a component takes the mean of the materials around it, see Fdtd::set_materials().
   bool averaging = true;
   /// Allows Fdtd::set_component_materials(): Hx and Hy then have coefficients of their own, which takes one more value
-  /// per cell. Two dimensions only.
+  /// per cell. Two dimensions with Polarisation::tm only.
   bool per_component = false;
   /// Values of memory that each component of E keeps for the poles of dispersive media, see pole_values(): the most
   /// that any medium, or mean of media, needs, 14 at most; 0 without dispersive media. Each value is a field of the
-  /// domain's size (three fields in three dimensions), and steps are then done one by one.
+  /// domain's size (one for each component of E), and steps are then done one by one.
   int pole_values = 0;
 };
 
@@ -79,7 +91,7 @@ struct FdtdMaterials {
   std::span<const double> permittivity;  ///< Relative, above 0.
   std::span<const double> conductivity;  ///< S/m, 0 or more.
   std::span<const double> permeability;  ///< Relative, above 0.
-  std::array<FdtdEdges, 3> edges{};      ///< Edges of Ex, Ey and Ez; in two dimensions only Ez has any.
+  std::array<FdtdEdges, 3> edges{};      ///< Edges of Ex, Ey and Ez, as far as there are these components.
   /// Dispersive media. Permittivities are then those at infinite frequency.
   std::span<const FdtdMedium> media = {};
   /// The medium of all cells, or of each: n for the nth of `media`, 0 for none of them. Empty without dispersive media.
@@ -88,7 +100,7 @@ struct FdtdMaterials {
 
 /// The FdtdOptions::pole_values that these materials need. They must be valid for Fdtd::set_materials().
 [[nodiscard]] int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions,
-                                     bool averaging);
+                                     bool averaging, Polarisation polarisation = Polarisation::tm);
 
 /// The materials of each component in two dimensions: one value for all cells, or one for each, x fastest. The places
 /// of components are those of docs/fdtd.md. A permeability may stand for a shortened contour.
@@ -101,9 +113,10 @@ struct FdtdComponentMaterials {
 
 /// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
 /// docs/fdtd.md. Fields are named "ex", "ey", "ez", "hx", "hy" and "hz", in V/m and A/m; in two dimensions there are
-/// "ez", "hx" and "hy". Results are equal to the last bit for every decomposition, push, number of redundant steps and
-/// cut into slabs, on every device. Not safe for concurrent use by two threads. Over several ranks
-/// (FdtdOptions::simulation) all make the same calls in the same order, as for a Simulation; every rank has all traces.
+/// "ez", "hx" and "hy", or with Polarisation::te "hz", "ex" and "ey". Results are equal to the last bit for every
+/// decomposition, push, number of redundant steps and cut into slabs, on every device. Not safe for concurrent use by
+/// two threads. Over several ranks (FdtdOptions::simulation) all make the same calls in the same order, as for a
+/// Simulation; every rank has all traces.
 class Fdtd {
  public:
   /// Starts with vacuum and fields of 0. Throws UsageError for options out of range, such as a time step that is not
@@ -115,13 +128,13 @@ class Fdtd {
 
   /// Fills the domain from the next step on. A component of E takes the mean permittivity and conductivity of the four
   /// cells around its edge, so that it is 0 on a perfect conductor, and borders between dielectrics are of second
-  /// order. In three dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that
-  /// share its face; in two it takes that of its cell. Without FdtdOptions::averaging all components of a cell take its
-  /// material. The poles of dispersive media are averaged as permittivities are: a component has those of all media
-  /// around it, each with its share. FdtdMaterials::edges override the cells. Throws UsageError for a wrong number of
-  /// values, a value out of range (with its cell), a medium that problem_of() rejects, more poles than
-  /// FdtdOptions::pole_values has room for, or a time step that is not stable; DeviceError if a device has no memory
-  /// for the combinations of materials.
+  /// order; in a plane Ex and Ey have two cells beside them. In three dimensions a component of H takes the harmonic
+  /// mean of the permeabilities of the two cells that share its face; in two it takes that of its cell. Without
+  /// FdtdOptions::averaging all components of a cell take its material. The poles of dispersive media are averaged as
+  /// permittivities are: a component has those of all media around it, each with its share. FdtdMaterials::edges
+  /// override the cells. Throws UsageError for a wrong number of values, a value out of range (with its cell), a medium
+  /// that problem_of() rejects, more poles than FdtdOptions::pole_values has room for, or a time step that is not
+  /// stable; DeviceError if a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
   /// Fills the domain from the next step on with the given materials of each component, without averaging. Needs
   /// FdtdOptions::per_component. Stable if, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability

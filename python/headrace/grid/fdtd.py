@@ -26,8 +26,9 @@ _ELECTRIC = ("ex", "ey", "ez")
 class Fdtd:
     """Maxwell's equations by finite differences in the time domain, over one or several devices; see docs/fdtd.md.
 
-    Arrays have the shape of the domain, x first. In two dimensions the fields are "ez", "hx" and "hy"; in three "ex",
-    "ey", "ez", "hx", "hy" and "hz". Units are SI. Without absorbing layers (cpml=0) the domain is a closed metal box.
+    Arrays have the shape of the domain, x first. In two dimensions the fields are "ez", "hx" and "hy", or with
+    polarisation="te" "hz", "ex" and "ey"; in three "ex", "ey", "ez", "hx", "hy" and "hz". Units are SI. Without
+    absorbing layers (cpml=0) the domain is a closed metal box.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Fdtd:
         device_memory: int | str | None = None,
         visit_steps: int = 0,
         ranks: Ranks | None = None,
+        polarisation: str = "tm",
     ) -> None:
         """Creates a domain of vacuum without fields.
 
@@ -77,8 +79,9 @@ class Fdtd:
         the fields; default: what is free. A domain of one part that needs more stays in host memory, and the device
         visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
         shares the domain with other processes: `devices` are then those of this process, all processes call the same
-        methods in the same order, and only rank 0 gets complete results from field() and state(). Raises UsageError for
-        invalid arguments, such as an unstable dt.
+        methods in the same order, and only rank 0 gets complete results from field() and state(). `polarisation` is
+        "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions. Raises
+        UsageError for invalid arguments, such as an unstable dt.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
@@ -106,6 +109,7 @@ class Fdtd:
             pole_values=pole_values,
             device_memory=bytes_of(device_memory),
             visit_steps=visit_steps,
+            polarisation=polarisation,
         )
         self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
@@ -126,15 +130,16 @@ class Fdtd:
         """Fills the domain from the next step on: each is a number for all cells, or an array of the domain's shape.
 
         With `averaging`, a component of E takes the mean permittivity and conductivity of the four cells around its
-        edge, so it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of the
-        permeabilities of the two cells that share its face; in two it takes the permeability of its cell. `edges` have
-        other materials than the cells around them, such as wires, sheets and resistors: for each component of E they
-        give the nodes, an array of (edges, axes), and the permittivity and conductivity, per edge or one for all. A
-        fourth entry is the dispersive medium of each edge. `media` are the poles of dispersive media, whose
-        permittivity is then that at infinite frequency, and `medium` gives the medium of each cell: 0 for none, 1 for
-        the first. Means contain the poles of all media around a component, weighted by their shares. Permittivity and
-        permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for invalid values (with
-        the number of the medium), and if dt is not stable in these materials.
+        edge (of the two beside it for "ex" and "ey" in two dimensions), so it is 0 on a perfect conductor. In three
+        dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that share its face;
+        in two it takes the permeability of its cell. `edges` have other materials than the cells around them, such as
+        wires, sheets and resistors: for each component of E they give the nodes, an array of (edges, axes), and the
+        permittivity and conductivity, per edge or one for all. A fourth entry is the dispersive medium of each edge.
+        `media` are the poles of dispersive media, whose permittivity is then that at infinite frequency, and `medium`
+        gives the medium of each cell: 0 for none, 1 for the first. Means contain the poles of all media around a
+        component, weighted by their shares. Permittivity and permeability are relative, conductivity is in S/m. Raises
+        UsageError, with the cell, for invalid values (with the number of the medium), and if dt is not stable in these
+        materials.
         """
         given = edges or {}
         for name in given:

@@ -87,7 +87,7 @@ std::size_t Fdtd::receiver_count() const noexcept { return state_->receivers.siz
 void Fdtd::step(std::uint64_t count) { state_->step(count); }
 
 void Fdtd::check_finite() {
-  for (const std::string_view name : fdtd_components(state_->options.dimensions)) {
+  for (const std::string_view name : fdtd_components(state_->options)) {
     const auto found = state_->first_not_finite(name);
     if (!found) continue;
     throw DataError(fmt::format("{} is {} in cell {} after {} steps", name, found->value,
@@ -104,17 +104,17 @@ void Fdtd::set_bytes(std::string_view field, TypeKey value_type, const void* val
 }
 
 std::vector<std::string> Fdtd::fields() const {
-  const auto names = fdtd_components(state_->options.dimensions);
+  const auto names = fdtd_components(state_->options);
   return {names.begin(), names.end()};
 }
 
 std::vector<std::string> Fdtd::state_fields() const {
   std::vector<std::string> names = fields();
   const FdtdOptions& options = state_->options;
-  for (const std::string_view name : fdtd_names(options.dimensions)) {
+  for (const std::string_view name : fdtd_names(options)) {
     if (options.cpml.cells > 0 && is_memory(name)) names.emplace_back(name);
   }
-  for (std::string& name : pole_names(options.dimensions, options.pole_values)) names.push_back(std::move(name));
+  for (std::string& name : pole_names(options)) names.push_back(std::move(name));
   return names;
 }
 

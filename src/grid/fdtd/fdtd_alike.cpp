@@ -13,6 +13,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::array kSettings{"dimensions",
+                               "polarisation (0: tm, 1: te)",
                                "the spacing in m",
                                "the time step in s",
                                "bytes per value (precision)",
@@ -37,6 +38,7 @@ using Settings = std::array<double, kSettings.size()>;
 [[nodiscard]] Settings settings_of(const FdtdOptions& options, double time_step) noexcept {
   const CpmlOptions& cpml = options.cpml;
   return {static_cast<double>(options.dimensions),
+          options.polarisation == Polarisation::te ? 1.0 : 0.0,
           options.spacing,
           time_step,
           options.precision == Precision::fp64 ? 8.0 : 4.0,

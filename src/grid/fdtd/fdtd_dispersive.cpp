@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_numbering.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/base/error.hpp"
@@ -167,7 +168,7 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
                      materials.medium.size() <= 1 && !has_edges(materials);
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(options.extent, options.averaging);
-  const std::size_t first = options.dimensions == 2 ? 2 : 0;
+  const ElectricAxes axes = electric_axes(stencil_of(options));
   Maker maker(materials, options, time_step);
   FdtdDispersiveMedia made;
   made.electric = numbered<FdtdElectric<double>, 9>(
@@ -175,7 +176,7 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
       [&](const Offsets& cell) {
         const std::int64_t number = (cell[2] * options.extent.ny + cell[1]) * options.extent.nx + cell[0];
         Properties<9> of{};
-        for (std::size_t along = first; along < 3; ++along) {
+        for (std::size_t along = axes.first; along < axes.end; ++along) {
           of[along] = around.edge(materials.permittivity, cell, along);
           of[3 + along] = around.edge(materials.conductivity, cell, along);
           Four media = media_around(materials, around, cell, along);
@@ -187,7 +188,7 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
       [&](const Properties<9>& of) {
         FdtdElectric<double> electric;
         FdtdDispersive<double>& dispersive = made.dispersive.emplace_back();
-        for (std::size_t along = first; along < 3; ++along)
+        for (std::size_t along = axes.first; along < axes.end; ++along)
           maker.make(of[along], of[3 + along], of[6 + along], along, electric, dispersive);
         return electric;
       });
@@ -195,7 +196,9 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
   return made;
 }
 
-int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions, bool averaging) {
+int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions, bool averaging,
+                       Polarisation polarisation) {
+  const ElectricAxes axes = electric_axes(stencil_of(dimensions, polarisation));
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(extent, averaging);
   std::unordered_map<double, int> known;
@@ -205,7 +208,7 @@ int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int
   for (std::int64_t z = 0; z < extent.nz; ++z) {
     for (std::int64_t y = 0; y < extent.ny; ++y) {
       for (std::int64_t x = 0; x < extent.nx; ++x, ++number) {
-        for (std::size_t along = dimensions == 2 ? 2 : 0; along < 3; ++along) {
+        for (std::size_t along = axes.first; along < axes.end; ++along) {
           Four media = media_around(materials, around, {x, y, z}, along);
           double ignored = 0;
           if (own[along].replace(number, ignored, ignored)) media.fill(own[along].medium());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "grid/fdtd/fdtd_dispersive.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -114,9 +115,15 @@ void check_materials(const FdtdMaterials& materials, const FdtdOptions& options,
   double permittivity_min = check_values(materials.permittivity, "permittivity", false, options);
   check_values(materials.conductivity, "conductivity", true, options);
   const double permeability_min = check_values(materials.permeability, "permeability", false, options);
-  for (const FdtdEdges& edges : materials.edges) {
-    if (options.dimensions == 2 && &edges != &materials.edges[2] && !edges.cells.empty())
-      throw UsageError("edges of ex or ey are not possible in two dimensions, where ez is the only electric component");
+  const auto [first, end] = electric_axes(stencil_of(options));
+  for (std::size_t along = 0; along < materials.edges.size(); ++along) {
+    const FdtdEdges& edges = materials.edges[along];
+    if ((along < first || along >= end) && !edges.cells.empty()) {
+      throw UsageError(
+          fmt::format("edges of e{} are not possible in two dimensions with polarisation {}, where {}", "xyz"[along],
+                      to_string(options.polarisation),
+                      first == 2 ? "ez is the only electric component" : "ex and ey are the electric components"));
+    }
     permittivity_min = std::min(permittivity_min, check_edges(edges, options));
   }
   permittivity_min = std::min(permittivity_min, check_media(materials, options, time_step));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_numbering.hpp"
 
 namespace headrace::grid {
@@ -30,12 +31,13 @@ FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials
   const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 && !has_edges(materials);
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(options.extent, options.averaging);
+  const ElectricAxes axes = electric_axes(stencil_of(options));
   return numbered<FdtdElectric<double>, 6>(
       different_cells(options, alike), most,
       [&](const Offsets& cell) {
         const std::int64_t number = (cell[2] * options.extent.ny + cell[1]) * options.extent.nx + cell[0];
         Properties<6> of{};
-        for (std::size_t along = 0; along < 3; ++along) {
+        for (std::size_t along = axes.first; along < axes.end; ++along) {
           of[along] = around.edge(materials.permittivity, cell, along);
           of[3 + along] = around.edge(materials.conductivity, cell, along);
           own[along].replace(number, of[along], of[3 + along]);
@@ -44,7 +46,7 @@ FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials
       },
       [&](const Properties<6>& of) {
         FdtdElectric<double> made;
-        for (std::size_t along = 0; along < 3; ++along) {
+        for (std::size_t along = axes.first; along < axes.end; ++along) {
           const FdtdCoefficients its = fdtd_coefficients(of[along], of[3 + along], 1, options.spacing, time_step);
           made.ca[along] = its.ca;
           made.cb[along] = its.cb;

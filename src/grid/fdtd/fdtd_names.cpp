@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 
+#include "grid/stencils/fdtd2d_te.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/fdtd3d.hpp"
 
@@ -17,40 +18,51 @@ constexpr std::array<std::string_view, fdtd2d::field_count> kNames2d{"hx", "hy",
 constexpr std::array<std::string_view, fdtd3d::field_count> kNames3d{
     "hx",      "hy",      "hz",      "ex",      "ey",      "ez",      "e_medium", "h_medium", "psi_hyx", "psi_hzx",
     "psi_hzy", "psi_hxy", "psi_hxz", "psi_hyz", "psi_ezx", "psi_eyx", "psi_exy",  "psi_ezy",  "psi_eyz", "psi_exz"};
+constexpr std::array<std::string_view, fdtd2d_te::field_count> kNamesTe{
+    "hz", "ex", "ey", "e_medium", "h_medium", "psi_hzx", "psi_hzy", "psi_eyx", "psi_exy"};
 static_assert(kNames2d[fdtd2d::psi_ezy] == "psi_ezy" && kNames2d[fdtd2d::ez] == "ez");
 static_assert(kNames3d[fdtd3d::psi_exz] == "psi_exz" && kNames3d[fdtd3d::psi_ezx] == "psi_ezx");
+static_assert(kNamesTe[fdtd2d_te::ey] == "ey" && kNamesTe[fdtd2d_te::psi_exy] == "psi_exy");
 
 constexpr std::array<std::string_view, 3> kComponents2d{"ez", "hx", "hy"};
+constexpr std::array<std::string_view, 3> kComponentsTe{"hz", "ex", "ey"};
 constexpr std::array<std::string_view, 6> kComponents3d{"ex", "ey", "ez", "hx", "hy", "hz"};
 
 }  // namespace
 
-std::span<const std::string_view> fdtd_names(int dimensions) noexcept {
-  if (dimensions == 2) return kNames2d;
-  return kNames3d;
+std::span<const std::string_view> fdtd_names(const FdtdOptions& options) noexcept {
+  switch (stencil_of(options)) {
+    case FdtdStencil::plane_tm: return kNames2d;
+    case FdtdStencil::plane_te: return kNamesTe;
+    default: return kNames3d;
+  }
 }
 
-std::vector<std::string> pole_names(int dimensions, int pole_values) {
+std::vector<std::string> pole_names(const FdtdOptions& options) {
   std::vector<std::string> names;
-  for (int value = 0; value < pole_values; ++value) {
-    for (const std::string_view component : fdtd_components(dimensions)) {
+  for (int value = 0; value < options.pole_values; ++value) {
+    for (const std::string_view component : fdtd_components(options)) {
       if (!is_magnetic(component)) names.push_back(fmt::format("pole_{}_{}", component, value));
     }
   }
   return names;
 }
 
-int first_pole_field(int dimensions, bool absorbing) noexcept {
-  return dimensions == 2 ? fdtd2d::e_medium(absorbing) + 1 : fdtd3d::first_memory(absorbing);
+int first_pole_field(const FdtdOptions& options) noexcept {
+  const bool absorbing = options.cpml.cells > 0;
+  switch (stencil_of(options)) {
+    case FdtdStencil::plane_tm: return fdtd2d::e_medium(absorbing) + 1;
+    case FdtdStencil::plane_te: return fdtd2d_te::first_memory(absorbing);
+    default: return fdtd3d::first_memory(absorbing);
+  }
 }
 
-int medium_field(int dimensions, bool absorbing) noexcept {
-  return dimensions == 2 ? fdtd2d::e_medium(absorbing) : static_cast<int>(fdtd3d::e_medium);
-}
-
-std::span<const std::string_view> fdtd_components(int dimensions) noexcept {
-  if (dimensions == 2) return kComponents2d;
-  return kComponents3d;
+std::span<const std::string_view> fdtd_components(const FdtdOptions& options) noexcept {
+  switch (stencil_of(options)) {
+    case FdtdStencil::plane_tm: return kComponents2d;
+    case FdtdStencil::plane_te: return kComponentsTe;
+    default: return kComponents3d;
+  }
 }
 
 bool on_wall(std::string_view component, const Offsets& cell, int dimensions) noexcept {

@@ -1,29 +1,52 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "headrace/grid/detail/box.hpp"
+#include "headrace/grid/fdtd.hpp"
 
 /// Names of the FDTD fields.
 namespace headrace::grid {
 
 /// The field names of the stencil with absorbing layers, in its order. Without layers only those before the first
 /// "psi_..." exist.
-[[nodiscard]] std::span<const std::string_view> fdtd_names(int dimensions) noexcept;
+[[nodiscard]] std::span<const std::string_view> fdtd_names(const FdtdOptions& options) noexcept;
 
-/// The names of the pole memories, in the order of their fields: pole_ez_0, pole_ez_1 and so on; in three dimensions
+/// The names of the pole memories, in the order of their fields: pole_ez_0, pole_ez_1 and so on; with all components
 /// pole_ex_0, pole_ey_0, pole_ez_0, pole_ex_1 and so on.
-[[nodiscard]] std::vector<std::string> pole_names(int dimensions, int pole_values);
+[[nodiscard]] std::vector<std::string> pole_names(const FdtdOptions& options);
 
-/// The index of the first pole memory and, in two dimensions, of the field that numbers each cell's medium.
-[[nodiscard]] int first_pole_field(int dimensions, bool absorbing) noexcept;
-[[nodiscard]] int medium_field(int dimensions, bool absorbing) noexcept;
+/// The index of the first pole memory.
+[[nodiscard]] int first_pole_field(const FdtdOptions& options) noexcept;
 
 /// The components of E and H, in their customary order.
-[[nodiscard]] std::span<const std::string_view> fdtd_components(int dimensions) noexcept;
+[[nodiscard]] std::span<const std::string_view> fdtd_components(const FdtdOptions& options) noexcept;
+
+/// The stencil of these options.
+enum class FdtdStencil : int { plane_tm, plane_te, space };
+[[nodiscard]] constexpr FdtdStencil stencil_of(int dimensions, Polarisation polarisation) noexcept {
+  if (dimensions == 3) return FdtdStencil::space;
+  return polarisation == Polarisation::te ? FdtdStencil::plane_te : FdtdStencil::plane_tm;
+}
+[[nodiscard]] inline FdtdStencil stencil_of(const FdtdOptions& options) noexcept {
+  return stencil_of(options.dimensions, options.polarisation);
+}
+
+/// The axes along which a stencil has components of E: from `first` up to, but without, `end`.
+struct ElectricAxes {
+  std::size_t first = 0;
+  std::size_t end = 3;
+};
+[[nodiscard]] constexpr ElectricAxes electric_axes(FdtdStencil stencil) noexcept {
+  switch (stencil) {
+    case FdtdStencil::plane_tm: return {2, 3};
+    case FdtdStencil::plane_te: return {0, 2};
+    default: return {};
+  }
+}
 
 [[nodiscard]] constexpr bool is_magnetic(std::string_view component) noexcept { return component.front() == 'h'; }
 [[nodiscard]] constexpr bool is_memory(std::string_view name) noexcept { return name.starts_with("psi_"); }

@@ -41,7 +41,10 @@ void check(const FdtdOptions& options) {
     throw UsageError(fmt::format("the spacing is {} m: it must be finite and above 0", options.spacing));
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
-  if (options.per_component && !flat) throw UsageError("materials per component are available in two dimensions only");
+  if (options.polarisation == Polarisation::te && !flat)
+    throw UsageError("polarisation te is for two dimensions; in three there are all components");
+  if (options.per_component && stencil_of(options) != FdtdStencil::plane_tm)
+    throw UsageError("materials per component are available in two dimensions with polarisation tm only");
   if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
     throw UsageError(
         fmt::format("pole_values is {}: it must be 0 to {}, with one value for each Debye or Drude pole and two for "
@@ -64,6 +67,23 @@ void check(const FdtdOptions& options) {
 [[nodiscard]] std::int64_t whole_visits(std::int64_t wished, std::uint64_t steps) noexcept {
   const auto visit = static_cast<std::int64_t>(steps);
   return std::max<std::int64_t>(wished / visit, 1) * visit;
+}
+
+template <class Value>
+[[nodiscard]] StencilProgram program_with(const std::vector<FdtdTables<Value>>& tables, const FdtdOptions& options) {
+  const bool absorbing = options.cpml.cells > 0;
+  const int poles = options.pole_values;
+  switch (stencil_of(options)) {
+    case FdtdStencil::plane_tm:
+      if (poles > 0) return fdtd2d_dispersive_program(tables, absorbing, poles);
+      return options.per_component ? fdtd2d_components_program(tables, absorbing) : fdtd2d_program(tables, absorbing);
+    case FdtdStencil::plane_te:
+      if (poles > 0) return fdtd2d_te_dispersive_program(tables, absorbing, poles);
+      return fdtd2d_te_program(tables, absorbing);
+    default:
+      if (poles > 0) return fdtd3d_dispersive_program(tables, absorbing, poles);
+      return fdtd3d_program(tables, absorbing);
+  }
 }
 
 template <class Value>
@@ -114,13 +134,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
-  const int poles = options.pole_values;
-  const bool flat = options.dimensions == 2;
-  StencilProgram program = poles > 0 && flat       ? fdtd2d_dispersive_program<Value>(tables, absorbing, poles)
-                           : poles > 0             ? fdtd3d_dispersive_program<Value>(tables, absorbing, poles)
-                           : !flat                 ? fdtd3d_program<Value>(tables, absorbing)
-                           : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
-                                                   : fdtd2d_program<Value>(tables, absorbing);
+  StencilProgram program = program_with(tables, options);
   stencil_type_ = program.stencil_type;
   // A pass of one step saves less than the additional phases of the absorbing layers cost.
   SimulationOptions its = options.simulation;
@@ -136,7 +150,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
 void Fdtd::State::set_materials(const FdtdMaterials& materials) {
   if (options.simulation.ranks) note_materials(digest_of(materials));
   if (options.pole_values > 0) return set_dispersive(materials);
-  if (options.dimensions == 3) {
+  if (stencil_of(options) != FdtdStencil::plane_tm) {
     const auto electric = electric_media(materials, options, time_step);
     const auto magnetic = magnetic_media(materials, options, time_step);
     grade_layers(materials);
@@ -210,26 +224,27 @@ void Fdtd::State::restrict_layers() {
 }
 
 int Fdtd::State::find(std::string_view name) const noexcept {
-  const auto names = fdtd_names(options.dimensions);
+  const auto names = fdtd_names(options);
   const auto found = std::find(names.begin(), names.end(), name);
   return found == names.end() ? -1 : static_cast<int>(found - names.begin());
 }
 
 int Fdtd::State::component(std::string_view name) const {
-  const auto components = fdtd_components(options.dimensions);
+  const auto components = fdtd_components(options);
   if (std::find(components.begin(), components.end(), name) == components.end()) {
-    throw UsageError(fmt::format("there is no field '{}' in {} dimensions; the fields are {}", name, options.dimensions,
-                                 fmt::join(components, ", ")));
+    throw UsageError(fmt::format(
+        "there is no field '{}' in {} dimensions{}; the fields are {}", name, options.dimensions,
+        options.dimensions == 2 ? fmt::format(" with polarisation {}", to_string(options.polarisation)) : "",
+        fmt::join(components, ", ")));
   }
   return find(name);
 }
 
 int Fdtd::State::state_field(std::string_view name) const {
   if (options.cpml.cells > 0 && is_memory(name) && find(name) >= 0) return find(name);
-  const std::vector<std::string> poles = pole_names(options.dimensions, options.pole_values);
+  const std::vector<std::string> poles = pole_names(options);
   const auto pole = std::ranges::find(poles, name);
-  if (pole != poles.end())
-    return first_pole_field(options.dimensions, options.cpml.cells > 0) + static_cast<int>(pole - poles.begin());
+  if (pole != poles.end()) return first_pole_field(options) + static_cast<int>(pole - poles.begin());
   return component(name);
 }
 
@@ -335,46 +350,6 @@ void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
   simulation->step(count);
   for (FdtdPart<Value>& part : parts) part.collect_traces(static_cast<std::int64_t>(count), traces);
   share_traces(static_cast<std::size_t>(count));
-}
-
-/// Each rank sends the traces that its parts recorded to the other ranks.
-void Fdtd::State::share_traces(std::size_t steps) {
-  Ranks* const ranks = options.simulation.ranks.get();
-  if (ranks == nullptr || receivers.empty()) return;
-  const auto& boxes = simulation->decomposition().parts();
-  std::vector<std::vector<std::size_t>> recorded(static_cast<std::size_t>(ranks->count()));
-  for (std::size_t i = 0; i < receivers.size(); ++i) {
-    const auto has = [&](const Box& box) { return box.contains(Box::cell(receivers[i].cell)); };
-    const auto part = static_cast<std::size_t>(std::ranges::find_if(boxes, has) - boxes.begin());
-    recorded[static_cast<std::size_t>(simulation->rank_of(part))].push_back(i);
-  }
-  std::vector<std::vector<double>> values(recorded.size());
-  std::vector<RankMessage> sends;
-  std::vector<RankMessage> receives;
-  const auto own = static_cast<std::size_t>(ranks->rank());
-  for (const std::size_t i : recorded[own])
-    values[own].insert(values[own].end(), traces[i].end() - static_cast<std::ptrdiff_t>(steps), traces[i].end());
-  for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
-    if (rank == own) continue;
-    values[rank].resize(recorded[rank].size() * steps);
-    const auto message = [&](std::vector<double>& of) {
-      return RankMessage{static_cast<int>(rank), 0, reinterpret_cast<std::byte*>(of.data()),
-                         of.size() * sizeof(double)};
-    };
-    if (!values[own].empty()) sends.push_back(message(values[own]));
-    if (!values[rank].empty()) receives.push_back(message(values[rank]));
-  }
-  const Status exchanged = ranks->exchange(sends, receives);
-  throw_rank_failure(ranks, "stepping a grid");
-  exchanged.or_throw("stepping a grid");
-  for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
-    if (rank == own) continue;
-    const double* from = values[rank].data();
-    for (const std::size_t i : recorded[rank]) {
-      traces[i].insert(traces[i].end(), from, from + steps);
-      from += steps;
-    }
-  }
 }
 
 std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_view name) {

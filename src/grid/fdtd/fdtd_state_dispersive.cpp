@@ -13,7 +13,7 @@ namespace headrace::grid {
 void Fdtd::State::set_dispersive(const FdtdMaterials& materials) {
   const FdtdDispersiveMedia media = dispersive_media(materials, options, time_step);
   grade_layers(materials);
-  if (options.dimensions == 3) {
+  if (stencil_of(options) != FdtdStencil::plane_tm) {
     set_media(media.electric, magnetic_media(materials, options, time_step));
   } else {
     FdtdMaterialFields fields = material_fields(materials, options, time_step);
@@ -24,7 +24,7 @@ void Fdtd::State::set_dispersive(const FdtdMaterials& materials) {
       fields.cb.push_back(media.electric.table[number].cb[2]);
     }
     set_coefficients(fields);
-    set_numbers(medium_field(2, options.cpml.cells > 0), media.electric.numbers);
+    set_numbers(fdtd2d::e_medium(options.cpml.cells > 0), media.electric.numbers);
   }
   set_poles(media);
 }

@@ -1,10 +1,12 @@
-#include "grid/stencils/fdtd2d_program.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
+
+#include "grid/stencils/program_of.hpp"
 
 namespace headrace::grid {
 
 template <class Value>
 StencilProgram fdtd2d_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing) {
-  return absorbing ? program_of<Value, true, false>(parts) : program_of<Value, false, false>(parts);
+  return absorbing ? program_of<Fdtd2d<Value, true, false>>(parts) : program_of<Fdtd2d<Value, false, false>>(parts);
 }
 
 template StencilProgram fdtd2d_program(const std::vector<FdtdTables<float>>&, bool);

@@ -1,4 +1,6 @@
-#include "grid/stencils/fdtd2d_program.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
+
+#include "grid/stencils/program_of.hpp"
 
 namespace headrace::grid {
 
@@ -7,7 +9,7 @@ namespace {
 template <class Value, bool Absorbing>
 StencilProgram made_of(const std::vector<FdtdTables<Value>>& parts, int pole_values) {
   constexpr int kMedium = fdtd2d::e_medium(Absorbing);
-  return with_fields(program_of<Value, Absorbing, false, true>(parts), kMedium + 1 + pole_values);
+  return with_fields(program_of<Fdtd2d<Value, Absorbing, false, true>>(parts), kMedium + 1 + pole_values);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-#include "grid/stencils/fdtd3d_program.hpp"
+#include "headrace/grid/stencils/fdtd3d.hpp"
+
+#include "grid/stencils/program_of.hpp"
 
 namespace headrace::grid {
 
 template <class Value>
 StencilProgram fdtd3d_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing) {
-  return absorbing ? program_of<Value, true>(parts) : program_of<Value, false>(parts);
+  return absorbing ? program_of<Fdtd3d<Value, true>>(parts) : program_of<Fdtd3d<Value, false>>(parts);
 }
 
 template StencilProgram fdtd3d_program(const std::vector<FdtdTables<float>>&, bool);

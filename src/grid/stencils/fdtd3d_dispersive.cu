@@ -1,4 +1,6 @@
-#include "grid/stencils/fdtd3d_program.hpp"
+#include "headrace/grid/stencils/fdtd3d.hpp"
+
+#include "grid/stencils/program_of.hpp"
 
 namespace headrace::grid {
 
@@ -7,7 +9,7 @@ namespace {
 template <class Value, bool Absorbing>
 StencilProgram made_of(const std::vector<FdtdTables<Value>>& parts, int pole_values) {
   constexpr int kMemory = fdtd3d::first_memory(Absorbing);
-  return with_fields(program_of<Value, Absorbing, true>(parts), kMemory + 3 * pole_values);
+  return with_fields(program_of<Fdtd3d<Value, Absorbing, true>>(parts), kMemory + 3 * pole_values);
 }
 
 }  // namespace

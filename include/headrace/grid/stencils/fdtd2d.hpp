@@ -9,8 +9,6 @@
 //     }
 //     static_assert(stencil.kFields == headrace::grid::fdtd2d::field_count);
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
@@ -71,16 +69,6 @@ template <int DbOfHy, int Medium>
   }
 }
 
-/// The phases that passes over memory do: none with dispersive media.
-template <bool Dispersive, std::size_t Count>
-[[nodiscard]] constexpr std::array<int, Dispersive ? 0 : Count> swept(const std::array<int, Count>& phases) noexcept {
-  if constexpr (Dispersive) {
-    return {};
-  } else {
-    return phases;
-  }
-}
-
 }  // namespace fdtd2d
 
 /// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
@@ -108,7 +96,7 @@ struct Fdtd2d {
   /// Phases that CUDA threads do for 16 bytes of a row at a time.
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
   /// Phases that passes over memory do.
-  static constexpr auto kSwept = fdtd2d::swept<Dispersive>(kVectored);
+  static constexpr auto kSwept = swept<Dispersive>(kVectored);
 
   /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;

@@ -157,53 +157,15 @@ struct Fdtd3d {
   HEADRACE_HD void for_each_run(const Row& row, std::int32_t begin, std::int32_t end, const Visit& visit) const {
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
     if constexpr (is_magnetic(kDo)) {
-      runs_in(tables.magnetic_media, row, begin, end, visit);
+      visit_runs_in_one_medium(*this, tables.magnetic_media, row, begin, end, visit);
     } else if constexpr (is_electric(kDo)) {
-      runs_in(tables.electric_media, row, begin, end, visit);
+      visit_runs_in_one_medium(*this, tables.electric_media, row, begin, end, visit);
     } else {
       visit(*this, begin, end);
     }
   }
 
- private:
-  [[nodiscard]] static constexpr bool is_magnetic(FdtdPhase phase) noexcept {
-    return phase == FdtdPhase::update_h || phase == FdtdPhase::absorb_h_x || phase == FdtdPhase::absorb_h_y ||
-           phase == FdtdPhase::absorb_h_z;
-  }
-  [[nodiscard]] static constexpr bool is_electric(FdtdPhase phase) noexcept {
-    return phase == FdtdPhase::update_e || phase == FdtdPhase::absorb_e_x || phase == FdtdPhase::absorb_e_y ||
-           phase == FdtdPhase::absorb_e_z;
-  }
-
-  template <int Field, class Cell>
-  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static std::uint32_t number_in(Cell cell) {
-    return combination_number(cell.get(Field));
-  }
-
-  /// The stencil where all cells have the same coefficients.
-  template <class Combination>
-  struct InOneMedium {
-    const Fdtd3d& stencil;
-    Combination its;
-
-    template <int PhaseNumber, class Cell>
-    HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
-      stencil.template update_in<PhaseNumber>(cell, its);
-    }
-  };
-
-  template <class Combination, class Row, class Visit>
-  HEADRACE_HD void runs_in(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin, std::int32_t end,
-                           const Visit& visit) const {
-    visit_runs(media, row, begin, end, [&](std::int32_t first, std::int32_t after, std::uint32_t number) {
-      if (number == FdtdMedia<Combination>::kMixed) {
-        visit(*this, first, after);
-      } else {
-        visit(InOneMedium<Combination>{*this, media.table[number]}, first, after);
-      }
-    });
-  }
-
+  /// Does a phase that needs coefficients, with those given.
   template <int PhaseNumber, class Cell, class Combination>
   HEADRACE_HD HEADRACE_INLINED void update_in(Cell cell, const Combination& its) const {
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
@@ -224,6 +186,12 @@ struct Fdtd3d {
     } else {
       absorb_e<2>(cell, cell.z(), its);
     }
+  }
+
+ private:
+  template <int Field, class Cell>
+  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static std::uint32_t number_in(Cell cell) {
+    return combination_number(cell.get(Field));
   }
 
   /// The difference of a field along an axis: to the neighbour above, which H reads of E, or below, as E reads of H.

@@ -90,4 +90,29 @@ HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Ro
   }
 }
 
+/// A stencil where all cells have the same coefficients.
+template <class Stencil, class Combination>
+struct InOneMedium {
+  const Stencil& stencil;
+  Combination its;
+
+  template <int PhaseNumber, class Cell>
+  HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
+    stencil.template update_in<PhaseNumber>(cell, its);
+  }
+};
+
+/// Visits the runs of a row as PhaseKernel wants them, with constants where a run has one combination.
+template <class Stencil, class Combination, class Row, class Visit>
+HEADRACE_HD void visit_runs_in_one_medium(const Stencil& stencil, const FdtdMedia<Combination>& media, const Row& row,
+                                          std::int32_t begin, std::int32_t end, const Visit& visit) {
+  visit_runs(media, row, begin, end, [&](std::int32_t first, std::int32_t after, std::uint32_t number) {
+    if (number == FdtdMedia<Combination>::kMixed) {
+      visit(stencil, first, after);
+    } else {
+      visit(InOneMedium<Stencil, Combination>{stencil, media.table[number]}, first, after);
+    }
+  });
+}
+
 }  // namespace headrace::grid

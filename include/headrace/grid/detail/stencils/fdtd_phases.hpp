@@ -74,6 +74,26 @@ template <FdtdPhase... Wanted, std::size_t Count>
   return numbers;
 }
 
+/// The phases that passes over memory do: none with dispersive media.
+template <bool Dispersive, std::size_t Count>
+[[nodiscard]] constexpr std::array<int, Dispersive ? 0 : Count> swept(const std::array<int, Count>& phases) noexcept {
+  if constexpr (Dispersive) {
+    return {};
+  } else {
+    return phases;
+  }
+}
+
+/// Whether a phase needs the coefficients of H, or those of E.
+[[nodiscard]] constexpr bool is_magnetic(FdtdPhase phase) noexcept {
+  return phase == FdtdPhase::update_h || phase == FdtdPhase::absorb_h_x || phase == FdtdPhase::absorb_h_y ||
+         phase == FdtdPhase::absorb_h_z;
+}
+[[nodiscard]] constexpr bool is_electric(FdtdPhase phase) noexcept {
+  return phase == FdtdPhase::update_e || phase == FdtdPhase::absorb_e_x || phase == FdtdPhase::absorb_e_y ||
+         phase == FdtdPhase::absorb_e_z;
+}
+
 /// One layer above, which H reads from E, or below, which E reads from H, along one axis.
 [[nodiscard]] constexpr Layers layer_above(std::size_t axis) noexcept {
   Layers made;
