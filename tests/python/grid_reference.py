@@ -62,13 +62,15 @@ class NumpyFdtd:
         cpml,
         precision,
         averaging=True,
+        polarisation="tm",
     ):
         del cut, weights, redundant, push, mode, wait_limit
         self.averaging = averaging
         self.devices, self.cpml = devices, cpml
         self.shape, self.spacing, self.dt, self.steps_done = tuple(shape), spacing, dt, 0
         self.type = np.float32 if precision == "single" else np.float64
-        names = ("ez", "hx", "hy") if len(shape) == 2 else tuple(CURLS)
+        flat = ("hz", "ex", "ey") if polarisation == "te" else ("ez", "hx", "hy")
+        names = flat if len(shape) == 2 else tuple(CURLS)
         self.fields = {name: np.zeros(shape, self.type) for name in names}
         self.sources, self.receivers, self.traces = [], [], []
         self.set_materials(1, 0, 1)

@@ -46,7 +46,10 @@ def merge(
     png: Annotated[
         Path | None, typer.Option("--png", readable=False, help="File for a picture of the radargram.")
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="Field to show in the radargram.")] = "ez",
+    field: Annotated[
+        str | None,
+        typer.Option("--field", help="Field to show in the radargram. Default: ez, or hz if there is no ez."),
+    ] = None,
 ) -> None:
     """Merge the traces of scan positions that were run one by one.
 

@@ -212,7 +212,9 @@ def fdtd(
     mp4: Annotated[
         Path | None, typer.Option("--mp4", readable=False, help="File for an MP4 of the snapshots; needs ffmpeg.")
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="Field to draw.")] = "ez",
+    field: Annotated[
+        str | None, typer.Option("--field", help="Field to draw. Default: ez, or hz if there is no ez.")
+    ] = None,
     plane: Annotated[
         PlaneName, typer.Option("--plane", help="3D: plane to draw, through the first source.")
     ] = PlaneName.xy,

@@ -72,7 +72,9 @@ def export(
     receiver: Annotated[
         str | None, typer.Option("--receiver", help="Receiver to write as SEG-Y. Default: the first.")
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="Field to write as SEG-Y.")] = "ez",
+    field: Annotated[
+        str | None, typer.Option("--field", help="Field to write as SEG-Y. Default: ez, or hz if there is no ez.")
+    ] = None,
 ) -> None:
     """Write traces as gprMax's HDF5 output, which its tools plot and merge, or as SEG-Y.
 

@@ -39,7 +39,9 @@ def view(
         str | None,
         typer.Option("--receiver", help="Receiver of the radargram. Default: the first that has the field."),
     ] = None,
-    field: Annotated[str, typer.Option("--field", help="Field of the traces to draw.")] = "ez",
+    field: Annotated[
+        str | None, typer.Option("--field", help="Field of the traces to draw. Default: ez, or hz if there is no ez.")
+    ] = None,
 ) -> None:
     """Draw a scene: materials, absorbing layers, sources, receivers, and the traces of a run.
 

@@ -17,6 +17,7 @@ from headrace._core import version
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.model import Array
+from headrace.grid.solver.scene import fields_of, main_field
 from headrace.grid.solver.traces import DAMAGED, FORMAT, values_of
 
 _SAMPLES_MOST = 32767  # samples per SEG-Y trace, whose header counts them in 16 bits
@@ -39,6 +40,7 @@ class Exported:
 
     title: str
     shape: tuple[int, ...]
+    polarisation: str
     spacing: float
     dt: float
     steps: int
@@ -87,6 +89,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
     return Exported(
         str(file.attrs["title"]),
         shape,
+        str(file.attrs.get("polarisation", "tm")),
         float(file.attrs["spacing"]),
         float(file.attrs["dt"]),
         steps,
@@ -135,7 +138,7 @@ def _gprmax(found: Exported, rows: list[int]) -> memoryview:
         file.attrs["srcsteps"] = file.attrs["rxsteps"] = deep(found.scan_cells, 0)
         for number, source in enumerate(found.sources, 1):
             group = file.create_group(f"srcs/src{number}")
-            group.attrs["Type"] = "HertzianDipole"
+            group.attrs["Type"] = "MagneticDipole" if source.field.startswith("h") else "HertzianDipole"
             group.attrs["Position"] = deep(source.positions[rows[0]], 0.0)
         for number, receiver in enumerate(found.receivers, 1):
             group = file.create_group(f"rxs/rx{number}")
@@ -148,8 +151,8 @@ def _gprmax(found: Exported, rows: list[int]) -> memoryview:
     return content.getbuffer()
 
 
-def write_segy(path: Path, found: Exported, receiver: str | None, field: str) -> Path:
-    """Writes one field of a receiver as SEG-Y revision 1: a trace per position, in IEEE single precision.
+def write_segy(path: Path, found: Exported, receiver: str | None, field: str | None = None) -> Path:
+    """Writes one field of a receiver (default: ez, or hz) as SEG-Y revision 1: a trace per position, in IEEE single.
 
     Headers give the sample interval in picoseconds instead of microseconds, as radar files do, and x and y of source
     and receiver in tenths of a millimetre (scalar -10000).
@@ -166,6 +169,7 @@ def write_segy(path: Path, found: Exported, receiver: str | None, field: str) ->
     name = receiver if receiver is not None else next(iter(known), "")
     if name not in known:
         raise UsageError(f"there is no receiver '{name}'{nearest(name, known)}")
+    field = field or main_field(fields_of(len(found.shape), found.polarisation))
     if field not in known[name].fields:
         raise UsageError(f"receiver '{name}' has no field '{field}'{nearest(field, known[name].fields)}")
     values = known[name].fields[field].astype(np.float32)

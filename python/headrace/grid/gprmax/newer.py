@@ -50,7 +50,7 @@ def _check_mode(command: Command) -> None:
     mode = command.words[0].upper()
     if mode not in ("TM", "3D"):
         raise command.error(
-            f"mode {mode} is not supported: in two dimensions the solver has only TM (electric field along z)"
+            f"mode {mode} is not supported: models of two dimensions are converted as TM (electric field along z)"
         )
 
 

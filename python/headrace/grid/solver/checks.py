@@ -47,7 +47,7 @@ def _object(scene: Scene, painted: Painted) -> str | None:
 
 def _has_edges(scene: Scene, shape: Thin) -> bool:
     """Whether an edge of a sheet or a wire lies in the domain."""
-    edges = shape.edges(scene.shape, scene.spacing)
+    edges = shape.edges(scene.shape, scene.spacing, scene.electric_axes)
     return any(scene.has_node(node) for nodes in edges.values() for node in nodes.tolist())
 
 

@@ -65,6 +65,7 @@ def choose(
         averaging=scene.averaging,
         per_component=scene.smoothing,
         pole_values=values_of(scene),
+        polarisation=scene.polarisation,
         ranks=layout.ranks,
     )
     weights = tuple(solver.speeds) if by_speed else None

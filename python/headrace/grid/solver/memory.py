@@ -26,20 +26,25 @@ _SMALL = 0.01  # share of the fields: tables that cannot exceed it are not count
 def arrays_of(scene: Scene) -> int:
     """Arrays over the whole domain on devices: components, coefficients, and memory of absorbing layers.
 
-    In two dimensions a cell has three coefficients, four with smoothing; in three it has the numbers of two
+    With ez in two dimensions a cell has three coefficients, four with smoothing; otherwise it has the numbers of two
     combinations.
     """
-    coefficients = {2: 3, 3: 2}[scene.dimensions] + int(scene.smoothing)
+    coefficients = 2 if _in_combinations(scene) else 3 + int(scene.smoothing)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
     return len(scene.fields) + coefficients + remembered + _arrays_of_poles(scene)
 
 
+def _in_combinations(scene: Scene) -> bool:
+    """Whether cells have the numbers of combinations of coefficients instead of coefficients."""
+    return scene.dimensions > _PLANE or scene.polarisation == "te"
+
+
 def _arrays_of_poles(scene: Scene) -> int:
-    """Memory of the poles of dispersive materials; in two dimensions also the medium number of each cell."""
+    """Memory of the poles of dispersive materials; with ez in two dimensions also the medium number of each cell."""
     values = values_of(scene)
     if values == 0:
         return 0
-    return values + 1 if scene.dimensions == _PLANE else 3 * values
+    return len(scene.electric_axes) * values if _in_combinations(scene) else values + 1
 
 
 def spare_of(scene: Scene, layout: Layout) -> int:
@@ -55,7 +60,7 @@ def device_bytes(scene: Scene, layout: Layout) -> int:
     """Memory of fields and tables on all devices together, without ghost cells."""
     arrays = arrays_of(scene) + spare_of(scene, layout)
     fields = scene.cells * arrays * (4 if scene.precision == "single" else 8)
-    if scene.dimensions == _PLANE:
+    if not _in_combinations(scene):
         return fields
     table = _COMBINATION[scene.precision] * layout.count
     most = combinations_most(scene)
@@ -78,7 +83,7 @@ def _properties(material: Material) -> tuple[object, ...]:
 
 
 def _mixed_cells(scene: Scene) -> int:
-    """Number of cells in three dimensions that have several materials around them, or edges of their own.
+    """Number of cells that have several materials around them, or edges of their own.
 
     Each of them may be a separate combination.
     """
@@ -100,7 +105,7 @@ def in_slabs(scene: Scene, layout: Layout) -> bool:
 
 def _host_bytes(scene: Scene) -> int:
     """Host memory of a scene in slabs, without the memory of layers and poles."""
-    arrays = len(scene.fields) + (2 if scene.dimensions > _PLANE else 0)
+    arrays = len(scene.fields) + (2 if _in_combinations(scene) else 0)
     return scene.cells * arrays * (4 if scene.precision == "single" else 8)
 
 

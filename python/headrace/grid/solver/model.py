@@ -123,7 +123,8 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
     edge = laid.edge_material(name, cell)
     if edge is not None or not scene.averaging:
         return edge or own
-    # An edge has two cells along each axis across it; at a wall, the cells there count twice.
+    # An edge has two cells along each axis across it, but only one along z in two dimensions; at a wall, the cells
+    # there count twice.
     near = [(at,) if axis == along else (max(at - 1, 0), at) for axis, at in enumerate(cell)]
     around = [materials[cells[place]] for place in product(*near)]
     return replace(
@@ -137,11 +138,12 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
 def samples(scene: Scene, source: Source, material: Material) -> Samples:
     """What a source adds to its field in each step, in V/m.
 
-    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: in two dimensions the current of
-    a line across the cell, in three that of a dipole as long as the cell. It is evaluated in the middle of the step. A
-    magnetic current adds -dt / mu M to its field, which belongs to a time half a step earlier, so it is evaluated at
-    the beginning of the step. A voltage behind a resistance is the current that it drives through the resistance when
-    shorted; the resistance is part of the edge's material, see resisting(). For a line, see lines.py.
+    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a dipole as long
+    as the cell, or in two dimensions of a line across it. For currents in it, a plane is one cell thick. The current is
+    evaluated in the middle of the step. A magnetic current adds -dt / mu M to its field, which belongs to a time half a
+    step earlier, so it is evaluated at the beginning of the step. A voltage behind a resistance is the current that it
+    drives through the resistance when shorted; the resistance is part of the edge's material, see resisting(). For a
+    line, see lines.py.
     """
     # After its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
@@ -243,6 +245,8 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
 
         maker = Fdtd
     shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
+    if scene.polarisation != "tm":
+        shared["polarisation"] = scene.polarisation
     if scene.smoothing:
         shared["per_component"] = True
     if layout.device_memory or layout.visit_steps:

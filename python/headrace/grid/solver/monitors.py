@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.grid.solver.components import read_components
 from headrace.grid.solver.ids import unique
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.model import Solver, time_of
 from headrace.grid.solver.places import Cell, nearest_node
 from headrace.grid.solver.running import Watcher
-from headrace.grid.solver.scene import Monitor, Scene, fields_of, offset_of
+from headrace.grid.solver.scene import Monitor, Scene, offset_of
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.waveforms import Wave
 
@@ -26,7 +27,9 @@ _SILENT = 1e-5  # share of a source's strongest frequency below which its conten
 _TRANSFORM_LEAST = 1 << 14  # samples, so that short pulses are resolved in frequency
 
 
-def read_monitors(tables: list[Keys], shape: Cell, spacing: float, dt: float) -> tuple[Monitor, ...]:
+def read_monitors(
+    tables: list[Keys], shape: Cell, spacing: float, fields: tuple[str, ...], dt: float
+) -> tuple[Monitor, ...]:
     """Reads `[[monitors]]`.
 
     Raises:
@@ -42,18 +45,18 @@ def read_monitors(tables: list[Keys], shape: Cell, spacing: float, dt: float) ->
                 raise keys.error(
                     f"it goes from node {first} to {last} along {axis}, but must lie within 0 to {count - 1} and go up"
                 )
-        fields = fields_of(len(shape))
+        summed = fields
         if kind == FLUX:
             _check_plane(keys, low, high)
         else:
-            fields = keys.words("fields", fields, ("ez",))
+            summed = read_components(keys, "fields", fields)
         frequencies = _frequencies(keys, dt)
         nodes = int(np.prod([last - first + 1 for first, last in zip(low, high, strict=True)], dtype=np.int64))
-        needed = 16 * nodes * len(fields) * len(frequencies)
+        needed = 16 * nodes * len(summed) * len(frequencies)
         if needed > _BYTES_MOST:
             raise keys.error(f"{len(frequencies):,} frequencies at {nodes:,} nodes need {needed / 2**30:.3g} GiB, "
                              f"more than {_BYTES_MOST >> 30}")  # fmt: skip
-        found.append(Monitor(name, kind, low, high, frequencies, fields, asked))
+        found.append(Monitor(name, kind, low, high, frequencies, summed, asked))
         keys.done()
     unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)

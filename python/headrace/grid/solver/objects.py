@@ -7,7 +7,7 @@ from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.meshes import read_mesh
 from headrace.grid.solver.places import Cell
-from headrace.grid.solver.scene import Material, Painted
+from headrace.grid.solver.scene import Material, Painted, electric_axes
 from headrace.grid.solver.shapes import Shape, read_box, read_cylinder, read_half_space, read_sphere
 from headrace.grid.solver.sheets import Sheet, Thin, Wire, flattened, read_plate, read_wire
 from headrace.grid.solver.solids import read_cone, read_ellipsoid, read_sector, read_triangle
@@ -70,6 +70,7 @@ def read_objects(
     lines: list[int],
     path: Path,
     *,
+    fields: tuple[str, ...],
     smoothing: bool,
 ) -> tuple[Painted, ...]:
     """The objects of a scene, in order. An object given cell by cell becomes one object per material."""
@@ -91,13 +92,23 @@ def read_objects(
             raise keys.error("an object with a material for each axis cannot be averaged", "averaging")
         if smoothing and not averaging:
             raise keys.error("has no averaging or no volume, which smoothing = true does not support", "type")
+        if isinstance(shape, Wire) and dimensions == _FLAT:
+            _check_wire(keys, shape, fields)
         keys.done()
         own = along if len(along) > 1 else ()
-        # In two dimensions the electric field is along z only.
-        material = along[-1 if dimensions == _FLAT else 0]
+        material = along[electric_axes(fields)[0] if len(along) > 1 else 0]
         found.append(Painted(name, shape, material, lines[number - 1], averaging, own))
     unique(zip(tables, names, strict=True))
     return tuple(found)
+
+
+def _check_wire(keys: Keys, wire: Wire, fields: tuple[str, ...]) -> None:
+    """Refuses a wire in two dimensions along which there is no electric field."""
+    across = wire.start == wire.end
+    if across and "ez" not in fields:
+        raise keys.error("a wire across the plane has no edges where ez is absent: give start and end", "position")
+    if not across and "ez" in fields:
+        raise keys.error("a wire in the plane has no edges where ez is the electric field: give position", "start")
 
 
 def _along(keys: Keys, shape: Shape | Thin, materials: dict[str, Material]) -> tuple[str, ...]:

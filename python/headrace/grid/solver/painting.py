@@ -16,7 +16,6 @@ Slab = tuple[slice, ...]
 
 # Number of cells processed at once while an object is painted.
 _SLAB_CELLS = 1 << 22
-_FLAT = 2  # number of dimensions
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class _Canvas:
         self.materials = list(scene.materials.values())
         self._number = {material.name: index for index, material in enumerate(self.materials)}
         self.cells: Numbers = np.full(scene.shape, self._number[scene.background], dtype=np.uint16, order="F")
-        self._alongs = (2,) if scene.dimensions == _FLAT else (0, 1, 2)
+        self._alongs = scene.electric_axes
         self._held: Numbers | None = None  # 12 bits per cell, one for each of its edges
         self._own: dict[int, Numbers] = {}
 
@@ -94,8 +93,8 @@ class _Canvas:
         """Paints an object over the previous ones."""
         numbers = [self._number[name] for name in painted.along]
         if isinstance(painted.shape, Thin):
-            for along, nodes in painted.shape.edges(self._scene.shape, self._scene.spacing).items():
-                if along in self._alongs and len(nodes):
+            for along, nodes in painted.shape.edges(self._scene.shape, self._scene.spacing, self._alongs).items():
+                if len(nodes):
                     self._keep_edges(along, nodes, numbers[along])
             return
         for slab, mask in covered(painted.shape, self._scene):

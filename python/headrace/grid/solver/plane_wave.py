@@ -97,12 +97,12 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
     yield Face(e_p, cells(half_p, {k: high[k]}), turn * to_electric * magnetic(high[k]))
     yield Face(h_q, cells(half_p, {k: low[k] - 1}), -turn * to_magnetic * electric(low[k]))
     yield Face(h_q, cells(half_p, {k: high[k]}), turn * to_magnetic * electric(high[k]))
-    for at in range(low[k], high[k] + 1):
+    for at in range(low[k], high[k] + 1) if q < scene.dimensions else ():
         for side, sign in ((low[q] - 1, 1), (high[q], -1)):
             here = cells(half_p, {k: at, q: side})
             yield Face("h" + _LETTERS[k], here, sign * turn * to_magnetic * electric(at))
     if p >= scene.dimensions:
-        return  # in two dimensions there are no faces across z
+        return  # in two dimensions there are no faces across z, the axis of p or q
     for at in range(low[k], high[k]):
         for side, sign in ((low[p], 1), (high[p], -1)):
             here = cells({k}, {k: at, p: side})

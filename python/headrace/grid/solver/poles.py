@@ -128,7 +128,11 @@ def values_needed(scene: Scene, laid: Laid) -> int:
         edges.append((own.cells, table[own.materials]) if own else (np.zeros(0, np.int64), np.zeros(0, np.uint16)))
     shape = (*scene.shape, *(1,) * (_AXES - scene.dimensions))
     made = [medium_of(poles) for poles in media.listed]
-    return int(pole_values_needed(scene.dimensions, shape, scene.averaging, made, flat, (edges[0], edges[1], edges[2])))
+    return int(
+        pole_values_needed(
+            scene.dimensions, shape, scene.averaging, made, flat, (edges[0], edges[1], edges[2]), scene.polarisation
+        )
+    )
 
 
 @lru_cache(maxsize=4)

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.errors import DataError
 from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
+from headrace.grid.solver.components import read_component, read_components
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import WHOLE_MOST, Keys
 from headrace.grid.solver.monitors import read_monitors
@@ -17,6 +18,7 @@ from headrace.grid.solver.objects import read_objects
 from headrace.grid.solver.poles import check_poles, is_dispersive, read_poles, stable_permittivity
 from headrace.grid.solver.scene import (
     BUILT_IN,
+    POLARISATIONS,
     Cell,
     Material,
     PlaneWave,
@@ -26,6 +28,7 @@ from headrace.grid.solver.scene import (
     Snapshots,
     Source,
     fields_of,
+    main_field,
     nearest_node,
     whole_cells,
 )
@@ -84,17 +87,19 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     domain = top.table("domain", required=True)
     shape, spacing, layers = _shape(domain)
     dimensions = len(shape)
+    polarisation = _polarisation(domain, dimensions)
+    fields = fields_of(dimensions, polarisation)
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
     given = top.tables("materials")
     materials = _materials(given)
     known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
-    smoothing = _smoothing(domain, dimensions, averaging=averaging)
+    smoothing = _smoothing(domain, dimensions, polarisation, averaging=averaging)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
     _check_dispersive(given, materials, dt, spacing, dimensions)
-    sources = _sources(top.tables("sources"), dimensions, path)
+    sources = _sources(top.tables("sources"), dimensions, fields, path)
     scene = Scene(
         path,
         title,
@@ -107,13 +112,16 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         dt,
         steps,
         materials,
-        objects=read_objects(top.tables("objects"), shape, spacing, materials, lines, path, smoothing=smoothing),
+        objects=read_objects(
+            top.tables("objects"), shape, spacing, materials, lines, path, fields=fields, smoothing=smoothing
+        ),
         sources=sources,
-        receivers=_receivers(top.tables("receivers"), dimensions),
-        snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
+        receivers=_receivers(top.tables("receivers"), dimensions, fields),
+        snapshots=_snapshots(top.table("snapshots"), fields, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
-        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, sources, path),
-        monitors=read_monitors(top.tables("monitors"), shape, spacing, dt),
+        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, fields, sources, path),
+        monitors=read_monitors(top.tables("monitors"), shape, spacing, fields, dt),
+        polarisation=polarisation,
         smoothing=smoothing,
     )
     top.done()
@@ -122,8 +130,17 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     return check_resolution(check_places(check_objects(scene)))
 
 
-def _smoothing(domain: Keys, dimensions: int, *, averaging: bool) -> bool:
+def _polarisation(domain: Keys, dimensions: int) -> str:
+    found = domain.choice("polarisation", POLARISATIONS, "tm")
+    if dimensions != _FLAT and "polarisation" in domain:
+        raise domain.error("is for two dimensions: in three there are all components", "polarisation")
+    return found
+
+
+def _smoothing(domain: Keys, dimensions: int, polarisation: str, *, averaging: bool) -> bool:
     wanted = domain.flag("smoothing", False)
+    if wanted and polarisation != "tm":
+        raise domain.error(f'is not available with polarisation = "{polarisation}": leave it out', "smoothing")
     if wanted and dimensions != _FLAT:
         raise domain.error("is available in two dimensions only", "smoothing")
     if wanted and not averaging:
@@ -257,12 +274,12 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
     return dt, steps
 
 
-def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
+def _sources(tables: list[Keys], dimensions: int, fields: tuple[str, ...], path: Path) -> tuple[Source, ...]:
     found = []
     for number, keys in enumerate(tables, 1):
         if "waveform" not in keys and "type" in keys and keys.text("type") in _PLANE:
             raise keys.error("a source is a current in one cell; plane waves are [[plane_waves]]", "type")
-        field = keys.choice("field", fields_of(dimensions), "ez")
+        field = read_component(keys, "field", fields, fields, main_field(fields))
         resistance = keys.number("resistance", above=0) if "resistance" in keys else None
         if resistance is not None and field.startswith("h"):
             raise keys.error("is for a voltage source, which lies along an electric field", "resistance")
@@ -294,7 +311,13 @@ def _wave(keys: Keys, path: Path) -> Wave:
 
 
 def _plane_waves(
-    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...], path: Path
+    tables: list[Keys],
+    shape: Cell,
+    spacing: float,
+    cpml: int,
+    fields: tuple[str, ...],
+    sources: tuple[Source, ...],
+    path: Path,
 ) -> tuple[PlaneWave, ...]:
     found = []
     dimensions = len(shape)
@@ -303,13 +326,15 @@ def _plane_waves(
     for number, keys in enumerate(tables, 1):
         direction = keys.choice("direction", directions)
         axis = AXES.index(direction[1])
-        field = keys.choice("field", [name for name in fields_of(dimensions) if name[0] == "e"], "ez")
+        electric = [name for name in fields if name[0] == "e"]
+        default = "ez" if "ez" in electric else "ey" if axis == 0 else "ex"
+        field = read_component(keys, "field", fields, electric, default)
         if AXES.index(field[1]) == axis:
             raise keys.error(f"a wave along {AXES[axis]} has no {field}: its electric field is transverse", "field")
-        default = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
+        usual = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
         low, high = (
             nearest_node(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
-            for key, corner in zip(("low", "high"), default, strict=True)
+            for key, corner in zip(("low", "high"), usual, strict=True)
         )
         for letter, first, last, count in zip(AXES, low, high, shape, strict=False):
             if not margin - 1 <= first < last <= count - margin + 1:
@@ -333,23 +358,23 @@ def _plane_waves(
     return tuple(found)
 
 
-def _receivers(tables: list[Keys], dimensions: int) -> tuple[Receiver, ...]:
+def _receivers(tables: list[Keys], dimensions: int, fields: tuple[str, ...]) -> tuple[Receiver, ...]:
     found = []
     for number, keys in enumerate(tables, 1):
         name = keys.text("id", f"receiver{number}")
         position = keys.point("position", [dimensions])
-        found.append(Receiver(name, position, keys.words("fields", fields_of(dimensions), ("ez",))))
+        found.append(Receiver(name, position, read_components(keys, "fields", fields)))
         keys.done()
     unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 
-def _snapshots(keys: Keys, dimensions: int, dt: float, steps: int) -> Snapshots:
-    fields = keys.words("fields", fields_of(dimensions), ("ez",))
+def _snapshots(keys: Keys, fields: tuple[str, ...], dt: float, steps: int) -> Snapshots:
+    kept = read_components(keys, "fields", fields)
     default = max(1, steps // _FRAMES)
     interval = keys.number("interval", default * dt, above=0)
     keys.done()
-    return Snapshots(fields, max(1, round(interval / dt)))
+    return Snapshots(kept, max(1, round(interval / dt)))
 
 
 def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan | None:

@@ -64,7 +64,7 @@ class FiniteCheck:
         """
         began = time.monotonic()
         # One component suffices: through the curls the others follow within a step.
-        values = self._solver.field("ez")
+        values = self._solver.field(self._scene.main_field)
         if not np.isfinite(values).all():
             raise self._error(values)
         self._good = self._solver.steps_done
@@ -77,8 +77,8 @@ class FiniteCheck:
         cell = tuple(int(at) for at in np.median(bad, axis=0))
         return DataError(
             f"{self._scene.path}: the field is not finite at step {self._solver.steps_done:,} (it was at step "
-            f"{self._good:,}): {len(bad):,} cells of ez around cell {list(cell)}; is the amplitude of a source too "
-            f"large for {self._scene.precision} precision?"
+            f"{self._good:,}): {len(bad):,} cells of {self._scene.main_field} around cell "
+            f"{list(cell)}; is the amplitude of a source too large for {self._scene.precision} precision?"
         )
 
 

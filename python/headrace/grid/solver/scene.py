@@ -16,6 +16,8 @@ from headrace.grid.solver.waveforms import Wave
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018
 VACUUM_PERMEABILITY = 1.25663706127e-6  # H/m, CODATA 2022
+FIELDS = ("ex", "ey", "ez", "hx", "hy", "hz")
+POLARISATIONS = ("tm", "te")
 
 __all__ = ["Cell", "Scene", "nearest_node", "whole_cells"]
 
@@ -61,7 +63,7 @@ class Painted:
 
 @dataclass(frozen=True)
 class Source:
-    """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole).
+    """A current along one cell (a Hertzian dipole), or in two dimensions along a line across the plane.
 
     Its position is the one in the file; Scene.placed() is the node that the solver uses. If its field is magnetic, it
     is a magnetic current in V; with a resistance in ohms, it is a voltage source behind that resistance. As a line, it
@@ -160,6 +162,8 @@ class Scene:
     scan: Scan | None = None
     plane_waves: tuple[PlaneWave, ...] = ()
     monitors: tuple[Monitor, ...] = ()
+    polarisation: str = "tm"
+    """In two dimensions "tm" (ez, hx, hy) or "te" (hz, ex, ey); in three always "tm"."""
     smoothing: bool = False
     """Whether these means are taken over the exact shapes, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -190,7 +194,17 @@ class Scene:
     @property
     def fields(self) -> tuple[str, ...]:
         """Field components of the solver."""
-        return fields_of(self.dimensions)
+        return fields_of(self.dimensions, self.polarisation)
+
+    @property
+    def main_field(self) -> str:
+        """The field that is recorded and drawn where no other is named."""
+        return main_field(self.fields)
+
+    @property
+    def electric_axes(self) -> tuple[int, ...]:
+        """The axes along which there are components of E."""
+        return electric_axes(self.fields)
 
     @property
     def solids(self) -> Iterator[tuple[Shape, str]]:
@@ -250,6 +264,7 @@ class Scene:
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
             *(("smoothing",) if self.smoothing else ()),
+            *((self.polarisation,) if self.polarisation != "tm" else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
             # Default values add nothing, so that checkpoints of earlier versions stay valid.
@@ -272,9 +287,21 @@ class Scene:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def fields_of(dimensions: int) -> tuple[str, ...]:
-    """Field components in two dimensions (TM: across the plane) and in three."""
-    return ("ez", "hx", "hy") if dimensions == 2 else ("ex", "ey", "ez", "hx", "hy", "hz")  # noqa: PLR2004
+def fields_of(dimensions: int, polarisation: str = "tm") -> tuple[str, ...]:
+    """Field components in two dimensions (TM: E across the plane, TE: H across it) and in three."""
+    if dimensions == 3:  # noqa: PLR2004
+        return FIELDS
+    return ("hz", "ex", "ey") if polarisation == "te" else ("ez", "hx", "hy")
+
+
+def main_field(fields: Sequence[str]) -> str:
+    """The one of these fields that is along z: ez if there is one, otherwise hz."""
+    return "ez" if "ez" in fields else "hz"
+
+
+def electric_axes(fields: Sequence[str]) -> tuple[int, ...]:
+    """The axes along which these fields have components of E."""
+    return tuple(axis for axis, letter in enumerate("xyz") if f"e{letter}" in fields)
 
 
 def offset_of(name: str, dimensions: int) -> Point:

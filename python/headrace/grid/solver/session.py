@@ -32,7 +32,7 @@ class Outputs:
     png: Path | None = None
     gif: Path | None = None
     mp4: Path | None = None
-    field: str = "ez"
+    field: str | None = None  # to draw; None means the scene's main field
     plane: str = "xy"
     at: float | None = None  # seconds, of the PNG; None means half way through the run
     checkpoint: Path | None = None
@@ -61,10 +61,14 @@ class Outputs:
             files.check(self.checkpoint)
         if self.restart and self.traces and scene.monitors:
             raise UsageError(f"{scene.path}: monitors need a run from its start: leave out --restart or [[monitors]]")
-        if self.field not in scene.fields:
+        if self.drawn(scene) not in scene.fields:
             raise UsageError(f"there is no field '{self.field}' in this scene; there are {', '.join(scene.fields)}")
         if self.at is not None and round(self.at / scene.dt) > scene.steps:
             raise UsageError(f"{self.at:g} s is after the end of the run, {scene.steps * scene.dt:.4g} s")
+
+    def drawn(self, scene: Scene) -> str:
+        """The field to draw."""
+        return self.field or scene.main_field
 
 
 @dataclass
@@ -189,9 +193,10 @@ def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
     """Writes the traces of a scan as HDF5 and as a picture of the first receiver that records the field."""
 
     def draw(path: Path) -> None:
-        key = next((key for key in found.values if key[1] == outputs.field), None)
+        field = outputs.drawn(found.scene)
+        key = next((key for key in found.values if key[1] == field), None)
         if key is None:
-            raise UsageError(f"no receiver records {outputs.field}, so there is nothing to draw")
+            raise UsageError(f"no receiver records {field}, so there is nothing to draw")
         pictures.draw_radargram(path, found, key)
 
     attempts.write(outputs.traces, lambda path: traces.write(path, found))
@@ -215,6 +220,7 @@ class _Keeper:
         self._solver = solver
         self._attempts = attempts
         self._plane = Plane.of(scene, outputs.plane)
+        self._field = outputs.drawn(scene)
         self._frames: list[Frame] = []
         self._picture: Frame | None = None
         self._series: list[tuple[float, int, str]] = []  # time, part and name of each file
@@ -259,10 +265,10 @@ class _Keeper:
             attempts.write(outputs.snapshots / "snapshots.pvd", lambda path: vti.write_series(path, self._series))
         picture = self._picture
         if picture is not None:
-            attempts.write(outputs.png, lambda path: pictures.draw(path, self._plane, outputs.field, picture))
+            attempts.write(outputs.png, lambda path: pictures.draw(path, self._plane, self._field, picture))
         if frames or not interrupted:
-            attempts.write(outputs.gif, lambda path: pictures.animate(path, self._plane, outputs.field, frames))
-            attempts.write(outputs.mp4, lambda path: film.write(path, self._plane, outputs.field, frames))
+            attempts.write(outputs.gif, lambda path: pictures.animate(path, self._plane, self._field, frames))
+            attempts.write(outputs.mp4, lambda path: film.write(path, self._plane, self._field, frames))
 
     def _seconds(self, solver: Solver) -> float:
         return solver.steps_done * self._scene.dt
@@ -289,11 +295,11 @@ class _Keeper:
                 self._series.append((moment, part, name))
 
     def _take_frame(self, solver: Solver) -> None:
-        values = solver.field(self._outputs.field)
+        values = solver.field(self._field)
         self._frames.append(self._plane.frame(values, self._seconds(solver), moving=True))
 
     def _take_picture(self, solver: Solver) -> None:
-        self._picture = self._plane.frame(solver.field(self._outputs.field), self._seconds(solver))
+        self._picture = self._plane.frame(solver.field(self._field), self._seconds(solver))
 
     def _checkpoint(self, solver: Solver) -> None:
         assert self._outputs.checkpoint is not None

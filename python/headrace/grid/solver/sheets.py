@@ -33,14 +33,16 @@ class Sheet:
         low, high = self.outline.bounds(tuple(one for axis, one in enumerate(size) if axis != self.axis))
         return _with(low, self.axis, self.at), _with(high, self.axis, self.at)
 
-    def edges(self, shape: tuple[int, ...], spacing: float) -> dict[int, Nodes]:
-        """The edges of its faces in a domain of this shape, by the axis along them: the node of each."""
+    def edges(self, shape: tuple[int, ...], spacing: float, alongs: tuple[int, ...]) -> dict[int, Nodes]:
+        """The edges of its faces in a domain of this shape, by the axis along them, one of `alongs`: their nodes."""
         axes = [axis for axis in range(len(shape)) if axis != self.axis]
         (at,) = nearest_node((self.at,), spacing)
         centres = np.meshgrid(*((np.arange(shape[axis]) + 0.5) * spacing for axis in axes), indexing="ij")
         faces = np.argwhere(self.outline.covers(list(centres), SLACK * spacing) & np.ones(centres[0].shape, dtype=bool))
         found = {}
-        for along in (2,) if len(shape) == _FLAT else axes:
+        for along in alongs:
+            if along == self.axis:
+                continue
             both = [faces + np.array([step if axis != along else 0 for axis in axes]) for step in (0, 1)]
             nodes = np.unique(np.concatenate(both), axis=0)
             found[along] = np.insert(nodes, self.axis, at, axis=1).astype(np.int64)
@@ -49,7 +51,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Wire:
-    """A line along an axis, between the nodes nearest to its ends; in two dimensions, one node, across the plane."""
+    """A line along an axis, between the nodes nearest to its ends; in two dimensions, if they are equal, across it."""
 
     start: Point
     end: Point
@@ -59,12 +61,14 @@ class Wire:
         low = tuple(min(pair) for pair in zip(self.start, self.end, strict=True))
         return low, tuple(max(pair) for pair in zip(self.start, self.end, strict=True))
 
-    def edges(self, shape: tuple[int, ...], spacing: float) -> dict[int, Nodes]:
-        """Its edges in a domain of this shape, by the axis along them: the node of each."""
+    def edges(self, shape: tuple[int, ...], spacing: float, alongs: tuple[int, ...]) -> dict[int, Nodes]:
+        """Its edges in a domain of this shape, by the axis along them, one of `alongs`: their nodes."""
         low, high = (nearest_node(corner, spacing) for corner in self.bounds(()))
-        if len(shape) == _FLAT:
-            return {2: np.array([low], dtype=np.int64)}
-        along = max(range(3), key=lambda axis: high[axis] - low[axis])
+        if self.start == self.end:
+            return {2: np.array([low], dtype=np.int64)} if 2 in alongs else {}  # noqa: PLR2004 - across the plane
+        along = max(range(len(shape)), key=lambda axis: high[axis] - low[axis])
+        if along not in alongs:
+            return {}
         nodes = np.repeat(np.array([low], dtype=np.int64), high[along] - low[along], axis=0)
         nodes[:, along] += np.arange(len(nodes))
         return {along: nodes}
@@ -95,11 +99,11 @@ def read_plate(keys: Keys, dimensions: int) -> Sheet:
 
 
 def read_wire(keys: Keys, dimensions: int) -> Wire:
-    """Reads a line of edges; in two dimensions a line across the plane."""
-    if dimensions == _FLAT:
+    """Reads a line of edges; in two dimensions it may also be across the plane."""
+    if dimensions == _FLAT and ("position" in keys or not ("start" in keys or "end" in keys)):
         position = keys.point("position", [_FLAT])
         return Wire(position, position)
-    start, end = keys.point("start", [3]), keys.point("end", [3])
+    start, end = keys.point("start", [dimensions]), keys.point("end", [dimensions])
     if sum(first != last for first, last in zip(start, end, strict=True)) != 1:
         raise keys.error("a wire lies along one axis: its ends must differ along that axis only", "end")
     return Wire(start, end)

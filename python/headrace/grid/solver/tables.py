@@ -54,6 +54,7 @@ class Domain(Keys):
 
     size: Point
     spacing: float
+    polarisation: str | None = None
     cpml: int | Cpml | None = None
     precision: str | None = None
     averaging: bool | None = None

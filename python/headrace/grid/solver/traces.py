@@ -88,6 +88,8 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["title"] = scene.title
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
+        if scene.dimensions < len(AXES):
+            file.attrs["polarisation"] = scene.polarisation
         file.attrs["averaging"] = scene.averaging
         file.attrs["smoothing"] = scene.smoothing
         for name, value in asdict(scene.layers).items():

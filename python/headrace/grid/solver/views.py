@@ -144,7 +144,7 @@ def _thin_of(scene: Scene) -> Iterator[tuple[str, int, NDArray[np.int64]]]:
     """The edges of sheets and wires: the material, the axis along them, and their nodes."""
     for painted in scene.objects:
         if isinstance(painted.shape, Sheet | Wire):
-            for along, nodes in painted.shape.edges(scene.shape, scene.spacing).items():
+            for along, nodes in painted.shape.edges(scene.shape, scene.spacing, scene.electric_axes).items():
                 yield painted.along[along], along, nodes
 
 
@@ -259,12 +259,13 @@ def _draw_traces(figure: Any, axes: Any, traces: Traces, key: tuple[str, str]) -
     axes.legend(fontsize="small", frameon=False)
 
 
-def key_of(scene: Scene, receiver: str | None, component: str) -> tuple[str, str]:
-    """The receiver and field to draw: the first receiver that records the field, unless one is named.
+def key_of(scene: Scene, receiver: str | None, component: str | None) -> tuple[str, str]:
+    """The receiver and field to draw: the scene's main field and the first receiver that records it, unless named.
 
     Raises:
         UsageError: when no receiver records it.
     """
+    component = component or scene.main_field
     found = [one.name for one in scene.receivers if component in one.fields and receiver in (None, one.name)]
     if not found:
         of = f"receiver '{receiver}'" if receiver else "receiver"
