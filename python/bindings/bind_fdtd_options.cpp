@@ -29,18 +29,19 @@ using Grading = std::array<double, 6>;  // order, sigma, kappa, kappa_order, alp
 using Sides = std::array<std::array<std::int64_t, 2>, 3>;
 using Trial = std::tuple<int, std::string_view, std::optional<double>, std::string>;
 
-void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
+void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape, const std::array<double, 3>& spacing,
                   std::optional<double> time_step, const std::vector<DeviceOrName>& devices,
                   const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& mode,
                   const std::string& passes, int pass_steps, double wait_limit, std::int64_t cpml,
                   const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
                   const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides,
-                  int pole_values, std::size_t device_memory, int visit_steps, const std::string& polarisation) {
+                  int pole_values, std::size_t device_memory, int visit_steps, const std::string& polarisation,
+                  const std::array<bool, 3>& magnetic_walls) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
   options.polarisation = grid::parse_polarisation(polarisation);
-  options.spacing = spacing;
+  options.spacing = {spacing[0], spacing[1], spacing[2]};
   options.time_step = time_step;
   for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
   options.simulation = {.redundant = redundant,
@@ -68,6 +69,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
   options.averaging = averaging;
   options.per_component = per_component;
   options.pole_values = pole_values;
+  options.magnetic_walls = magnetic_walls;
   if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
   new (self) FdtdOptions(std::move(options));
 }
@@ -111,7 +113,7 @@ void bind_fdtd_options(nb::module_& module) {
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
            "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0, "device_memory"_a = 0,
-           "visit_steps"_a = 0, "polarisation"_a = "tm")
+           "visit_steps"_a = 0, "polarisation"_a = "tm", "magnetic_walls"_a = std::array<bool, 3>{})
       .def("weigh", &weigh, "speeds"_a,
            "Cuts slabs along the last axis, with thickness in proportion to these numbers, one for each part.")
       .def(

@@ -106,26 +106,35 @@ void step_fdtd(Fdtd& self, std::uint64_t count, std::uint64_t check_every) {
 }
 
 template <class Value>
-nb::object copied(Fdtd& self, const std::string& field) {
+nb::object copied(Fdtd& self, const std::string& field, bool as_stored) {
   const auto cells = static_cast<std::size_t>(self.options().extent.cells());
   auto values = make_values<Value>(cells);
   {
     const GilRelease released;
     // Only rank 0 gets the cells of other parts.
     if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
-    self.get(field, std::span<Value>(values.get(), cells));
+    if (as_stored) {
+      self.get_state_bytes(field, TypeKey::of<Value>(), values.get(), cells);
+    } else {
+      self.get(field, std::span<Value>(values.get(), cells));
+    }
   }
   return nb::cast(to_numpy<Value>(std::move(values), cells));
 }
 
-nb::object get_field(Fdtd& self, const std::string& field) {
-  return self.options().precision == grid::Precision::fp32 ? copied<float>(self, field) : copied<double>(self, field);
+nb::object get_field(Fdtd& self, const std::string& field, bool as_stored) {
+  return self.options().precision == grid::Precision::fp32 ? copied<float>(self, field, as_stored)
+                                                           : copied<double>(self, field, as_stored);
 }
 
 template <class Value>
-void set_field(Fdtd& self, const std::string& field, const Values<Value>& values) {
+void set_field(Fdtd& self, const std::string& field, const Values<Value>& values, bool as_stored) {
   const GilRelease released;
-  self.set(field, std::span<const Value>(values.data(), values.shape(0)));
+  if (as_stored) {
+    self.set_state_bytes(field, TypeKey::of<Value>(), values.data(), values.shape(0));
+  } else {
+    self.set(field, std::span<const Value>(values.data(), values.shape(0)));
+  }
 }
 
 nb::object trace(const Fdtd& self, std::size_t receiver) {
@@ -265,9 +274,11 @@ void bind_grid(nb::module_& module) {
       .def("step", &step_fdtd, "count"_a, "check_every"_a = 0,
            "`check_every` is the number of steps between checks for values that are not finite; 0 for none.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<GilRelease>())
-      .def("get", &get_field, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
-      .def("set", &set_field<float>, "field"_a, "values"_a)
-      .def("set", &set_field<double>, "field"_a, "values"_a)
+      .def("get", &get_field, "field"_a, "as_stored"_a = false,
+           nb::sig("def get(self, field: str, as_stored: bool = False) -> numpy.typing.NDArray[Any]"),
+           "In V/m or A/m; `as_stored` is for a state, which is restored to the last bit.")
+      .def("set", &set_field<float>, "field"_a, "values"_a, "as_stored"_a = false)
+      .def("set", &set_field<double>, "field"_a, "values"_a, "as_stored"_a = false)
       .def("resume", &resume, "steps"_a, "traces"_a)
       .def("record_timeline", &Fdtd::record_timeline, "cycles"_a)
       .def("timeline", &timeline,

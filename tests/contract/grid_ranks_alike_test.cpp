@@ -47,7 +47,8 @@ void expect_options_refused(const std::function<void(FdtdOptions&)>& change, con
 }
 
 TEST_P(GridRanksAlikeTest, OtherSettingsAreRefusedOnAll) {
-  expect_options_refused([](FdtdOptions& options) { options.spacing = 2e-3; }, "the spacing in m: 0.002, not 0.001");
+  expect_options_refused([](FdtdOptions& options) { options.spacing = 2e-3; },
+                         "the spacing along x in m: 0.002, not 0.001");
   expect_options_refused([](FdtdOptions& options) { options.time_step = 1e-13; }, "the time step in s: 1e-13, not ");
   expect_options_refused([](FdtdOptions& options) { options.precision = grid::Precision::fp64; },
                          "bytes per value (precision): 8, not 4");

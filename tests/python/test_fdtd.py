@@ -209,7 +209,22 @@ def test_refuses_a_state_of_another_run():
 
 def test_layers_are_those_of_cpp_where_nothing_is_said():
     core = FdtdOptions(
-        *(2, (30, 30, 1), SPACING, None, ["cpu:0"], None, 1, "automatic", "streams", "automatic", 4, 30.0, 10, "single")
+        *(
+            2,
+            (30, 30, 1),
+            (SPACING,) * 3,
+            None,
+            ["cpu:0"],
+            None,
+            1,
+            "automatic",
+            "streams",
+            "automatic",
+            4,
+            30.0,
+            10,
+            "single",
+        )
     )
     assert tuple(core.grading) == Cpml().grading
     assert Fdtd((30, 30), SPACING).layers == Cpml()

@@ -267,6 +267,7 @@ TEST(FdtdPoints, AFaceIsOneBox) {
 
 TEST(FdtdNames, WallsHoldTheFieldsAlongThem) {
   EXPECT_TRUE(on_wall("ez", {0, 5, 0}, 2));
+  EXPECT_FALSE(on_wall("ez", {0, 5, 0}, 2, {true, false, false}));
   EXPECT_TRUE(on_wall("ez", {5, 0, 0}, 2));
   EXPECT_FALSE(on_wall("ez", {5, 5, 0}, 2));
   EXPECT_FALSE(on_wall("ez", {5, 5, 0}, 3));

@@ -27,6 +27,7 @@
 #include "headrace/grid/detail/decomposition.hpp"
 #include "headrace/grid/detail/fdtd_coefficients.hpp"
 #include "headrace/grid/detail/fdtd_poles.hpp"
+#include "headrace/grid/detail/fdtd_spacing.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {
@@ -58,13 +59,16 @@ struct FdtdOptions {
   Extent extent;       ///< Cells of the domain along each axis.
   int dimensions = 2;  ///< 2: a plane of one cell along z, with three components; 3: all six components.
   Polarisation polarisation = Polarisation::tm;  ///< Which three components a plane has; Polarisation::tm in space.
-  double spacing = 0;                            ///< The spacing of cells along every axis, in metres.
+  FdtdSpacing spacing;                           ///< The spacing of cells, along every axis or each, in metres.
   std::optional<double> time_step;             ///< In seconds; by default 0.99 of the largest that is stable in vacuum.
   std::vector<Device> devices;                 ///< One for each part of this process.
   std::optional<Decomposition> decomposition;  ///< By default the best one for the devices of all ranks.
   SimulationOptions simulation;                ///< How steps and exchanges are done.
   CpmlOptions cpml;                            ///< The absorbing layers.
-  Precision precision = Precision::fp32;       ///< The type of fields and coefficients.
+  /// Whether the low wall of each axis is a magnetic conductor, beyond which the domain continues as its mirror image.
+  /// Such a wall has no layers. All values and samples are those of the whole domain, such as a current in the plane.
+  std::array<bool, 3> magnetic_walls{};
+  Precision precision = Precision::fp32;  ///< The type of fields and coefficients.
   /// Whether a component takes the mean of the materials around it, see Fdtd::set_materials().
   bool averaging = true;
   /// Allows Fdtd::set_component_materials(): Hx and Hy then have coefficients of their own, which takes one more value
@@ -137,9 +141,9 @@ class Fdtd {
   /// stable; DeviceError if a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
   /// Fills the domain from the next step on with the given materials of each component, without averaging. Needs
-  /// FdtdOptions::per_component. Stable if, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability
-  /// of the four components of H is at most its permittivity: energy is then never below 0 and cannot grow. Throws
-  /// UsageError, with the cell, if it is not, and as set_materials() does.
+  /// FdtdOptions::per_component. Stable if, around every Ez, (c dt)^2 / 2 times the sum of 1 / (permeability spacing^2)
+  /// of the four components of H, with the spacing along the way to each, is at most its permittivity: energy is then
+  /// never below 0 and cannot grow. Throws UsageError, with the cell, if it is not, and as set_materials() does.
   void set_component_materials(const FdtdComponentMaterials& materials);
 
   /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing after the last sample. Throws
@@ -162,8 +166,8 @@ class Fdtd {
   /// Throws DataError that names the first field and cell with a value that is not finite, and the steps done.
   void check_finite();
 
-  /// Copies a field into an array of the whole domain, x fastest. Throws UsageError for an unknown field, a wrong size,
-  /// or a type other than the precision's.
+  /// Copies a field, in V/m or A/m, into an array of the whole domain, x fastest. Throws UsageError for an unknown
+  /// field, a wrong size, or a type other than the precision's.
   template <class Value>
   void get(std::string_view field, std::span<Value> values) {
     get_bytes(field, TypeKey::of<Value>(), values.data(), values.size());
@@ -183,6 +187,11 @@ class Fdtd {
   /// The names of all fields needed to resume later: these, and the memory of absorbing layers ("psi_...") and poles
   /// ("pole_...").
   [[nodiscard]] std::vector<std::string> state_fields() const;
+  /// As get_bytes() and set_bytes(), for any of state_fields(), with the values as they are computed: in cells with
+  /// unequal edges, components are then in other units. A value that is got and set again is the same to the last bit.
+  void get_state_bytes(std::string_view field, TypeKey value_type, void* values, std::size_t count);
+  /// See get_state_bytes().
+  void set_state_bytes(std::string_view field, TypeKey value_type, const void* values, std::size_t count);
   /// Continues as if `steps` steps had been done, with these traces so far: one for each receiver, with a value for
   /// each step. Throws UsageError for any other number of traces or values.
   void resume(std::uint64_t steps, std::span<const std::vector<double>> traces);

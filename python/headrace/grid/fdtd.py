@@ -10,15 +10,21 @@ from headrace._core import Device, FdtdCore, FdtdOptions, Ranks
 from headrace.errors import UsageError
 from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
 from headrace.grid.dispersion import Pole, medium_of
-from headrace.grid.domain import AXES, cuts_of, padded, shape_of
+from headrace.grid.domain import AXES, cell_of, cuts_of, media_of, padded, per_cell, shape_of, walls_of
 from headrace.grid.layers import Cpml
 from headrace.grid.records import Slabs, WorkSpan, bytes_of
+from headrace.grid.spacing import in_space, spacing_of
 
 Array = NDArray[Any]
 
 _TRACE = "trace_"
 _STEPS = "steps"
 _LAYERS = "layers"
+_MAGNETIC = "magnetic_walls"
+_OTHER = {
+    _LAYERS: "another grading of its absorbing layers: give the same Cpml",
+    _MAGNETIC: "other magnetic walls: give the same ones",
+}
 _DIMENSIONS = (2, 3)
 _ELECTRIC = ("ex", "ey", "ez")
 
@@ -34,7 +40,7 @@ class Fdtd:
     def __init__(
         self,
         shape: Sequence[int],
-        spacing: float,
+        spacing: float | Sequence[float],
         *,
         dt: float | None = None,
         devices: Sequence[str | Device] = ("best",),
@@ -55,8 +61,9 @@ class Fdtd:
         visit_steps: int = 0,
         ranks: Ranks | None = None,
         polarisation: str = "tm",
+        magnetic_walls: Sequence[str] = (),
     ) -> None:
-        """Creates a domain of vacuum without fields.
+        """Creates a domain of vacuum without fields; `spacing` is one number for all axes, or one for each.
 
         `spacing` is in metres, `dt` in seconds; None takes 0.99 of the largest stable step. Each of `devices` has a
         part; `cut` gives the number of parts along each axis, or "best". Devices of different speeds get slabs along
@@ -80,16 +87,21 @@ class Fdtd:
         visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
         shares the domain with other processes: `devices` are then those of this process, all processes call the same
         methods in the same order, and only rank 0 gets complete results from field() and state(). `polarisation` is
-        "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions. Raises
-        UsageError for invalid arguments, such as an unstable dt.
+        "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions.
+        `magnetic_walls` are the axes ("x" and so on) whose low wall is a magnetic conductor, beyond which the scene
+        continues as its mirror image: such a wall has no layer, E along it is not 0, and all values are those of the
+        whole scene, such as a current in the plane of the wall. Raises UsageError for invalid arguments, such as an
+        unstable dt.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
+        self._spacing = spacing_of(spacing, len(self._shape))
         names = [devices] if isinstance(devices, str | Device) else list(devices)
-        layers = cpml if isinstance(cpml, Cpml) else Cpml(cpml)
+        self._magnetic = walls_of(magnetic_walls, len(self._shape))
+        layers = (cpml if isinstance(cpml, Cpml) else Cpml(cpml)).beside_mirrors(self._magnetic[: len(self._shape)])
         options = FdtdOptions(
             dimensions=len(self._shape),
             shape=padded(self._shape, 1),
-            spacing=float(spacing),
+            spacing=in_space(self._spacing),
             time_step=None if dt is None else float(dt),
             devices=names,
             cut=None if cut == MEASURED else cuts_of(cut, len(self._shape)),
@@ -110,6 +122,7 @@ class Fdtd:
             device_memory=bytes_of(device_memory),
             visit_steps=visit_steps,
             polarisation=polarisation,
+            magnetic_walls=self._magnetic,
         )
         self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
@@ -146,12 +159,12 @@ class Fdtd:
             if name not in _ELECTRIC or name not in self.fields:
                 raise UsageError(f"there are no edges of '{name}': edges belong to the components of E in this domain")
         self._core.set_materials(
-            self._per_cell("permittivity", permittivity),
-            self._per_cell("conductivity", conductivity),
-            self._per_cell("permeability", permeability),
+            per_cell("permittivity", permittivity, self._shape),
+            per_cell("conductivity", conductivity, self._shape),
+            per_cell("permeability", permeability, self._shape),
             tuple(self._edges(name, *given.get(name, ((), (), ()))) for name in _ELECTRIC),
             [medium_of(poles) for poles in media],
-            self._media(medium),
+            media_of(medium, self._shape),
         )
 
     def _edges(
@@ -186,15 +199,15 @@ class Fdtd:
 
         Needs `per_component`. It is for means that were computed elsewhere, and for contours that conductors shorten:
         if part of the way between two ez lies in a conductor, the permeability there is multiplied by the remaining
-        share. The run is stable if, around every ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability of the
-        four components of h is at most its permittivity. Raises UsageError, with the cell, if it is not stable, and as
-        set_materials() does.
+        share. The run is stable if, around every ez, (c dt)^2 / 2 times the sum of 1 / (permeability spacing^2) of the
+        four components of h, with the spacing along the way to each, is at most its permittivity. Raises UsageError,
+        with the cell, if it is not stable, and as set_materials() does.
         """
         self._core.set_component_materials(
-            self._per_cell("permittivity", permittivity),
-            self._per_cell("conductivity", conductivity),
-            self._per_cell("permeability_hx", permeability_hx),
-            self._per_cell("permeability_hy", permeability_hy),
+            per_cell("permittivity", permittivity, self._shape),
+            per_cell("conductivity", conductivity, self._shape),
+            per_cell("permeability_hx", permeability_hx, self._shape),
+            per_cell("permeability_hy", permeability_hy, self._shape),
         )
 
     def add_source(self, field: str, cell: Sequence[int], samples: ArrayLike) -> None:
@@ -202,7 +215,7 @@ class Fdtd:
         values = np.ascontiguousarray(samples, dtype=np.float64)
         if values.ndim != 1:
             raise UsageError(f"samples must have one dimension, not {values.ndim}")
-        self._core.add_source(field, self._cell(cell), values)
+        self._core.add_source(field, cell_of(cell, self._shape), values)
 
     def add_sources(self, field: str, cells: ArrayLike, samples: ArrayLike) -> None:
         """Adds the same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
@@ -217,7 +230,7 @@ class Fdtd:
 
     def add_receiver(self, field: str, cell: Sequence[int]) -> int:
         """Records a field in one cell at the end of each step from now on; returns the number for trace()."""
-        return self._core.add_receiver(field, self._cell(cell))
+        return self._core.add_receiver(field, cell_of(cell, self._shape))
 
     def step(self, count: int = 1, *, check_every: int = 0) -> None:
         """Does `count` steps. Ctrl-C raises KeyboardInterrupt between steps, and the run can continue from there.
@@ -263,21 +276,29 @@ class Fdtd:
         return self._core.trace(receiver)
 
     def state(self) -> dict[str, Array]:
-        """Everything that a run needs to continue later, except its setup: materials, sources and receivers."""
-        kept: dict[str, Array] = {name: self.field(name) for name in self._core.state_fields}
+        """Everything that a run needs to continue later, except its setup: materials, sources and receivers.
+
+        Its fields are for restore(): where cells have unequal edges, they are in other units than those of field().
+        """
+        kept: dict[str, Array] = {
+            name: self._core.get(name, as_stored=True).reshape(self._shape, order="F")
+            for name in self._core.state_fields
+        }
         kept[_STEPS] = np.array(self.steps_done, dtype=np.int64)
-        kept |= self._graded()
+        kept |= self._walls()
         for receiver in range(self._core.receiver_count):
             kept[f"{_TRACE}{receiver}"] = self.trace(receiver)
         return kept
 
-    def _graded(self) -> dict[str, Array]:
-        """The part of a state that describes the absorbing layers; empty without layers."""
-        layers = self._layers
-        if not layers.cells:
-            return {}
-        sides = [cells for pair in layers.sides or () for cells in pair]
-        return {_LAYERS: np.array([layers.cells, *layers.grading, *sides], dtype=np.float64)}
+    def _walls(self) -> dict[str, Array]:
+        """The part of a state that describes absorbing layers and magnetic walls; empty without any."""
+        layers, found = self._layers, {}
+        if layers.cells:
+            sides = [cells for pair in layers.sides or () for cells in pair]
+            found[_LAYERS] = np.array([layers.cells, *layers.grading, *sides], dtype=np.float64)
+        if any(self._magnetic):
+            found[_MAGNETIC] = np.array(self._magnetic)
+        return found
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Continues from a state() of a run with the same setup, which may have had other devices and cuts.
@@ -285,7 +306,7 @@ class Fdtd:
         Raises UsageError for a state of another shape, other layers or other receivers, and then changes nothing.
         """
         traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
-        wanted = {*self._core.state_fields, _STEPS, *self._graded(), *traces}
+        wanted = {*self._core.state_fields, _STEPS, *self._walls(), *traces}
         if state.keys() != wanted:
             lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
             raise UsageError(f"this state is of a run with another setup: it lacks {lacking} and has {unknown}")
@@ -293,14 +314,15 @@ class Fdtd:
         for name, values in arrays.items():
             if values.shape != self._shape:
                 raise UsageError(f"{name} has shape {values.shape}, but the domain has shape {self._shape}")
-        if any(not np.array_equal(np.asarray(state[name]), values) for name, values in self._graded().items()):
-            raise UsageError("this state is of a run with another grading of its absorbing layers: give the same Cpml")
+        for name, values in self._walls().items():
+            if not np.array_equal(np.asarray(state[name]), values):
+                raise UsageError(f"this state is of a run with {_OTHER[name]}")
         steps = int(np.asarray(state[_STEPS]))
         if steps < 0:
             raise UsageError(f"a state cannot be after {steps} steps: the number must be 0 or more")
         self._core.resume(steps, [np.ascontiguousarray(state[name], dtype=np.float64) for name in traces])
         for name, values in arrays.items():
-            self._core.set(name, values.ravel(order="F"))
+            self._core.set(name, values.ravel(order="F"), as_stored=True)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -376,25 +398,3 @@ class Fdtd:
     def mode(self) -> str:
         """How devices get their steps: "streams" or "resident"."""
         return self._core.mode
-
-    def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
-        given = tuple(int(index) for index in cell)
-        if len(given) != len(self._shape):
-            raise UsageError(f"cell {given} has {len(given)} indices, but the domain has {len(self._shape)} axes")
-        return padded(given, 0)
-
-    def _media(self, medium: ArrayLike) -> NDArray[np.uint16]:
-        given = np.asarray(medium)
-        if given.shape not in {(), self._shape}:
-            raise UsageError(f"medium has shape {given.shape}, but the domain has shape {self._shape}")
-        if np.any((given < 0) | (given > np.iinfo(np.uint16).max)):
-            raise UsageError("medium must hold numbers of media: 0 for none, 1 for the first")
-        return given.astype(np.uint16).ravel(order="F")
-
-    def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
-        given = np.asarray(values, dtype=np.float64)
-        if given.ndim == 0:
-            return given.reshape(1)
-        if given.shape != self._shape:
-            raise UsageError(f"{name} has shape {given.shape}, but the domain has shape {self._shape}")
-        return given.ravel(order="F")

@@ -1,6 +1,7 @@
 """Grading of the absorbing layers for Maxwell's equations."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from headrace.errors import UsageError
 from headrace.grid.domain import AXES
@@ -44,6 +45,22 @@ class Cpml:
                 f"layers are given for the walls of {len(self.sides)} axes, but the domain has {dimensions}"
             )
         return (*self.sides, *((0, 0),) * (AXES - len(self.sides)))
+
+    def beside_mirrors(self, mirrored: Sequence[bool]) -> "Cpml":
+        """The layers without those at the low walls of axes beyond which a scene continues as its mirror image.
+
+        Raises:
+            UsageError: when `sides` gives such a wall a layer.
+        """
+        if not any(mirrored) or not self.cells:
+            return self
+        for letter, mirror, (low, _) in zip("xyz", mirrored, self.at, strict=False):
+            if self.sides and mirror and low:
+                raise UsageError(
+                    f"the mirror image begins at the low wall of {letter}, which has a layer of {low} cells: give it 0"
+                )
+        sides = zip(mirrored, self.at, strict=False)
+        return replace(self, sides=tuple((0 if mirror else low, high) for mirror, (low, high) in sides))
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:

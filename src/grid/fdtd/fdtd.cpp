@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
@@ -51,7 +54,7 @@ void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, s
   const int index = state_->component(field);
   for (const Offsets& cell : cells) {
     state_->check_cell(cell, "a source");
-    if (!on_wall(field, cell, options.dimensions)) continue;
+    if (!on_wall(field, cell, options.dimensions, options.magnetic_walls)) continue;
     throw UsageError(
         fmt::format("a source of {} in cell {} lies on a wall, where that field stays 0; move the source inside", field,
                     cell_text(cell, options.dimensions)));
@@ -60,15 +63,24 @@ void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, s
     if (std::isfinite(samples[i])) continue;
     throw UsageError(fmt::format("sample {} of a source is {}: samples must be finite", i, samples[i]));
   }
-  const auto shared = std::make_shared<const std::vector<double>>(samples.begin(), samples.end());
-  for (const Offsets& cell : cells) state_->sources.push_back({cell, index, is_magnetic(field), shared});
+  std::map<double, std::shared_ptr<const std::vector<double>>> scaled;  // by the factor of a cell
+  for (const Offsets& cell : cells) {
+    const double factor = state_->factor(field, cell);
+    auto& shared = scaled[factor];
+    if (!shared) {
+      std::vector<double> its(samples.begin(), samples.end());
+      for (double& sample : its) sample *= factor;
+      shared = std::make_shared<const std::vector<double>>(std::move(its));
+    }
+    state_->sources.push_back({cell, index, is_magnetic(field), shared});
+  }
   state_->points_changed = true;
 }
 
 std::size_t Fdtd::add_receiver(std::string_view field, const Offsets& cell) {
   const int index = state_->component(field);
   state_->check_cell(cell, "a receiver");
-  state_->receivers.push_back({cell, index});
+  state_->receivers.push_back({cell, index, state_->factor(field, cell)});
   state_->traces.emplace_back(steps_done(), std::numeric_limits<double>::quiet_NaN());
   state_->points_changed = true;
   return state_->receivers.size() - 1;
@@ -96,10 +108,20 @@ void Fdtd::check_finite() {
 }
 
 void Fdtd::get_bytes(std::string_view field, TypeKey value_type, void* values, std::size_t count) {
-  state_->simulation->get_bytes(state_->state_field(field), value_type, values, count);
+  get_state_bytes(field, value_type, values, count);
+  state_->to_components(field, values, count);
 }
 
 void Fdtd::set_bytes(std::string_view field, TypeKey value_type, const void* values, std::size_t count) {
+  const std::vector<std::byte> scaled = state_->from_components(field, value_type, values, count);
+  set_state_bytes(field, value_type, scaled.empty() ? values : scaled.data(), count);
+}
+
+void Fdtd::get_state_bytes(std::string_view field, TypeKey value_type, void* values, std::size_t count) {
+  state_->simulation->get_bytes(state_->state_field(field), value_type, values, count);
+}
+
+void Fdtd::set_state_bytes(std::string_view field, TypeKey value_type, const void* values, std::size_t count) {
   state_->simulation->set_bytes(state_->state_field(field), value_type, values, count);
 }
 

@@ -132,8 +132,16 @@ CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double t
 
 }  // namespace
 
-double stable_time_step(int dimensions, double spacing, double permittivity_min, double permeability_min) {
-  return spacing * std::sqrt(permittivity_min * permeability_min) / (kSpeedOfLight * std::sqrt(dimensions));
+double stable_time_step(int dimensions, const FdtdSpacing& spacing, double permittivity_min, double permeability_min) {
+  double shortest = spacing.x;
+  for (std::size_t axis = 1; axis < static_cast<std::size_t>(dimensions); ++axis)
+    shortest = std::min(shortest, spacing.along(axis));
+  double shares = 0;  // in cubes, exactly the number of dimensions
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
+    const double share = shortest / spacing.along(axis);
+    shares += share * share;
+  }
+  return shortest * std::sqrt(permittivity_min * permeability_min) / (kSpeedOfLight * std::sqrt(shares));
 }
 
 FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability, double spacing,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "grid/fdtd/fdtd_cells.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_numbering.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
@@ -74,7 +75,7 @@ using Four = std::array<std::uint16_t, 4>;
 class Maker {
  public:
   Maker(const FdtdMaterials& materials, const FdtdOptions& options, double time_step)
-      : media_(materials.media), options_(options), time_step_(time_step) {}
+      : media_(materials.media), options_(options), cells_(options), time_step_(time_step) {}
 
   void make(double permittivity, double conductivity, double around, std::size_t along, FdtdElectric<double>& electric,
             FdtdDispersive<double>& dispersive) {
@@ -82,7 +83,7 @@ class Maker {
     require_room(mean);
     const double in_step = permittivity + permittivity_in_step(mean, time_step_);
     const double conducting = conductivity + mean.conductivity;
-    const FdtdCoefficients its = fdtd_coefficients(in_step, conducting, 1, options_.spacing, time_step_);
+    const FdtdCoefficients its = fdtd_coefficients(in_step, conducting, 1, cells_.spacing(along), time_step_);
     electric.ca[along] = mean.poles.empty() ? its.ca : 1;
     electric.cb[along] = its.cb;
     if (mean.poles.empty()) return;
@@ -113,6 +114,7 @@ class Maker {
 
   std::span<const FdtdMedium> media_;
   const FdtdOptions& options_;
+  FdtdCells cells_;
   double time_step_;
 };
 
@@ -164,18 +166,19 @@ double check_media(const FdtdMaterials& materials, const FdtdOptions& options, d
 }
 
 FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
+  const FdtdCells cells(options);
   const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 &&
-                     materials.medium.size() <= 1 && !has_edges(materials);
+                     materials.medium.size() <= 1 && !has_edges(materials) && !cells.has_magnetic_walls();
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(options.extent, options.averaging);
   const ElectricAxes axes = electric_axes(stencil_of(options));
   Maker maker(materials, options, time_step);
   FdtdDispersiveMedia made;
-  made.electric = numbered<FdtdElectric<double>, 9>(
+  made.electric = numbered<FdtdElectric<double>, 10>(
       different_cells(options, alike), kCombinationsMost,
       [&](const Offsets& cell) {
         const std::int64_t number = (cell[2] * options.extent.ny + cell[1]) * options.extent.nx + cell[0];
-        Properties<9> of{};
+        Properties<10> of{};
         for (std::size_t along = axes.first; along < axes.end; ++along) {
           of[along] = around.edge(materials.permittivity, cell, along);
           of[3 + along] = around.edge(materials.conductivity, cell, along);
@@ -183,13 +186,16 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
           if (own[along].replace(number, of[along], of[3 + along])) media.fill(own[along].medium());
           of[6 + along] = packed(media);
         }
+        of[9] = cells.walls_at(cell);
         return of;
       },
-      [&](const Properties<9>& of) {
+      [&](const Properties<10>& of) {
         FdtdElectric<double> electric;
         FdtdDispersive<double>& dispersive = made.dispersive.emplace_back();
-        for (std::size_t along = axes.first; along < axes.end; ++along)
+        for (std::size_t along = axes.first; along < axes.end; ++along) {
           maker.make(of[along], of[3 + along], of[6 + along], along, electric, dispersive);
+          electric.cb[along] /= FdtdCells::face_share(along, static_cast<unsigned>(of[9]));
+        }
         return electric;
       });
   made.poles = std::move(maker.poles);

@@ -54,7 +54,7 @@ std::vector<CpmlAxis> layer_axes(const FdtdOptions& options, double time_step, c
   std::vector<CpmlAxis> axes;
   const Offsets along = options.extent.cells_along();
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
-    axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml, indices[axis], axis));
+    axes.push_back(cpml_axis(along[axis], options.spacing.along(axis), time_step, options.cpml, indices[axis], axis));
   }
   return axes;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "grid/fdtd/fdtd_cells.hpp"
 #include "grid/fdtd/fdtd_dispersive.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "headrace/base/error.hpp"
@@ -69,14 +70,31 @@ double check_edges(const FdtdEdges& edges, const FdtdOptions& options) {
   return least;
 }
 
+[[nodiscard]] double db_of(double permeability, double spacing, double time_step) noexcept {
+  return fdtd_coefficients(1, 0, permeability, spacing, time_step).db;
+}
+
 /// Applies individual edges to the coefficients of Ez in two dimensions, where each cell has one such edge.
-void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_step, FdtdMaterialFields& made) {
+void set_edges(const FdtdEdges& edges, double spacing, double time_step, FdtdMaterialFields& made) {
   for (std::size_t i = 0; i < edges.cells.size(); ++i) {
-    const FdtdCoefficients of =
-        fdtd_coefficients(edges.permittivity[i], edges.conductivity[i], 1, options.spacing, time_step);
+    const FdtdCoefficients of = fdtd_coefficients(edges.permittivity[i], edges.conductivity[i], 1, spacing, time_step);
     const auto cell = static_cast<std::size_t>(edges.cells[i]);
     made.ca[cell] = of.ca;
     made.cb[cell] = of.cb;
+  }
+}
+
+/// Applies the shares of FdtdCells to the components of cells at magnetic walls.
+void halve_at_walls(const FdtdCells& cells, const Extent& extent, FdtdMaterialFields& made) {
+  if (!cells.has_magnetic_walls()) return;
+  std::size_t number = 0;
+  for (std::int64_t y = 0; y < extent.ny; ++y) {
+    for (std::int64_t x = 0; x < extent.nx; ++x, ++number) {
+      const unsigned walls = cells.walls_at({x, y, 0});
+      made.cb[number] /= FdtdCells::face_share(2, walls);
+      made.db[number] *= FdtdCells::edge_share(0, walls);
+      made.db_of_hy[number] *= FdtdCells::edge_share(1, walls);
+    }
   }
 }
 
@@ -98,13 +116,19 @@ void set_edges(const FdtdEdges& edges, const FdtdOptions& options, double time_s
 
 }  // namespace
 
+bool has_db_of_hy(const FdtdOptions& options) noexcept {
+  return stencil_of(options) == FdtdStencil::plane_tm &&
+         (options.per_component || FdtdCells(options).has_magnetic_walls());
+}
+
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min) {
-  const double largest = stable_time_step(options.dimensions, options.spacing, permittivity_min, permeability_min);
+  const FdtdCells cells(options);
+  const double largest = cells.stable_time_step(permittivity_min, permeability_min);
   if (time_step > 0 && time_step <= largest) return;
   throw UsageError(
-      fmt::format("a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} m in {} "
+      fmt::format("a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} in {} "
                   "dimensions{}",
-                  time_step, largest, options.spacing, options.dimensions,
+                  time_step, largest, cells.text(), options.dimensions,
                   permittivity_min * permeability_min < 1
                       ? fmt::format(" with permittivities of at least {} and permeabilities of at least {}",
                                     permittivity_min, permeability_min)
@@ -138,18 +162,22 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
   check_values(materials.permeability_hx, "permeability of hx", false, options);
   check_values(materials.permeability_hy, "permeability of hy", false, options);
   const Extent& extent = options.extent;
-  const double reached = kSpeedOfLight * time_step / options.spacing;
+  const double reached_x = kSpeedOfLight * time_step / options.spacing.x;
+  const double reached_y = kSpeedOfLight * time_step / options.spacing.y;
   // Tolerance for sums of rounded numbers, which may be off by their last bits.
   constexpr double kRounded = 1 + 1e-9;
-  // Ez at index 0 lies on a wall and stays 0.
-  for (std::int64_t y = 1; y < extent.ny; ++y) {
-    for (std::int64_t x = 1; x < extent.nx; ++x) {
+  // Ez at index 0 lies on a wall and stays 0, unless the wall is a magnetic conductor: there H continues as in a
+  // mirror.
+  for (std::int64_t y = options.magnetic_walls[1] ? 0 : 1; y < extent.ny; ++y) {
+    for (std::int64_t x = options.magnetic_walls[0] ? 0 : 1; x < extent.nx; ++x) {
       const auto inverse = [&](std::span<const double> values, std::int64_t i, std::int64_t j) {
         return 1 / value_at(values, number_of(extent, i, j, 0));
       };
-      const double around = inverse(materials.permeability_hx, x, y) + inverse(materials.permeability_hx, x, y - 1) +
-                            inverse(materials.permeability_hy, x, y) + inverse(materials.permeability_hy, x - 1, y);
-      const double least = reached * reached / 2 * around;
+      const double along_y = inverse(materials.permeability_hx, x, y) +
+                             inverse(materials.permeability_hx, x, std::max<std::int64_t>(y - 1, 0));
+      const double along_x = inverse(materials.permeability_hy, x, y) +
+                             inverse(materials.permeability_hy, std::max<std::int64_t>(x - 1, 0), y);
+      const double least = reached_x * reached_x / 2 * along_x + reached_y * reached_y / 2 * along_y;
       const double permittivity = value_at(materials.permittivity, number_of(extent, x, y, 0));
       if (least <= permittivity * kRounded) continue;
       throw UsageError(
@@ -162,36 +190,41 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
 
 FdtdMaterialFields component_fields(const FdtdComponentMaterials& materials, const FdtdOptions& options,
                                     double time_step) {
-  const std::size_t most = std::max({materials.permittivity.size(), materials.conductivity.size(),
-                                     materials.permeability_hx.size(), materials.permeability_hy.size()});
+  const FdtdCells cells(options);
+  std::size_t most = std::max({materials.permittivity.size(), materials.conductivity.size(),
+                               materials.permeability_hx.size(), materials.permeability_hy.size()});
+  if (cells.has_magnetic_walls()) most = static_cast<std::size_t>(options.extent.cells());
   FdtdMaterialFields made;
   for (std::vector<double>* field : {&made.ca, &made.cb, &made.db, &made.db_of_hy}) field->reserve(most);
   for (std::size_t cell = 0; cell < most; ++cell) {
-    const FdtdCoefficients of =
-        fdtd_coefficients(value_at(materials.permittivity, cell), value_at(materials.conductivity, cell),
-                          value_at(materials.permeability_hx, cell), options.spacing, time_step);
+    const FdtdCoefficients of = fdtd_coefficients(
+        value_at(materials.permittivity, cell), value_at(materials.conductivity, cell), 1, cells.spacing(2), time_step);
     made.ca.push_back(of.ca);
     made.cb.push_back(of.cb);
-    made.db.push_back(of.db);
-    made.db_of_hy.push_back(
-        fdtd_coefficients(1, 0, value_at(materials.permeability_hy, cell), options.spacing, time_step).db);
+    made.db.push_back(db_of(value_at(materials.permeability_hx, cell), cells.spacing(0), time_step));
+    made.db_of_hy.push_back(db_of(value_at(materials.permeability_hy, cell), cells.spacing(1), time_step));
   }
+  halve_at_walls(cells, options.extent, made);
   return made;
 }
 
 FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
+  const FdtdCells cells(options);
   const auto coefficients = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     const std::size_t cell = number_of(options.extent, x, y, z);
     const auto at_edge = [&](std::span<const double> values) {
       return options.averaging ? mean_around(values, options.extent, x, y) : value_at(values, cell);
     };
-    return fdtd_coefficients(at_edge(materials.permittivity), at_edge(materials.conductivity),
-                             value_at(materials.permeability, cell), options.spacing, time_step);
+    FdtdCoefficients of = fdtd_coefficients(at_edge(materials.permittivity), at_edge(materials.conductivity), 1,
+                                            cells.spacing(2), time_step);
+    of.db = db_of(value_at(materials.permeability, cell), cells.spacing(0), time_step);
+    return of;
   };
   const auto most =
       std::max({materials.permittivity.size(), materials.conductivity.size(), materials.permeability.size()});
   const FdtdEdges& edges = materials.edges[2];
-  const Extent extent = most == 1 && edges.cells.empty() ? Extent{1, 1, 1} : options.extent;
+  const bool alike = most == 1 && edges.cells.empty() && !cells.has_magnetic_walls();
+  const Extent extent = alike ? Extent{1, 1, 1} : options.extent;
   FdtdMaterialFields made;
   for (std::vector<double>* field : {&made.ca, &made.cb, &made.db})
     field->reserve(static_cast<std::size_t>(extent.cells()));
@@ -205,7 +238,11 @@ FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOpt
       }
     }
   }
-  set_edges(edges, options, time_step, made);
+  set_edges(edges, cells.spacing(2), time_step, made);
+  if (has_db_of_hy(options)) {
+    for (const double db : made.db) made.db_of_hy.push_back(db * cells.hy_share());
+  }
+  halve_at_walls(cells, options.extent, made);
   return made;
 }
 

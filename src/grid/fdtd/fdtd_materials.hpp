@@ -16,12 +16,15 @@ namespace headrace::grid {
 /// Throws as Fdtd::set_materials() does.
 void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step);
 
+/// Whether Hx and Hy of a cell have coefficients of their own, in two dimensions.
+[[nodiscard]] bool has_db_of_hy(const FdtdOptions& options) noexcept;
+
 /// The coefficients in two dimensions: one value for each cell, or a single value if all are equal.
 struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;
   std::vector<double> db;
-  std::vector<double> db_of_hy;  ///< Empty if it equals db.
+  std::vector<double> db_of_hy;  ///< Only with has_db_of_hy().
 };
 
 /// The materials must have passed check_materials().

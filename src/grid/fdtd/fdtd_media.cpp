@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "grid/fdtd/fdtd_cells.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_numbering.hpp"
 
@@ -28,28 +29,31 @@ void join_mixed(std::span<std::uint32_t> runs, std::uint32_t mixed) noexcept {
 
 FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials, const FdtdOptions& options,
                                                   double time_step, std::size_t most) {
-  const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 && !has_edges(materials);
+  const FdtdCells cells(options);
+  const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 &&
+                     !has_edges(materials) && !cells.has_magnetic_walls();
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
   const Around around(options.extent, options.averaging);
   const ElectricAxes axes = electric_axes(stencil_of(options));
-  return numbered<FdtdElectric<double>, 6>(
+  return numbered<FdtdElectric<double>, 7>(
       different_cells(options, alike), most,
       [&](const Offsets& cell) {
         const std::int64_t number = (cell[2] * options.extent.ny + cell[1]) * options.extent.nx + cell[0];
-        Properties<6> of{};
+        Properties<7> of{};
         for (std::size_t along = axes.first; along < axes.end; ++along) {
           of[along] = around.edge(materials.permittivity, cell, along);
           of[3 + along] = around.edge(materials.conductivity, cell, along);
           own[along].replace(number, of[along], of[3 + along]);
         }
+        of[6] = cells.walls_at(cell);
         return of;
       },
-      [&](const Properties<6>& of) {
+      [&](const Properties<7>& of) {
         FdtdElectric<double> made;
         for (std::size_t along = axes.first; along < axes.end; ++along) {
-          const FdtdCoefficients its = fdtd_coefficients(of[along], of[3 + along], 1, options.spacing, time_step);
+          const FdtdCoefficients its = fdtd_coefficients(of[along], of[3 + along], 1, cells.spacing(along), time_step);
           made.ca[along] = its.ca;
-          made.cb[along] = its.cb;
+          made.cb[along] = its.cb / FdtdCells::face_share(along, static_cast<unsigned>(of[6]));
         }
         return made;
       });
@@ -58,16 +62,18 @@ FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials
 FdtdNumbered<FdtdMagnetic<double>> magnetic_media(const FdtdMaterials& materials, const FdtdOptions& options,
                                                   double time_step, std::size_t most) {
   const Around around(options.extent, options.averaging);
-  return numbered<FdtdMagnetic<double>, 3>(
-      different_cells(options, materials.permeability.size() == 1), most,
+  const FdtdCells cells(options);
+  return numbered<FdtdMagnetic<double>, 4>(
+      different_cells(options, materials.permeability.size() == 1 && !cells.has_magnetic_walls()), most,
       [&](const Offsets& cell) {
-        return Properties<3>{around.face(materials.permeability, cell, 0), around.face(materials.permeability, cell, 1),
-                             around.face(materials.permeability, cell, 2)};
+        return Properties<4>{around.face(materials.permeability, cell, 0), around.face(materials.permeability, cell, 1),
+                             around.face(materials.permeability, cell, 2), static_cast<double>(cells.walls_at(cell))};
       },
-      [&](const Properties<3>& of) {
+      [&](const Properties<4>& of) {
         FdtdMagnetic<double> made;
         for (std::size_t along = 0; along < 3; ++along)
-          made.db[along] = fdtd_coefficients(1, 0, of[along], options.spacing, time_step).db;
+          made.db[along] = fdtd_coefficients(1, 0, of[along], cells.spacing(along), time_step).db *
+                           FdtdCells::edge_share(along, static_cast<unsigned>(of[3]));
         return made;
       });
 }

@@ -65,11 +65,12 @@ std::span<const std::string_view> fdtd_components(const FdtdOptions& options) no
   }
 }
 
-bool on_wall(std::string_view component, const Offsets& cell, int dimensions) noexcept {
+bool on_wall(std::string_view component, const Offsets& cell, int dimensions,
+             const std::array<bool, 3>& magnetic_walls) noexcept {
   if (is_magnetic(component)) return false;
   const auto along = static_cast<std::size_t>(component[1] - 'x');
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
-    if (axis != along && cell[axis] == 0) return true;
+    if (axis != along && cell[axis] == 0 && !magnetic_walls[axis]) return true;
   }
   return false;
 }

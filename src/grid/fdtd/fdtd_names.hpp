@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -51,7 +52,8 @@ struct ElectricAxes {
 [[nodiscard]] constexpr bool is_magnetic(std::string_view component) noexcept { return component.front() == 'h'; }
 [[nodiscard]] constexpr bool is_memory(std::string_view name) noexcept { return name.starts_with("psi_"); }
 
-/// Whether a component of this cell lies along a wall, where it stays 0.
-[[nodiscard]] bool on_wall(std::string_view component, const Offsets& cell, int dimensions) noexcept;
+/// Whether a component of this cell lies along a wall that conducts, where it stays 0.
+[[nodiscard]] bool on_wall(std::string_view component, const Offsets& cell, int dimensions,
+                           const std::array<bool, 3>& magnetic_walls = {}) noexcept;
 
 }  // namespace headrace::grid

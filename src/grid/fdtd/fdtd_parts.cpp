@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -187,20 +188,22 @@ template <class Value>
 void FdtdPart<Value>::set_receivers(std::span<const FdtdReceiverAt> receivers, std::int64_t capacity) {
   std::vector<FdtdReceiverPoint> points;
   own_receivers_.clear();
+  own_factors_.clear();
   for (std::size_t i = 0; i < receivers.size(); ++i) {
     if (!own_.contains(Box::cell(receivers[i].cell))) continue;
     points.push_back({.cell = number_of(extent_, receivers[i].cell),
                       .field = receivers[i].field,
                       .number = static_cast<std::int32_t>(own_receivers_.size())});
     own_receivers_.push_back(i);
+    own_factors_.push_back(receivers[i].factor);
   }
   sort_by_cell(points);
   receiver_points_ = upload(points);
   traces_ = Buffer(device_, MemoryKind::device, points.size() * static_cast<std::size_t>(capacity) * sizeof(Value));
   tables_.receivers.points = receiver_points_.template as<FdtdReceiverPoint>();
   tables_.receivers.traces = traces_.template as<Value>();
-  tables_.receivers.count = static_cast<std::int64_t>(points.size());
-  tables_.receivers.capacity = capacity;
+  tables_.receivers.count = static_cast<std::int32_t>(points.size());
+  tables_.receivers.capacity = static_cast<std::int32_t>(capacity);
 }
 
 template <class Value>
@@ -213,7 +216,8 @@ void FdtdPart<Value>::collect_traces(std::int64_t steps, std::span<std::vector<d
   for (std::size_t i = 0; i < own_receivers_.size(); ++i) {
     const Value* first = collected_.data() + i * capacity;
     std::vector<double>& trace = traces[own_receivers_[i]];
-    trace.insert(trace.end(), first, first + steps);
+    const double factor = own_factors_[i];
+    std::transform(first, first + steps, std::back_inserter(trace), [&](Value value) { return value / factor; });
   }
 }
 

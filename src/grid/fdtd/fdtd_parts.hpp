@@ -26,6 +26,7 @@ struct FdtdSourceAt {
 struct FdtdReceiverAt {
   Offsets cell;
   int field = 0;
+  double factor = 1;  ///< What the component is multiplied by to become the value of the field.
 };
 
 /// Covers the cells of points with boxes that do not overlap. Neighbours along x form one box, and so do equal rows
@@ -80,6 +81,12 @@ class FdtdPart {
   [[nodiscard]] FdtdPoleTables upload_poles(std::span<const FdtdDispersive<double>> media,
                                             std::span<const FdtdPoleFactors<double>> poles);
   void set_poles(FdtdPoleTables tables) noexcept;
+  /// See FdtdTables::hy_share.
+  void set_hy_share(double share) noexcept { tables_.hy_share = static_cast<Value>(share); }
+  /// See FdtdOptions::magnetic_walls.
+  void set_magnetic_walls(const std::array<bool, 3>& walls) noexcept {
+    tables_.conducting = (walls[0] ? 0U : 1U) | (walls[1] ? 0U : 2U) | (walls[2] ? 0U : 4U);
+  }
   /// Takes all sources of the domain, because neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);
   /// Takes the receivers; the part records those in the cells that it owns.
@@ -106,6 +113,7 @@ class FdtdPart {
   Buffer receiver_points_;
   Buffer traces_;
   std::vector<std::size_t> own_receivers_;  ///< For each receiver here, its index among all receivers.
+  std::vector<double> own_factors_;         ///< FdtdReceiverAt::factor of each receiver here.
   std::vector<Value> collected_;
   FdtdTables<Value> tables_;
 };

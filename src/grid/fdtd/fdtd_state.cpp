@@ -12,6 +12,7 @@
 #include "grid/fdtd/fdtd_alike.hpp"
 #include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_options.hpp"
 #include "grid/share.hpp"
 #include "grid/slabs/budget.hpp"
 #include "grid/stencils/fdtd_program.hpp"
@@ -26,34 +27,6 @@ namespace {
 constexpr double kShareOfStable = 0.99;
 /// Traces are read after this many steps: often enough to take little memory, rarely enough to cost nothing.
 constexpr std::int64_t kTraceSteps = 1024;
-
-void check(const FdtdOptions& options) {
-  if (options.dimensions != 2 && options.dimensions != 3) {
-    throw UsageError(fmt::format("FDTD has 2 or 3 dimensions, not {}", options.dimensions));
-  }
-  const Extent& extent = options.extent;
-  const bool flat = options.dimensions == 2;
-  if (extent.nx < 2 || extent.ny < 2 || (flat ? extent.nz != 1 : extent.nz < 2)) {
-    throw UsageError(fmt::format("the domain has {} cells: it needs at least 2 along each of {} axes{}",
-                                 to_string(extent), options.dimensions, flat ? ", and 1 along z" : ""));
-  }
-  if (!std::isfinite(options.spacing) || options.spacing <= 0) {
-    throw UsageError(fmt::format("the spacing is {} m: it must be finite and above 0", options.spacing));
-  }
-  if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
-  if (options.polarisation == Polarisation::te && !flat)
-    throw UsageError("polarisation te is for two dimensions; in three there are all components");
-  if (options.per_component && stencil_of(options) != FdtdStencil::plane_tm)
-    throw UsageError("materials per component are available in two dimensions with polarisation tm only");
-  if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
-    throw UsageError(
-        fmt::format("pole_values is {}: it must be 0 to {}, with one value for each Debye or Drude pole and two for "
-                    "each Lorentz pole",
-                    options.pole_values, kPoleValuesMax));
-  }
-  if (options.per_component && options.pole_values > 0)
-    throw UsageError("materials per component cannot be dispersive; set pole_values to 0, or turn per_component off");
-}
 
 /// The index of a phase in a step with these options.
 [[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
@@ -76,7 +49,7 @@ template <class Value>
   switch (stencil_of(options)) {
     case FdtdStencil::plane_tm:
       if (poles > 0) return fdtd2d_dispersive_program(tables, absorbing, poles);
-      return options.per_component ? fdtd2d_components_program(tables, absorbing) : fdtd2d_program(tables, absorbing);
+      return has_db_of_hy(options) ? fdtd2d_components_program(tables, absorbing) : fdtd2d_program(tables, absorbing);
     case FdtdStencil::plane_te:
       if (poles > 0) return fdtd2d_te_dispersive_program(tables, absorbing, poles);
       return fdtd2d_te_program(tables, absorbing);
@@ -93,9 +66,8 @@ template <class Value>
 
 }  // namespace
 
-Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
-  check(options);
-  time_step = options.time_step.value_or(kShareOfStable * stable_time_step(options.dimensions, options.spacing));
+Fdtd::State::State(FdtdOptions given) : options(checked(std::move(given))), geometry(options) {
+  time_step = options.time_step.value_or(kShareOfStable * geometry.stable_time_step());
   check_time_step(time_step, options, 1, 1);
   require_same_settings(options, time_step);
   trace_steps_ = std::max<std::int64_t>(kTraceSteps / std::max(options.simulation.redundant, 1), 1) *
@@ -131,6 +103,9 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     parts.emplace_back(share.device(part), decomposition.parts()[part], options.extent);
     parts.back().set_layers(parts.back().upload_layers(axes));
+    if (stencil_of(options) == FdtdStencil::plane_tm && !has_db_of_hy(options))
+      parts.back().set_hy_share(geometry.hy_share());
+    parts.back().set_magnetic_walls(options.magnetic_walls);
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
@@ -188,9 +163,7 @@ void Fdtd::State::set_coefficients(const FdtdMaterialFields& fields) {
   set_coefficients(fdtd2d::ca, fields.ca);
   set_coefficients(fdtd2d::cb, fields.cb);
   set_coefficients(fdtd2d::db, fields.db);
-  if (!options.per_component) return;
-  set_coefficients(fdtd2d::db_of_hy(options.cpml.cells > 0, true),
-                   fields.db_of_hy.empty() ? fields.db : fields.db_of_hy);
+  if (has_db_of_hy(options)) set_coefficients(fdtd2d::db_of_hy(options.cpml.cells > 0, true), fields.db_of_hy);
 }
 
 void Fdtd::State::grade_layers(const FdtdMaterials& materials) {

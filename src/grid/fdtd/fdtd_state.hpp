@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -7,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "grid/fdtd/fdtd_cells.hpp"
 #include "grid/fdtd/fdtd_dispersive.hpp"
 #include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
@@ -32,6 +34,13 @@ class Fdtd::State {
   /// The same for materials per component, which must have passed check_component_materials().
   void set_component_materials(const FdtdComponentMaterials& materials);
   void step(std::uint64_t count);
+  /// What a component of a cell is multiplied by to become the value of its field; 1 for memories of layers and poles.
+  [[nodiscard]] double factor(std::string_view field, const Offsets& cell) const noexcept;
+  /// Turns values of a field, whose type is the precision's, into those of the component.
+  void to_components(std::string_view field, void* values, std::size_t count) const;
+  /// The other way round, into a copy; empty if the values are equal, or of another type, which the simulation refuses.
+  [[nodiscard]] std::vector<std::byte> from_components(std::string_view field, TypeKey type, const void* values,
+                                                       std::size_t count) const;
   /// The first cell of a component whose value is not finite, and that value.
   struct NotFinite {
     Offsets cell;
@@ -40,6 +49,7 @@ class Fdtd::State {
   [[nodiscard]] std::optional<NotFinite> first_not_finite(std::string_view name);
 
   FdtdOptions options;
+  FdtdCells geometry;
   double time_step = 0;
   std::optional<Simulation> simulation;
   std::vector<FdtdSourceAt> sources;
@@ -48,6 +58,10 @@ class Fdtd::State {
   bool points_changed = true;  ///< Whether sources or receivers changed since the last upload.
 
  private:
+  /// Calls `convert` with the number of each cell whose value differs from the component's, and the factor between
+  /// them.
+  template <class Convert>
+  void for_each_factor(std::string_view field, std::size_t count, const Convert& convert) const;
   template <class Value>
   using Parts = std::vector<FdtdPart<Value>>;
 

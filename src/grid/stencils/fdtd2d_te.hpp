@@ -63,7 +63,8 @@ template <int FirstMemory>
 /// Maxwell's equations in a plane, transverse electric: Hz in the middle of cells, at (i + 1/2, j + 1/2), Ex at
 /// (i + 1/2, j), Ey at (i, j + 1/2), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14,
 /// 1966). It does what Fdtd3d does where nothing changes along z, to the last bit. The walls of the domain conduct
-/// perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. The stencil has fields and phases for
+/// perfectly: E along a wall stays 0 at index 0 (unless FdtdTables::conducting says otherwise), and is 0 beyond the
+/// last cell. The stencil has fields and phases for
 /// absorbing layers and for poles only with Absorbing and Dispersive; with Dispersive media steps are done one by one,
 /// without passes over memory.
 template <class V, bool Absorbing, bool Dispersive = false>
@@ -153,14 +154,14 @@ struct Fdtd2dTe {
   }
 
  private:
-  /// Keep E along the low walls at 0.
+  /// Keep E along the low walls that conduct at 0.
   template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED static void set_ex(Cell cell, V value) {
-    cell.set(fdtd2d_te::ex, unless_wall(at_wall(cell.y()), value));
+  HEADRACE_HD HEADRACE_INLINED void set_ex(Cell cell, V value) const {
+    cell.set(fdtd2d_te::ex, unless_wall(tables.conducting >> 1U & at_wall(cell.y()), value));
   }
   template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED static void set_ey(Cell cell, V value) {
-    cell.set(fdtd2d_te::ey, unless_wall(at_wall(cell.x()), value));
+  HEADRACE_HD HEADRACE_INLINED void set_ey(Cell cell, V value) const {
+    cell.set(fdtd2d_te::ey, unless_wall(tables.conducting & at_wall(cell.x()), value));
   }
 };
 

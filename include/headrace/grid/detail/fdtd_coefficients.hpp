@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/grid/detail/fdtd_spacing.hpp"
+
 /// Coefficients for FDTD, computed before the first step. Units are SI.
 namespace headrace::grid {
 
@@ -14,10 +16,11 @@ inline constexpr double kVacuumPermeability = 1.25663706127e-6;  ///< H/m, CODAT
 /// F/m; follows from the other two, so that the speed of light of a run is exactly the constant.
 inline constexpr double kVacuumPermittivity = 1.0 / (kVacuumPermeability * kSpeedOfLight * kSpeedOfLight);
 
-/// The largest time step, in seconds, at which Yee's scheme is stable: spacing / (c sqrt(dimensions)), where c is the
-/// speed of light in the smallest permittivity and permeability (relative). If these two occur in different cells, the
-/// true limit is larger; this one always suffices (Taflove and Hagness, Computational Electrodynamics, chapter 4).
-[[nodiscard]] double stable_time_step(int dimensions, double spacing, double permittivity_min = 1,
+/// The largest time step, in seconds, at which Yee's scheme is stable: 1 / (c sqrt(sum of 1 / spacing^2 along each
+/// axis)), where c is the speed of light in the smallest permittivity and permeability (relative). If these two occur
+/// in different cells, the true limit is larger; this one always suffices (Taflove and Hagness, Computational
+/// Electrodynamics, chapter 4).
+[[nodiscard]] double stable_time_step(int dimensions, const FdtdSpacing& spacing, double permittivity_min = 1,
                                       double permeability_min = 1);
 
 /// A cell's update coefficients, from its material: E <- ca E + cb (curl H), H <- H - db (curl E), both curls as plain
@@ -30,14 +33,15 @@ struct FdtdCoefficients {
 
 /// @param permittivity, permeability relative
 /// @param conductivity S/m
+/// @param spacing that of cubes, in metres
 [[nodiscard]] FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability,
                                                  double spacing, double time_step);
 
 /// The grading of absorbing layers (convolutional perfectly matched layer; Roden and Gedney, Microwave and Optical
 /// Technology Letters 27, 2000). At a depth of d, from 0 at the inner border to 1 at the wall, conductivity is
 /// conductivity_scale * d^order and alpha is alpha_scale * (1 - d)^alpha_order, both in units of 0.8 (order + 1) /
-/// (impedance of vacuum * spacing * index), with the index of CpmlIndex; the stretch kappa is 1 + (stretch_max - 1) *
-/// d^stretch_order. docs/fdtd.md shows what the defaults reflect.
+/// (impedance of vacuum * spacing along the axis * index), with the index of CpmlIndex; the stretch kappa is 1 +
+/// (stretch_max - 1) * d^stretch_order. docs/fdtd.md shows what the defaults reflect.
 struct CpmlOptions {
   /// Thickness of each layer, or of the thickest; 0 for none, which leaves walls that reflect everything.
   std::int64_t cells = 10;

@@ -73,10 +73,11 @@ template <int DbOfHy, int Medium>
 
 /// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
-/// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers the
-/// stencil has neither their fields nor their phases. Hx and Hy of a cell share a coefficient, or, with PerComponent,
-/// have a field of coefficients each. With Dispersive media Ez has a number and the memories of its poles, and steps
-/// are done one by one, without passes over memory.
+/// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0 (unless FdtdTables::conducting says otherwise), and is 0
+/// beyond the last cell. Without absorbing layers the
+/// stencil has neither their fields nor their phases. Hx and Hy of a cell share a coefficient, up to
+/// FdtdTables::hy_share, or, with PerComponent, have a field of coefficients each. With Dispersive media Ez has a
+/// number and the memories of its poles, and steps are done one by one, without passes over memory.
 template <class V, bool Absorbing, bool PerComponent = false, bool Dispersive = false>
 struct Fdtd2d {
   static_assert(!PerComponent || !Dispersive, "dispersive media are not given per component");
@@ -109,11 +110,10 @@ struct Fdtd2d {
     if constexpr (kDo == FdtdPhase::update_h) {
       const V e = cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));
-      cell.set(hy, cell.get(hy) + cell.get(kDbOfHy) * (cell.get(ez, 1, 0, 0) - e));
+      cell.set(hy, cell.get(hy) + db_of_hy(cell) * (cell.get(ez, 1, 0, 0) - e));
     } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
       const V difference = cell.get(ez, 1, 0, 0) - cell.get(ez);
-      cell.set(hy,
-               cell.get(hy) + cell.get(kDbOfHy) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
+      cell.set(hy, cell.get(hy) + db_of_hy(cell) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
     } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
       const V difference = cell.get(ez, 0, 1, 0) - cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * cpml_term(cell, psi_hxy, tables.magnetic[1], cell.y(), difference));
@@ -140,8 +140,14 @@ struct Fdtd2d {
 
  private:
   template <class Cell>
-  HEADRACE_HD static void set_e(Cell cell, V value) {
-    cell.set(fdtd2d::ez, unless_wall(at_wall(cell.x()) | at_wall(cell.y()), value));
+  [[nodiscard]] HEADRACE_HD V db_of_hy(Cell cell) const {
+    return cell.get(kDbOfHy) * tables.hy_share;
+  }
+
+  template <class Cell>
+  HEADRACE_HD void set_e(Cell cell, V value) const {
+    const std::uint32_t wall = (tables.conducting & at_wall(cell.x())) | (tables.conducting >> 1U & at_wall(cell.y()));
+    cell.set(fdtd2d::ez, unless_wall(wall, value));
   }
 };
 

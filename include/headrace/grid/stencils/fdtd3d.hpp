@@ -110,7 +110,8 @@ template <int FirstMemory>
 
 /// Maxwell's equations in space on Yee's cells (IEEE Transactions on Antennas and Propagation 14, 1966): E on the edges
 /// of a cell (Ex at (i + 1/2, j, k) and so on), H on its faces (Hx at (i, j + 1/2, k + 1/2)), leapfrogging in time. The
-/// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. The stencil
+/// walls of the domain conduct perfectly: E along a wall stays 0 at index 0 (unless FdtdTables::conducting says
+/// otherwise), and is 0 beyond the last cell. The stencil
 /// has fields and phases for absorbing layers and for poles only with Absorbing and Dispersive.
 template <class V, bool Absorbing, bool Dispersive = false>
 struct Fdtd3d {
@@ -220,7 +221,7 @@ struct Fdtd3d {
   }
 
   template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED static void advance_e(Cell cell, const FdtdElectric<V>& its) {
+  HEADRACE_HD HEADRACE_INLINED void advance_e(Cell cell, const FdtdElectric<V>& its) const {
     using enum fdtd3d::Fields;
     set_e(cell, ex, its.ca[0] * cell.get(ex) + its.cb[0] * (below<1>(cell, hz) - below<2>(cell, hy)));
     set_e(cell, ey, its.ca[1] * cell.get(ey) + its.cb[1] * (below<2>(cell, hx) - below<0>(cell, hz)));
@@ -251,13 +252,13 @@ struct Fdtd3d {
     set_e(cell, kPair.minus.component, cell.get(kPair.minus.component) - its.cb[kMinus] * taken);
   }
 
-  /// Keeps E along the low walls at 0.
+  /// Keeps E along the low walls that conduct at 0.
   template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED static void set_e(Cell cell, int component, V value) {
+  HEADRACE_HD HEADRACE_INLINED void set_e(Cell cell, int component, V value) const {
     using enum fdtd3d::Fields;
-    const std::uint32_t across_x = component != ex ? 1 : 0;
-    const std::uint32_t across_y = component != ey ? 1 : 0;
-    const std::uint32_t across_z = component != ez ? 1 : 0;
+    const std::uint32_t across_x = component != ex ? tables.conducting & 1U : 0;
+    const std::uint32_t across_y = component != ey ? tables.conducting >> 1U & 1U : 0;
+    const std::uint32_t across_z = component != ez ? tables.conducting >> 2U & 1U : 0;
     const std::uint32_t wall =
         (across_x & at_wall(cell.x())) | (across_y & at_wall(cell.y())) | (across_z & at_wall(cell.z()));
     cell.set(component, unless_wall(wall, value));

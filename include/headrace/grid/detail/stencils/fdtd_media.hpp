@@ -31,10 +31,10 @@ struct FdtdMedia {
   static constexpr std::int32_t kRun = 8;              ///< Cells of a row.
   static constexpr std::uint32_t kMixed = 0xFFFFFFFF;  ///< Not the index of a combination.
 
-  const Combination* table = nullptr;
+  const Combination* table;  // no initialisers, because FdtdTables has one of these in a union
   /// For every kRun cells of each row of the domain, x fastest, the index that all of them have, or kMixed. Null if the
   /// table has one combination, and on CUDA devices, which look up each cell.
-  const std::uint32_t* runs = nullptr;
+  const std::uint32_t* runs;
 };
 
 /// The index of a combination as a value of a field: the same bits, which are copied but never computed with. Cells

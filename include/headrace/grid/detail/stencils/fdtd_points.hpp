@@ -38,8 +38,8 @@ template <class Value>
 struct FdtdReceivers {
   const FdtdReceiverPoint* points = nullptr;
   Value* traces = nullptr;
-  std::int64_t count = 0;
-  std::int64_t capacity = 0;
+  std::int32_t count = 0;
+  std::int32_t capacity = 0;
   std::int64_t first_step = 0;
 };
 
@@ -50,9 +50,16 @@ struct FdtdTables {
   CpmlFactors<Value> magnetic[3];
   FdtdSources<Value> sources;
   FdtdReceivers<Value> receivers;
-  FdtdMedia<FdtdElectric<Value>> electric_media;  ///< In three dimensions only.
-  FdtdMedia<FdtdMagnetic<Value>> magnetic_media;
-  FdtdDispersion<Value> dispersion;  ///< With dispersive media only.
+  /// Kernels take at most 640 bytes of arguments, so what only one stencil needs shares its place.
+  union {
+    /// With ez in a plane: the coefficients of hy over those of the field they are read from; 1 in square cells.
+    Value hy_share = 1;
+    FdtdMedia<FdtdElectric<Value>> electric_media;  ///< In three dimensions, and with hz in a plane.
+  };
+  FdtdMedia<FdtdMagnetic<Value>> magnetic_media{};  ///< As electric_media.
+  FdtdDispersion<Value> dispersion;                 ///< With dispersive media only.
+  /// Bit n is set if the low wall of axis n conducts, so that E along it stays 0; it may be a magnetic conductor.
+  std::uint32_t conducting = 7;
 };
 
 /// The first of `count` points, sorted by cell, that is not before `cell`.
@@ -99,7 +106,7 @@ HEADRACE_HD inline void record(Cell cell, const FdtdReceivers<Value>& receivers)
        i < receivers.count && receivers.points[i].cell == number; ++i) {
     const FdtdReceiverPoint& point = receivers.points[i];
     const std::int64_t at = static_cast<std::int64_t>(cell.step()) - receivers.first_step;
-    receivers.traces[point.number * receivers.capacity + at] = cell.get(point.field);
+    receivers.traces[std::int64_t{point.number} * receivers.capacity + at] = cell.get(point.field);
   }
 }
 

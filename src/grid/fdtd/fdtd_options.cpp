@@ -1,0 +1,61 @@
+#include "grid/fdtd/fdtd_options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "grid/fdtd/fdtd_names.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/grid/detail/stencils/fdtd_dispersion.hpp"
+
+namespace headrace::grid {
+
+FdtdOptions checked(FdtdOptions options) {
+  if (options.dimensions != 2 && options.dimensions != 3) {
+    throw UsageError(fmt::format("FDTD has 2 or 3 dimensions, not {}", options.dimensions));
+  }
+  const Extent& extent = options.extent;
+  const bool flat = options.dimensions == 2;
+  if (extent.nx < 2 || extent.ny < 2 || (flat ? extent.nz != 1 : extent.nz < 2)) {
+    throw UsageError(fmt::format("the domain has {} cells: it needs at least 2 along each of {} axes{}",
+                                 to_string(extent), options.dimensions, flat ? ", and 1 along z" : ""));
+  }
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
+    const double spacing = options.spacing.along(axis);
+    if (!std::isfinite(spacing) || spacing <= 0)
+      throw UsageError(fmt::format("the spacing is {} m: it must be finite and above 0", spacing));
+  }
+  if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
+  if (options.polarisation == Polarisation::te && !flat)
+    throw UsageError("polarisation te is for two dimensions; in three there are all components");
+  if (options.per_component && stencil_of(options) != FdtdStencil::plane_tm)
+    throw UsageError("materials per component are available in two dimensions with polarisation tm only");
+  if (options.pole_values < 0 || options.pole_values > kPoleValuesMax) {
+    throw UsageError(
+        fmt::format("pole_values is {}: it must be 0 to {}, with one value for each Debye or Drude pole and two for "
+                    "each Lorentz pole",
+                    options.pole_values, kPoleValuesMax));
+  }
+  if (options.per_component && options.pole_values > 0)
+    throw UsageError("materials per component cannot be dispersive; set pole_values to 0, or turn per_component off");
+  const std::array<bool, 3>& magnetic = options.magnetic_walls;
+  if (flat && magnetic[2])
+    throw UsageError("there is no wall across z in two dimensions; give magnetic walls of x or y");
+  if (stencil_of(options) == FdtdStencil::plane_tm && options.pole_values > 0 && (magnetic[0] || magnetic[1])) {
+    throw UsageError(
+        "dispersive media cannot be combined with magnetic walls in two dimensions with polarisation tm; compute the "
+        "whole scene, or use three dimensions");
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (!magnetic[axis] || options.cpml.thickness(axis)[0] == 0) continue;
+    throw UsageError(
+        fmt::format("the low wall of {} is a magnetic conductor, so it has no layer, but {} cells are given; "
+                    "give each wall its own thickness",
+                    "xyz"[axis], options.cpml.thickness(axis)[0]));
+  }
+  return options;
+}
+
+}  // namespace headrace::grid
