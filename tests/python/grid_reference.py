@@ -67,7 +67,8 @@ class NumpyFdtd:
         del cut, weights, redundant, push, mode, wait_limit
         self.averaging = averaging
         self.devices, self.cpml = devices, cpml
-        self.shape, self.spacing, self.dt, self.steps_done = tuple(shape), spacing, dt, 0
+        self.shape, self.dt, self.steps_done = tuple(shape), dt, 0
+        self.spacing = tuple(np.broadcast_to(spacing, len(shape)).tolist())
         self.type = np.float32 if precision == "single" else np.float64
         flat = ("hz", "ex", "ey") if polarisation == "te" else ("ez", "hx", "hy")
         names = flat if len(shape) == 2 else tuple(CURLS)
@@ -80,7 +81,7 @@ class NumpyFdtd:
         for name in self.fields:
             mean = (at_edge if name[0] == "e" else at_face) if self.averaging else lambda values, *_: np.asarray(values)
             if name[0] == "h":
-                factor = self.dt / (MU * mean(permeability, self.shape, name)) / self.spacing
+                factor = self.dt / (MU * mean(permeability, self.shape, name)) / min(self.spacing)
             else:
                 epsilon = EPSILON * np.array(np.broadcast_to(mean(permittivity, self.shape, name), self.shape), float)
                 sigma = np.array(np.broadcast_to(mean(conductivity, self.shape, name), self.shape), float)
@@ -89,7 +90,7 @@ class NumpyFdtd:
                     epsilon[tuple(np.transpose(nodes))] = EPSILON * own_permittivity
                     sigma[tuple(np.transpose(nodes))] = own_conductivity
                 loss = sigma * self.dt / (2 * epsilon)
-                factor = self.dt / epsilon / (1 + loss) / self.spacing
+                factor = self.dt / epsilon / (1 + loss) / min(self.spacing)
                 self.keep[name] = ((1 - loss) / (1 + loss)).astype(self.type)
             self.move[name] = factor.astype(self.type)
 
@@ -103,7 +104,9 @@ class NumpyFdtd:
 
     def curl(self, name, forward):
         terms = [(sign, other, axis) for sign, other, axis in CURLS[name] if other in self.fields]
-        return sum(sign * difference(self.fields[other], axis, forward) for sign, other, axis in terms)
+        # In units of the shortest edge: exactly the difference in cubes.
+        shares = [one / min(self.spacing) for one in self.spacing]
+        return sum(sign * difference(self.fields[other], axis, forward) / shares[axis] for sign, other, axis in terms)
 
     @property
     def moved_bytes(self):

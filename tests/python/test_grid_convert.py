@@ -81,7 +81,7 @@ def test_two_dimensions():
     found = converted(FLAT)
     scene = found.scene
     assert scene.title == 'B-scan from a "metal" cylinder'
-    assert (scene.shape, scene.spacing, scene.cpml) == ((120, 105), 0.002, 10)
+    assert (scene.shape, scene.spacing, scene.cpml) == ((120, 105), (0.002, 0.002), 10)
     assert scene.steps * scene.dt == pytest.approx(3e-9, rel=0.01)
     material = scene.materials["half_space"]
     assert (material.permittivity, material.conductivity, material.permeability) == (6.0, 0.01, 1.0)
@@ -400,7 +400,7 @@ def test_files_that_are_included(tmp_path: Path):
         ),
         ("dipole: z", "dipole: x", "#hertzian_dipole: in two dimensions only a source along z is supported"),
         ("dipole: z", "dipole: w", "'w' is not x, y or z"),
-        ("dz: 0.002 0.002", "dz: 0.002 0.001", "#dx_dy_dz: cells of 0.002 x 0.001 x 0.002 m are not cubes"),
+        ("dz: 0.002 0.002", "dz: 0.002 -0.001", "#dx_dy_dz: -0.001 m is not above 0"),
         ("0.240 0.210 0.002\n#dx", "0.002 0.210 0.002\n#dx", "#domain: one cell along x"),
         ("0.002 half_space", "0.002 half_space pec", "#box: has 8 parameters, not 6 and one material, or one per axis"),
         ("0.002 half_space", "0.002 half_space pec pec y", "#box: an object with a material for each axis cannot be"),

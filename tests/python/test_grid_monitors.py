@@ -152,7 +152,7 @@ def test_energy_is_the_integral_of_its_spectrum():
         solver.step(1)
         now = solver.field("ez")[60, 20:61]
         magnetic = solver.field("hy")[59:61, 20:61].mean(axis=0)  # half a step before: beside the mean of both fields
-        energy += float(-weights @ ((now + electric) / 2 * magnetic)) * checked.dt * checked.spacing
+        energy += float(-weights @ ((now + electric) / 2 * magnetic)) * checked.dt * checked.spacing[1]
         electric = now
     step = spectrum.frequencies[1] - spectrum.frequencies[0]
     total = step * (spectrum.values.sum() - (spectrum.values[0] + spectrum.values[-1]) / 2)

@@ -71,7 +71,7 @@ def test_it_is_the_analytic_wave_inside_and_nothing_outside(direction: str, fiel
     inside, outside = boxes(given)
     place = np.arange(given.shape[wave.axis])
     entry = wave.low[wave.axis] - 1 if wave.forward else wave.high[wave.axis] + 1
-    distance = np.abs(place - entry) * given.spacing
+    distance = np.abs(place - entry) * given.spacing[wave.axis]
     right = 2.0 * gaussian(time - distance / LIGHT, 1e9) * (time > distance / LIGHT)
     shape = [1] * given.dimensions
     shape[wave.axis] = -1
@@ -99,7 +99,7 @@ def test_the_error_falls_with_the_square_of_the_spacing():
         given = parse_scene(text, PATH)
         solver = stepped(given)
         wave, time = given.plane_waves[0], given.steps * given.dt
-        place = (np.arange(wave.low[0], wave.high[0]) - wave.low[0] + 1) * given.spacing
+        place = (np.arange(wave.low[0], wave.high[0]) - wave.low[0] + 1) * given.spacing[wave.axis]
         right = 2.0 * gaussian(time - place / LIGHT, 1e9) * (time > place / LIGHT)
         found = solver.field("ez")[wave.low[0] : wave.high[0], given.shape[1] // 2]
         errors.append(np.linalg.norm(found - right) / np.linalg.norm(right))

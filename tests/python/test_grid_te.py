@@ -38,11 +38,12 @@ def ran(scene: Scene, layout: Layout = Layout(), **more: object) -> dict[str, np
     return {field: values[0] for (_, field), values in done.traces.values.items()}
 
 
+@pytest.mark.parametrize("spacing", ["0.01", "[0.01, 0.005]", "[0.005, 0.02]"])
 @pytest.mark.parametrize("source", ["hz", "ex", "ey"])
-def test_it_does_what_the_plain_solver_does(source: str):
+def test_it_does_what_the_plain_solver_does(source: str, spacing: str):
     sheet = '[[objects]]\ntype = "plate"\nlow = [0.1, 0.15]\nhigh = [0.2, 0.15]\nmaterial = "pec"\n\n[[sources]]'
     where = ("[[sources]]\nposition", f'{sheet}\nfield = "{source}"\nposition')
-    scene = te(DOUBLE, where)
+    scene = te(DOUBLE, where, ("spacing = 0.01", f"spacing = {spacing}"))
     plain = ran(scene, maker=NumpyFdtd)
     for field, values in ran(scene).items():
         assert np.abs(plain[field]).max() > 0
@@ -183,7 +184,7 @@ def beam(polarisation: str, below: str) -> tuple[Scene, np.ndarray]:
     solver = build(scene, Layout()).solver
     times = np.arange(scene.steps) * scene.dt
     for cell in range(30, 210):
-        x = cell * scene.spacing - 1.2
+        x = cell * scene.spacing[0] - 1.2
         late = times - 3e-9 - x * np.sin(ANGLE) / LIGHT
         pulse = np.exp(-((x / 0.4) ** 2) - (late / 0.9e-9) ** 2) * np.sin(2 * np.pi * 1.2e9 * late)
         solver.add_source(scene.main_field, (cell, 80), pulse)
@@ -198,7 +199,7 @@ def test_a_slanted_beam_reflects_as_fresnel_says(polarisation: str):
     scene, incident = beam(polarisation, "free_space")
     echo = beam(polarisation, "glass")[1] - incident
     down, up = (np.abs(np.fft.fft2(traces, s=(1024, 1024))) for traces in (incident, echo))
-    waves, frequencies = np.fft.fftfreq(1024, scene.spacing), np.fft.fftfreq(1024, scene.dt)
+    waves, frequencies = np.fft.fftfreq(1024, scene.spacing[0]), np.fft.fftfreq(1024, scene.dt)
     strong = np.argwhere(down > 0.5 * down.max())
     strong = strong[(waves[strong[:, 0]] < 0) & (frequencies[strong[:, 1]] > 0)]
     sines = -waves[strong[:, 0]] * LIGHT / frequencies[strong[:, 1]]
@@ -232,10 +233,11 @@ def test_a_voltage_source_is_a_current_behind_its_resistance():
     nodes, _permittivity, conductivity = kept["edges"]["ex"]
     assert nodes.tolist() == [list(cell)]
     # A plane is one cell thick: the edge is a rod of spacing x spacing, one spacing long.
-    sigma = 1 / (50 * scene.spacing)
+    (spacing, _) = scene.spacing
+    sigma = 1 / (50 * spacing)
     assert conductivity == pytest.approx([sigma])
     loss = sigma * scene.dt / (2 * VACUUM_PERMITTIVITY)
-    factor = -scene.dt / VACUUM_PERMITTIVITY / (1 + loss) / scene.spacing**2 / 50
+    factor = -scene.dt / VACUUM_PERMITTIVITY / (1 + loss) / spacing**2 / 50
     wave = scene.sources[0].wave
     begins = np.arange(5) * scene.dt
     assert kept["samples"][:5] == pytest.approx(factor * wave.at(begins, begins + scene.dt / 2, scene.dt))

@@ -13,6 +13,7 @@ from headrace.grid.solver.monitors import REMAINING
 from headrace.grid.solver.poles import is_dispersive
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Done
+from headrace.grid.spacing import plain, text
 from headrace.text import printable
 
 _COMPLETE = 0.01  # share of its peak below which a field has decayed
@@ -59,7 +60,7 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "title": scene.title,
         "shape": list(scene.shape),
         "cells": scene.cells,
-        "spacing": scene.spacing,
+        "spacing": plain(scene.spacing),
         "dt": scene.dt,
         "steps": scene.steps,
         "first_step": done.first_step,
@@ -114,7 +115,7 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
     layout = chosen.layout
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [
-        f"{printable(scene.title)}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of "
+        f"{printable(scene.title)}: {shape} cells of {text(scene.spacing)}, {scene.steps:,} steps of "
         f"{tables.short_time(scene.dt)}, {scene.precision} precision, "
         f"on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]

@@ -19,6 +19,7 @@ from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.model import Array
 from headrace.grid.solver.scene import fields_of, main_field
 from headrace.grid.solver.traces import DAMAGED, FORMAT, values_of
+from headrace.grid.spacing import Spacing, in_space, spacing_of
 
 _SAMPLES_MOST = 32767  # samples per SEG-Y trace, whose header counts them in 16 bits
 _SPECIAL = 10_000  # coordinates are whole multiples of this fraction of a metre
@@ -41,7 +42,7 @@ class Exported:
     title: str
     shape: tuple[int, ...]
     polarisation: str
-    spacing: float
+    spacing: Spacing
     dt: float
     steps: int
     numbers: list[int]  # numbers of the positions
@@ -90,7 +91,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
         str(file.attrs["title"]),
         shape,
         str(file.attrs.get("polarisation", "tm")),
-        float(file.attrs["spacing"]),
+        spacing_of(np.asarray(file.attrs["spacing"]).tolist(), len(shape)),
         float(file.attrs["dt"]),
         steps,
         positions,
@@ -132,7 +133,7 @@ def _gprmax(found: Exported, rows: list[int]) -> memoryview:
         file.attrs["Title"] = found.title
         file.attrs["Iterations"] = found.steps + 1
         file.attrs["nx_ny_nz"] = deep(found.shape, 1)
-        file.attrs["dx_dy_dz"] = np.full(3, found.spacing)
+        file.attrs["dx_dy_dz"] = np.array(in_space(found.spacing))
         file.attrs["dt"] = found.dt
         file.attrs["nsrc"], file.attrs["nrx"] = len(found.sources), len(found.receivers)
         file.attrs["srcsteps"] = file.attrs["rxsteps"] = deep(found.scan_cells, 0)

@@ -86,7 +86,7 @@ def _side(model: Model, command: Command, name: str) -> tuple[Fractal, int, str,
         raise command.error("a surface must be flat along exactly one axis")
     axis = across[0]
     ends = {"-": box.low[axis], "+": box.high[axis]}
-    side = next((sign for sign, at in ends.items() if abs(low[axis] - at) < model.cell / 2), None)
+    side = next((sign for sign, at in ends.items() if abs(low[axis] - at) < model.cell[axis] / 2), None)
     if side is None:
         raise command.error(f"it does not lie on a side of '{name}'")
     rest = [one for one in range(_Z if model.flat else 3) if one != axis]

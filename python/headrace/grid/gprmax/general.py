@@ -29,14 +29,10 @@ def _spacing(model: Model, command: Command) -> None:
     command.expect(3)
     once(command, model.spacing)
     steps = command.numbers(0, 3)
-    if steps[0] <= 0:
-        raise command.error(f"{steps[0]:g} m is not above 0")
-    # Set despite the error: a second error about the same cells would only repeat it.
-    model.spacing = (command, steps[0])
-    if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
-        raise command.error(
-            f"cells of {' x '.join(command.words)} m are not cubes, but the solver supports only cubic cells"
-        )
+    if min(steps) <= 0:
+        raise command.error(f"{min(steps):g} m is not above 0")
+    # Numbers that differ by their last digits are the same.
+    model.spacing = (command, [steps[0] if math.isclose(one, steps[0], rel_tol=1e-9) else one for one in steps])
 
 
 def _window(model: Model, command: Command) -> None:

@@ -11,6 +11,7 @@ from headrace.grid.gprmax.general import Reader
 from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Model, Profile, once
 from headrace.grid.solver.scene import LIGHT, VACUUM_PERMEABILITY
+from headrace.grid.spacing import is_even
 
 _SIDES = 6
 _CELLS = 10  # gprMax's default thickness
@@ -85,7 +86,8 @@ def _keys(model: Model) -> dict[str, float]:
     if found is None:
         model.findings.note(
             f"{command.place}: such profiles are not supported: the layers have gprMax's default grading. Supported: "
-            "sigma forward from 0; kappa forward from 1, or constant 1; alpha constant, or reverse from 0"
+            "sigma forward from 0; kappa forward from 1, or constant 1; alpha constant, or reverse from 0; in cells "
+            "that are no cubes, sigma to None and no alpha"
         )
         return usual
     return found
@@ -103,7 +105,10 @@ def _of_profiles(model: Model, alpha: Profile, kappa: Profile, sigma: Profile) -
         return None
     if not level and (alpha.forward or alpha.least != 0):
         return None
-    unit = 0.8 * (sigma.order + 1) / (LIGHT * VACUUM_PERMEABILITY * model.cell)
+    # A scene has these in units that differ between axes if spacings do.
+    if not is_even(model.cell_in_scene) and (sigma.most is not None or alpha.most):
+        return None
+    unit = 0.8 * (sigma.order + 1) / (LIGHT * VACUUM_PERMEABILITY * model.cell[0])
     keys: dict[str, float] = {
         "order": sigma.order,
         "sigma": 1 if sigma.most is None else sigma.most / unit,

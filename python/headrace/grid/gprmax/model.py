@@ -9,6 +9,7 @@ from headrace.grid.dispersion import Pole
 from headrace.grid.gprmax.lines import Command, Findings
 from headrace.grid.gprmax.soil import Soil
 from headrace.grid.solver.scene import LIGHT, nearest_node
+from headrace.grid.spacing import Spacing, stable_step
 
 _FLAT_AXIS = 2
 
@@ -91,7 +92,7 @@ class Model:
     older: bool = False  # whether the file is of version 2
     title: str = ""
     domain: tuple[Command, list[float]] | None = None
-    spacing: tuple[Command, float] | None = None
+    spacing: tuple[Command, list[float]] | None = None
     window: tuple[Command, str] | None = None
     courant: float | None = None
     layers: tuple[Command, list[int]] | None = None
@@ -113,9 +114,14 @@ class Model:
     names: dict[str, set[str]] = field(default_factory=dict)
 
     @property
-    def cell(self) -> float:
-        """Length of a cell; 1 while it is unknown."""
-        return self.spacing[1] if self.spacing else 1.0
+    def cell(self) -> Spacing:
+        """The lengths of a cell along the three axes; 1 while they are unknown."""
+        return tuple(self.spacing[1]) if self.spacing else (1.0,) * 3
+
+    @property
+    def cell_in_scene(self) -> Spacing:
+        """The spacing of the scene, which has no z in two dimensions."""
+        return self.cell[:_FLAT_AXIS] if self.flat else self.cell
 
     @property
     def shape(self) -> list[int]:
@@ -132,7 +138,7 @@ class Model:
     @property
     def step(self) -> float:
         """Time step in seconds: the longest stable one in vacuum, or the fraction of it that the file requests."""
-        limit = self.cell / (LIGHT * (2 if self.flat else 3) ** 0.5)
+        limit = stable_step(self.cell_in_scene, LIGHT)
         return limit if self.courant is None else self.courant * limit
 
     def point(self, values: Iterable[float]) -> str:
@@ -141,7 +147,12 @@ class Model:
 
     def on_node(self, values: Iterable[float]) -> list[float]:
         """Position of the nearest node, where gprMax puts objects too."""
-        return [node * self.cell for node in nearest_node(tuple(values), self.cell)]
+        return [node * one for node, one in zip(nearest_node(tuple(values), self.cell), self.cell, strict=True)]
+
+    def node_along(self, axis: int, value: float) -> float:
+        """Coordinate of the nearest node along one axis."""
+        (node,) = nearest_node((value,), (self.cell[axis],))
+        return node * self.cell[axis]
 
     def name_for(self, kind: str, wanted: str) -> str:
         """A name that is valid in a scene and unique for its kind."""

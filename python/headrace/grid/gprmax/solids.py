@@ -39,8 +39,8 @@ def object_reader(numbers: int, shape: Callable[[Model, Command], Shape]) -> Rea
 
 def in_the_cell(model: Model, low: float, high: float) -> bool:
     """Whether an extent from low to high along z covers the one cell of two dimensions."""
-    first, last = model.on_node([low, high])
-    return first < model.cell / 2 < last
+    first, last = (model.node_along(2, at) for at in (low, high))
+    return first < model.cell[2] / 2 < last
 
 
 def _radius(command: Command, index: int) -> float:
@@ -85,7 +85,7 @@ def _sphere(model: Model, command: Command) -> Shape:
     centre, radius = model.on_node(command.numbers(0, 3)), _radius(command, 3)
     if not model.flat:
         return "sphere", {"centre": model.point(centre), "radius": repr(radius)}
-    squared = radius**2 - (model.cell / 2 - centre[2]) ** 2
+    squared = radius**2 - (model.cell[2] / 2 - centre[2]) ** 2
     if squared <= 0:
         return None
     return "cylinder", {"centre": model.point(centre), "radius": repr(math.sqrt(squared))}
@@ -95,7 +95,7 @@ def _ellipsoid(model: Model, command: Command) -> Shape:
     centre = model.on_node(command.numbers(0, 3))
     radii = [_radius(command, index) for index in range(3, 6)]
     if model.flat:
-        squared = 1 - ((model.cell / 2 - centre[2]) / radii[2]) ** 2
+        squared = 1 - ((model.cell[2] / 2 - centre[2]) / radii[2]) ** 2
         if squared <= 0:
             return None
         radii = [radius * math.sqrt(squared) for radius in radii]
@@ -129,7 +129,8 @@ def _triangle(model: Model, command: Command) -> Shape:
     axis = across[0]
     if thickness < 0:
         raise command.error(f"a thickness of {thickness:g} m is below 0")
-    height = model.on_node([corners[0][axis] + thickness])[0] if model.on_node([thickness])[0] else corners[0][axis]
+    bottom = corners[0][axis]
+    height = model.node_along(axis, bottom + thickness) if model.node_along(axis, thickness) else bottom
     if model.flat and height <= corners[0][axis]:
         return None
     if model.flat and axis != 2:  # noqa: PLR2004
@@ -147,8 +148,9 @@ def _sector(model: Model, command: Command) -> Shape:
     if letter not in _LETTERS:
         raise command.error(f"'{command.words[0]}' is not x, y or z")
     axis = _LETTERS.index(letter)
-    centre = model.on_node(command.numbers(1, 2))
-    low, high = model.on_node(command.numbers(3, 2))
+    plane = [other for other in range(3) if other != axis]
+    centre = [model.node_along(other, at) for other, at in zip(plane, command.numbers(1, 2), strict=True)]
+    low, high = (model.node_along(axis, at) for at in command.numbers(3, 2))
     start, sweep = command.numbers(6, 2)
     if low > high:
         raise command.error(f"its axis ends at {high:g} m, below where it begins")

@@ -8,6 +8,7 @@ from headrace.grid.gprmax.lines import Command
 from headrace.grid.gprmax.model import Dipole, Model, Object, Probe, quoted
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.scene import fields_of, nearest_node
+from headrace.grid.spacing import plain
 
 _BUILT_IN = ("pec", "free_space")
 _THIN = ("plate", "wire")
@@ -49,13 +50,13 @@ def _domain(model: Model) -> str:
                 raise command.error(
                     f"one cell along {'xy'[axis]}: a scene of two dimensions is one cell thick along z only"
                 )
-    exact = [count * model.cell for count in shape]
-    if any(abs(one - other) > 1e-6 * model.cell for one, other in zip(exact, size, strict=True)):
+    exact = [count * one for count, one in zip(shape, model.cell, strict=True)]
+    if any(abs(one - other) > 1e-6 * cell for one, other, cell in zip(exact, size, model.cell, strict=True)):
         findings.note(f"{command.place}: rounded to {' x '.join(map(str, shape))} whole cells, as gprMax does")
     text = ""
     with findings.noting():
         text = layers.text_of(model, shape)
-    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\n{text}"
+    return f"[domain]\nsize = {model.point(exact)}\nspacing = {plain(model.cell_in_scene)!r}\n{text}"
 
 
 def _time(model: Model) -> str:
@@ -115,11 +116,15 @@ def _source(model: Model, one: Dipole) -> str:
     _inside(model, one.command, one.position)
     keys = {"field": quoted(one.field), "position": model.point(one.position)}
     keys |= model.waveforms[one.waveform].keys
+    # Cells of a plane are as thick in gprMax as the file says, and in a scene as their shortest edge.
+    thick = model.cell[2] / min(model.cell[:2]) if model.flat else 1.0
     if one.field.startswith("h"):
         # gprMax's amplitude is the moment: a magnetic current times the length of a cell.
-        keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / model.cell)
+        keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / (model.cell["xyz".index(one.field[1])] * thick))
     if one.resistance is not None:
-        keys["resistance"] = repr(one.resistance)
+        keys["resistance"] = repr(one.resistance / thick)
+        if thick != 1:  # the current of the voltage through its resistance stays the same
+            keys["amplitude"] = repr(float(keys.get("amplitude", "1")) / thick)
     if one.line:
         keys["line"] = "true"
     if one.start:

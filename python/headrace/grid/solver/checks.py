@@ -6,25 +6,26 @@ from dataclasses import replace
 from headrace.errors import UsageError
 from headrace.grid.solver.painting import cells_of
 from headrace.grid.solver.scene import LIGHT, Material, Painted, Receiver, Scene, Source
-from headrace.grid.solver.shapes import SLACK, Shape
+from headrace.grid.solver.shapes import AXES, SLACK, Shape
 from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.smoothing import PERFECT
+from headrace.grid.spacing import Spacing, is_even, stable_step, text
 
 _CELLS_A_WAVELENGTH = 10  # with fewer cells, waves on the grid are noticeably slower than in the medium
 _POSITIONS_LOOKED_AT = 1000
 _GOOD_CONDUCTOR = 1e3  # S/m; no wave travels in it that would need fine cells
 
 
-def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]) -> float:
-    """The longest stable time step, in seconds: spacing / (speed sqrt(dimensions)).
+def courant_limit(spacing: Spacing, materials: Iterable[Material]) -> float:
+    """The longest stable time step, in seconds: 1 / (speed sqrt(sum of 1 / spacing^2)).
 
     The speed is that of light, or a higher one if a permittivity or permeability is below 1: the smallest of each are
-    combined, because they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
+    combined, because they may meet in neighbouring cells.
     """
     listed = list(materials)
     permittivity = min([1.0, *(material.permittivity for material in listed)])
     permeability = min([1.0, *(material.permeability for material in listed)])
-    return float(spacing * (permittivity * permeability) ** 0.5 / (LIGHT * dimensions**0.5))
+    return stable_step(spacing, LIGHT, (permittivity * permeability) ** 0.5)
 
 
 def check_objects(scene: Scene) -> Scene:
@@ -54,18 +55,23 @@ def _has_edges(scene: Scene, shape: Thin) -> bool:
 def _thin(scene: Scene, shape: Shape, material: Material) -> str | None:
     """The warning for a shape thinner than cells can represent."""
     thickness, spacing = shape.thickness(), scene.spacing
+    low, high = shape.bounds(scene.size)
+    extents = (last - first for first, last in zip(low, high, strict=True))
+    # A shape at least as thick as the shortest edge may still be thinner than cells along another axis.
+    flat = any(extent < one * (1 - SLACK) for extent, one in zip(extents, spacing, strict=True))
+    thin = thickness < (max if flat else min)(spacing) * (1 - SLACK)
     if scene.smoothing:
         # With smoothing, a non-conductor counts with its share of the area, however thin it is.
-        thin = thickness < spacing * (1 - SLACK) and material.conductivity >= PERFECT
+        thin = thin and material.conductivity >= PERFECT
         return f"is {thickness:g} m thick: the nearest nodes represent it" if thin else None
     # A ball of this diameter contains a cell centre wherever it lies.
-    if thickness >= spacing * scene.dimensions**0.5:
+    if thickness >= max(spacing) * scene.dimensions**0.5:
         return None
     covered = cells_of(shape, scene)
-    cells = f"{thickness:g} m thick, but cells are {spacing:g} m"
+    cells = f"{thickness:g} m thick, but cells are {text(spacing)}"
     if covered == 0:
         return f"is {cells}: it contains no cell centre and is left out"
-    if thickness >= spacing * (1 - SLACK):
+    if not thin:
         return None
     stands = (
         "the cell whose centre it contains represents"
@@ -97,10 +103,10 @@ def check_places(scene: Scene) -> Scene:
     ]
     scan = scene.scan
     if scan and not scene.is_placed(tuple(abs(along) for along in scan.step)):
-        used = listed(count * scene.spacing for count in scan.cells)
+        used = listed(scene.at(scan.cells))
         warnings.append(
-            f"{scene.path}: [scan] step: {listed(scan.step)} m is not a whole number of cells of {scene.spacing:g} m; "
-            f"{used} m is used, so that positions are evenly spaced"
+            f"{scene.path}: [scan] step: {listed(scan.step)} m is not a whole number of cells of "
+            f"{text(scene.spacing)}; {used} m is used, so that positions are evenly spaced"
         )
     warned: set[str] = set()  # places that were warned of once, so that further positions are not reported
     # A scan is a straight line: if two positions are in the domain and not in its layers, so are all between them.
@@ -130,11 +136,11 @@ def _outside(scene: Scene, bounds: tuple[tuple[float, ...], tuple[float, ...]]) 
 def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str | None:
     cell = scene.cell(place.position)
     named = f"{scene.path}: [[{kind}]] {place.name} position: {listed(place.position)} m{where}"
-    slack = SLACK * scene.spacing
+    slack = SLACK * min(scene.spacing)
     if not all(-slack <= at <= size + slack for at, size in zip(place.position, scene.size, strict=True)):
         raise UsageError(f"{named} is not in the domain, which is {listed(scene.size)} m")
     if not all(at < count for at, count in zip(cell, scene.shape, strict=True)):
-        last = listed((count - 1) * scene.spacing for count in scene.shape)
+        last = listed(scene.at(count - 1 for count in scene.shape))
         raise UsageError(
             f"{named} is on the far wall of the domain, which is a conductor: the last nodes are at {last} m"
         )
@@ -162,12 +168,14 @@ def check_resolution(scene: Scene) -> Scene:
         return scene
     slowest = max(slow, key=lambda material: _index(material, frequency))
     wavelength = LIGHT / _index(slowest, frequency) / frequency
-    cells = wavelength / scene.spacing
+    longest = max(scene.spacing)
+    cells = wavelength / longest
     if cells >= _CELLS_A_WAVELENGTH:
         return scene
+    along = "" if is_even(scene.spacing) else f" along {AXES[scene.spacing.index(longest)]}"
     warning = (
         f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has {cells:.1f} "
-        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} cells need a spacing of "
+        f"cells of {longest:g} m{along}; {_CELLS_A_WAVELENGTH} cells need a spacing of "
         f"{wavelength / _CELLS_A_WAVELENGTH:.2g} m"
     )
     return replace(scene, warnings=(*scene.warnings, warning))

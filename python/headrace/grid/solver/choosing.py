@@ -67,6 +67,7 @@ def choose(
         pole_values=values_of(scene),
         polarisation=scene.polarisation,
         ranks=layout.ranks,
+        magnetic_walls=scene.walls_named(),
     )
     weights = tuple(solver.speeds) if by_speed else None
     return Chosen(

@@ -140,6 +140,13 @@ class Keys:
             raise self.error(f"{value!r} is not a list of {wanted} numbers", key)
         return tuple(self._number(number, key) for number in value)
 
+    def per_axis(self, key: str, axes: int, *, above: float) -> tuple[float, ...]:
+        """Numbers above a limit: one for all axes, or a list of one for each."""
+        found = self.point(key, [axes]) if self.is_list(key) else (self.number(key),) * axes
+        if min(found) <= above:
+            raise self.error(f"{min(found):g} is not above {above:g}", key)
+        return found
+
     def numbers(self, key: str) -> tuple[float, ...]:
         """A list of one or more numbers."""
         value = self._take(key, None)

@@ -26,10 +26,11 @@ _SMALL = 0.01  # share of the fields: tables that cannot exceed it are not count
 def arrays_of(scene: Scene) -> int:
     """Arrays over the whole domain on devices: components, coefficients, and memory of absorbing layers.
 
-    With ez in two dimensions a cell has three coefficients, four with smoothing; otherwise it has the numbers of two
-    combinations.
+    With ez in two dimensions a cell has three coefficients, four with smoothing or magnetic walls; otherwise it has the
+    numbers of two combinations.
     """
-    coefficients = 2 if _in_combinations(scene) else 3 + int(scene.smoothing)
+    own = scene.smoothing or bool(scene.magnetic_walls)
+    coefficients = 2 if _in_combinations(scene) else 3 + int(own)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
     return len(scene.fields) + coefficients + remembered + _arrays_of_poles(scene)
 

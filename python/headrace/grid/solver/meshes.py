@@ -12,6 +12,7 @@ from headrace.errors import DataError, UsageError, how_to_install
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.shapes import SLACK
 from headrace.grid.solver.voxels import Many, Numbers, parts
+from headrace.grid.spacing import Spacing, text
 from headrace.text import read_bytes
 
 Triangles = NDArray[np.float64]  # by triangle, corner and axis, in metres
@@ -21,7 +22,7 @@ _SPACE = 3
 _CELLS_MOST = 1 << 30
 
 
-def read_mesh(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:
+def read_mesh(keys: Keys, dimensions: int, spacing: Spacing, path: Path) -> Many:
     """Reads a closed mesh, scales it and moves it; cells whose centre lies inside belong to it."""
     if dimensions != _SPACE:
         raise keys.error("a mesh encloses a volume, so it needs three dimensions", "type")
@@ -31,8 +32,9 @@ def read_mesh(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:
     material = keys.text("material")
     triangles = load(file) * scale + np.array(position)
     low, high = triangles.min(axis=(0, 1)), triangles.max(axis=(0, 1))
-    corner = np.floor(low / spacing - SLACK).astype(np.int64)
-    shape = np.ceil(high / spacing + SLACK).astype(np.int64) - corner
+    cell = np.array(spacing)
+    corner = np.floor(low / cell - SLACK).astype(np.int64)
+    shape = np.ceil(high / cell + SLACK).astype(np.int64) - corner
     if float(np.prod(shape.astype(np.float64))) > _CELLS_MOST:
         size = " x ".join(f"{length:g}" for length in high - low)
         raise keys.error(
@@ -40,11 +42,11 @@ def read_mesh(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:
             "scale = 0.001 is for one in millimetres",
             "scale",
         )
-    inside = filled(triangles / spacing - corner, (int(shape[0]), int(shape[1]), int(shape[2])))
+    inside = filled(triangles / cell - corner, (int(shape[0]), int(shape[1]), int(shape[2])))
     numbers: Numbers = np.where(inside, 0, -1).astype(np.int32)
     found = parts(numbers, tuple(corner.tolist()), spacing)
     if not found:
-        raise keys.error(f"the mesh of {file} encloses no cell centre: cells are {spacing:g} m", "file")
+        raise keys.error(f"the mesh of {file} encloses no cell centre: cells are {text(spacing)}", "file")
     return Many([(material, shape) for _, shape in found])
 
 

@@ -14,8 +14,10 @@ from headrace.grid.solver import lines, plane_wave
 from headrace.grid.solver.painting import Laid, lay, paint
 from headrace.grid.solver.poles import Media, in_step, mean_poles, values_needed
 from headrace.grid.solver.scene import LIGHT, VACUUM_PERMEABILITY, VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
+from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.smoothing import Smoothed, smooth
 from headrace.grid.solver.waveforms import Samples
+from headrace.grid.spacing import Spacing, area_across, in_space
 
 Array = NDArray[Any]
 
@@ -138,12 +140,12 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
 def samples(scene: Scene, source: Source, material: Material) -> Samples:
     """What a source adds to its field in each step, in V/m.
 
-    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a dipole as long
-    as the cell, or in two dimensions of a line across it. For currents in it, a plane is one cell thick. The current is
-    evaluated in the middle of the step. A magnetic current adds -dt / mu M to its field, which belongs to a time half a
-    step earlier, so it is evaluated at the beginning of the step. A voltage behind a resistance is the current that it
-    drives through the resistance when shorted; the resistance is part of the edge's material, see resisting(). For a
-    line, see lines.py.
+    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I over the face of a cell across it: the current
+    of a dipole as long as the cell, or in two dimensions of a line across it. For currents in it, a plane is one cell
+    thick. The current is evaluated in the middle of the step. A magnetic current adds -dt / mu M to its field, which
+    belongs to a time half a step earlier, so it is evaluated at the beginning of the step. A voltage behind a
+    resistance is the current that it drives through the resistance when shorted; the resistance is part of the edge's
+    material, see resisting(). For a line, see lines.py.
     """
     # After its end a pulse is exactly 0, however long the run is.
     count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
@@ -151,12 +153,13 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
         count = min(scene.steps, count + lines.LATE)
     begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
     material = in_step(material, scene.dt)
+    face = area_across(scene.spacing, AXES.index(source.field[1]))
     if source.field.startswith("h"):
-        factor = -scene.dt / (material.permeability * VACUUM_PERMEABILITY) / scene.spacing**2
+        factor = -scene.dt / (material.permeability * VACUUM_PERMEABILITY) / face
         return np.asarray(factor * source.wave.at(begins, begins, scene.dt))
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
-    factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2 / (source.resistance or 1)
+    factor = -scene.dt / permittivity / (1 + loss) / face / (source.resistance or 1)
     if source.line:
         return np.asarray(factor * lines.arriving(source.wave, count, scene.dt))
     return np.asarray(factor * source.wave.at(begins, begins + scene.dt / 2, scene.dt))
@@ -165,10 +168,19 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
 def resisting(source: Source, scene: Scene, material: Material) -> Material:
     """A material with the resistance of a source added: its conductance over the length of an edge, as a conductivity.
 
-    The current through the face of a cell around the edge is spread over its area, so it is 1 / (resistance spacing).
+    The current through the face of a cell around the edge is spread over its area, so it is the length of the edge over
+    the resistance and that area.
     """
     assert source.resistance is not None
-    return replace(material, conductivity=material.conductivity + 1 / (source.resistance * scene.spacing))
+    first, second, along = _turned(in_space(scene.spacing), AXES.index(source.field[1]))
+    # In cubes exactly the spacing.
+    return replace(material, conductivity=material.conductivity + 1 / (source.resistance * (first * (second / along))))
+
+
+def _turned(spacing: Spacing, axis: int) -> tuple[float, float, float]:
+    """The lengths of an edge across an axis, the other one, and the one along it; the shorter one first."""
+    shorter, longer = sorted(one for other, one in enumerate(spacing) if other != axis)
+    return shorter, longer, spacing[axis]
 
 
 def _sum(first: Samples, second: Samples) -> Samples:
@@ -198,7 +210,9 @@ def _with_resistances(
         if smoothed:
             smoothed.conductivity[cell] = found[key].conductivity
     # The step is stable in vacuum, so a shorter one is stable for less.
-    least = min(1.0, (LIGHT * scene.dt / scene.spacing) ** 2 * scene.dimensions)
+    shortest = min(scene.spacing)
+    shares = sum((shortest / one) ** 2 for one in scene.spacing)  # in cubes, exactly the number of dimensions
+    least = min(1.0, (LIGHT * scene.dt / shortest) ** 2 * shares)
     for key in ends:
         found[key] = lines.ended(found[key], scene.dt, least)
         if smoothed:
@@ -249,6 +263,8 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         shared["polarisation"] = scene.polarisation
     if scene.smoothing:
         shared["per_component"] = True
+    if scene.magnetic_walls:
+        shared["magnetic_walls"] = scene.walls_named()
     if layout.device_memory or layout.visit_steps:
         shared |= {"device_memory": layout.device_memory, "visit_steps": layout.visit_steps}
     laid = lay(scene)

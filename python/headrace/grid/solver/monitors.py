@@ -15,6 +15,7 @@ from headrace.grid.solver.running import Watcher
 from headrace.grid.solver.scene import Monitor, Scene, offset_of
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.waveforms import Wave
+from headrace.grid.spacing import Spacing, area_across
 
 FLUX, REMAINING = "flux", "remaining"
 Spectra = dict[tuple[str, str], NDArray[Any]]
@@ -28,7 +29,7 @@ _TRANSFORM_LEAST = 1 << 14  # samples, so that short pulses are resolved in freq
 
 
 def read_monitors(
-    tables: list[Keys], shape: Cell, spacing: float, fields: tuple[str, ...], dt: float
+    tables: list[Keys], shape: Cell, spacing: Spacing, fields: tuple[str, ...], dt: float
 ) -> tuple[Monitor, ...]:
     """Reads `[[monitors]]`.
 
@@ -191,7 +192,8 @@ class Recorder:
                 weights = _weights(product.shape[place], cells=offsets[one] > 0)
                 product = product * weights.reshape(-1, *(1,) * (product.ndim - place - 1))
             found += sign * 2 * np.real(product.reshape(len(found), -1).sum(axis=1))
-        return np.asarray(found * scene.spacing ** (scene.dimensions - 1))
+        area = area_across(scene.spacing, axis) if scene.dimensions == len(AXES) else scene.spacing[1 - axis]
+        return np.asarray(found * area)
 
 
 def _share(last: float, peak: float) -> float:

@@ -12,8 +12,9 @@ from headrace.grid.solver.shapes import Shape, read_box, read_cylinder, read_hal
 from headrace.grid.solver.sheets import Sheet, Thin, Wire, flattened, read_plate, read_wire
 from headrace.grid.solver.solids import read_cone, read_ellipsoid, read_sector, read_triangle
 from headrace.grid.solver.voxels import Many, read_fractal, read_voxels
+from headrace.grid.spacing import Spacing
 
-MANY: dict[str, Callable[[Keys, int, float, Path], Many]] = {
+MANY: dict[str, Callable[[Keys, int, Spacing, Path], Many]] = {
     "voxels": read_voxels,
     "fractal_box": read_fractal,
     "mesh": read_mesh,
@@ -48,7 +49,7 @@ def read_shape(keys: Keys, dimensions: int) -> Shape | Thin:
 
 
 def _read_many(
-    keys: Keys, name: str, dimensions: int, spacing: float, materials: dict[str, Material], path: Path, line: int
+    keys: Keys, name: str, dimensions: int, spacing: Spacing, materials: dict[str, Material], path: Path, line: int
 ) -> list[Painted]:
     """The objects of one table: the cells of each of its materials."""
     averaging = keys.flag("averaging", True)
@@ -65,7 +66,7 @@ def _read_many(
 def read_objects(
     tables: list[Keys],
     cells: Cell,
-    spacing: float,
+    spacing: Spacing,
     materials: dict[str, Material],
     lines: list[int],
     path: Path,

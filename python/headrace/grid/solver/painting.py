@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from headrace.grid.solver.scene import Cell, Material, Painted, Scene
 from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
 from headrace.grid.solver.sheets import Nodes, Thin
+from headrace.grid.spacing import Spacing
 
 Numbers = NDArray[np.uint16]
 Slab = tuple[slice, ...]
@@ -205,8 +206,8 @@ def cells_of(shape: Shape, scene: Scene) -> int:
 def covered(shape: Shape, scene: Scene) -> Iterator[tuple[Slab, Mask]]:
     """Slabs of cells around a shape, and masks of the covered cells; along the last axis, so that arrays stay small."""
     ranges = []
-    for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
-        first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
+    for low, high, count, one in zip(*shape.bounds(scene.size), scene.shape, scene.spacing, strict=True):
+        first, end = np.clip(np.floor([low / one - 1, high / one + 2]), 0, count)
         ranges.append(range(int(first), int(end)))
     if any(len(one) == 0 for one in ranges):
         return
@@ -214,15 +215,15 @@ def covered(shape: Shape, scene: Scene) -> Iterator[tuple[Slab, Mask]]:
     thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
     for first in range(last.start, last.stop, thickness):
         slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
-        mask = shape.covers(_centres(slab, scene.spacing), SLACK * scene.spacing)
+        mask = shape.covers(_centres(slab, scene.spacing), SLACK * min(scene.spacing))
         yield tuple(slice(one.start, one.stop) for one in slab), mask
 
 
-def _centres(ranges: list[range], spacing: float) -> Axes:
+def _centres(ranges: list[range], spacing: Spacing) -> Axes:
     """The centres of these cells along each axis, shaped to broadcast."""
     found = []
-    for axis, one in enumerate(ranges):
+    for axis, (one, length) in enumerate(zip(ranges, spacing, strict=True)):
         shape = [1] * len(ranges)
         shape[axis] = len(one)
-        found.append(np.asarray((np.arange(one.start, one.stop) + 0.5) * spacing, dtype=np.float64).reshape(shape))
+        found.append(np.asarray((np.arange(one.start, one.stop) + 0.5) * length, dtype=np.float64).reshape(shape))
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from headrace import outputs, tables
 from headrace.errors import UsageError, how_to_install
 from headrace.grid.solver.model import Array, paint
-from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.scene import ELECTRIC, MAGNETIC, Scene
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.traces import Traces
 from headrace.report.style import FAINT, INK
@@ -27,7 +27,9 @@ _COLOURS = 256
 _MARKER_ROWS = 8
 FRAMES_PER_SECOND = 15
 _SHOWN = 99.0  # percentile of the field's strength that gets the full colour: the field near a source is far stronger
-SOURCE, RECEIVER = "#b3541e", "#1d7a4c"
+SOURCE, RECEIVER, WALL = "#b3541e", "#1d7a4c", "#5b3f8f"
+STYLES = {MAGNETIC: "--", ELECTRIC: "-"}
+"""Lines of walls that are planes of symmetry."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,15 @@ def _limit(frames: Sequence[Frame]) -> float:
     return float(np.percentile(strengths, _SHOWN)) if strengths.size else 1.0
 
 
+def mark_symmetry(axes: Any, scene: Scene, right: int, up: int) -> list[str]:  # noqa: ANN401 - matplotlib is optional
+    """Draws the walls beyond which the scene continues as its mirror image; returns their kinds."""
+    shown = [(axis, kind) for axis, kind in enumerate(scene.symmetry) if kind and axis in (right, up)]
+    for axis, kind in shown:
+        ends = ([0, 0], [0, scene.size[up]]) if axis == right else ([0, scene.size[right]], [0, 0])
+        axes.plot(*ends, color=WALL, lw=4, ls=STYLES[kind], solid_capstyle="butt", clip_on=False, zorder=4)
+    return [kind for _, kind in shown]
+
+
 def unit_of(field: str) -> str:
     """The unit of a component."""
     return "V/m" if field.startswith("e") else "A/m"
@@ -144,7 +155,7 @@ class _Canvas:
 
         scene = plane.scene
         right, up = plane.axes
-        ratio = scene.shape[up] / scene.shape[right]
+        ratio = scene.shape[up] / scene.shape[right] * (scene.spacing[up] / scene.spacing[right])
         self._field, self._limit, self._title = field, limit, scene.title
         self._ground = _ground(plane, first.values.shape)
         self.figure = Figure(figsize=(width, min(3 * width, width * 0.88 * ratio + 1.0)), layout="constrained")
@@ -164,6 +175,7 @@ class _Canvas:
 
     def _mark(self, plane: Plane) -> None:
         right, up = plane.axes
+        mark_symmetry(self._axes, plane.scene, right, up)
         for places, marker, colour, label in (
             (plane.scene.sources, "*", SOURCE, "source"),
             (plane.scene.receivers, "v", RECEIVER, "receiver"),
@@ -250,7 +262,7 @@ def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iter
 def _way(scene: Scene, receiver: str) -> tuple[int, float, float]:
     """The axis along which a receiver moves most in a scan, its start, and its step per position."""
     place = scene.placed(next(one for one in scene.receivers if one.name == receiver).position)
-    steps = tuple(cells * scene.spacing for cells in scene.scan.cells) if scene.scan else (1.0,)
+    steps = scene.at(scene.scan.cells) if scene.scan else (1.0,)
     axis = max(range(len(steps)), key=lambda number: abs(steps[number]))
     return axis, place[axis], steps[axis]
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from headrace.errors import UsageError
 from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Scene
 from headrace.grid.solver.waveforms import Samples
+from headrace.grid.spacing import in_space
 
 _LETTERS = "xyz"
 # The solver's constants, so that the wave on the faces equals the one inside to the last digits: CODATA 2022, H/m and
@@ -42,8 +43,9 @@ class _Wave:
     @classmethod
     def of(cls, scene: Scene, wave: PlaneWave, material: Material, nodes: int) -> "_Wave":
         permittivity = material.permittivity * _PERMITTIVITY
-        to_electric = scene.dt / permittivity / scene.spacing
-        to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / scene.spacing
+        spacing = scene.spacing[wave.axis]
+        to_electric = scene.dt / permittivity / spacing
+        to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / spacing
         # Long enough that nothing reflects from its end: a signal travels at most one cell per step.
         length = nodes + scene.steps // 2 + 2
         electric, magnetic = np.zeros(length), np.zeros(length)
@@ -71,8 +73,10 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
     low, high = wave.low, wave.high
     nodes = high[k] - low[k] + 3
     inside = _Wave.of(scene, wave, material, nodes)
-    to_electric = scene.dt / (material.permittivity * _PERMITTIVITY) / scene.spacing
-    to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / scene.spacing
+    # By the axis across a face, along which the difference is taken.
+    spacing = in_space(scene.spacing)
+    to_electric = [scene.dt / (material.permittivity * _PERMITTIVITY) / one for one in spacing]
+    to_magnetic = [scene.dt / (material.permeability * _PERMEABILITY) / one for one in spacing]
     turn = 1 if (p, k, q) in {(0, 1, 2), (1, 2, 0), (2, 0, 1)} else -1
 
     def electric(at: int) -> Samples:
@@ -93,20 +97,20 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
         return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, scene.dimensions).astype(np.int64)
 
     e_p, h_q, half_p = wave.field, "h" + _LETTERS[q], {p}
-    yield Face(e_p, cells(half_p, {k: low[k]}), -turn * to_electric * magnetic(low[k] - 1))
-    yield Face(e_p, cells(half_p, {k: high[k]}), turn * to_electric * magnetic(high[k]))
-    yield Face(h_q, cells(half_p, {k: low[k] - 1}), -turn * to_magnetic * electric(low[k]))
-    yield Face(h_q, cells(half_p, {k: high[k]}), turn * to_magnetic * electric(high[k]))
+    yield Face(e_p, cells(half_p, {k: low[k]}), -turn * to_electric[k] * magnetic(low[k] - 1))
+    yield Face(e_p, cells(half_p, {k: high[k]}), turn * to_electric[k] * magnetic(high[k]))
+    yield Face(h_q, cells(half_p, {k: low[k] - 1}), -turn * to_magnetic[k] * electric(low[k]))
+    yield Face(h_q, cells(half_p, {k: high[k]}), turn * to_magnetic[k] * electric(high[k]))
     for at in range(low[k], high[k] + 1) if q < scene.dimensions else ():
         for side, sign in ((low[q] - 1, 1), (high[q], -1)):
             here = cells(half_p, {k: at, q: side})
-            yield Face("h" + _LETTERS[k], here, sign * turn * to_magnetic * electric(at))
+            yield Face("h" + _LETTERS[k], here, sign * turn * to_magnetic[q] * electric(at))
     if p >= scene.dimensions:
         return  # in two dimensions there are no faces across z, the axis of p or q
     for at in range(low[k], high[k]):
         for side, sign in ((low[p], 1), (high[p], -1)):
             here = cells({k}, {k: at, p: side})
-            yield Face("e" + _LETTERS[k], here, sign * turn * to_electric * magnetic(at))
+            yield Face("e" + _LETTERS[k], here, sign * turn * to_electric[p] * magnetic(at))
 
 
 def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: list[Material]) -> Material:

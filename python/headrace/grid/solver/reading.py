@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError
-from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.components import read_component, read_components
+from headrace.grid.solver.domain import read_polarisation, read_shape, read_smoothing, read_symmetry
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import WHOLE_MOST, Keys
 from headrace.grid.solver.monitors import read_monitors
@@ -18,7 +18,6 @@ from headrace.grid.solver.objects import read_objects
 from headrace.grid.solver.poles import check_poles, is_dispersive, read_poles, stable_permittivity
 from headrace.grid.solver.scene import (
     BUILT_IN,
-    POLARISATIONS,
     Cell,
     Material,
     PlaneWave,
@@ -35,13 +34,12 @@ from headrace.grid.solver.scene import (
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
+from headrace.grid.spacing import Spacing, text
 from headrace.text import read_utf8
 
 _FRAMES = 60  # default number of snapshots of a run
 _PLANE = ("plane", "plane_wave")
-_CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
-_GRADING_MOST = 1e6  # limit on the layers' grading, far beyond anything that absorbs
 _FLAT = 2  # number of dimensions
 
 
@@ -85,9 +83,10 @@ def _lines(text: str, key: str) -> list[int]:
 def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     title = top.text("title", path.stem)
     domain = top.table("domain", required=True)
-    shape, spacing, layers = _shape(domain)
+    symmetry = read_symmetry(domain)
+    shape, spacing, layers = read_shape(domain, symmetry)
     dimensions = len(shape)
-    polarisation = _polarisation(domain, dimensions)
+    polarisation = read_polarisation(domain, dimensions)
     fields = fields_of(dimensions, polarisation)
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
@@ -95,10 +94,10 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     materials = _materials(given)
     known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
-    smoothing = _smoothing(domain, dimensions, polarisation, averaging=averaging)
+    smoothing = read_smoothing(domain, dimensions, polarisation, averaging=averaging)
     domain.done()
-    dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
-    _check_dispersive(given, materials, dt, spacing, dimensions)
+    dt, steps = _time(top.table("time", required=True), spacing, materials)
+    _check_dispersive(given, materials, dt, spacing)
     sources = _sources(top.tables("sources"), dimensions, fields, path)
     scene = Scene(
         path,
@@ -122,82 +121,19 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, fields, sources, path),
         monitors=read_monitors(top.tables("monitors"), shape, spacing, fields, dt),
         polarisation=polarisation,
+        symmetry=symmetry,
         smoothing=smoothing,
     )
     top.done()
+    if "ez" in fields and len(shape) == _FLAT and scene.magnetic_walls and is_dispersive(scene):
+        raise domain.error(
+            'with polarisation = "tm" a magnetic wall cannot be combined with dispersive materials: compute the whole '
+            "scene, or use three dimensions",
+            "symmetry",
+        )
     if smoothing and is_dispersive(scene):
         raise domain.error("cannot be combined with dispersive materials: leave it out", "smoothing")
     return check_resolution(check_places(check_objects(scene)))
-
-
-def _polarisation(domain: Keys, dimensions: int) -> str:
-    found = domain.choice("polarisation", POLARISATIONS, "tm")
-    if dimensions != _FLAT and "polarisation" in domain:
-        raise domain.error("is for two dimensions: in three there are all components", "polarisation")
-    return found
-
-
-def _smoothing(domain: Keys, dimensions: int, polarisation: str, *, averaging: bool) -> bool:
-    wanted = domain.flag("smoothing", False)
-    if wanted and polarisation != "tm":
-        raise domain.error(f'is not available with polarisation = "{polarisation}": leave it out', "smoothing")
-    if wanted and dimensions != _FLAT:
-        raise domain.error("is available in two dimensions only", "smoothing")
-    if wanted and not averaging:
-        raise domain.error("is a finer averaging: it cannot be on while averaging is off", "smoothing")
-    return wanted
-
-
-def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
-    """Cells along each axis, the spacing, and the absorbing layers, which are part of the domain."""
-    size = domain.point("size", [2, 3])
-    spacing = domain.number("spacing", above=0)
-    layers = _layers(domain, len(size))
-    shape = []
-    for axis, length, (low, high) in zip(AXES, size, layers.at, strict=False):
-        count = length / spacing
-        if count > _CELLS_MOST:
-            raise domain.error(f"{length:g} m along {axis} is {count:g} cells, more than {_CELLS_MOST:,}", "spacing")
-        whole = round(count)
-        if whole < 1 or abs(count - whole) > 1e-6 * max(1, whole):
-            least = max(1, int(count))
-            raise domain.error(
-                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number; use "
-                f"{least * spacing:g} or {(least + 1) * spacing:g} m",
-                "size",
-            )
-        if whole <= low + high:
-            both = f"{low} cells at both ends" if low == high else f"{low} and {high} cells at the ends"
-            raise domain.error(f"{both} leave nothing of the {whole} cells along {axis}", "cpml")
-        shape.append(whole)
-    return tuple(shape), spacing, layers
-
-
-def _layers(domain: Keys, dimensions: int) -> Cpml:
-    """The absorbing layers: only their cells, or a table with their cells and grading."""
-    usual = Cpml()
-    if not domain.is_table("cpml"):
-        return Cpml(domain.whole("cpml", usual.cells))
-    given = domain.table("cpml")
-    sides = _sides(given, dimensions) if given.is_list("cells") else None
-    layers = Cpml(
-        cells=max(max(pair) for pair in sides) if sides else given.whole("cells", usual.cells),
-        order=given.number("order", usual.order, least=1),
-        sigma=given.number("sigma", usual.sigma, least=0, most=_GRADING_MOST),
-        kappa=given.number("kappa", usual.kappa, least=1, most=_GRADING_MOST),
-        kappa_order=given.number("kappa_order", usual.kappa_order, above=0),
-        alpha=given.number("alpha", usual.alpha, least=0, most=_GRADING_MOST),
-        alpha_order=given.number("alpha_order", usual.alpha_order, above=0),
-        sides=sides,
-    )
-    given.done()
-    return layers
-
-
-def _sides(given: Keys, dimensions: int) -> tuple[tuple[int, int], ...] | None:
-    """Cells at the low and the high wall of each axis; None if all are equal."""
-    pairs = given.pairs("cells", dimensions)
-    return None if len({cells for pair in pairs for cells in pair}) == 1 and pairs[0][0] else pairs
 
 
 def _materials(tables: list[Keys]) -> dict[str, Material]:
@@ -218,9 +154,7 @@ def _materials(tables: list[Keys]) -> dict[str, Material]:
     return found | {material.name: material for _, material in made}
 
 
-def _check_dispersive(
-    tables: list[Keys], materials: dict[str, Material], dt: float, spacing: float, dimensions: int
-) -> None:
+def _check_dispersive(tables: list[Keys], materials: dict[str, Material], dt: float, spacing: Spacing) -> None:
     """Refuses poles that the time step cannot resolve, or that make it unstable."""
     for keys in tables:
         check_poles(keys, materials[keys.text("id")], dt)
@@ -229,7 +163,7 @@ def _check_dispersive(
         return
     least = {one.name: replace(one, permittivity=stable_permittivity(one, dt), poles=()) for one in dispersive}
     limit = (
-        courant_limit(spacing, dimensions, {**materials, **least}.values())
+        courant_limit(spacing, {**materials, **least}.values())
         if all(one.permittivity > 0 for one in least.values())
         else 0.0
     )
@@ -244,16 +178,16 @@ def _check_dispersive(
         )
 
 
-def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Material]) -> tuple[float, int]:
+def _time(keys: Keys, spacing: Spacing, materials: dict[str, Material]) -> tuple[float, int]:
     """The time step and the number of steps."""
-    limit = courant_limit(spacing, dimensions, materials.values())
+    limit = courant_limit(spacing, materials.values())
     if "step" in keys and "courant" in keys:
         raise keys.error("step and courant both set the time step; leave one out")
     if "step" in keys:
         dt = keys.number("step", above=0)
         if dt > limit:
             raise keys.error(
-                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step can be "
+                f"{dt:g} s is unstable: with a spacing of {text(spacing)} in {len(spacing)} dimensions a step can be "
                 f"at most {limit:.6g} s (Courant); leave out step for a stable one",
                 "step",
             )
@@ -313,7 +247,7 @@ def _wave(keys: Keys, path: Path) -> Wave:
 def _plane_waves(
     tables: list[Keys],
     shape: Cell,
-    spacing: float,
+    spacing: Spacing,
     cpml: int,
     fields: tuple[str, ...],
     sources: tuple[Source, ...],
@@ -331,7 +265,10 @@ def _plane_waves(
         field = read_component(keys, "field", fields, electric, default)
         if AXES.index(field[1]) == axis:
             raise keys.error(f"a wave along {AXES[axis]} has no {field}: its electric field is transverse", "field")
-        usual = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
+        usual = (
+            [margin * one for one in spacing],
+            [(count - margin) * one for count, one in zip(shape, spacing, strict=True)],
+        )
         low, high = (
             nearest_node(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
             for key, corner in zip(("low", "high"), usual, strict=True)
@@ -377,7 +314,7 @@ def _snapshots(keys: Keys, fields: tuple[str, ...], dt: float, steps: int) -> Sn
     return Snapshots(kept, max(1, round(interval / dt)))
 
 
-def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan | None:
+def _scan(keys: Keys, dimensions: int, spacing: Spacing, *, given: bool) -> Scan | None:
     if not given:
         return None
     step = keys.point("step", [dimensions])
@@ -388,7 +325,7 @@ def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan |
     found = Scan(step, count, whole_cells(step, spacing))
     if not any(found.cells):
         raise keys.error(
-            f"{listed(step)} m moves nothing: it is rounded to whole cells, and half a cell of {spacing:g} m or less "
+            f"{listed(step)} m moves nothing: it is rounded to whole cells, and half a cell of {text(spacing)} or less "
             "rounds to 0",
             "step",
         )

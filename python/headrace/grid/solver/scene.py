@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,12 +12,15 @@ from headrace.grid.solver.places import Cell, nearest_node, whole_cells
 from headrace.grid.solver.shapes import SLACK, Point, Shape
 from headrace.grid.solver.sheets import Sheet, Thin, Wire
 from headrace.grid.solver.waveforms import Wave
+from headrace.grid.spacing import Spacing, is_even
 
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018
 VACUUM_PERMEABILITY = 1.25663706127e-6  # H/m, CODATA 2022
 FIELDS = ("ex", "ey", "ez", "hx", "hy", "hz")
 POLARISATIONS = ("tm", "te")
+
+ELECTRIC, MAGNETIC = "electric", "magnetic"
 
 __all__ = ["Cell", "Scene", "nearest_node", "whole_cells"]
 
@@ -141,12 +144,12 @@ class Scan:
 
 @dataclass(frozen=True)
 class Scene:
-    """A complete scene. Axis 0 is x; cell i extends from i to i + 1 spacings, and node i lies at i spacings."""
+    """A complete scene. Axis 0 is x; cell i extends from i to i + 1 spacings of its axis, node i lies at i spacings."""
 
     path: Path
     title: str
     shape: Cell
-    spacing: float
+    spacing: Spacing
     layers: Cpml
     precision: str
     averaging: bool
@@ -164,6 +167,8 @@ class Scene:
     monitors: tuple[Monitor, ...] = ()
     polarisation: str = "tm"
     """In two dimensions "tm" (ez, hx, hy) or "te" (hz, ex, ey); in three always "tm"."""
+    symmetry: tuple[str | None, ...] = ()
+    """What the low wall of each axis is to the mirror image beyond it: ELECTRIC, MAGNETIC, or None for no symmetry."""
     smoothing: bool = False
     """Whether these means are taken over the exact shapes, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -174,6 +179,15 @@ class Scene:
         return len(self.shape)
 
     @property
+    def magnetic_walls(self) -> tuple[int, ...]:
+        """Axes whose low wall is a magnetic conductor."""
+        return tuple(axis for axis, kind in enumerate(self.symmetry) if kind == MAGNETIC)
+
+    def walls_named(self) -> tuple[str, ...]:
+        """The same by name."""
+        return tuple("xyz"[axis] for axis in self.magnetic_walls)
+
+    @property
     def cpml(self) -> int:
         """Cells of the absorbing layers at each wall."""
         return self.layers.cells
@@ -181,7 +195,7 @@ class Scene:
     @property
     def size(self) -> Point:
         """Size of the domain in metres."""
-        return tuple(count * self.spacing for count in self.shape)
+        return self.at(self.shape)
 
     @property
     def cells(self) -> int:
@@ -215,9 +229,17 @@ class Scene:
         """The node nearest to a position; it may be outside."""
         return nearest_node(position, self.spacing)
 
+    def at(self, node: Iterable[int]) -> Point:
+        """Position of a node in metres."""
+        return tuple(number * one for number, one in zip(node, self.spacing, strict=True))
+
     def placed(self, position: Point) -> Point:
         """Position in metres of that node, which the solver uses."""
-        return tuple(number * self.spacing for number in self.cell(position))
+        return self.at(self.cell(position))
+
+    def offset(self, name: str) -> Point:
+        """Offset of a component from the node of its cell, in metres."""
+        return tuple(share * one for share, one in zip(offset_of(name, self.dimensions), self.spacing, strict=True))
 
     def has_node(self, node: Sequence[int]) -> bool:
         """Whether a node belongs to the domain."""
@@ -226,15 +248,15 @@ class Scene:
     def is_placed(self, position: Point) -> bool:
         """Whether a position is that of a node, up to rounding."""
         return all(
-            abs(at - node) <= SLACK * self.spacing for at, node in zip(position, self.placed(position), strict=True)
+            abs(at - node) <= SLACK * one
+            for at, node, one in zip(position, self.placed(position), self.spacing, strict=True)
         )
 
     def moved(self, number: int) -> "Scene":
         """The scene at a position of its scan, with the positions used there."""
         if self.scan is None or number == 0:
             return self
-        offset = [number * cells * self.spacing for cells in self.scan.cells]
-        return self._shifted(offset)
+        return self._shifted(list(self.at(number * cells for cells in self.scan.cells)))
 
     def asked(self, number: int) -> "Scene":
         """Like moved(), with the step requested in the file."""
@@ -254,7 +276,7 @@ class Scene:
         parts = (
             *(
                 self.shape,
-                self.spacing,
+                self.spacing[0] if is_even(self.spacing) else self.spacing,
                 self.layers if self.cpml else 0,
                 self.precision,
                 self.averaging,
@@ -265,6 +287,7 @@ class Scene:
             *self.plane_waves,
             *(("smoothing",) if self.smoothing else ()),
             *((self.polarisation,) if self.polarisation != "tm" else ()),
+            *(("magnetic walls", *self.magnetic_walls) if self.magnetic_walls else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
             # Default values add nothing, so that checkpoints of earlier versions stay valid.

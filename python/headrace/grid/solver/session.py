@@ -14,7 +14,7 @@ from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
 from headrace.grid.solver.monitors import Recorder
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Watcher, run
-from headrace.grid.solver.scene import Scene, offset_of
+from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.traces import Traces
 from headrace.interrupts import Stop
 from headrace.outputs import Attempts
@@ -285,7 +285,7 @@ class _Keeper:
                 vti.write_points,
                 name=component,
                 values=values,
-                origin=[share * scene.spacing for share in offset_of(component, scene.dimensions)],
+                origin=scene.offset(component),
                 spacing=scene.spacing,
                 time=time_of(scene, component, solver.steps_done),
             )

@@ -9,6 +9,7 @@ from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.places import nearest_node
 from headrace.grid.solver.shapes import AXES, SLACK, Box, Point, Shape
 from headrace.grid.solver.solids import Sector, Triangle
+from headrace.grid.spacing import Spacing
 
 Nodes = NDArray[np.int64]  # (nodes, dimensions)
 
@@ -33,12 +34,13 @@ class Sheet:
         low, high = self.outline.bounds(tuple(one for axis, one in enumerate(size) if axis != self.axis))
         return _with(low, self.axis, self.at), _with(high, self.axis, self.at)
 
-    def edges(self, shape: tuple[int, ...], spacing: float, alongs: tuple[int, ...]) -> dict[int, Nodes]:
+    def edges(self, shape: tuple[int, ...], spacing: Spacing, alongs: tuple[int, ...]) -> dict[int, Nodes]:
         """The edges of its faces in a domain of this shape, by the axis along them, one of `alongs`: their nodes."""
         axes = [axis for axis in range(len(shape)) if axis != self.axis]
-        (at,) = nearest_node((self.at,), spacing)
-        centres = np.meshgrid(*((np.arange(shape[axis]) + 0.5) * spacing for axis in axes), indexing="ij")
-        faces = np.argwhere(self.outline.covers(list(centres), SLACK * spacing) & np.ones(centres[0].shape, dtype=bool))
+        (at,) = nearest_node((self.at,), (spacing[self.axis],))
+        centres = np.meshgrid(*((np.arange(shape[axis]) + 0.5) * spacing[axis] for axis in axes), indexing="ij")
+        inside = self.outline.covers(list(centres), SLACK * min(spacing))
+        faces = np.argwhere(inside & np.ones(centres[0].shape, dtype=bool))
         found = {}
         for along in alongs:
             if along == self.axis:
@@ -61,7 +63,7 @@ class Wire:
         low = tuple(min(pair) for pair in zip(self.start, self.end, strict=True))
         return low, tuple(max(pair) for pair in zip(self.start, self.end, strict=True))
 
-    def edges(self, shape: tuple[int, ...], spacing: float, alongs: tuple[int, ...]) -> dict[int, Nodes]:
+    def edges(self, shape: tuple[int, ...], spacing: Spacing, alongs: tuple[int, ...]) -> dict[int, Nodes]:
         """Its edges in a domain of this shape, by the axis along them, one of `alongs`: their nodes."""
         low, high = (nearest_node(corner, spacing) for corner in self.bounds(()))
         if self.start == self.end:

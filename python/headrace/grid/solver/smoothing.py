@@ -78,24 +78,25 @@ class _Plane:
         self._materials = list(scene.materials.values())
         self._numbers = {material.name: number for number, material in enumerate(self._materials)}
         self._inside = np.array(scene.size) * (1 - 1e-12)
+        self._cell = np.array(scene.spacing)
+        self._slack = SLACK * min(scene.spacing)
+        self._mirrored = np.array([axis in scene.magnetic_walls for axis in range(2)])
 
     def table(self, name: str) -> Array:
         """A property of each material."""
         return np.array([getattr(material, name) for material in self._materials], dtype=np.float64)
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.uint16]:
-        """The material at each point of an array of (..., 2); beyond a wall it is that at the wall."""
-        inside = np.clip(points, 0.0, self._inside).reshape(-1, 2)
+        """The material at each point of an array of (..., 2); beyond a wall that at the wall, or its mirror image."""
+        inside = np.clip(np.where(self._mirrored, np.abs(points), points), 0.0, self._inside).reshape(-1, 2)
         found = np.full(len(inside), self._numbers[self._scene.background], dtype=np.uint16)
         axes = [inside[:, [0]], inside[:, [1]]]
         low, high = inside.min(axis=0, initial=np.inf), inside.max(axis=0, initial=-np.inf)
         for shape, material in self._scene.solids:
             least, most = shape.bounds(self._scene.size)
-            if np.any(high < np.array(least) - self._scene.spacing) or np.any(
-                low > np.array(most) + self._scene.spacing
-            ):
+            if np.any(high < np.array(least) - self._cell) or np.any(low > np.array(most) + self._cell):
                 continue
-            covered = shape.covers(axes, SLACK * self._scene.spacing)
+            covered = shape.covers(axes, self._slack)
             found[np.broadcast_to(covered, (len(inside), 1)).ravel()] = self._numbers[material]
         return found.reshape(points.shape[:-1])
 
@@ -104,18 +105,25 @@ class _Plane:
         found = np.full(shape, self._numbers[self._scene.background], dtype=np.uint16)
         spacing, rows = self._scene.spacing, max(1, _POINTS_AT_ONCE // shape[1])
         xs, ys = (
-            np.clip((np.arange(count) + by) * spacing, 0.0, size)
-            for count, by, size in zip(shape, first, self._inside, strict=True)
+            np.clip(np.abs(at) if mirrored else at, 0.0, size)
+            for at, mirrored, size in (
+                ((np.arange(count) + by) * one, mirrored, size)
+                for count, by, one, mirrored, size in zip(
+                    shape, first, spacing, self._mirrored, self._inside, strict=True
+                )
+            )
         )
         for shaped, material in self._scene.solids:
             (left, right), (bottom, top) = (
-                (max(0, int(least / spacing - by) - 1), min(count, max(0, int(most / spacing - by) + 3)))
-                for least, most, by, count in zip(*shaped.bounds(self._scene.size), first, shape, strict=True)
+                (max(0, int(least / one - by) - 1), min(count, max(0, int(most / one - by) + 3)))
+                for least, most, by, count, one in zip(
+                    *shaped.bounds(self._scene.size), first, shape, spacing, strict=True
+                )
             )
             for begin in range(left, right, rows):
                 part = found[begin : min(begin + rows, right), bottom:top]
                 axes = [xs[begin : begin + len(part), None], ys[None, bottom : bottom + part.shape[1]]]
-                covered = shaped.covers(axes, SLACK * spacing)
+                covered = shaped.covers(axes, self._slack)
                 part[np.broadcast_to(covered, part.shape)] = self._numbers[material]
         return found
 
@@ -139,14 +147,12 @@ class _Plane:
             for also in (0, 1):
                 found |= corners[by : by + nx, also : also + ny] != here
         for shape, _ in self._scene.solids:
-            if shape.thickness() >= 2 * self._scene.spacing:
+            if shape.thickness() >= 2 * max(self._scene.spacing):
                 continue
             low, high = shape.bounds(self._scene.size)
             ends = [
-                slice(
-                    max(0, int(np.floor(least / self._scene.spacing - 1))), max(0, int(most / self._scene.spacing) + 3)
-                )
-                for least, most in zip(low, high, strict=True)
+                slice(max(0, int(np.floor(least / one - 1))), max(0, int(most / one) + 3))
+                for least, most, one in zip(low, high, self._scene.spacing, strict=True)
             ]
             found[tuple(ends)] = True
         return found
@@ -156,10 +162,10 @@ class _Plane:
         return np.asarray(self.table(name)[self.at_nodes], order="F")
 
     def around(self, nodes: Nodes, offset: tuple[float, float]) -> NDArray[np.uint16]:
-        """Materials in the square of one spacing around places `offset` from nodes: (nodes, along x, along y)."""
+        """Materials in the rectangle of one spacing around places `offset` from nodes: (nodes, along x, y)."""
         within = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
         square = np.stack(np.meshgrid(within + offset[0], within + offset[1], indexing="ij"), axis=-1)
-        return self.at((nodes[:, None, None, :] + square) * self._scene.spacing)
+        return self.at((nodes[:, None, None, :] + square) * self._cell)
 
     def touches_conductor(self, nodes: Nodes) -> Flags:
         """Whether a perfect conductor covers a node or ends in it."""
@@ -168,7 +174,7 @@ class _Plane:
 
     def conducts(self, places: NDArray[Any]) -> Flags:
         """Whether a perfect conductor covers places, in spacings."""
-        return np.asarray(self.table("conductivity")[self.at(places * self._scene.spacing)] >= PERFECT)
+        return np.asarray(self.table("conductivity")[self.at(places * self._cell)] >= PERFECT)
 
 
 def _pieces(nodes: Nodes) -> Iterator[Nodes]:
@@ -258,8 +264,17 @@ def _keep_stable(scene: Scene, cut: Flags, found: Smoothed) -> None:
     d: what this adds to the equations is of the order of the spacing, less than the error of cut contours.
     """
     inverse_x, inverse_y = 1 / found.permeability_hx, 1 / found.permeability_hy
+    shortest, (along_x, along_y) = min(scene.spacing), scene.spacing
+    # hx lies half way along y, hy half way along x. In squares, both factors are exactly 1.
+    inverse_x *= (shortest / along_y) ** 2
+    inverse_y *= (shortest / along_x) ** 2
     around = inverse_x + inverse_y
     around[:, 1:] += inverse_x[:, :-1]
     around[1:] += inverse_y[:-1]
-    least = (LIGHT * scene.dt / scene.spacing) ** 2 / 2 * around * _ROUNDED
+    # At a magnetic wall, H outside is the mirror image of that inside.
+    if 0 in scene.magnetic_walls:
+        around[0] += inverse_y[0]
+    if 1 in scene.magnetic_walls:
+        around[:, 0] += inverse_x[:, 0]
+    least = (LIGHT * scene.dt / shortest) ** 2 / 2 * around * _ROUNDED
     found.permittivity[cut] = np.maximum(found.permittivity, least)[cut]

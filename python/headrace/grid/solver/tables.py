@@ -3,7 +3,7 @@
 A key that is None is left out and takes its default.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +30,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a key may hold
         return value.table()
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return str(value) if isinstance(value, Path) else value
@@ -53,13 +55,14 @@ class Domain(Keys):
     """`[domain]`."""
 
     size: Point
-    spacing: float
+    spacing: float | Point
     polarisation: str | None = None
     cpml: int | Cpml | None = None
     precision: str | None = None
     averaging: bool | None = None
     smoothing: bool | None = None
     background: str | None = None
+    symmetry: Mapping[str, str] | None = None
 
 
 @dataclass(kw_only=True)

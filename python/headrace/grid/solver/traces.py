@@ -12,8 +12,9 @@ import numpy as np
 from headrace import outputs
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.model import Array, Model, times
-from headrace.grid.solver.scene import Monitor, Scene, offset_of
+from headrace.grid.solver.scene import Monitor, Scene
 from headrace.grid.solver.shapes import AXES
+from headrace.grid.spacing import plain
 
 FORMAT = "headrace grid traces 1"
 DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError)
@@ -95,7 +96,9 @@ def write(path: Path, traces: Traces) -> None:
         for name, value in asdict(scene.layers).items():
             if value is not None:
                 file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
-        file.attrs["spacing"] = scene.spacing
+        if any(scene.symmetry):
+            file.attrs["symmetry"] = [kind or "" for kind in scene.symmetry]
+        file.attrs["spacing"] = plain(scene.spacing)
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps
         file.create_dataset("positions", data=np.array(traces.positions, dtype=np.int64))
@@ -113,7 +116,7 @@ def write(path: Path, traces: Traces) -> None:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
                 # Offset in metres of the component from `position`.
-                data.attrs["offset"] = [share * scene.spacing for share in offset_of(name, scene.dimensions)]
+                data.attrs["offset"] = scene.offset(name)
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
         for monitor in scene.monitors:
             _write_monitor(file.create_group(f"monitors/{monitor.name}"), monitor, traces)
@@ -125,7 +128,7 @@ def _write_monitor(group: Any, monitor: Monitor, traces: Traces) -> None:  # noq
     scene = traces.scene
     group.attrs["type"] = monitor.kind
     for key, corner, asked in zip(("low", "high"), (monitor.low, monitor.high), monitor.asked, strict=True):
-        group.attrs[key] = [at * scene.spacing for at in corner]
+        group.attrs[key] = scene.at(corner)
         group.attrs[f"{key}_requested"] = asked
     group.create_dataset("frequency", data=np.array(monitor.frequencies)).attrs["unit"] = "Hz"
     for (name, quantity), values in traces.spectra.items():
@@ -137,7 +140,7 @@ def _write_monitor(group: Any, monitor: Monitor, traces: Traces) -> None:  # noq
             data.attrs["axis"] = AXES[monitor.axis]
         elif quantity != "remaining":
             data.attrs["unit"] = "V s/m" if quantity.startswith("e") else "A s/m"
-            data.attrs["offset"] = [share * scene.spacing for share in offset_of(quantity, scene.dimensions)]
+            data.attrs["offset"] = scene.offset(quantity)
 
 
 def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  # noqa: ANN401 - h5py has no types

@@ -12,11 +12,21 @@ from headrace import outputs, tables
 from headrace.errors import UsageError
 from headrace.grid.solver.model import times
 from headrace.grid.solver.painting import Laid, lay
-from headrace.grid.solver.pictures import RECEIVER, SOURCE, Plane, draw_radargram_in, unit_of
+from headrace.grid.solver.pictures import (
+    RECEIVER,
+    SOURCE,
+    STYLES,
+    WALL,
+    Plane,
+    draw_radargram_in,
+    mark_symmetry,
+    unit_of,
+)
 from headrace.grid.solver.scene import Material, Scene
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.sheets import Sheet, Wire
 from headrace.grid.solver.traces import Traces
+from headrace.grid.spacing import text
 from headrace.report.style import FAINT, INK, LINE
 
 _FLAT = 2  # number of dimensions
@@ -85,14 +95,14 @@ def draw_scene(path: Path, scene: Scene, traces: Traces | None = None, key: tupl
 def _height(scene: Scene, planes: list[Plane]) -> float:
     """Height of the cuts in inches."""
     width = _WIDTH if len(planes) == 1 else _PANEL
-    ratio = max(scene.shape[plane.axes[1]] / scene.shape[plane.axes[0]] for plane in planes)
+    ratio = max(scene.size[plane.axes[1]] / scene.size[plane.axes[0]] for plane in planes)
     return float(np.clip(width * 0.85 * ratio, 1.2, 2 * width))
 
 
 def _title(scene: Scene) -> str:
     cells = " x ".join(f"{count:,}" for count in scene.shape)
     return (
-        f"{scene.title}: {cells} cells of {scene.spacing:g} m, {scene.steps:,} steps of {tables.short_time(scene.dt)}"
+        f"{scene.title}: {cells} cells of {text(scene.spacing)}, {scene.steps:,} steps of {tables.short_time(scene.dt)}"
     )
 
 
@@ -108,13 +118,14 @@ def _draw_plane(axes: Any, plane: Plane, laid: Laid, colours: Colours) -> None: 
     _draw_layers(axes, scene, right, up)
     _draw_thin(axes, plane, colours)
     _draw_places(axes, scene, right, up)
+    mark_symmetry(axes, scene, right, up)
     axes.set_xlim(0, scene.size[right])
     axes.set_ylim(0, scene.size[up])
     axes.set_xlabel(f"{AXES[right]}, m", color=INK)
     axes.set_ylabel(f"{AXES[up]}, m", color=INK)
     axes.tick_params(colors=FAINT)
     if plane.across is not None:
-        place = plane.index * scene.spacing
+        place = plane.index * scene.spacing[plane.across]
         axes.set_title(f"{AXES[plane.across]} = {place:.4g} m", fontsize="small", color=INK)
 
 
@@ -123,7 +134,7 @@ def _draw_layers(axes: Any, scene: Scene, right: int, up: int) -> None:  # noqa:
 
     wide, high = scene.size[right], scene.size[up]
     (left, far), (bottom, top) = (
-        tuple(cells * scene.spacing for cells in scene.layers.at[axis]) for axis in (right, up)
+        tuple(cells * scene.spacing[axis] for cells in scene.layers.at[axis]) for axis in (right, up)
     )
     for x, y, dx, dy in (
         (0, 0, left, high),
@@ -159,10 +170,10 @@ def _draw_thin(axes: Any, plane: Plane, colours: Colours) -> None:  # noqa: ANN4
         if len(here) == 0:
             continue
         colour = colours.of[material] if colours.of[material] != _AIR else FAINT
-        starts = here[:, [right, up]] * scene.spacing
+        starts = here[:, [right, up]] * np.array([scene.spacing[right], scene.spacing[up]])
         if along in (right, up):
             ends = starts.copy()
-            ends[:, (right, up).index(along)] += scene.spacing
+            ends[:, (right, up).index(along)] += scene.spacing[along]
             axes.add_collection(LineCollection(list(np.stack([starts, ends], axis=1)), colors=colour, linewidths=1.6))
         else:
             axes.scatter(starts[:, 0], starts[:, 1], marker="s", s=6, c=colour, edgecolors="none", zorder=2)
@@ -183,7 +194,7 @@ def _draw_places(axes: Any, scene: Scene, right: int, up: int) -> None:  # noqa:
         )
     for kind, colour, style in (("plane_waves", SOURCE, "--"), ("monitors", RECEIVER, ":")):
         for one in getattr(scene, kind):
-            corners = [(one.low[axis] * scene.spacing, one.high[axis] * scene.spacing) for axis in (right, up)]
+            corners = [(scene.at(one.low)[axis], scene.at(one.high)[axis]) for axis in (right, up)]
             (x0, x1), (y0, y1) = corners
             axes.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], color=colour, lw=1.4, ls=style)
 
@@ -224,6 +235,10 @@ def _legend(figure: Any, scene: Scene, laid: Laid, colours: Colours) -> None:  #
         entries.append(Line2D([], [], color=SOURCE, ls="--", label="box of a plane wave"))
     if scene.monitors:
         entries.append(Line2D([], [], color=RECEIVER, ls=":", label="monitor"))
+    entries += [
+        Line2D([], [], color=WALL, ls=STYLES[kind], lw=3, label=f"mirror, {kind} wall")
+        for kind in dict.fromkeys(kind for kind in scene.symmetry if kind)
+    ]
     columns = max(1, min(4 if scene.dimensions == _FLAT else 6, len(entries)))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize="small", frameon=False)
 

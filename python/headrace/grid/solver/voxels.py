@@ -13,6 +13,7 @@ from headrace.grid.solver import fractals
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.places import Cell, nearest_node
 from headrace.grid.solver.shapes import AXES, Axes, Mask, Point
+from headrace.grid.spacing import Spacing, plain, text
 
 Numbers = NDArray[np.int32]  # material numbers in the order of a list; -1: outside of the object
 
@@ -26,23 +27,29 @@ class Voxels:
     """The cells of an array that hold one number, starting at a corner."""
 
     corner: Cell
-    spacing: float
+    spacing: Spacing
     number: int
     key: str
     """A hash that identifies the array."""
     data: Numbers = field(repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        """Content for the hash of a scene."""
+        spacing = plain(self.spacing)
+        return f"Voxels(corner={self.corner!r}, spacing={spacing!r}, number={self.number!r}, key={self.key!r})"
+
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
         """Corners of the whole array."""
-        low = tuple(at * self.spacing for at in self.corner)
-        return low, tuple((at + count) * self.spacing for at, count in zip(self.corner, self.data.shape, strict=True))
+        low = tuple(at * one for at, one in zip(self.corner, self.spacing, strict=True))
+        ends = zip(self.corner, self.data.shape, self.spacing, strict=True)
+        return low, tuple((at + count) * one for at, count, one in ends)
 
     def covers(self, centres: Axes, slack: float) -> Mask:  # noqa: ARG002 - cells are told by their middles
         """Whether the array has this number there."""
         inside: Any = True
         places = []
-        for axis, at, count in zip(centres, self.corner, self.data.shape, strict=True):
-            place = np.floor(axis / self.spacing).astype(np.int64) - at
+        for axis, at, count, one in zip(centres, self.corner, self.data.shape, self.spacing, strict=True):
+            place = np.floor(axis / one).astype(np.int64) - at
             inside = inside & (place >= 0) & (place < count)
             places.append(np.clip(place, 0, count - 1))
         return np.asarray(inside & (self.data[tuple(places)] == self.number))
@@ -52,14 +59,14 @@ class Voxels:
         return np.inf
 
 
-def parts(data: Numbers, corner: Cell, spacing: float) -> list[tuple[int, Voxels]]:
+def parts(data: Numbers, corner: Cell, spacing: Spacing) -> list[tuple[int, Voxels]]:
     """The numbers in an array, each with its cells."""
     key = hashlib.sha256(repr((data.shape, corner)).encode() + np.ascontiguousarray(data).tobytes()).hexdigest()[:16]
     found = [int(number) for number in np.unique(data) if number >= 0]
     return [(number, Voxels(corner, spacing, number, key, data)) for number in found]
 
 
-def read_file(path: Path, dimensions: int, spacing: float) -> Numbers:
+def read_file(path: Path, dimensions: int, spacing: Spacing) -> Numbers:
     """Reads an array from a file: the data set `data` of HDF5, as in gprMax, or a .npy file.
 
     Raises:
@@ -87,7 +94,7 @@ def read_file(path: Path, dimensions: int, spacing: float) -> Numbers:
     return np.asarray(data, dtype=np.int32)
 
 
-def _read_hdf5(path: Path, spacing: float) -> NDArray[Any]:
+def _read_hdf5(path: Path, spacing: Spacing) -> NDArray[Any]:
     try:
         import h5py  # noqa: PLC0415 - optional
     except ImportError:
@@ -95,9 +102,10 @@ def _read_hdf5(path: Path, spacing: float) -> NDArray[Any]:
     with h5py.File(path, "r") as file:
         if "dx_dy_dz" in file.attrs:
             cells = np.asarray(file.attrs["dx_dy_dz"], dtype=np.float64)
-            if np.any(np.abs(cells - spacing) > _SAME * spacing):
+            own = np.array(spacing)
+            if cells.size < own.size or np.any(np.abs(cells[: own.size] - own) > _SAME * own):
                 raise UsageError(
-                    f"{path}: it has cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {spacing:g} m"
+                    f"{path}: it has cells of {' x '.join(f'{one:g}' for one in cells)} m, not of {text(spacing)}"
                 )
         return np.asarray(file["data"])
 
@@ -109,14 +117,14 @@ class Many:
     shapes: list[tuple[str, Voxels]]
 
 
-def read_voxels(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:
+def read_voxels(keys: Keys, dimensions: int, spacing: Spacing, path: Path) -> Many:
     """Reads an array of cells from a file, and places its low corner."""
     corner = nearest_node(keys.point("position", [dimensions]), spacing)
     data = read_file(path.parent / keys.text("file"), dimensions, spacing)
     return _made(keys, data, corner, spacing)
 
 
-def read_fractal(keys: Keys, dimensions: int, spacing: float, path: Path) -> Many:  # noqa: ARG001 - as the others
+def read_fractal(keys: Keys, dimensions: int, spacing: Spacing, path: Path) -> Many:  # noqa: ARG001 - as the others
     """Reads a box with a fractal distribution of materials; its surfaces may be rough."""
     low, high = (nearest_node(keys.point(key, [dimensions]), spacing) for key in ("low", "high"))
     for axis, first, last in zip(AXES, low, high, strict=False):
@@ -145,7 +153,7 @@ def _weights(keys: Keys, count: int) -> tuple[float, ...]:
     return weights
 
 
-def _surface(table: Keys, dimensions: int, spacing: float) -> fractals.Surface:
+def _surface(table: Keys, dimensions: int, spacing: Spacing) -> fractals.Surface:
     sides = [f"{letter}{sign}" for letter in AXES[:dimensions] for sign in "-+"]
     side = table.choice("side", sides)
     lowest, highest = table.number("lowest"), table.number("highest")
@@ -159,15 +167,17 @@ def _surface(table: Keys, dimensions: int, spacing: float) -> fractals.Surface:
     across = (
         [[table.point(key, [dimensions - 1]) for key in ("low", "high")]] if "low" in table or "high" in table else []
     )
-    reach = tuple(nearest_node(corner, spacing) for corner in across[0]) if across else None
-    water = table.number("water") / spacing if "water" in table else None
+    axis = AXES.index(side[0])
+    one, others = spacing[axis], (*spacing[:axis], *spacing[axis + 1 :])
+    reach = tuple(nearest_node(corner, others) for corner in across[0]) if across else None
+    water = table.number("water") / one if "water" in table else None
     wet = table.text("water_material") if water is not None else ""
     table.done()
-    limits = (lowest / spacing, highest / spacing)
-    return fractals.Surface(AXES.index(side[0]), side[1] == "+", limits, noise, reach, water, wet)
+    limits = (lowest / one, highest / one)
+    return fractals.Surface(axis, side[1] == "+", limits, noise, reach, water, wet)
 
 
-def _made(keys: Keys, data: Numbers, corner: Cell, spacing: float) -> Many:
+def _made(keys: Keys, data: Numbers, corner: Cell, spacing: Spacing) -> Many:
     names = keys.names("material", None) if keys.is_list("material") else (keys.text("material"),)
     found = parts(data, corner, spacing)
     if found and found[-1][0] >= len(names):

@@ -12,12 +12,13 @@ import numpy as np
 
 from headrace import outputs
 from headrace.grid.solver.model import Array
+from headrace.grid.spacing import Spacing, in_space
 
 _TYPES = {np.dtype(np.float32): "Float32", np.dtype(np.float64): "Float64", np.dtype(np.uint16): "UInt16"}
 _ORDER = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
 
 
-def write_cells(path: Path, name: str, values: Array, spacing: float) -> None:
+def write_cells(path: Path, name: str, values: Array, spacing: Spacing) -> None:
     """Writes an array, x first, as cell data; two dimensions are one layer of cells.
 
     Raises:
@@ -27,7 +28,7 @@ def write_cells(path: Path, name: str, values: Array, spacing: float) -> None:
     _write(path, "CellData", name, values, extent, (0.0, 0.0, 0.0), spacing)
 
 
-def write_points(path: Path, name: str, values: Array, origin: Sequence[float], spacing: float, time: float) -> None:
+def write_points(path: Path, name: str, values: Array, origin: Sequence[float], spacing: Spacing, time: float) -> None:
     """Writes an array, x first, as point data for a time in seconds; `origin` is the first point.
 
     Raises:
@@ -44,16 +45,17 @@ def _write(
     values: Array,
     extent: str,
     origin: Sequence[float],
-    spacing: float,
+    spacing: Spacing,
     when: str = "",
 ) -> None:
     """VTK's "File Formats" describes the format (XML, appended data, header type UInt64)."""
     data = np.asarray(values).tobytes(order="F")  # x is contiguous in VTK
     first = " ".join(repr(float(at)) for at in origin)
+    lengths = " ".join(repr(float(one)) for one in in_space(spacing))
     array = f'<DataArray type="{_TYPES[values.dtype]}" Name={quoteattr(name)} format="appended" offset="0"/>'
     head = (
         f'<?xml version="1.0"?>\n<VTKFile type="ImageData" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
-        f'<ImageData WholeExtent="{extent}" Origin="{first}" Spacing="{spacing!r} {spacing!r} {spacing!r}">\n{when}'
+        f'<ImageData WholeExtent="{extent}" Origin="{first}" Spacing="{lengths}">\n{when}'
         f'<Piece Extent="{extent}">\n<{kind}>\n{array}\n</{kind}>\n</Piece>\n</ImageData>\n'
         '<AppendedData encoding="raw">\n_'
     )
