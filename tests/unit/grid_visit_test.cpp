@@ -11,7 +11,7 @@
 namespace headrace::grid {
 namespace {
 
-constexpr Extent kPlane{.nx = 8, .ny = 100};
+constexpr Extent kTall{.nx = 8, .ny = 100};
 
 [[nodiscard]] std::vector<std::int64_t> lags_of(const Visit& visit) {
   std::vector<std::int64_t> lags;
@@ -22,7 +22,7 @@ constexpr Extent kPlane{.nx = 8, .ny = 100};
 TEST(GridVisitTest, EachStepLagsAsFarAsItReads) {
   StencilProgram program = heat<float>(2, 0.1F);
   program.sweeps.clear();
-  const Visit visit = visit_of(program, kPlane, 4, true, 1);
+  const Visit visit = visit_of(program, kTall, 4, true, 1);
   EXPECT_EQ(lags_of(visit), (std::vector<std::int64_t>{1, 2, 3, 4}));
   EXPECT_EQ(visit.end_lag, 4);
   EXPECT_EQ(visit.kept_rows, 5) << "the row below is read as well";
@@ -35,10 +35,10 @@ TEST(GridVisitTest, EachStepLagsAsFarAsItReads) {
 /// A pass reads as far as its steps do together; the last step of a call is a pass of its own.
 TEST(GridVisitTest, PassesLagAsFarAsTheirStepsTogether) {
   const StencilProgram program = heat<float>(2, 0.1F);
-  const Visit amid = visit_of(program, kPlane, 8, false, 1);
+  const Visit amid = visit_of(program, kTall, 8, false, 1);
   EXPECT_EQ(lags_of(amid), (std::vector<std::int64_t>{4, 8}));
   EXPECT_EQ(amid.kept_rows, 12);
-  const Visit last = visit_of(program, kPlane, 8, true, 1);
+  const Visit last = visit_of(program, kTall, 8, true, 1);
   EXPECT_EQ(lags_of(last), (std::vector<std::int64_t>{4, 8, 10, 11}))
       << "shorter passes wait until longer ones have read the cells that they overwrite";
 }
@@ -51,12 +51,12 @@ TEST(GridVisitTest, WhatRestrictedPhasesNeed) {
   program.swaps.clear();
   const Box box{{2, 10, 0}, {4, 20, 1}};
   program.only[0] = {box};
-  const Visit visit = visit_of(program, kPlane, 1, true, 1);
+  const Visit visit = visit_of(program, kTall, 1, true, 1);
   EXPECT_EQ(visit.loaded, fields(Heat<float, 2>::now, Heat<float, 2>::next));
-  EXPECT_EQ(cells_in_use(program, kPlane, Heat<float, 2>::next), std::vector<Box>{box});
-  EXPECT_EQ(cells_in_use(program, kPlane, Heat<float, 2>::now), std::vector<Box>{box.grow(layers(1, 2))});
+  EXPECT_EQ(cells_in_use(program, kTall, Heat<float, 2>::next), std::vector<Box>{box});
+  EXPECT_EQ(cells_in_use(program, kTall, Heat<float, 2>::now), std::vector<Box>{box.grow(layers(1, 2))});
   program.swaps = {{Heat<float, 2>::now, Heat<float, 2>::next}};
-  EXPECT_EQ(cells_in_use(program, kPlane, Heat<float, 2>::next), std::vector<Box>{Box::whole(kPlane)})
+  EXPECT_EQ(cells_in_use(program, kTall, Heat<float, 2>::next), std::vector<Box>{Box::whole(kTall)})
       << "a field that swaps places is elsewhere after a step";
 }
 
