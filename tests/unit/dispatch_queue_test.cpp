@@ -207,7 +207,7 @@ class TestPool {
     return static_cast<std::size_t>(
         std::ranges::count_if(entries_, [](const std::uint64_t& entry) { return CpuGroup::load(entry) != 0; }));
   }
-  [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
+  [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(view_.slots); }
 
   Held held;
   std::array<SealedUnit, kLanes> lone{};
