@@ -49,9 +49,8 @@ json config_of(const std::vector<Tensor>& tensors) {
   refuse(fmt::format("the configuration's \"{}\" {}", path, why));
 }
 
-const json& require_object(const json& value, std::string_view path) {
+void require_object(const json& value, std::string_view path) {
   if (!value.is_object()) refuse_member(path, "must be an object");
-  return value;
 }
 
 template <class Number>
@@ -104,7 +103,8 @@ void require_same(const json& present, const std::string& name, const json& valu
 
 void read_policy(const json& policy, const json& present, ModelChange& change) {
   constexpr std::string_view kWhere = "dynamic_batching.default_queue_policy";
-  for (const auto& [name, value] : require_object(policy, kWhere).items()) {
+  require_object(policy, kWhere);
+  for (const auto& [name, value] : policy.items()) {
     const std::string path = fmt::format("{}.{}", kWhere, name);
     if (name == "default_timeout_microseconds") {
       constexpr std::chrono::microseconds kMost = std::chrono::hours(1);
@@ -119,7 +119,8 @@ void read_policy(const json& policy, const json& present, ModelChange& change) {
 
 void read_batching(const json& batching, const json& present, ModelChange& change) {
   constexpr std::string_view kWhere = "dynamic_batching";
-  for (const auto& [name, value] : require_object(batching, kWhere).items()) {
+  require_object(batching, kWhere);
+  for (const auto& [name, value] : batching.items()) {
     if (name == "default_queue_policy") {
       const auto policy = present.find(name);
       read_policy(value, policy == present.end() ? json::object() : *policy, change);
@@ -130,7 +131,8 @@ void read_batching(const json& batching, const json& present, ModelChange& chang
 }
 
 void read_parameters(const json& parameters, ModelChange& change) {
-  for (const auto& [name, value] : require_object(parameters, "parameters").items()) {
+  require_object(parameters, "parameters");
+  for (const auto& [name, value] : parameters.items()) {
     const std::string path = fmt::format("parameters.{}", name);
     if (name == kShare) {
       change.plan.share = number_in<double>(parameter_in(value, path));
