@@ -36,6 +36,15 @@ Transport secured(FileDescriptor socket, const std::shared_ptr<const TlsContext>
   return {std::move(socket), std::make_unique<TlsSession>(tls, TlsRole::server, number)};
 }
 
+/// Returns false if memory ran out or the thread has ended; then the connection is closed.
+bool hand_over(NewConnection made, Inbox& to) noexcept {
+  try {
+    return to.add(std::move(made));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 std::unique_ptr<Connection> connect(Front& front, FileDescriptor socket, Protocol protocol) {
   Transport transport = secured(std::move(socket), front.credentials->tls_of(protocol));
   if constexpr (kBuiltWithGrpc) {
@@ -107,7 +116,7 @@ void FrontThread::run() {
       std::this_thread::sleep_for(kCheckEvery);  // out of memory: the work stays pending and is retried
     }
   }
-  shared_.connections_open.fetch_sub(connections_.size() + inbox_.take().size(), std::memory_order_relaxed);
+  shared_.connections_open.fetch_sub(connections_.size() + inbox_.close(), std::memory_order_relaxed);
   most_silent_.clear();
   connections_.clear();
 }
@@ -200,14 +209,10 @@ void FrontThread::accept(const Listener& listener) {
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
     Inbox& fewest = *std::ranges::min_element(shared_.inboxes, {}, &Inbox::connections);
-    try {
-      if (fewest.connections() < inbox_.connections()) {
-        fewest.add({std::move(socket), listener.protocol});
-      } else {
-        inbox_.count(1);
-        welcome({std::move(socket), listener.protocol});
-      }
-    } catch (const std::bad_alloc&) {
+    if (fewest.connections() >= inbox_.connections()) {
+      inbox_.count(1);
+      welcome({std::move(socket), listener.protocol});
+    } else if (!hand_over({std::move(socket), listener.protocol}, fewest)) {
       shared_.connections_open.fetch_sub(1, std::memory_order_relaxed);
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       return;

@@ -23,19 +23,28 @@ struct NewConnection {
 /// others. Handing them on keeps the numbers equal. Any thread.
 class Inbox {
  public:
-  /// Hands a connection to the thread, and wakes it. Throws std::bad_alloc; then the socket is closed.
-  void add(NewConnection connection) {
+  /// Hands a connection to the thread, and wakes it. Returns false if the thread has ended, and throws std::bad_alloc;
+  /// then the socket is closed.
+  [[nodiscard]] bool add(NewConnection connection) {
     {
       const std::lock_guard locked(mutex_);
+      if (closed_) return false;
       arrived_.push_back(std::move(connection));
       count(1);
     }
     signal_event(wake_.get());
+    return true;
   }
   /// The sockets that have been handed over since the last call. They are counted already.
   [[nodiscard]] std::vector<NewConnection> take() {
     const std::lock_guard locked(mutex_);
     return std::exchange(arrived_, {});
+  }
+  /// Closes the sockets that have not been taken, and takes no more: the thread ends. Returns their number.
+  std::size_t close() {
+    const std::lock_guard locked(mutex_);
+    closed_ = true;
+    return std::exchange(arrived_, {}).size();
   }
 
   /// Connections of the thread, with those that it has not taken yet.
@@ -50,6 +59,7 @@ class Inbox {
   EventDescriptor wake_;
   std::mutex mutex_;
   std::vector<NewConnection> arrived_;
+  bool closed_ = false;
   std::atomic<std::size_t> connections_{0};
 };
 
