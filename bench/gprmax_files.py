@@ -111,7 +111,7 @@ def shortened(found: list[Command], scene: Scene, axes: list[int], steps: int, b
             raise NotComparedError("it has neither a receiver nor a source")
         at = [float(word) for word in source.words[1:4]]
         for axis in axes[: scene.dimensions]:
-            at[axis] += beside * scene.spacing
+            at[axis] += beside * scene.spacing[axis]
         lines.append("#rx: " + " ".join(f"{value:.9g}" for value in at))
     return "\n".join(lines) + "\n", add
 

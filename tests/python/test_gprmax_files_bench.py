@@ -82,7 +82,7 @@ def files(folder: Path) -> Path:
         ("silent", FILE.format(title="silent") + RECEIVER),
         ("broken", FILE.format(title="broken") + RECEIVER),
         ("turned", TURNED),
-        ("flat", FILE.format(title="flat").replace("0.001 0.001 0.001\n#time", "0.001 0.002 0.001\n#time")),
+        ("slanted", FILE.format(title="slanted") + "\n#discrete_plane_wave: 0 0 0 0.01 0.01 0.01 0.1 10 20 my\n"),
         ("large", FILE.format(title="large").replace("0.030 0.026 0.001\n#dx", "0.300 0.260 0.001\n#dx")),
     ):
         (found / name).with_suffix(".in").write_text(text, encoding="utf-8")
@@ -119,7 +119,7 @@ def test_files_are_converted_run_and_compared(tmp_path: Path, stand_in: Path):
         ("large", "more than 1,000 cells"),
     ):
         assert by_name[name]["reason"] == reason
-    assert by_name["flat"]["reason"].startswith("not converted: 3: #dx_dy_dz: cells of 0.001 x 0.002 x 0.001 m")
+    assert "#discrete_plane_wave" in by_name["slanted"]["reason"]
     # Kept output is used again.
     again = run(folder, "--gprmax", stand_in, "--cells", 1000, "--work", 60 * 780, "--keep", tmp_path / "kept")
     assert again["files"] == found["files"]

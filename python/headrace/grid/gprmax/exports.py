@@ -91,7 +91,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
         str(file.attrs["title"]),
         shape,
         str(file.attrs.get("polarisation", "tm")),
-        spacing_of(np.asarray(file.attrs["spacing"]).tolist(), len(shape)),
+        _spacing(file, len(shape)),
         float(file.attrs["dt"]),
         steps,
         positions,
@@ -220,3 +220,10 @@ def _trace_header(segyio: Any, found: Exported, receiver: Place, row: int, inter
         header[fields.SourceX] = whole(found.sources[0].positions[row][0])
         header[fields.SourceY] = whole(found.sources[0].positions[row][1])
     return header
+
+
+def _spacing(file: Any, dimensions: int) -> Spacing:  # noqa: ANN401 - h5py has no types
+    try:
+        return spacing_of(np.asarray(file.attrs["spacing"]).tolist(), dimensions)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
