@@ -306,22 +306,23 @@ def test_headers_that_grow_by_references_to_one_are_not_read_to_their_end():
 
 
 def test_connections_are_spread_evenly_over_the_threads():
-    def watched() -> list[int]:
+    def watched() -> dict[str, int]:
         """Number of descriptors that each epoll instance of this process watches."""
         found = {}
         for one in Path("/proc/self/fd").iterdir():
             with contextlib.suppress(OSError):
                 if str(one.readlink()) == "anon_inode:[eventpoll]":
                     found[one.name] = Path(f"/proc/self/fdinfo/{one.name}").read_text(encoding="ascii").count("tfd:")
-        return [found[name] for name in sorted(found, key=int)]
+        return found
 
     with serving(third(), grpc_port=0, threads=4) as (server, _), contextlib.ExitStack() as stack:
+        wait_until(lambda: server.statistics().connections_open == 0)
         before = watched()
         for _ in range(20):
             peer = stack.enter_context(connect(server))
             peer.sendall(OPEN + call(1))
             assert until_end_of(1, peer)
-        more = [now - once for now, once in zip(watched(), before, strict=True)]
+        more = [now - before.get(name, 0) for name, now in watched().items()]
         assert [count for count in more if count > 0] == [5, 5, 5, 5]
 
 

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "device/cpu/strand.hpp"
 #include "device/cpu/workers.hpp"
@@ -12,7 +14,13 @@
 namespace headrace::detail {
 namespace {
 
-/// One worker thread. Workers are never destroyed.
+/// Workers that no test before has used. They are never destroyed, and stay where a leak checker finds them.
+[[nodiscard]] Workers& one_worker() {
+  static auto& all = *new std::vector<std::unique_ptr<Workers>>;
+  return *all.emplace_back(std::make_unique<Workers>(1));
+}
+
+/// One worker thread.
 class CpuWorkers : public ::testing::Test {
  protected:
   CpuWorkers() { EXPECT_TRUE(workers_.add_user().ok()); }
@@ -42,7 +50,7 @@ class CpuWorkers : public ::testing::Test {
     other_->wait(other_->enqueued());
   }
 
-  Workers& workers_ = *new Workers(1);
+  Workers& workers_ = one_worker();
   Ref<Strand> other_ = strand();
 };
 
