@@ -82,6 +82,24 @@ def test_a_capture(run: Run, tmp_path: Path):
     assert (tmp_path / "out").read_bytes() == ingest.stream_bytes(3, 0, 400 * NUMBERED)
     done = run("ingest", "pcap", path, "--port", 9001, *SMALL)
     assert "400 packets were refused: 400 went to another port" in done.stdout
+    assert_unused(done, 400)
+
+
+def assert_unused(done: subprocess.CompletedProcess[str], packets: int) -> None:
+    """The command failed because it used no packet of a capture, and says so in a line."""
+    assert done.returncode == 1
+    assert f"the capture has {packets} packets, but no stream was found in them: check --port" in done.stderr
+
+
+def test_a_capture_of_which_nothing_is_used_is_an_error(run: Run, tmp_path: Path):
+    path = tmp_path / "one.pcap"
+    capture(path, list(range(40)))
+    done = run("ingest", "pcap", path, "--follow", "tcp", "--json", "--frame", "64KiB", "--to", "cpu")
+    assert json.loads(done.stdout)["streams"] == []
+    assert_unused(done, 40)
+    path.write_bytes(path.read_bytes()[:24])  # a capture without packets has nothing to refuse
+    done = run("ingest", "pcap", path, *SMALL)
+    assert done.returncode == 0, done.stderr
 
 
 def test_refused_packets_are_told_by_reason(run: Run, tmp_path: Path):
@@ -94,7 +112,7 @@ def test_refused_packets_are_told_by_reason(run: Run, tmp_path: Path):
         data[24 + packet * size + 8] -= 1  # captured only in part
     path.write_bytes(data[: 24 + size] + data[24 + 3 * size :])
     done = run("ingest", "pcap", path, "--payload", NUMBERED // 2, "--from", "10.0.0.1", *SMALL)
-    assert done.returncode == 0, done.stderr
+    assert_unused(done, 38)
     assert "40 packets" not in done.stdout
     assert "38 packets were refused: 37 had more payload than --payload, 1 had a wrong IP checksum" in done.stdout
     assert "--trust-checksums" in done.stdout

@@ -141,6 +141,17 @@ def _check_written(taker: Taker) -> None:
         raise headrace.Error(said[0])
 
 
+def _check_used(taker: Taker, counters: Counters) -> None:
+    """Raises if a capture has packets, and none of them is part of a stream."""
+    source = counters["source"]
+    packets = source["packets"] + source["left_out"]
+    if packets > 0 and taker.totals.streams == 0:
+        raise headrace.Error(
+            f"the capture has {packets:,} packets, but no stream was found in them: "
+            "check --port, --follow and the options that say how datagrams are numbered"
+        )
+
+
 @dataclass(frozen=True)
 class Source:
     """A source of packets, and how a run describes it."""
@@ -213,6 +224,8 @@ class Run:
                 taker.close()
                 self._print_totals(title, receiver, taker, watch.total(), ended_by)
             _check_written(taker)
+            if self.source.name == "pcap" and ended_by == "source":
+                _check_used(taker, read())
 
     def _ends(self) -> Json:
         return {"duration": self.output.duration, "frames": self.output.frames, "streams": self.output.streams}
