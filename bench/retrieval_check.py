@@ -3,33 +3,37 @@
 Documents are drawn from the names of countries, regions and languages that Debian's package iso-codes translates. Each
 query combines words of the documents with AND, OR, NOT and parentheses. Every document that one tool finds and another
 does not is traced to a word, and the difference to one of the rules of docs/operators.md; a difference without a rule
-is printed as "unexplained", and the exit status is 1. The queries are timed too, one after the other in every tool and
-in batches in Headrace, and each figure is printed.
+is printed as "unexplained", and the exit status is 1.
+
+The queries are timed too: retrieval.over_fts5.<script> and retrieval.over_tantivy.<script> are the time of a query
+there over its time in Headrace, in turns. A client of Headrace compiles and submits its queries in batches, and the
+peers take one at a time, as their interfaces allow. Every tool finds the number of matches and 15 of them.
 
     apt install iso-codes; pip install tantivy
-    .venv/bin/python bench/retrieval_check.py --queries 10000
+    .venv/bin/python bench/retrieval_check.py [--queries 10000] [--save docs/results/retrieval.<machine>.json]
 """
 
 import argparse
 import gettext
 import itertools
-import json
 import random
 import re
 import shutil
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import headrace
+import row_by_row
+from headrace import results
+from headrace.profiles import Json
 
 LANGUAGES = {
     "vi": "Latin",
@@ -121,10 +125,14 @@ def _quoted(word: str) -> str:
 class Headrace:
     """All ids from the host, for comparison, and answers (a count and 15 ids) from an engine, for timing."""
 
-    def __init__(self, documents: Sequence[str]) -> None:
+    def __init__(self, documents: Sequence[str], plan: headrace.Plan) -> None:
         self._index = headrace.Index.build(documents)
-        self._engine = headrace.Engine("cpu:0", headrace.retrieval(self._index))
+        self._engine = headrace.Engine("cpu:0", headrace.retrieval(self._index), plan)
         self._client = self._engine.connect()
+
+    def close(self) -> None:
+        """Ends the engine."""
+        self._engine.stop()
 
     def takes(self, ask: Ask) -> bool:
         """Whether a query is within the limit of terms: long words of scripts without spaces have many."""
@@ -138,21 +146,18 @@ class Headrace:
         """All documents that match."""
         return frozenset(self._index.matches(ask.text(_quoted)).tolist())
 
-    def one_by_one(self, asks: Sequence[Ask]) -> float:
-        """Seconds per query, with its text compiled and sent when the previous answer is back."""
+    def batched(self, asks: Sequence[Ask]) -> tuple[float, float]:
+        """Seconds per query: to compile it, and to get its answer."""
         texts = [ask.text(_quoted) for ask in asks]
-        began = time.perf_counter()
-        for text in texts:
-            self._client.ask(self._index.compile(text))
-        return (time.perf_counter() - began) / len(texts)
-
-    def batched(self, asks: Sequence[Ask]) -> float:
-        """Seconds per query, compiled and sent in batches."""
-        texts = [ask.text(_quoted) for ask in asks]
-        began = time.perf_counter()
+        compiled = answered = 0.0
         for start in range(0, len(texts), _BATCH):
-            self._client.ask_many(self._index.compile_many(texts[start : start + _BATCH]))
-        return (time.perf_counter() - began) / len(texts)
+            began = time.perf_counter()
+            queries = self._index.compile_many(texts[start : start + _BATCH])
+            compiled += time.perf_counter() - began
+            began = time.perf_counter()
+            self._client.ask_many(queries)
+            answered += time.perf_counter() - began
+        return compiled / len(texts), answered / len(texts)
 
 
 class Fts5:
@@ -321,49 +326,59 @@ def compare(
     return tally, lines
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def _timed(ours: Headrace, fts5: Fts5, tantivy: Tantivy, asks: Sequence[Ask], samples: int) -> dict[str, list[float]]:
+    """Microseconds per query of each tool and part, measured in turns."""
+    took: dict[str, list[float]] = {"compile": [], "answer": [], "fts5": [], "tantivy": []}
+    for _ in range(samples):
+        seconds = *ours.batched(asks), fts5.one_by_one(asks), tantivy.one_by_one(asks)
+        for times, one in zip(took.values(), seconds, strict=True):
+            times.append(one * 1e6)
+    return took
+
+
+def _rows(given: argparse.Namespace) -> Iterator[Json]:
+    rng = random.Random(given.seed)
+    plan = headrace.serve.find_rung(given.plan).plan
+    for language, script in LANGUAGES.items():
+        documents = documents_of(names_of(given.locale, language), given.documents, rng)
+        asks = asks_of(words_of(documents), given.queries // len(LANGUAGES), rng)
+        ours, fts5, tantivy = Headrace(documents, plan), Fts5(documents), Tantivy(documents)
+        drawn = len(asks)
+        asks = [ask for ask in asks if ours.takes(ask)]
+        took = _timed(ours, fts5, tantivy, asks, given.samples)
+        about: Json = {
+            "documents": len(documents),
+            "queries": len(asks),
+            "refused_too_many_terms": drawn - len(asks),
+            "plan": given.plan,
+            "us": {part: round(statistics.median(times), 3) for part, times in took.items()},
+        }
+        for name, tool in (("fts5", fts5), ("tantivy", tantivy)):
+            tally, lines = compare(ours, tool, asks, documents)
+            for line in lines:
+                row_by_row.say(f"{script}, {name}: {line}")
+            times = zip(took[name], took["compile"], took["answer"], strict=True)
+            ratios = [theirs / (compiled + answered) for theirs, compiled, answered in times]
+            agreed = {"explained": dict(tally), "verified": tally["unexplained"] == 0}
+            yield results.row(f"retrieval.over_{name}.{script.lower()}", ratios, "ratio", None, about | agreed)
+        tantivy.close()
+        ours.close()
+
+
+def main() -> int:
     """Exit status 1 if a difference has no explanation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locale", type=Path, default=Path("/usr/share/locale"))
     parser.add_argument("--queries", type=int, default=10_000, help="total number of queries")
     parser.add_argument("--documents", type=int, default=20_000, help="number of documents of each script")
+    parser.add_argument("--samples", type=int, default=7, help="number of times that each tool is asked everything")
+    parser.add_argument("--plan", default="caller", help="technique of the engine, by the id of its rung")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    rng = random.Random(given.seed)
-    rows = []
-    unexplained = 0
-    for language, script in LANGUAGES.items():
-        documents = documents_of(names_of(given.locale, language), given.documents, rng)
-        asks = asks_of(words_of(documents), given.queries // len(LANGUAGES), rng)
-        ours, fts5, tantivy = Headrace(documents), Fts5(documents), Tantivy(documents)
-        drawn = len(asks)
-        asks = [ask for ask in asks if ours.takes(ask)]
-        row: dict[str, Any] = {
-            "script": script,
-            "documents": len(documents),
-            "queries": len(asks),
-            "refused: more than 32 terms": drawn - len(asks),
-        }
-        for name, tool in (("fts5", fts5), ("tantivy", tantivy)):
-            tally, lines = compare(ours, tool, asks, documents)
-            row[name] = dict(tally)
-            unexplained += tally["unexplained"]
-            for line in lines:
-                print(f"{script}, {name}: {line}", file=sys.stderr)
-        ways = {
-            "headrace batched": ours.batched,
-            "headrace": ours.one_by_one,
-            "fts5": fts5.one_by_one,
-            "tantivy": tantivy.one_by_one,
-        }
-        runs = {way: [call(asks) * 1e6 for _ in range(3)] for way, call in ways.items()}
-        row["us"] = {way: round(statistics.median(times), 2) for way, times in runs.items()}
-        tantivy.close()
-        rows.append(row)
-        print(json.dumps(row, ensure_ascii=False), flush=True)
-    print(json.dumps({"queries": sum(row["queries"] for row in rows), "unexplained": unexplained}))
-    return 1 if unexplained else 0
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--json", action="store_true", help="print only JSON on stdout")
+    given = parser.parse_args()
+    given.device = "cpu:0"
+    return row_by_row.run("retrieval", given, lambda _: _rows(given))
 
 
 if __name__ == "__main__":

@@ -106,8 +106,9 @@ std::uint64_t compute_fingerprint(const std::string& language) {
 }  // namespace
 
 void check_stem_language(const std::string& language) {
-  const auto languages = stem_languages();
-  if (language.empty() || std::ranges::find(languages, language) != languages.end()) return;
+  if (language.empty()) return;  // most often: every query that is compiled has a tokenizer
+  static const auto languages = stem_languages();
+  if (std::ranges::find(languages, language) != languages.end()) return;
   if (languages.empty()) {
     throw UsageError("stemming: Headrace was built without libstemmer (Debian: libstemmer-dev)");
   }
