@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -72,6 +73,7 @@ class Caller {
   bool more() {
     char bytes[4096];
     const ssize_t count = ::recv(socket_.get(), bytes, sizeof(bytes), 0);
+    EXPECT_FALSE(count < 0 && errno == EAGAIN) << "the server neither replied nor closed the connection";
     if (count <= 0) return false;
     come_.append(bytes, static_cast<std::size_t>(count));
     return true;
