@@ -56,7 +56,7 @@ TEST_P(Ladder, FindsARateOrSaysWhyNot) {
   LadderOptions options;
   options.rungs = {1, 7};
   options.bound = seconds(5);  // a busy machine keeps this bound
-  options.window = milliseconds(50);
+  options.window = milliseconds(20);
   options.rank_tolerance = 0.02;
   options.threads_max = 1;
   int rows = 0;

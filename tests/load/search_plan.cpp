@@ -21,7 +21,7 @@ class SearchPlan : public headrace::testing::DeviceTest {};
 PlanSearchOptions quick() {
   PlanSearchOptions options;
   options.bound = seconds(5);
-  options.window = milliseconds(60);
+  options.window = milliseconds(20);
   options.rank_tolerance = 0.01;
   options.start_per_second = 1000;
   options.most_per_second = 2000;

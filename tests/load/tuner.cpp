@@ -22,7 +22,7 @@ class Tuner : public headrace::testing::DeviceTest {
     TunerOptions options;
     options.bound = seconds(5);
     options.budget = milliseconds(200);
-    options.window = milliseconds(100);
+    options.window = milliseconds(20);
     options.rank_tolerance = 0.02;
     options.threads_max = 1;
     options.schedules = {Schedule::blocking};

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.whole_machine
 BENCH = Path(__file__).parents[2] / "bench"
 # Bounds and windows are wide, and rates low, so that a busy machine keeps up.
 TINY = (
-    *("--device", "cpu", "--plan", "unified", "--generators", "1", "--samples", "2", "--window", "10ms"),
+    *("--device", "cpu", "--plan", "unified", "--generators", "1", "--samples", "2", "--window", "5ms"),
     *("--tolerance", "0.01", "--bound", "10s", "--tight-bound", "10s", "--idle-rate", "1K", "--high-rate", "2K"),
-    *("--reference-steps", "1"),
+    *("--reference-steps", "1", "--resolution", "0.3"),
 )
 
 

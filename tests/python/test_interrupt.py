@@ -56,7 +56,9 @@ CLIMB = (
     "--bound",
     "10s",
     "--window",
-    "50ms",
+    "10ms",
+    "--tolerance",
+    "0.01",
 )
 
 

@@ -214,7 +214,7 @@ def test_a_plan_has_every_choice():
 
 
 def test_batch_sizes_are_swept():
-    settings = climbing.Settings(bound=WIDE, window=0.02, rank_tolerance=0.01)
+    settings = climbing.Settings(bound=WIDE, window=0.01, rank_tolerance=0.01)
     shares: list[float] = []
     swept = climbing.sweep_batches(
         Device.parse("cpu"), headrace.light(steps=8), settings, [1, 2], Plan(), 1, progress=shares.append

@@ -18,11 +18,11 @@ QUICK = {
     "budget": 0.2,
     "schedules": ["blocking"],
     "threads_max": 1,
-    "window": 0.1,
+    "window": 0.03,
     "rank_tolerance": 0.01,
 }
 QUICK_WORDS = ("--bound", "10s", "--budget", "2s", "--schedule", "blocking", "--threads-max", "1")
-QUICK_WORDS += ("--window", "50ms", "--tolerance", "0.01", "--steps", "8", "--device", "cpu")
+QUICK_WORDS += ("--window", "20ms", "--tolerance", "0.01", "--steps", "8", "--device", "cpu")
 
 
 def test_a_plan_comes_back_from_json():

@@ -13,7 +13,7 @@ from headrace.baselines import Fts5, PythonLoop
 pytestmark = pytest.mark.whole_machine
 
 # Wide enough for a busy machine.
-QUICK = ("--bound", "10s", "--window", "20ms", "--tolerance", "0.01")
+QUICK = ("--bound", "10s", "--window", "10ms", "--tolerance", "0.01")
 
 
 def test_index_and_query(run: Run, tmp_path: Path):
